@@ -1,0 +1,1 @@
+"""Finding the right code: the import map."""

@@ -1,0 +1,1 @@
+"""The vocabulary of the product: values, protocols and the error tree. Standard library only, no I/O."""

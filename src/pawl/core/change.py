@@ -1,0 +1,146 @@
+"""A change is a value: what stood at a path before, and what stands there after.
+
+Contents are named by their hash and live elsewhere (`ports.BlobReader`), so a change set is small, comparable and
+can be stored, sent and shown without touching the files it speaks of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pawl.core.errors import CannotCompose
+
+
+class Kind(StrEnum):
+    FILE = "file"
+    LINK = "link"
+    DIRECTORY = "directory"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What stands at a path. A link's blob is its target; a directory has none."""
+
+    kind: Kind
+    blob: str | None
+    mode: int
+
+    @classmethod
+    def file(cls, blob: str, mode: int = 0o644) -> Node:
+        return cls(Kind.FILE, blob, mode)
+
+    @classmethod
+    def link(cls, blob: str) -> Node:
+        return cls(Kind.LINK, blob, 0o777)
+
+    @classmethod
+    def directory(cls, mode: int = 0o755) -> Node:
+        return cls(Kind.DIRECTORY, None, mode)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path's step from `before` to `after`; `None` means that nothing stands there.
+
+    `path` is relative to the workspace, with `/` between names; bytes that are not UTF-8 are surrogate escapes, as
+    `os.fsdecode` gives them.
+    """
+
+    path: str
+    before: Node | None
+    after: Node | None
+
+    def __post_init__(self) -> None:
+        if self.before == self.after:
+            raise ValueError(f"a change must change something: {self.path!r}")
+
+    def inverted(self) -> Change:
+        return Change(self.path, self.after, self.before)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """Changes of different paths, sorted by path. Equal sets have equal digests."""
+
+    changes: tuple[Change, ...] = ()
+
+    @classmethod
+    def of(cls, changes: Iterable[Change]) -> ChangeSet:
+        ordered = tuple(sorted(changes, key=lambda change: change.path))
+        for first, second in zip(ordered, ordered[1:], strict=False):
+            if first.path == second.path:
+                raise ValueError(f"two changes of one path: {first.path!r}")
+        return cls(ordered)
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.changes)
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    def get(self, path: str) -> Change | None:
+        return next((change for change in self.changes if change.path == path), None)
+
+    @property
+    def paths(self) -> frozenset[str]:
+        return frozenset(change.path for change in self.changes)
+
+    @property
+    def blobs(self) -> frozenset[str]:
+        """Every content hash the set speaks of."""
+        nodes = (node for change in self.changes for node in (change.before, change.after))
+        return frozenset(node.blob for node in nodes if node is not None and node.blob is not None)
+
+    @property
+    def digest(self) -> str:
+        """The identity of the set: equal for equal sets, on every machine."""
+        hasher = hashlib.sha256(b"pawl change set 1\n")
+        for change in self.changes:
+            hasher.update(f"{len(change.path)}:".encode())
+            hasher.update(change.path.encode("utf-8", "surrogateescape"))
+            for node in (change.before, change.after):
+                hasher.update(b"-" if node is None else f"|{node.kind}:{node.mode:o}:{node.blob}".encode())
+            hasher.update(b"\n")
+        return hasher.hexdigest()
+
+    def then(self, later: ChangeSet) -> ChangeSet:
+        """This set followed by `later`, as one set. Steps that cancel out disappear."""
+        merged = {change.path: change for change in self.changes}
+        for change in later.changes:
+            first = merged.pop(change.path, None)
+            if first is None:
+                merged[change.path] = change
+            elif first.after != change.before:
+                raise CannotCompose(
+                    f"{change.path!r}: the second change does not start where the first one ends",
+                    advice="rebase the later change over the earlier one first",
+                )
+            elif first.before != change.after:
+                merged[change.path] = Change(change.path, first.before, change.after)
+        return ChangeSet.of(merged.values())
+
+    def inverted(self) -> ChangeSet:
+        return ChangeSet(tuple(change.inverted() for change in self.changes))
+
+    def only(self, paths: Iterable[str]) -> ChangeSet:
+        """The part that touches these paths."""
+        wanted = frozenset(paths)
+        return ChangeSet(tuple(change for change in self.changes if change.path in wanted))
+
+    def without(self, paths: Iterable[str]) -> ChangeSet:
+        unwanted = frozenset(paths)
+        return ChangeSet(tuple(change for change in self.changes if change.path not in unwanted))
+
+    def by_file(self) -> tuple[ChangeSet, ...]:
+        return tuple(ChangeSet((change,)) for change in self.changes)
+
+
+EMPTY = ChangeSet()
+
+
+def blob_digest(data: bytes) -> str:
+    """The name of a content."""
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,234 @@
+"""The one error tree. A name says what went wrong; `advice` says what to try next.
+
+    PawlError
+    ├── UsageError                 the request itself is wrong                        exit 42
+    ├── ConfigError                a setting is wrong                                 exit 52
+    ├── SandboxUnavailable         no way to confine a command here                   exit 44
+    │   └── OverlayUnavailable     confinement works, a copy-on-write view does not
+    ├── StoreError                 the state file
+    │   ├── StoreTooNew            written by a newer Pawl
+    │   ├── StoreCorrupt           damaged; set aside, never deleted
+    │   ├── StoreBusy              another process holds the writer's lock            exit 75
+    │   └── UnknownEntry           no such entry, run or checkpoint                   exit 42
+    ├── ChangeError                the algebra of changes
+    │   ├── CannotCompose          the second change does not start where the first ends
+    │   ├── BadPatch               a patch file that cannot be read
+    │   └── MissingBlob            content that is no longer stored
+    ├── Conflicted                 what was to change has changed meanwhile
+    ├── PromotionFailed            the tree could not be written and is as it was
+    ├── Refused                    a guardrail says no
+    │   ├── PathRefused            a path that leaves the workspace or is not a plain name
+    │   ├── SecretRefused          a file that holds secrets
+    │   ├── ProtectedRefused       a file that configures or executes; needs the user's own yes
+    │   └── TooLarge               a file or change above the preset's limit
+    └── ToolError                  a tool call that failed; every mode of failure is its own type
+        ├── NoMatches, NotFound, AlreadyThere, NotAFile, BinaryFile, PermissionDenied, DiskFull
+        ├── TextNotFound, AmbiguousMatch, LineMismatch, TooManyEdits, TooManyLines, NothingToDo
+        ├── StaleRead, SyntaxBroken, ImportsDropped, BadEncoding, Unjustified
+        └── CommandNotFound, TimedOut, ServerUnavailable, ParseFailed, PortInUse, BuildFailed
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class PawlError(Exception):
+    """Anything Pawl reports to a person: what went wrong, and what to try next."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, advice: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+
+    @property
+    def code(self) -> str:
+        """A stable name for programs, derived from the type."""
+        name = type(self).__name__
+        return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+class UsageError(PawlError):
+    exit_code = 42
+
+
+class ConfigError(PawlError):
+    exit_code = 52
+
+
+class SandboxUnavailable(PawlError):
+    exit_code = 44
+
+
+class OverlayUnavailable(SandboxUnavailable):
+    """The command was not started; a copied bench still works."""
+
+
+class StoreError(PawlError):
+    pass
+
+
+class StoreTooNew(StoreError):
+    pass
+
+
+class StoreCorrupt(StoreError):
+    pass
+
+
+class StoreBusy(StoreError):
+    exit_code = 75
+
+
+class UnknownEntry(StoreError):
+    exit_code = 42
+
+
+class ChangeError(PawlError):
+    pass
+
+
+class CannotCompose(ChangeError):
+    pass
+
+
+class BadPatch(ChangeError):
+    exit_code = 42
+
+
+class MissingBlob(ChangeError):
+    pass
+
+
+class Conflicted(PawlError):
+    """Carries the conflicts as values; nothing was written."""
+
+    def __init__(self, message: str, conflicts: tuple[object, ...] = (), *, advice: str = "") -> None:
+        super().__init__(message, advice=advice)
+        self.conflicts = conflicts
+
+
+class PromotionFailed(PawlError):
+    pass
+
+
+class Refused(PawlError):
+    pass
+
+
+class PathRefused(Refused):
+    pass
+
+
+class SecretRefused(Refused):
+    pass
+
+
+class ProtectedRefused(Refused):
+    pass
+
+
+class TooLarge(Refused):
+    pass
+
+
+class ToolError(PawlError):
+    pass
+
+
+class NoMatches(ToolError):
+    pass
+
+
+class NotFound(ToolError):
+    pass
+
+
+class AlreadyThere(ToolError):
+    pass
+
+
+class NotAFile(ToolError):
+    pass
+
+
+class BinaryFile(ToolError):
+    pass
+
+
+class PermissionDenied(ToolError):
+    pass
+
+
+class DiskFull(ToolError):
+    pass
+
+
+class TextNotFound(ToolError):
+    pass
+
+
+class AmbiguousMatch(ToolError):
+    pass
+
+
+class LineMismatch(ToolError):
+    pass
+
+
+class TooManyEdits(ToolError):
+    pass
+
+
+class TooManyLines(ToolError):
+    pass
+
+
+class NothingToDo(ToolError):
+    pass
+
+
+class StaleRead(ToolError):
+    pass
+
+
+class SyntaxBroken(ToolError):
+    pass
+
+
+class ImportsDropped(ToolError):
+    pass
+
+
+class BadEncoding(ToolError):
+    pass
+
+
+class Unjustified(ToolError):
+    pass
+
+
+class CommandNotFound(ToolError):
+    pass
+
+
+class TimedOut(ToolError):
+    pass
+
+
+class ServerUnavailable(ToolError):
+    pass
+
+
+class ParseFailed(ToolError):
+    pass
+
+
+class PortInUse(ToolError):
+    pass
+
+
+class BuildFailed(ToolError):
+    pass

@@ -1,0 +1,151 @@
+"""A command as data: what to run, how the workspace is shown to it, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Network(StrEnum):
+    OFF = "off"
+    ON = "on"
+
+
+class Secrets(StrEnum):
+    """Whether files that hold secrets (.env, keys) can be read by the command."""
+
+    HIDDEN = "hidden"
+    SHOWN = "shown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a command may use up; each is enforced for the whole process tree unless it says otherwise."""
+
+    seconds: float = 30.0
+    memory_bytes: int = 4 << 30
+    processes: int = 512
+    output_bytes: int = 1 << 20
+    """Kept of each stream, half from its start and half from its end; the rest is counted and dropped."""
+    file_bytes: int = 1 << 30
+    """Per file."""
+    disk_bytes: int = 4 << 30
+    """What the bench may grow by."""
+    scratch_bytes: int = 512 << 20
+    """The size of /tmp."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    argv: tuple[str, ...]
+    directory: str = ""
+    """Relative to the workspace; empty is its root."""
+    network: Network = Network.OFF
+    secrets: Secrets = Secrets.HIDDEN
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Added to the clean environment."""
+    limits: Limits = field(default_factory=Limits)
+    hidden: tuple[str, ...] = ()
+    """Workspace paths shown as empty files; the bench fills it from `secrets`."""
+    writable_git: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlayView:
+    """The workspace as the lower layer, `upper` on top of it, shown at the workspace's own path."""
+
+    workspace: str
+    upper: str
+    work: str
+    merged: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyView:
+    """A full copy; shown at the workspace's own path where namespaces allow, else at its own."""
+
+    workspace: str
+    copy: str
+
+
+View = OverlayView | CopyView
+
+
+class Ending(StrEnum):
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    TIMED_OUT = "timed out"
+    CANCELLED = "cancelled"
+    MEMORY_LIMIT = "memory limit"
+    PROCESS_LIMIT = "process limit"
+    DISK_LIMIT = "disk limit"
+
+
+class Stream(StrEnum):
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """The kept part of a stream: its start, its end, and how much there was in all."""
+
+    head: bytes = b""
+    tail: bytes = b""
+    total: int = 0
+
+    @property
+    def dropped(self) -> int:
+        return self.total - len(self.head) - len(self.tail)
+
+    @property
+    def text(self) -> str:
+        middle = f"\n[… {self.dropped} bytes left out …]\n".encode() if self.dropped else b""
+        return (self.head + middle + self.tail).decode("utf-8", "replace")
+
+
+class Confinement(StrEnum):
+    NAMESPACES = "namespaces"
+    LANDLOCK = "landlock"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """How a command ended."""
+
+    ending: Ending
+    code: int | None
+    """The exit code; None when it did not exit by itself."""
+    signal: int | None = None
+    stdout: Captured = Captured()
+    stderr: Captured = Captured()
+    seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    confinement: Confinement = Confinement.NAMESPACES
+    notices: tuple[str, ...] = ()
+    """What a person should know about how it ran, such as a weaker protection."""
+
+    @property
+    def ok(self) -> bool:
+        return self.ending is Ending.EXITED and self.code == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One line of what `pawl doctor` reports about this machine."""
+
+    name: str
+    works: bool
+    detail: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """What protection this machine gives to a command."""
+
+    confinement: Confinement
+    overlay: bool
+    probes: tuple[Probe, ...] = ()

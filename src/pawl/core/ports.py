@@ -1,0 +1,131 @@
+"""Every protocol between the rooms of the house. Adapters do not inherit from these; they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from pawl.core.change import ChangeSet
+from pawl.core.execution import Completed, Execution, Protection, Stream, View
+from pawl.core.history import Checkpoint, Entry, EntryState, NewEntry, Retention
+
+
+class BlobReader(Protocol):
+    def get(self, digest: str) -> bytes:
+        """The content of that name; `MissingBlob` when it is not stored."""
+        ...
+
+
+class BlobStore(BlobReader, Protocol):
+    def put(self, data: bytes) -> str:
+        """Stores a content and returns its name."""
+        ...
+
+    def batch(self) -> AbstractContextManager[None]:
+        """Many puts as one durable step."""
+        ...
+
+
+class Journal(Protocol):
+    """The write-ahead record of what is done to a workspace, and its history."""
+
+    def record(self, entry: NewEntry, changes: ChangeSet) -> int:
+        """Keeps a change set that is not in the workspace; returns its number."""
+        ...
+
+    def begin(self, entry: NewEntry, changes: ChangeSet, modes: Mapping[str, int]) -> int:
+        """Writes the intent durably (state PREPARED) before the first file is touched; returns its number.
+
+        `modes` are directories whose mode must be put back whatever happens.
+        """
+        ...
+
+    def finish(self, entry: int, state: EntryState) -> None:
+        """Sets the outcome of an entry, and with DONE the links between an undo and what it took back."""
+        ...
+
+    def pending(self, workspace: str) -> Sequence[Entry]: ...
+
+    def modes(self, entry: int) -> Mapping[str, int]: ...
+
+    def entry(self, workspace: str, number: int) -> Entry: ...
+
+    def entries(self, workspace: str, *, run: str | None = None, limit: int | None = None) -> Sequence[Entry]:
+        """Newest first."""
+        ...
+
+    def changes(self, entry: int) -> ChangeSet: ...
+
+    def add_checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Stores it and returns it with its number."""
+        ...
+
+    def checkpoints(self, workspace: str) -> Sequence[Checkpoint]:
+        """Newest first."""
+        ...
+
+    def prune(self, retention: Retention) -> tuple[int, int]:
+        """Drops what retention no longer keeps; returns the entries pruned and the bytes freed."""
+        ...
+
+
+class EventLog(Protocol):
+    def append(self, workspace: str, run: str, kind: str, body: Mapping[str, object]) -> int: ...
+
+    def read(self, workspace: str, *, run: str | None = None, after: int = 0) -> Iterable[Mapping[str, object]]: ...
+
+
+class Cancel(Protocol):
+    """A request to stop that can be waited on together with pipes."""
+
+    def fileno(self) -> int: ...
+
+    @property
+    def requested(self) -> bool: ...
+
+
+class Sandbox(Protocol):
+    def run(
+        self,
+        view: View,
+        execution: Execution,
+        *,
+        on_output: Callable[[Stream, bytes], None] | None = None,
+        cancel: Cancel | None = None,
+    ) -> Completed:
+        """Runs the command confined to the view, or raises `SandboxUnavailable`; never runs it bare.
+
+        Raises `OverlayUnavailable` before anything has run when the view's overlay cannot be mounted.
+        """
+        ...
+
+    def protection(self) -> Protection:
+        """What this machine gives, probed."""
+        ...
+
+
+class Files(Protocol):
+    """The files of a bench, as the tools see them."""
+
+    def read(self, path: str) -> bytes: ...
+
+    def write(self, path: str, data: bytes) -> None: ...
+
+    def delete(self, path: str) -> None: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def walk(self, under: str = "") -> Iterable[str]:
+        """Every file that is not ignored, sorted."""
+        ...
+
+
+class DependencyMap(Protocol):
+    def neighbours(self, path: str) -> frozenset[str]:
+        """The files that this one imports, and those that import it."""
+        ...
+
+    def order(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Imported files before their importers; cycles in a stable order."""
+        ...

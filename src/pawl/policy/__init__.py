@@ -1,0 +1,1 @@
+"""Guardrail presets as data."""

@@ -1,0 +1,1 @@
+"""Running a command so that only the bench is writable."""

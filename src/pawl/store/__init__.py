@@ -1,0 +1,1 @@
+"""SQLite: blobs, events, journal and history."""

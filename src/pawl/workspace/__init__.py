@@ -1,0 +1,1 @@
+"""The user's folder: paths, benches, edits, promotion, history."""
