@@ -7,6 +7,7 @@ can be stored, sent and shown without touching the files it speaks of.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -70,7 +71,7 @@ class ChangeSet:
     @classmethod
     def of(cls, changes: Iterable[Change]) -> ChangeSet:
         ordered = tuple(sorted(changes, key=lambda change: change.path))
-        for first, second in zip(ordered, ordered[1:], strict=False):
+        for first, second in itertools.pairwise(ordered):
             if first.path == second.path:
                 raise ValueError(f"two changes of one path: {first.path!r}")
         return cls(ordered)

@@ -1,31 +1,31 @@
 """The one error tree. A name says what went wrong; `advice` says what to try next.
 
-    PawlError
-    ├── UsageError                 the request itself is wrong                        exit 42
-    ├── ConfigError                a setting is wrong                                 exit 52
-    ├── SandboxUnavailable         no way to confine a command here                   exit 44
-    │   └── OverlayUnavailable     confinement works, a copy-on-write view does not
-    ├── StoreError                 the state file
-    │   ├── StoreTooNew            written by a newer Pawl
-    │   ├── StoreCorrupt           damaged; set aside, never deleted
-    │   ├── StoreBusy              another process holds the writer's lock            exit 75
-    │   └── UnknownEntry           no such entry, run or checkpoint                   exit 42
-    ├── ChangeError                the algebra of changes
-    │   ├── CannotCompose          the second change does not start where the first ends
-    │   ├── BadPatch               a patch file that cannot be read
-    │   └── MissingBlob            content that is no longer stored
-    ├── Conflicted                 what was to change has changed meanwhile
-    ├── PromotionFailed            the tree could not be written and is as it was
-    ├── Refused                    a guardrail says no
-    │   ├── PathRefused            a path that leaves the workspace or is not a plain name
-    │   ├── SecretRefused          a file that holds secrets
-    │   ├── ProtectedRefused       a file that configures or executes; needs the user's own yes
-    │   └── TooLarge               a file or change above the preset's limit
-    └── ToolError                  a tool call that failed; every mode of failure is its own type
-        ├── NoMatches, NotFound, AlreadyThere, NotAFile, BinaryFile, PermissionDenied, DiskFull
-        ├── TextNotFound, AmbiguousMatch, LineMismatch, TooManyEdits, TooManyLines, NothingToDo
-        ├── StaleRead, SyntaxBroken, ImportsDropped, BadEncoding, Unjustified
-        └── CommandNotFound, TimedOut, ServerUnavailable, ParseFailed, PortInUse, BuildFailed
+PawlError
+├── UsageError                 the request itself is wrong                        exit 42
+├── ConfigError                a setting is wrong                                 exit 52
+├── SandboxUnavailable         no way to confine a command here                   exit 44
+│   └── OverlayUnavailable     confinement works, a copy-on-write view does not
+├── StoreError                 the state file
+│   ├── StoreTooNew            written by a newer Pawl
+│   ├── StoreCorrupt           damaged; set aside, never deleted
+│   ├── StoreBusy              another process holds the writer's lock            exit 75
+│   └── UnknownEntry           no such entry, run or checkpoint                   exit 42
+├── ChangeError                the algebra of changes
+│   ├── CannotCompose          the second change does not start where the first ends
+│   ├── BadPatch               a patch file that cannot be read
+│   └── MissingBlob            content that is no longer stored
+├── Conflicted                 what was to change has changed meanwhile
+├── PromotionFailed            the tree could not be written and is as it was
+├── Refused                    a guardrail says no
+│   ├── PathRefused            a path that leaves the workspace or is not a plain name
+│   ├── SecretRefused          a file that holds secrets
+│   ├── ProtectedRefused       a file that configures or executes; needs the user's own yes
+│   └── TooLarge               a file or change above the preset's limit
+└── ToolError                  a tool call that failed; every mode of failure is its own type
+    ├── NoMatches, NotFound, AlreadyThere, NotAFile, BinaryFile, PermissionDenied, DiskFull
+    ├── TextNotFound, AmbiguousMatch, LineMismatch, TooManyEdits, TooManyLines, NothingToDo
+    ├── StaleRead, SyntaxBroken, ImportsDropped, BadEncoding, Unjustified
+    └── CommandNotFound, TimedOut, ServerUnavailable, ParseFailed, PortInUse, BuildFailed
 """
 
 from __future__ import annotations
