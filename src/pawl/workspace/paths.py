@@ -1,0 +1,78 @@
+"""Which paths a tool may name. A path is judged by its components, never by a string prefix."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+
+from pawl.core.errors import PathRefused
+
+LONGEST_PATH = 4096
+LONGEST_NAME = 255
+
+_ADVICE = "give a path relative to the workspace, such as 'src/app.py'"
+
+
+def clean(path: str, *, root: str | None = None) -> str:
+    """The path in its one form: relative to the workspace, `/` between names.
+
+    An absolute path is accepted only when `root` is given and the path lies below it.
+    """
+    _refuse_odd_text(path)
+    if path.startswith(("~", "file:")) or "://" in path:
+        raise PathRefused(f"{path!r} is not a path inside the workspace", advice=_ADVICE)
+    names = path.split("/")
+    if path.startswith("/"):
+        names = _below(path, root)
+    while names and names[0] == ".":
+        names = names[1:]
+    if not names:
+        raise PathRefused(f"{path!r} names the workspace itself, not a file in it", advice=_ADVICE)
+    for name in names:
+        _refuse_odd_name(name, path)
+    return "/".join(names)
+
+
+def _refuse_odd_text(path: str) -> None:
+    if not path:
+        raise PathRefused("the path is empty", advice=_ADVICE)
+    try:
+        size = len(path.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise PathRefused(f"the path {path!r} is not valid UTF-8", advice="rename the file first") from error
+    if size > LONGEST_PATH:
+        raise PathRefused(f"the path {path[:60]!r}… has {size} bytes; {LONGEST_PATH} is the most", advice=_ADVICE)
+    for character in path:
+        if unicodedata.category(character) == "Cc":
+            raise PathRefused(f"the path {path!r} holds a control character", advice=_ADVICE)
+
+
+def _refuse_odd_name(name: str, path: str) -> None:
+    if name in ("", ".", ".."):
+        raise PathRefused(f"{path!r} has the component {name!r}, which could leave the workspace", advice=_ADVICE)
+    if len(name.encode("utf-8")) > LONGEST_NAME:
+        raise PathRefused(f"a name in {path[:60]!r}… is over {LONGEST_NAME} bytes", advice=_ADVICE)
+
+
+def _below(path: str, root: str | None) -> list[str]:
+    """The components of an absolute path after those of the root."""
+    names = path.split("/")[1:]
+    wanted = root.split("/")[1:] if root else None
+    if wanted is None or names[: len(wanted)] != wanted:
+        where = f" {root!r}" if root else ""
+        raise PathRefused(f"{path!r} is outside the workspace{where}", advice=_ADVICE)
+    return names[len(wanted) :]
+
+
+def encode(path: str) -> bytes:
+    """The path as the file system spells it."""
+    return os.fsencode(path)
+
+
+def depth(path: str) -> int:
+    return path.count("/")
+
+
+def parent(path: str) -> str:
+    """The folder a path is in; empty for the workspace's root."""
+    return path.rpartition("/")[0]
