@@ -1,0 +1,52 @@
+# Each target sets up by itself what it needs; `make` alone lists them.
+VENV = .venv
+BIN = $(VENV)/bin
+SETUP = scripts/setup --venv $(VENV)
+# Universal, so that one lock serves every system; no address of a registry, so that each machine uses its own.
+LOCK = $(UV) pip compile -q --universal --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links
+UV = $$(command -v uv || echo $(BIN)/uv)
+WORKERS = 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow lint format bench lock clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | while IFS='	' read -r name text; do \
+		printf '  make %-10s %s\n' "$$name" "$$text"; done
+
+setup: ## make the environment in .venv (scripts/setup)
+	@$(SETUP)
+
+demo: ## see it work: two minutes, no key, nothing of yours touched
+	@$(SETUP) --no-dev
+	@PATH="$(abspath $(BIN)):$$PATH" scripts/demo
+
+test: setup ## run the test suite
+	$(BIN)/pytest -n $(WORKERS)
+
+test-slow: setup ## run the exhaustive tests that the suite leaves out
+	$(BIN)/pytest -n $(WORKERS) -m slow --timeout 1800
+
+lint: setup ## check format, lint, types and import direction
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy src scripts/spec_coverage
+	$(BIN)/lint-imports
+
+format: setup ## format the code and mend what lint can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup ## run every benchmark
+	@for file in benchmarks/*.py; do \
+		[ -e "$$file" ] || continue; \
+		echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+lock: setup ## pin what pyproject.toml asks for (delete a lock first to move its versions)
+	UV_SYSTEM_CERTS=1 $(LOCK) pyproject.toml -o requirements.lock
+	UV_SYSTEM_CERTS=1 $(LOCK) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
+	UV_SYSTEM_CERTS=1 $(LOCK) --group build -o requirements-build.lock
+
+clean: ## remove the environments and every cache
+	rm -rf $(VENV) .ci-venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
+	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
