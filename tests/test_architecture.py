@@ -1,0 +1,346 @@
+"""The rules of the house, read from the source: directions, sizes, names and what code may not do.
+
+Each rule is a function of one module that returns its violations, so that each is shown a bad module as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+LEAVES = frozenset({"policy", "store", "sandbox", "workspace", "tools", "context"})
+MAY_IMPORT = {
+    "core": frozenset(),
+    **dict.fromkeys(LEAVES, frozenset({"core"})),
+    "app": LEAVES | {"core"},
+    "interfaces": frozenset({"app", "core"}),
+    "__main__": frozenset({"interfaces"}),
+    "__init__": frozenset(),
+}
+"""Which packages each package of pawl sees besides itself; imports for type checkers count."""
+
+STANDARD_LIBRARY_ONLY = frozenset({"core", "policy"})
+SCREEN = frozenset({"rich"})
+READS_ENVIRONMENT = frozenset({"src/pawl/app/config.py"})
+OUTERMOST: frozenset[str] = frozenset()
+"""Modules that hold the outermost loop of a process, where nothing is left to catch what was not expected."""
+
+MODULE_LINES = 400
+FUNCTION_LINES = 50
+PARAMETERS = 6
+VAGUE = frozenset({"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc"})
+BROAD = frozenset({"Exception", "BaseException"})
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A Python file as the rules see it."""
+
+    path: str
+    text: str
+    tree: ast.Module = field(compare=False)
+
+    @classmethod
+    def of(cls, path: str, text: str) -> Module:
+        return cls(path, text, ast.parse(text))
+
+    @property
+    def package(self) -> str | None:
+        """The room of pawl that it stands in; None outside of pawl."""
+        parts = Path(self.path).with_suffix("").parts
+        return parts[2] if parts[:2] == ("src", "pawl") else None
+
+
+def walk_functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def imports_of(module: Module) -> Iterator[tuple[int, str]]:
+    """Every dotted name that the module imports, at the top, inside a function or for type checkers only."""
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, alias.name) for alias in names)
+            case ast.ImportFrom(module=str(source), level=0, names=names):
+                yield from ((node.lineno, f"{source}.{alias.name}") for alias in names)
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield node.lineno, name
+
+
+def names_used(module: Module) -> Iterator[tuple[int, str]]:
+    """Dotted names as they are used, with imported names spelled out: `from time import sleep` gives time.sleep."""
+    full = {}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            full |= {alias.asname: alias.name for alias in node.names if alias.asname}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            full |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Name | ast.Attribute):
+            first, *rest = ast.unparse(node).split(".")
+            yield node.lineno, ".".join([full.get(first, first), *rest])
+
+
+def imports_point_down(module: Module) -> list[str]:
+    package = module.package
+    if package is None:
+        return []
+    rooms = MAY_IMPORT.get(package)
+    if rooms is None:
+        return [f"1: {package!r} has no line in MAY_IMPORT"]
+    seen = ((line, name.split(".")) for line, name in imports_of(module))
+    inside = ((line, parts[1], parts) for line, parts in seen if parts[0] == "pawl" and len(parts) > 1)
+    return [
+        f"{line}: imports {'.'.join(parts)}"
+        for line, room, parts in inside
+        if room in MAY_IMPORT and room not in rooms | {package}
+    ]
+
+
+def interfaces_are_independent(module: Module) -> list[str]:
+    own = Path(module.path).with_suffix("").parts[3:4]
+    if module.package != "interfaces":
+        return []
+    seen = ((line, name.split(".")) for line, name in imports_of(module))
+    return [
+        f"{line}: imports {'.'.join(parts)}"
+        for line, parts in seen
+        if parts[:2] == ["pawl", "interfaces"] and tuple(parts[2:3]) != own
+    ]
+
+
+def foreign_packages_stay_in_their_rooms(module: Module) -> list[str]:
+    found = []
+    for line, name in imports_of(module):
+        top = name.split(".")[0]
+        if module.package in STANDARD_LIBRARY_ONLY and top != "pawl" and top not in sys.stdlib_module_names:
+            found.append(f"{line}: {module.package} is standard library only, imports {name}")
+        elif module.package not in {None, "interfaces"} and top in SCREEN:
+            found.append(f"{line}: only interfaces draw, imports {name}")
+    return found
+
+
+def imports_are_absolute(module: Module) -> list[str]:
+    nodes = (node for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom))
+    return [f"{node.lineno}: relative import" for node in nodes if node.level]
+
+
+def modules_are_short(module: Module) -> list[str]:
+    lines = module.text.count("\n")
+    return [f"1: {lines} lines"] if lines > MODULE_LINES else []
+
+
+def functions_are_short(module: Module) -> list[str]:
+    sizes = ((node, (node.end_lineno or node.lineno) - node.lineno + 1) for node in walk_functions(module))
+    return [f"{node.lineno}: {node.name} has {size} lines" for node, size in sizes if size > FUNCTION_LINES]
+
+
+def signatures_are_narrow(module: Module) -> list[str]:
+    found = []
+    for node in walk_functions(module):
+        names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+        count = len(names) + len(node.args.kwonlyargs) - (names[:1] in (["self"], ["cls"]))
+        if count > PARAMETERS:
+            found.append(f"{node.lineno}: {node.name} has {count} parameters")
+    return found
+
+
+def booleans_have_names(module: Module) -> list[str]:
+    """A call says what its True means: a boolean parameter is keyword-only."""
+    found = []
+    for node in walk_functions(module):
+        arguments = [*node.args.posonlyargs, *node.args.args]
+        undefaulted = len(arguments) - len(node.args.defaults)
+        for argument, default in zip(arguments, [None] * undefaulted + node.args.defaults, strict=True):
+            annotated = isinstance(argument.annotation, ast.Name) and argument.annotation.id == "bool"
+            if annotated or (isinstance(default, ast.Constant) and isinstance(default.value, bool)):
+                found.append(f"{node.lineno}: {node.name}({argument.arg})")
+    return found
+
+
+def names_say_something(module: Module) -> list[str]:
+    words = {word for part in Path(module.path).with_suffix("").parts for word in part.split("_")}
+    return [f"1: {word!r} says nothing" for word in sorted(words & VAGUE)]
+
+
+def modules_open_with_a_docstring(module: Module) -> list[str]:
+    return [] if ast.get_docstring(module.tree) else ["1: no docstring"]
+
+
+def errors_are_caught_by_name(module: Module) -> list[str]:
+    if module.path in OUTERMOST:
+        return []
+    found = []
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.ExceptHandler(type=caught, body=[*_, last]):
+                names = BROAD if caught is None else {ast.unparse(part) for part in ast.walk(caught)}
+                # Cleaning up and letting the error go on is not catching it.
+                if names & BROAD and not isinstance(last, ast.Raise):
+                    found.append(f"{node.lineno}: broad except")
+            case ast.Call(func=ast.Name(id="suppress") | ast.Attribute(attr="suppress"), args=caught):
+                if {ast.unparse(name) for name in caught} & BROAD:
+                    found.append(f"{node.lineno}: broad suppress")
+    return found
+
+
+def nothing_is_mocked(module: Module) -> list[str]:
+    mocks = ("unittest.mock", "mock")
+    return [
+        f"{line}: imports {name}"
+        for line, name in imports_of(module)
+        if name in mocks or name.startswith(tuple(f"{mock}." for mock in mocks))
+    ]
+
+
+def nothing_sleeps(module: Module) -> list[str]:
+    return [f"{line}: time.sleep" for line, name in names_used(module) if name == "time.sleep"]
+
+
+def one_module_reads_the_environment(module: Module) -> list[str]:
+    if module.path in READS_ENVIRONMENT:
+        return []
+    readers = {"os.environ", "os.environb", "os.getenv", "os.getenvb"}
+    return [f"{line}: {name}" for line, name in names_used(module) if name in readers]
+
+
+def only_interfaces_print(module: Module) -> list[str]:
+    if module.package == "interfaces":
+        return []
+    return [f"{line}: print" for line, name in names_used(module) if name == "print"]
+
+
+Rule = Callable[[Module], list[str]]
+
+IN_SOURCE: tuple[Rule, ...] = (
+    imports_point_down,
+    interfaces_are_independent,
+    foreign_packages_stay_in_their_rooms,
+    modules_are_short,
+    functions_are_short,
+    signatures_are_narrow,
+    booleans_have_names,
+    one_module_reads_the_environment,
+    only_interfaces_print,
+)
+EVERYWHERE: tuple[Rule, ...] = (
+    imports_are_absolute,
+    names_say_something,
+    modules_open_with_a_docstring,
+    errors_are_caught_by_name,
+    nothing_is_mocked,
+    nothing_sleeps,
+)
+
+DOC = '"""Says what it is."""\n'
+LONG_BODY = "".join(f"    x = {number}\n" for number in range(FUNCTION_LINES))
+CORE, STORE, CLI = "src/pawl/core/a.py", "src/pawl/store/a.py", "src/pawl/interfaces/cli/a.py"
+
+BROKEN: list[tuple[Rule, str, str]] = [
+    (imports_point_down, CORE, "import pawl.store"),
+    (imports_point_down, CORE, "from pawl import store"),
+    (imports_point_down, STORE, "from pawl.sandbox.run import Runner"),
+    (imports_point_down, STORE, "if TYPE_CHECKING:\n    from pawl.app import wiring"),
+    (imports_point_down, STORE, "def f():\n    from pawl.policy import presets"),
+    (imports_point_down, STORE, 'import importlib\nimportlib.import_module("pawl.app")'),
+    (imports_point_down, "src/pawl/app/a.py", "from pawl.interfaces.cli import main"),
+    (imports_point_down, CLI, "from pawl.store.blobs import Blobs"),
+    (imports_point_down, "src/pawl/__main__.py", "from pawl.app import wiring"),
+    (imports_point_down, "src/pawl/newcomer/a.py", ""),
+    (interfaces_are_independent, CLI, "from pawl.interfaces.web import server"),
+    (foreign_packages_stay_in_their_rooms, CORE, "import pathspec"),
+    (foreign_packages_stay_in_their_rooms, "src/pawl/policy/a.py", "def f():\n    from rich import box"),
+    (foreign_packages_stay_in_their_rooms, "src/pawl/app/a.py", "from rich.console import Console"),
+    (imports_are_absolute, STORE, "from . import blobs"),
+    (modules_are_short, STORE, "x = 1\n" * (MODULE_LINES + 1)),
+    (functions_are_short, STORE, f"async def f():\n{LONG_BODY}"),
+    (signatures_are_narrow, STORE, "class C:\n    def f(self, a, b, c, d, e, *, f, g): ..."),
+    (booleans_have_names, STORE, "def f(a, deep=True): ..."),
+    (booleans_have_names, STORE, "def f(deep: bool, /): ..."),
+    (names_say_something, "src/pawl/store/path_utils.py", ""),
+    (names_say_something, "src/pawl/common/blobs.py", ""),
+    (modules_open_with_a_docstring, STORE, "x = 1"),
+    (errors_are_caught_by_name, STORE, "try: x()\nexcept Exception: pass"),
+    (errors_are_caught_by_name, STORE, "try: x()\nexcept (OSError, BaseException) as error: pass"),
+    (errors_are_caught_by_name, STORE, "try: x()\nexcept: pass"),
+    (errors_are_caught_by_name, STORE, "with contextlib.suppress(Exception): x()"),
+    (nothing_is_mocked, "tests/test_a.py", "from unittest import mock"),
+    (nothing_is_mocked, "tests/test_a.py", "from unittest.mock import patch"),
+    (nothing_is_mocked, "tests/test_a.py", "import unittest.mock"),
+    (nothing_sleeps, "tests/test_a.py", "import time\ntime.sleep(1)"),
+    (nothing_sleeps, STORE, "from time import sleep as rest\nrest(1)"),
+    (nothing_sleeps, STORE, "import time as clock\nclock.sleep(1)"),
+    (one_module_reads_the_environment, STORE, 'import os\nos.environ["HOME"]'),
+    (one_module_reads_the_environment, STORE, 'from os import getenv\ngetenv("HOME")'),
+    (only_interfaces_print, STORE, 'print("x")'),
+]
+
+SOUND: list[tuple[Rule, str, str]] = [
+    (imports_point_down, STORE, "import sqlite3\nfrom pawl import __version__\nfrom pawl.core.change import Change"),
+    (imports_point_down, "src/pawl/app/a.py", "from pawl.store import blobs\nfrom pawl.app import config"),
+    (imports_point_down, "tests/test_a.py", "from pawl.store import blobs"),
+    (interfaces_are_independent, CLI, "from pawl.interfaces.cli import screen"),
+    (foreign_packages_stay_in_their_rooms, CLI, "import rich"),
+    (modules_are_short, STORE, "x = 1\n" * MODULE_LINES),
+    (functions_are_short, STORE, f"def f():\n{LONG_BODY}".removesuffix(f"    x = {FUNCTION_LINES - 1}\n")),
+    (signatures_are_narrow, STORE, "class C:\n    def f(self, a, b, c, d, e, *, f): ..."),
+    (booleans_have_names, STORE, "def f(a=1, *, deep: bool = False): ..."),
+    (errors_are_caught_by_name, STORE, "try: x()\nexcept BaseException:\n    undo()\n    raise"),
+    (one_module_reads_the_environment, "src/pawl/app/config.py", 'import os\nos.environ["HOME"]'),
+    (only_interfaces_print, CLI, 'print("x")'),
+]
+
+
+def python_files(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+@functools.cache
+def read_module(path: Path) -> Module:
+    return Module.of(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+
+
+def violations(rule: Rule, files: list[Path]) -> list[str]:
+    return [f"{module.path}:{violation}" for module in map(read_module, files) for violation in rule(module)]
+
+
+@pytest.mark.parametrize("rule", IN_SOURCE, ids=lambda rule: rule.__name__)
+def test_the_source_keeps_the_rule(rule: Rule):
+    assert violations(rule, python_files("src")) == []
+
+
+@pytest.mark.parametrize("rule", EVERYWHERE, ids=lambda rule: rule.__name__)
+def test_source_tests_and_benchmarks_keep_the_rule(rule: Rule):
+    assert violations(rule, python_files("src", "tests", "benchmarks")) == []
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), BROKEN)
+def test_a_rule_sees_what_breaks_it(rule: Rule, path: str, text: str):
+    assert rule(Module.of(path, text)) != []
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), SOUND)
+def test_a_rule_lets_sound_code_pass(rule: Rule, path: str, text: str):
+    assert rule(Module.of(path, DOC + text if rule is not modules_are_short else text)) == []
+
+
+def test_every_rule_has_been_shown_to_fail():
+    assert {rule for rule, _, _ in BROKEN} == {*IN_SOURCE, *EVERYWHERE}
+
+
+def test_every_room_of_the_house_has_its_line_in_the_table():
+    packages = {path.parent.name for path in (ROOT / "src" / "pawl").glob("*/__init__.py")}
+    assert packages == MAY_IMPORT.keys() - {"__main__", "__init__"}
