@@ -24,7 +24,8 @@ PawlError
 └── ToolError                  a tool call that failed; every mode of failure is its own type
     ├── NoMatches, NotFound, AlreadyThere, NotAFile, BinaryFile, PermissionDenied, DiskFull
     ├── TextNotFound, AmbiguousMatch, LineMismatch, TooManyEdits, TooManyLines, NothingToDo
-    ├── StaleRead, SyntaxBroken, ImportsDropped, BadEncoding, Unjustified
+    ├── StaleRead, NeverRead, SyntaxBroken, ImportsDropped, BadEncoding, Unjustified, RestoreFailed
+    ├── UnknownTool, BadArguments
     └── CommandNotFound, TimedOut, ServerUnavailable, ParseFailed, PortInUse, BuildFailed
 """
 
@@ -194,6 +195,10 @@ class StaleRead(ToolError):
     pass
 
 
+class NeverRead(ToolError):
+    pass
+
+
 class SyntaxBroken(ToolError):
     pass
 
@@ -207,6 +212,18 @@ class BadEncoding(ToolError):
 
 
 class Unjustified(ToolError):
+    pass
+
+
+class RestoreFailed(ToolError):
+    """An edit failed and the file is not as it was either; the workspace is untouched, the bench is to be discarded."""
+
+
+class UnknownTool(ToolError):
+    pass
+
+
+class BadArguments(ToolError):
     pass
 
 

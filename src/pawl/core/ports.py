@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from pawl.core.change import ChangeSet
+from pawl.core.content import Text
+from pawl.core.edits import Edited, LineEdit, Modification
 from pawl.core.execution import Completed, Execution, Protection, Stream, View
 from pawl.core.history import Checkpoint, Entry, EntryState, NewEntry, Retention
 
@@ -128,4 +130,34 @@ class DependencyMap(Protocol):
 
     def order(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Imported files before their importers; cycles in a stable order."""
+        ...
+
+
+class Editor(Protocol):
+    """Edits of a bench's files that are checked before they are written, and leave the file as it was if they fail."""
+
+    def read(self, path: str) -> Text:
+        """The text of the file; later edits are refused when the file has changed since."""
+        ...
+
+    def write(self, path: str, content: str) -> Edited:
+        """The whole file; one that is there must have been read."""
+        ...
+
+    def patch(self, path: str, old: str, new: str) -> Edited: ...
+
+    def edit_lines(self, path: str, edits: Sequence[LineEdit]) -> Edited: ...
+
+    def modify(self, modification: Modification) -> Edited: ...
+
+    def chain(
+        self, modifications: Sequence[Modification], *, justification: str, dependencies: DependencyMap
+    ) -> tuple[Edited, ...]:
+        """Several files as one: applied one at a time, all taken back if one fails."""
+        ...
+
+
+class CommandRunner(Protocol):
+    def run(self, execution: Execution) -> Completed:
+        """Runs the command on the bench, confined."""
         ...

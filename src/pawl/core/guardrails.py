@@ -1,0 +1,130 @@
+"""What may be changed without asking, what only with the user's own yes, and what never.
+
+Patterns are matched name by name and at any depth, in the spelling that a file system which ignores case would see:
+`.GIT/hooks` and `.Env` are caught like `.git/hooks` and `.env`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """One path of a change set, with how many of its lines changed."""
+
+    path: str
+    changed_lines: int
+
+
+class Limit(StrEnum):
+    FILES = "files"
+    LINES = "lines"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breach:
+    """A limit that a change set goes over, so that the user is asked."""
+
+    limit: Limit
+    allowed: int
+    found: int
+    path: str = ""
+    """The file, for a limit that counts within one."""
+
+    @property
+    def message(self) -> str:
+        match self.limit:
+            case Limit.FILES:
+                return f"{self.found} files change; the guardrail asks above {self.allowed}"
+            case Limit.LINES:
+                return f"{self.found} lines of {self.path!r} change; the guardrail asks above {self.allowed}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guardrails:
+    """A named preset. `files` and `lines` are asked about; the other limits refuse."""
+
+    name: str
+    files: int
+    lines: int
+    file_bytes: int
+    patch_lines: int
+    line_edits: int
+    secret: tuple[str, ...] = ()
+    not_secret: tuple[str, ...] = ()
+    """Exceptions to `secret`, such as the example file that projects commit."""
+    protected: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+
+    def is_secret(self, path: str) -> bool:
+        """Whether the file holds keys: never read into a prompt, never written."""
+        return _matches(self.secret, path) and not _matches(self.not_secret, path)
+
+    def is_protected(self, path: str) -> bool:
+        """Whether the file configures or executes, and is changed only with the user's own yes."""
+        return _matches(self.protected, path) or self.never(path)
+
+    def never(self, path: str) -> bool:
+        """Whether the path is out of reach whatever the user says, such as git's own folder."""
+        return _matches(self.forbidden, path)
+
+    def check(self, touched: Iterable[Touched]) -> tuple[Breach, ...]:
+        """Every limit that these changes go over; empty when nobody needs to be asked."""
+        every = tuple(touched)
+        breaches = [
+            Breach(limit=Limit.LINES, allowed=self.lines, found=one.changed_lines, path=one.path)
+            for one in every
+            if one.changed_lines > self.lines
+        ]
+        if len(every) > self.files:
+            breaches.insert(0, Breach(limit=Limit.FILES, allowed=self.files, found=len(every)))
+        return tuple(breaches)
+
+
+# HFS+ leaves these out when it compares names, so `.g<U+200C>it` opens `.git` there.
+_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+
+
+def _folded(name: str) -> str:
+    """The name as the most careless file system compares it."""
+    plain = unicodedata.normalize("NFC", _IGNORED.sub("", name)).casefold()
+    # NTFS drops trailing dots and spaces, and reads what follows a colon as a stream of the same file.
+    return plain.partition(":")[0].rstrip(" .")
+
+
+def _folded_path(path: str) -> str:
+    names: list[str] = []
+    for name in path.split("/"):
+        if name == "..":
+            del names[-1:]
+        elif name not in ("", "."):
+            names.append(_folded(name))
+    return "/".join(names)
+
+
+def _matches(patterns: tuple[str, ...], path: str) -> bool:
+    return bool(patterns) and _expression(patterns).search(_folded_path(path)) is not None
+
+
+@functools.cache
+def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """All patterns as one expression, because a walk asks about every file."""
+    return re.compile(f"(?:^|/)(?:{'|'.join(_translated(pattern) for pattern in patterns)})\\Z", re.DOTALL)
+
+
+def _translated(pattern: str) -> str:
+    """`*` and `?` stay within a name; `**` is any number of names, none included."""
+    words = []
+    for position, name in enumerate(pattern.casefold().split("/")):
+        if name == "**":
+            words.append("(?:/[^/]+)*")
+        else:
+            escaped = re.escape(name).replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
+            words.append(f"/{escaped}" if position else escaped)
+    return "".join(words)
