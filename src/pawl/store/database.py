@@ -1,0 +1,178 @@
+"""One SQLite connection for one thread: transactions that nest, and errors that say what to do next.
+
+Integrity errors come through as they are: whoever wrote the row knows what the constraint meant.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pawl.core.errors import StoreBusy, StoreCorrupt, StoreError
+
+Row = tuple[Any, ...]
+Values = Sequence[object] | Mapping[str, object]
+
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_LEFT_ALONE = (sqlite3.IntegrityError, sqlite3.ProgrammingError)
+_LONGEST_LOG = 16 << 20
+
+
+class Database:
+    """The open state file."""
+
+    __slots__ = ("_connection", "path")
+
+    def __init__(self, path: Path, *, busy_seconds: float) -> None:
+        self.path = path
+        try:
+            self._connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None)
+        except sqlite3.Error as error:
+            raise store_error(error, path) from error
+
+    def configure(self) -> None:
+        """Sets what SQLite forgets between connections; the first statement that reads the file."""
+        self.rows("PRAGMA synchronous = FULL")
+        self.rows("PRAGMA foreign_keys = ON")
+        # A large batch leaves a large log; what is above this is given back at the next checkpoint.
+        self.rows(f"PRAGMA journal_size_limit = {_LONGEST_LOG}")
+        if sys.platform == "darwin":
+            # fsync there does not reach the disk itself.
+            self.rows("PRAGMA fullfsync = ON")
+            self.rows("PRAGMA checkpoint_fullfsync = ON")
+
+    def write_ahead(self) -> None:
+        self.rows("PRAGMA journal_mode = WAL")
+
+    @property
+    def version(self) -> int:
+        """How many migrations the file has seen; 0 for an empty one."""
+        return int(self.one("PRAGMA user_version")[0])
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def run(self, sql: str, values: Values = ()) -> sqlite3.Cursor:
+        """Executes a statement that returns nothing of interest but its counts."""
+        try:
+            return self._connection.execute(sql, values)
+        except _LEFT_ALONE:
+            raise
+        except sqlite3.Error as error:
+            raise store_error(error, self.path) from error
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        try:
+            self._connection.executemany(sql, rows)
+        except _LEFT_ALONE:
+            raise
+        except sqlite3.Error as error:
+            raise store_error(error, self.path) from error
+
+    def rows(self, sql: str, values: Values = ()) -> list[Row]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except _LEFT_ALONE:
+            raise
+        except sqlite3.Error as error:
+            raise store_error(error, self.path) from error
+
+    def first(self, sql: str, values: Values = ()) -> Row | None:
+        found = self.rows(sql, values)
+        return found[0] if found else None
+
+    def one(self, sql: str, values: Values = ()) -> Row:
+        """The only row of a query that always has one."""
+        return self.rows(sql, values)[0]
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing and durable at the end; inside another transaction, a part of it."""
+        if self._connection.in_transaction:
+            with self._part():
+                yield
+            return
+        finished = False
+        try:
+            # IMMEDIATE, because a reader that turns writer cannot wait for another writer.
+            self.run("BEGIN IMMEDIATE")
+            yield
+            self.run("COMMIT")
+            finished = True
+        finally:
+            if not finished:
+                self._abandon("ROLLBACK")
+
+    @contextmanager
+    def _part(self) -> Iterator[None]:
+        self.run("SAVEPOINT part")
+        finished = False
+        try:
+            yield
+            self.run("RELEASE part")
+            finished = True
+        finally:
+            if not finished:
+                self._abandon("ROLLBACK TO part", "RELEASE part")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Several queries that see one moment of the file."""
+        if self._connection.in_transaction:
+            yield
+            return
+        self.run("BEGIN")
+        try:
+            yield
+        finally:
+            self._abandon("ROLLBACK")
+
+    def _abandon(self, *statements: str) -> None:
+        # SQLite itself rolls back when the disk is full or fails.
+        if self._connection.in_transaction:
+            for statement in statements:
+                self.run(statement)
+
+    def shrink(self) -> None:
+        """Gives the pages that are free back to the disk."""
+        with self.transaction():
+            # A statement without columns is stepped once, and each step frees one page.
+            for _ in range(self.one("PRAGMA freelist_count")[0]):
+                self.run("PRAGMA incremental_vacuum")
+        self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def store_error(error: sqlite3.Error, path: Path) -> StoreError:
+    """The error of the house for an error of SQLite."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    primary = code & 0xFF
+    name = getattr(error, "sqlite_errorname", type(error).__name__)
+    if primary in _BUSY:
+        return StoreBusy(
+            f"another process is writing to the state file {str(path)!r}",
+            advice="try again when it has finished",
+        )
+    if primary in _CORRUPT:
+        return StoreCorrupt(
+            f"the state file {str(path)!r} is damaged: {error} ({name})",
+            advice=f"move it aside together with {path.name}-wal and {path.name}-shm; "
+            "the workspace is not touched, its history starts anew",
+        )
+    if primary == sqlite3.SQLITE_FULL:
+        return StoreError(
+            f"no room left to write the state file {str(path)!r}: {error}",
+            advice="free space on that disk, or choose a state directory on another one",
+        )
+    return StoreError(
+        f"the state file {str(path)!r} cannot be used: {error} ({name})",
+        advice="check the disk, and the owner and mode of the file",
+    )

@@ -1,0 +1,184 @@
+"""The write-ahead record of what is done to workspaces, and the history that grows out of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from pawl.core.change import ChangeSet
+from pawl.core.errors import StoreError, UnknownEntry
+from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry, Retention
+from pawl.store import checkpoints
+from pawl.store.blobs import Blobs
+from pawl.store.database import Database, Row
+from pawl.store.retention import drop_expired
+from pawl.store.rows import CHANGE_COLUMNS, Clock, change_set, insert_changes, iso, readable
+
+_ENTRY = (
+    "SELECT id, workspace, run, kind, title, reason, created, state, reverses, reversed_by, pruned, files FROM entry"
+)
+_OUTCOMES = frozenset({EntryState.DONE, EntryState.ROLLED_BACK, EntryState.CONFLICT})
+
+
+class Journal:
+    """Fits `ports.Journal`."""
+
+    __slots__ = ("_blobs", "_clock", "_database")
+
+    def __init__(self, database: Database, blobs: Blobs, clock: Clock) -> None:
+        self._database = database
+        self._blobs = blobs
+        self._clock = clock
+
+    def record(self, entry: NewEntry, changes: ChangeSet) -> int:
+        """Keeps a change set that is not in the workspace; returns its number."""
+        return self._insert(entry, EntryState.CAPTURED, changes, {})
+
+    def begin(self, entry: NewEntry, changes: ChangeSet, modes: Mapping[str, int]) -> int:
+        """Writes the intent; it is durable when this returns, which is the point of no return."""
+        if self._database.in_transaction:
+            raise StoreError(
+                "an entry cannot begin inside a batch, where its intent is not yet durable",
+                advice="leave the batch of contents first",
+            )
+        return self._insert(entry, EntryState.PREPARED, changes, modes)
+
+    def _insert(self, entry: NewEntry, state: EntryState, changes: ChangeSet, modes: Mapping[str, int]) -> int:
+        workspace = os.fsencode(entry.workspace)
+        with self._database.transaction():
+            if entry.reverses is not None:
+                self._found(entry.reverses, workspace)
+            cursor = self._database.run(
+                "INSERT INTO entry (workspace, run, kind, title, reason, created, state, reverses, files)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    workspace,
+                    readable(entry.run),
+                    entry.kind.value,
+                    readable(entry.title),
+                    readable(entry.reason),
+                    iso(self._clock()),
+                    state.value,
+                    entry.reverses,
+                    len(changes),
+                ),
+            )
+            number = int(cursor.lastrowid or 0)
+            insert_changes(self._database, "entry", number, changes)
+            rows = ((number, os.fsencode(path), mode) for path, mode in modes.items())
+            self._database.run_many("INSERT INTO entry_mode (entry, path, mode) VALUES (?, ?, ?)", rows)
+        return number
+
+    def finish(self, entry: int, state: EntryState) -> None:
+        """Sets the outcome of a prepared entry; saying the same again changes nothing."""
+        if state not in _OUTCOMES:
+            raise ValueError(f"{state.value!r} is not how an entry ends")
+        with self._database.transaction():
+            if self._moved(entry, EntryState.PREPARED, state):
+                if state is EntryState.DONE:
+                    self._link(entry)
+                return
+            now = EntryState(self._found(entry)[7])
+        if now is not state:
+            raise StoreError(
+                f"entry {entry} is {now.value!r} already and cannot become {state.value!r}",
+                advice="another process has finished it; look at the history",
+            )
+
+    def _moved(self, entry: int, before: EntryState, after: EntryState) -> bool:
+        sql = "UPDATE entry SET state = ? WHERE id = ? AND state = ?"
+        return self._database.run(sql, (after.value, entry, before.value)).rowcount == 1
+
+    def _link(self, entry: int) -> None:
+        """Follows what an undo or a redo takes back: what that one had taken back holds again, and so on down.
+
+        Each link changes only from the value it must have; the first to take an entry back keeps the link.
+        """
+        row = self._found(entry)
+        if EntryKind(row[3]) not in (EntryKind.UNDO, EntryKind.REDO):
+            return
+        by, target, takes_back = entry, row[8], True
+        while target is not None:
+            before, after = (None, by) if takes_back else (by, None)
+            sql = "UPDATE entry SET reversed_by = ? WHERE id = ? AND reversed_by IS ?"
+            if self._database.run(sql, (after, target, before)).rowcount == 0:
+                return
+            by, target, takes_back = target, self._found(target)[8], not takes_back
+
+    def pending(self, workspace: str) -> Sequence[Entry]:
+        """The entries that were begun and not finished, oldest first."""
+        sql = f"{_ENTRY} WHERE workspace = ? AND state = 'prepared' ORDER BY id"
+        return [_entry(row) for row in self._database.rows(sql, (os.fsencode(workspace),))]
+
+    def modes(self, entry: int) -> Mapping[str, int]:
+        rows = self._database.rows("SELECT path, mode FROM entry_mode WHERE entry = ?", (entry,))
+        return {os.fsdecode(path): mode for path, mode in rows}
+
+    def entry(self, workspace: str, number: int) -> Entry:
+        return _entry(self._found(number, os.fsencode(workspace)))
+
+    def entries(self, workspace: str, *, run: str | None = None, limit: int | None = None) -> Sequence[Entry]:
+        """Newest first."""
+        sql = f"{_ENTRY} WHERE workspace = :workspace AND (:run IS NULL OR run = :run) ORDER BY id DESC LIMIT :limit"
+        values = {
+            "workspace": os.fsencode(workspace),
+            "run": None if run is None else readable(run),
+            "limit": -1 if limit is None else limit,
+        }
+        return [_entry(row) for row in self._database.rows(sql, values)]
+
+    def changes(self, entry: int) -> ChangeSet:
+        """What the entry changed; an error that says so when retention has dropped it."""
+        with self._database.reading():
+            row = self._found(entry)
+            rows = self._database.rows(f"SELECT {CHANGE_COLUMNS} FROM entry_change WHERE entry = ?", (entry,))
+        if row[10]:
+            raise StoreError(
+                f"entry {entry} was pruned by retention; its contents are no longer stored",
+                advice="keep more days or more backups of each file to reach further back",
+            )
+        return change_set(rows)
+
+    def add_checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Stores it and returns it with its number; an empty name becomes `checkpoint-` and the number."""
+        return checkpoints.add(self._database, checkpoint, iso(self._clock()))
+
+    def checkpoints(self, workspace: str) -> Sequence[Checkpoint]:
+        """Newest first."""
+        return checkpoints.newest_first(self._database, workspace)
+
+    def prune(self, retention: Retention) -> tuple[int, int]:
+        """Drops what retention no longer keeps; returns the entries pruned and the bytes freed."""
+        pruned = drop_expired(self._database, retention, self._clock())
+        return pruned, self._blobs.collect()
+
+    def _found(self, number: int, workspace: bytes | None = None) -> Row:
+        sql = f"{_ENTRY} WHERE id = :id AND (:workspace IS NULL OR workspace = :workspace)"
+        row = self._database.first(sql, {"id": number, "workspace": workspace})
+        if row is None:
+            raise self._unknown(number, workspace)
+        return row
+
+    def _unknown(self, number: int, workspace: bytes | None) -> UnknownEntry:
+        sql = "SELECT max(id) FROM entry WHERE (:workspace IS NULL OR workspace = :workspace)"
+        newest = self._database.one(sql, {"workspace": workspace})[0]
+        if newest is None:
+            return UnknownEntry(f"there is no entry {number}: the history is empty")
+        return UnknownEntry(f"there is no entry {number}; the newest is {newest}", advice="look at the history")
+
+
+def _entry(row: Row) -> Entry:
+    return Entry(
+        id=row[0],
+        workspace=os.fsdecode(row[1]),
+        run=row[2],
+        kind=EntryKind(row[3]),
+        title=row[4],
+        reason=row[5],
+        created=row[6],
+        state=EntryState(row[7]),
+        reverses=row[8],
+        reversed_by=row[9],
+        pruned=bool(row[10]),
+        files=row[11],
+    )

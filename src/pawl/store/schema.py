@@ -1,0 +1,178 @@
+"""The tables, as an ordered list of migrations; the `user_version` of the file says how many it has seen.
+
+A migration that was released never changes: old files must always load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pawl.core.errors import StoreError, StoreTooNew
+from pawl.store.database import Database
+
+Migration = Callable[[Database], None]
+
+_BLOBS = (
+    """
+    CREATE TABLE blob (
+        id INTEGER PRIMARY KEY,
+        hash TEXT NOT NULL UNIQUE,
+        size INTEGER NOT NULL,
+        encoding TEXT NOT NULL CHECK (encoding IN ('raw', 'zlib')),
+        refs INTEGER NOT NULL DEFAULT 0 CHECK (refs >= 0),
+        last_put INTEGER NOT NULL
+    )
+    """,
+    # Apart from its row, because SQLite writes a whole row again when its count of references changes.
+    """
+    CREATE TABLE content (
+        blob INTEGER PRIMARY KEY REFERENCES blob (id) ON DELETE CASCADE,
+        data BLOB NOT NULL
+    )
+    """,
+    """
+    CREATE TRIGGER blob_in_use BEFORE DELETE ON blob WHEN OLD.refs > 0
+    BEGIN SELECT RAISE(ABORT, 'the blob is in use'); END
+    """,
+)
+
+_HISTORY = (
+    """
+    CREATE TABLE entry (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        workspace BLOB NOT NULL,
+        run TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        title TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        created TEXT NOT NULL,
+        state TEXT NOT NULL,
+        reverses INTEGER REFERENCES entry (id),
+        reversed_by INTEGER REFERENCES entry (id),
+        pruned INTEGER NOT NULL DEFAULT 0,
+        files INTEGER NOT NULL
+    )
+    """,
+    "CREATE INDEX entry_of_workspace ON entry (workspace)",
+    "CREATE INDEX entry_prepared ON entry (workspace) WHERE state = 'prepared'",
+    """
+    CREATE TABLE entry_mode (
+        entry INTEGER NOT NULL REFERENCES entry (id),
+        path BLOB NOT NULL,
+        mode INTEGER NOT NULL,
+        PRIMARY KEY (entry, path)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE checkpoint (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        workspace BLOB NOT NULL,
+        name TEXT NOT NULL,
+        created TEXT NOT NULL,
+        after_entry INTEGER NOT NULL,
+        progress TEXT NOT NULL,
+        verification TEXT NOT NULL,
+        policy TEXT NOT NULL,
+        UNIQUE (workspace, name)
+    )
+    """,
+)
+
+_EVENTS = (
+    """
+    CREATE TABLE event (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        time TEXT NOT NULL,
+        workspace BLOB NOT NULL,
+        run TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        body TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX event_of_run ON event (workspace, run)",
+    """
+    CREATE TRIGGER event_not_updated BEFORE UPDATE ON event
+    BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
+    """,
+    """
+    CREATE TRIGGER event_not_deleted BEFORE DELETE ON event
+    BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
+    """,
+)
+
+
+def _changes_of(owner: str) -> tuple[str, ...]:
+    """A table of changes, and the triggers that count the blobs which its rows name."""
+    table = f"{owner}_change"
+    return (
+        f"""
+        CREATE TABLE {table} (
+            {owner} INTEGER NOT NULL REFERENCES {owner} (id),
+            path BLOB NOT NULL,
+            before_kind TEXT,
+            before_mode INTEGER,
+            before_blob TEXT,
+            after_kind TEXT,
+            after_mode INTEGER,
+            after_blob TEXT,
+            PRIMARY KEY ({owner}, path)
+        ) WITHOUT ROWID
+        """,
+        f"""
+        CREATE TRIGGER {table}_named AFTER INSERT ON {table} BEGIN
+            SELECT RAISE(ABORT, 'a blob is missing') FROM (SELECT NEW.before_blob AS name UNION SELECT NEW.after_blob)
+            WHERE name IS NOT NULL AND NOT EXISTS (SELECT 1 FROM blob WHERE hash = name);
+            UPDATE blob SET refs = refs + 1 WHERE hash = NEW.before_blob;
+            UPDATE blob SET refs = refs + 1 WHERE hash = NEW.after_blob;
+        END
+        """,
+        f"""
+        CREATE TRIGGER {table}_dropped AFTER DELETE ON {table} BEGIN
+            UPDATE blob SET refs = refs - 1 WHERE hash = OLD.before_blob;
+            UPDATE blob SET refs = refs - 1 WHERE hash = OLD.after_blob;
+        END
+        """,
+        f"""
+        CREATE TRIGGER {table}_not_updated BEFORE UPDATE ON {table}
+        BEGIN SELECT RAISE(ABORT, 'changes are written once'); END
+        """,
+    )
+
+
+def _m001_blobs_history_events(database: Database) -> None:
+    for statement in (*_BLOBS, *_HISTORY, *_changes_of("entry"), *_changes_of("checkpoint"), *_EVENTS):
+        database.run(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (_m001_blobs_history_events,)
+NEWEST = len(MIGRATIONS)
+
+
+def check(database: Database) -> int:
+    """Reads the schema and returns its version; refuses a file that a newer Pawl or another program wrote."""
+    version = database.version
+    tables = database.one("SELECT count(*) FROM sqlite_master")[0]
+    if version > NEWEST:
+        raise StoreTooNew(
+            f"the state file {str(database.path)!r} has schema version {version}; this Pawl knows up to {NEWEST}",
+            advice="upgrade Pawl, or choose another state directory",
+        )
+    if version == 0 and tables:
+        raise StoreError(
+            f"{str(database.path)!r} is a database of another program",
+            advice="choose another state directory",
+        )
+    return version
+
+
+def migrate(database: Database) -> None:
+    """Runs the migrations that the file has not seen, each as its own transaction. The caller is alone."""
+    version = check(database)
+    if version == 0:
+        # Can be chosen only while the file is empty.
+        database.run("PRAGMA auto_vacuum = INCREMENTAL")
+    database.write_ahead()
+    for number, migration in enumerate(MIGRATIONS[version:], start=version + 1):
+        with database.transaction():
+            migration(database)
+            database.run(f"PRAGMA user_version = {number}")
