@@ -31,7 +31,7 @@ lint: setup ## check format, lint, types and import direction
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy src scripts/spec_coverage
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 format: setup ## format the code and mend what lint can mend
 	$(BIN)/ruff format .
