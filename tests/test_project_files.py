@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 # Written in parts, so that this module does not hold what it looks for.
-DEVELOPER_PATHS = re.compile(r"(?<![\w.$})\]])/(?:work|Users)/|/\.py" + r"env/")
+DEVELOPER_PATHS = re.compile(r"(?<![\w.$})\]])/(?:work|Users)/|/root/\.py" + r"env/")
 REGISTRY_HOSTS = re.compile(
     "|".join((r"py" + r"pi\.org", r"python" + r"hosted\.org", r"npm" + r"js\.(?:org|com)", r"crates" + r"\.io"))
 )
@@ -55,7 +55,9 @@ def test_a_foreign_word_is_seen(text: str):
     assert foreign_words(text) != []
 
 
-@pytest.mark.parametrize("text", ["bench/work/upper", "{root}/work/x", "/home/agent", "pip install"])
+@pytest.mark.parametrize(
+    "text", ["bench/work/upper", "{root}/work/x", "/home/agent", "~/.pyenv/versions", "pip install"]
+)
 def test_an_ordinary_path_is_not_a_foreign_word(text: str):
     assert foreign_words(text) == []
 
