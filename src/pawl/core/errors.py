@@ -24,20 +24,19 @@ PawlError
 └── ToolError                  a tool call that failed; every mode of failure is its own type
     ├── NoMatches, NotFound, AlreadyThere, NotAFile, BinaryFile, PermissionDenied, DiskFull
     ├── TextNotFound, AmbiguousMatch, LineMismatch, TooManyEdits, TooManyLines, NothingToDo
-    ├── StaleRead, NeverRead, SyntaxBroken, ImportsDropped, BadEncoding, Unjustified, RestoreFailed
+    ├── StaleRead, NeverRead, SyntaxBroken, ImportsDropped, BadEncoding, Unjustified, WriteFailed,
+    │   RestoreFailed
     ├── UnknownTool, BadArguments
     └── CommandNotFound, TimedOut, ServerUnavailable, ParseFailed, PortInUse, BuildFailed
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 
 class PawlError(Exception):
     """Anything Pawl reports to a person: what went wrong, and what to try next."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code = 1
 
     def __init__(self, message: str, *, advice: str = "") -> None:
         super().__init__(message)
@@ -213,6 +212,10 @@ class BadEncoding(ToolError):
 
 class Unjustified(ToolError):
     pass
+
+
+class WriteFailed(ToolError):
+    """What is read back is not what was written; the file is as it was."""
 
 
 class RestoreFailed(ToolError):

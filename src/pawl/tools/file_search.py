@@ -1,0 +1,176 @@
+"""`file_search`: where a text, an expression or a file name occurs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from pawl.core.content import Text
+from pawl.core.errors import BadArguments, NoMatches, NotFound, PawlError, TimedOut
+from pawl.core.guardrails import Guardrails
+from pawl.core.ports import Files
+from pawl.tools.expression import Expression
+from pawl.tools.limits import ToolLimits
+from pawl.tools.page import Page
+from pawl.tools.schema import AtLeast
+from pawl.tools.tool import Effect, Tool
+
+SHOWN_CHARACTERS = 300
+
+Matcher = Callable[[str], Iterable[int]]
+"""From a text with line feeds to the numbers of its lines that match."""
+
+
+class Where(StrEnum):
+    CONTENT = "content"
+    NAMES = "names"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSearch:
+    query: Annotated[str, "what to look for"]
+    path: Annotated[str, "the folder or file to search under"] = ""
+    extensions: Annotated[tuple[str, ...], "only files that end so, such as py"] = ()
+    regex: Annotated[bool, "the query is a regular expression"] = False
+    ignore_case: bool = False
+    where: Annotated[Where, "search in contents or in file names"] = Where.CONTENT
+    limit: Annotated[int, "the most matches to show", AtLeast(1)] = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    path: str
+    line: int
+    """From 1; 0 for a match in a name."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matches:
+    matches: tuple[Match, ...]
+    files: int
+    """How many were searched."""
+    skipped: int
+    """Binary, too large or unreadable."""
+    complete: bool
+    """False when there may be more."""
+
+    @property
+    def text(self) -> str:
+        lines = [f"{match.path}:{match.line}: {match.text}" if match.line else match.path for match in self.matches]
+        if not self.complete:
+            lines.append("[there may be more; narrow the search]")
+        if self.skipped:
+            lines.append(f"[{self.skipped} binary, large or unreadable files left out]")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    files: Files
+    guardrails: Guardrails
+    limits: ToolLimits
+
+    def run(self, given: FileSearch) -> Matches:
+        if not given.query:
+            raise BadArguments("query: is empty", advice="say what to look for")
+        paths = self._paths(given)
+        with ExitStack() as stack:
+            matcher = self._matcher(given, stack)
+            if given.where is Where.NAMES:
+                found = self._in_names(given, paths, matcher)
+            else:
+                found = self._in_contents(given, paths, matcher)
+        if not found.matches:
+            left_out = f" ({found.skipped} left out)" if found.skipped else ""
+            raise NoMatches(
+                f"no match for {given.query!r} in {found.files} files{left_out}",
+                advice="try fewer words, ignore_case, another path or other extensions",
+            )
+        return found
+
+    def _paths(self, given: FileSearch) -> list[str]:
+        under = given.path.removeprefix("./").strip("/") if given.path not in (".", "./") else ""
+        try:
+            below = list(self.files.walk(under))
+        except NotADirectoryError:
+            below = [under]
+        if not below and under:
+            if not self.files.exists(under):
+                raise NotFound(f"there is nothing at {given.path!r}", advice="search without a path, or in its parent")
+            below = [under]
+        endings = tuple(f".{extension.removeprefix('*').removeprefix('.')}" for extension in given.extensions)
+        return [
+            path
+            for path in below
+            if (not endings or path.endswith(endings))
+            and not self.guardrails.is_secret(path)
+            and not self.guardrails.never(path)
+        ]
+
+    def _matcher(self, given: FileSearch, stack: ExitStack) -> Matcher:
+        if given.regex:
+            expression = Expression(given.query, ignore_case=given.ignore_case, seconds=self.limits.file_seconds)
+            return stack.enter_context(expression).matching_lines
+        return lambda text: _lines_with(text, given.query, ignore_case=given.ignore_case)
+
+    def _in_names(self, given: FileSearch, paths: list[str], matcher: Matcher) -> Matches:
+        numbers = matcher("\n".join(path.replace("\n", " ") for path in paths))
+        matches = [Match(path=paths[number - 1], line=0, text="") for number in numbers]
+        most = min(given.limit, self.limits.matches)
+        return Matches(matches=tuple(matches[:most]), files=len(paths), skipped=0, complete=len(matches) <= most)
+
+    def _in_contents(self, given: FileSearch, paths: list[str], matcher: Matcher) -> Matches:
+        until = time.monotonic() + self.limits.tool_seconds
+        most = min(given.limit, self.limits.matches)
+        matches: list[Match] = []
+        searched = skipped = 0
+        for path in paths:
+            late = time.monotonic() > until
+            if late and not matches:
+                raise TimedOut(
+                    f"searched {searched} of {len(paths)} files in {self.limits.tool_seconds:g} s without a match",
+                    advice="give a path or extensions to search fewer files",
+                )
+            if late or len(matches) > most:
+                break
+            text = self._text(path)
+            if text is None:
+                skipped += 1
+                continue
+            searched += 1
+            for number in matcher(text.plain):
+                matches.append(Match(path=path, line=number, text=text.lines[number - 1][:SHOWN_CHARACTERS]))
+        complete = searched + skipped == len(paths) and len(matches) <= most
+        return Matches(matches=tuple(matches[:most]), files=searched, skipped=skipped, complete=complete)
+
+    def _text(self, path: str) -> Text | None:
+        try:
+            data = self.files.read(path)
+            return Text.decode(data, path) if len(data) <= self.guardrails.file_bytes else None
+        except TimedOut:
+            raise
+        except (PawlError, OSError):
+            return None
+
+
+def _lines_with(text: str, query: str, *, ignore_case: bool) -> Iterator[int]:
+    if ignore_case:
+        text, query = text.casefold(), query.casefold()
+    place = text.find(query)
+    line, counted = 1, 0
+    while place >= 0:
+        line, counted = line + text.count("\n", counted, place), place
+        yield line
+        # One match of a line is enough.
+        end = text.find("\n", place)
+        place = text.find(query, end + 1) if end >= 0 else -1
+
+
+def file_search(files: Files, guardrails: Guardrails, limits: ToolLimits, page: Page) -> Tool[FileSearch]:
+    search = _Search(files=files, guardrails=guardrails, limits=limits)
+    return Tool(name="file_search", page=page, input=FileSearch, handler=search.run, effect=Effect.READS)

@@ -1,0 +1,34 @@
+"""`line_edit`: lines by their numbers, each compared with what is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pawl.core.edits import LineEdit
+from pawl.core.ports import Editor
+from pawl.tools.edit_report import EditReport
+from pawl.tools.page import Page
+from pawl.tools.schema import AtLeast
+from pawl.tools.tool import Effect, Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    line: Annotated[int, "its number", AtLeast(1)]
+    old: Annotated[str, "the line as it is now"]
+    new: Annotated[str | None, "what stands in its place; null takes it out"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineEdits:
+    path: Annotated[str, "relative to the workspace"]
+    edits: Annotated[tuple[Line, ...], "the lines to replace"]
+
+
+def line_edit(editor: Editor, page: Page) -> Tool[LineEdits]:
+    def edit(given: LineEdits) -> EditReport:
+        edits = [LineEdit(line=one.line, old=one.old, new=one.new) for one in given.edits]
+        return EditReport(edits=(editor.edit_lines(given.path, edits),))
+
+    return Tool(name="line_edit", page=page, input=LineEdits, handler=edit, effect=Effect.WRITES)

@@ -1,0 +1,48 @@
+"""Calling a tool by its name: arguments are validated, every failure comes back as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pawl.core.errors import PawlError, TimedOut, UnknownTool
+from pawl.tools.failures import from_os_error
+from pawl.tools.schema import decode
+from pawl.tools.tool import Effect, Output, Tool, ToolFailure, ToolResult
+
+
+class Registry:
+    """The tools of one bench."""
+
+    def __init__(self, tools: Iterable[Tool[Any]]) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+
+    @property
+    def tools(self) -> tuple[Tool[Any], ...]:
+        return tuple(self._tools.values())
+
+    def call(self, name: str, arguments: Mapping[str, object]) -> ToolResult | ToolFailure:
+        """What the tool hands back, or how it failed. A name or an argument that is wrong is never guessed right."""
+        try:
+            tool = self._tools.get(name)
+            if tool is None:
+                raise UnknownTool(f"there is no tool {name!r}", advice=f"the tools are {', '.join(self._tools)}")
+            return ToolResult(tool=name, output=_run(tool, decode(tool.input, arguments)))
+        except PawlError as error:
+            return ToolFailure.of(name, error)
+        except OSError as error:
+            return ToolFailure.of(name, from_os_error(error))
+
+
+def _run(tool: Tool[Any], given: object) -> Output:
+    """One call, and one more after a time-out if the tool only reads.
+
+    A tool that writes may have taken effect all the same, and a command may have done half of its work: to do either
+    again without a look could do it twice. These are reported, and the model decides.
+    """
+    try:
+        return tool.handler(given)
+    except TimedOut:
+        if tool.effect is not Effect.READS:
+            raise
+        return tool.handler(given)

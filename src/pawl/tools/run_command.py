@@ -1,0 +1,118 @@
+"""`run_command`: a command on the bench, with its exit code and bounded output.
+
+A command that runs out of time is stopped and reported, and never repeated by itself: it may have done half of what it
+does, and what waited for an answer once waits again. The model decides, with the output so far.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated
+
+from pawl.core.errors import BadArguments, CommandNotFound, PathRefused, TimedOut
+from pawl.core.execution import Captured, Completed, Ending, Execution, Limits
+from pawl.core.ports import CommandRunner
+from pawl.tools.limits import ToolLimits
+from pawl.tools.page import Page
+from pawl.tools.tool import Effect, Tool
+
+_NOT_FOUND_CODE = 127
+_NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^:\s]+): (?:command )?not found\s*$", re.MULTILINE)
+_SHOWN_IN_FAILURE = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCommand:
+    command: Annotated[str | None, "a line for /bin/sh"] = None
+    argv: Annotated[tuple[str, ...] | None, "the words of a command, run without a shell"] = None
+    directory: Annotated[str, "where to run it, relative to the workspace"] = ""
+    seconds: Annotated[float | None, "its time limit"] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandReport:
+    exit_code: int | None
+    """None when it did not exit by itself."""
+    ending: Ending
+    stdout: str
+    stderr: str
+    seconds: float
+    notices: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        how = f"exit code {self.exit_code}" if self.ending is Ending.EXITED else f"stopped: {self.ending}"
+        parts = [f"[{how}, {self.seconds:.1f} s]", *(f"[{notice}]" for notice in self.notices)]
+        if self.stdout:
+            parts.append(self.stdout.rstrip("\n"))
+        if self.stderr:
+            parts += ["[stderr]", self.stderr.rstrip("\n")]
+        return "\n".join(parts)
+
+
+def run_command(runner: CommandRunner, limits: ToolLimits, page: Page) -> Tool[RunCommand]:
+    def run(given: RunCommand) -> CommandReport:
+        execution = _execution(given, limits)
+        completed = runner.run(execution)
+        report = CommandReport(
+            exit_code=completed.code,
+            ending=completed.ending,
+            stdout=_bounded(completed.stdout, limits.output_characters),
+            stderr=_bounded(completed.stderr, limits.output_characters),
+            seconds=completed.seconds,
+            notices=completed.notices,
+        )
+        _raise_if_failed(given, execution, completed, report)
+        return report
+
+    return Tool(name="run_command", page=page, input=RunCommand, handler=run, effect=Effect.RUNS)
+
+
+def _execution(given: RunCommand, limits: ToolLimits) -> Execution:
+    mistakes = []
+    if bool(given.command and given.command.strip()) == bool(given.argv):
+        mistakes.append("command, argv: give one of the two")
+    seconds = limits.tool_seconds if given.seconds is None else given.seconds
+    if not 0 < seconds <= limits.most_command_seconds:
+        mistakes.append(f"seconds: must be above 0 and at most {limits.most_command_seconds:g}, not {seconds:g}")
+    if any("\0" in word for word in (given.command or "", given.directory, *(given.argv or ()))):
+        mistakes.append("command, argv, directory: hold a NUL character")
+    if mistakes:
+        raise BadArguments("; ".join(mistakes), advice="correct the arguments as the tool describes them")
+    directory = "" if given.directory in (".", "./") else given.directory.removeprefix("./").rstrip("/")
+    if given.directory.startswith(("/", "~")) or ".." in directory.split("/"):
+        raise PathRefused(
+            f"{given.directory!r} is not a folder of the workspace", advice="give a path relative to the workspace"
+        )
+    argv = given.argv or ("/bin/sh", "-c", given.command or "")
+    return Execution(argv=argv, directory=directory, limits=Limits(seconds=seconds))
+
+
+def _raise_if_failed(given: RunCommand, execution: Execution, completed: Completed, report: CommandReport) -> None:
+    if completed.ending is Ending.TIMED_OUT:
+        output = f"{report.stdout}\n{report.stderr}".strip()[-_SHOWN_IN_FAILURE:]
+        raise TimedOut(
+            f"the command was stopped after {execution.limits.seconds:g} s"
+            + (f"; its last output:\n{output}" if output else ""),
+            advice="run a narrower command, give it more seconds, or see that it does not wait for input; "
+            "look at what it has already done before you run it again",
+        )
+    if completed.code != _NOT_FOUND_CODE:
+        return
+    named = _NOT_FOUND.search(report.stderr)
+    if named is not None or given.argv is not None:
+        name = named["name"] if named else execution.argv[0]
+        raise CommandNotFound(
+            f"there is no command {name!r}\n{report.stderr.strip()[-_SHOWN_IN_FAILURE:]}".rstrip(),
+            advice="check the spelling, use the project's own way to run it, or do it with another tool",
+        )
+
+
+def _bounded(captured: Captured, most: int) -> str:
+    """The start and the end of what was captured."""
+    text = captured.text
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"

@@ -1,0 +1,25 @@
+"""`strict_patch`: one text that occurs exactly once becomes another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pawl.core.ports import Editor
+from pawl.tools.edit_report import EditReport
+from pawl.tools.page import Page
+from pawl.tools.tool import Effect, Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrictPatch:
+    path: Annotated[str, "relative to the workspace"]
+    old: Annotated[str, "the text as it is now; it must occur exactly once"]
+    new: Annotated[str, "the text in its place"]
+
+
+def strict_patch(editor: Editor, page: Page) -> Tool[StrictPatch]:
+    def patch(given: StrictPatch) -> EditReport:
+        return EditReport(edits=(editor.patch(given.path, given.old, given.new),))
+
+    return Tool(name="strict_patch", page=page, input=StrictPatch, handler=patch, effect=Effect.WRITES)
