@@ -49,4 +49,4 @@ lock: setup ## pin what pyproject.toml asks for (delete a lock first to move its
 
 clean: ## remove the environments and every cache
 	rm -rf $(VENV) .ci-venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
-	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -path ./.git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
