@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import sys
+
 import pytest
 
 from pawl.core.change import EMPTY
@@ -101,6 +105,35 @@ def test_only_one_of_several_processes_sets_a_damaged_file_aside(child, state_di
     assert len(list(state_directory.glob("pawl.db.corrupt-*Z"))) == 1
     with Store.open(state_directory) as store:
         assert {entry.run for entry in store.journal.entries(WORKSPACE)} == {f"run-{n}" for n in range(4)}
+
+
+def is_waiting(process, lock) -> bool:
+    """Whether the process has opened the lock, which is the last thing before it waits for it."""
+    folder = f"/proc/{process.pid}/fd"
+    for name in os.listdir(folder):
+        try:
+            if os.readlink(f"{folder}/{name}") == str(lock):
+                return True
+        except FileNotFoundError:
+            continue
+    return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_file_that_was_replaced_while_a_process_waited_is_not_set_aside(child, state_directory, tmp_path):
+    Store.open(tmp_path / "sound").close()
+    (state_directory / "pawl.db").write_bytes(b"damaged " * 1000)
+    with (state_directory / "pawl.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = child(OPENS, "run-1")
+        process.stdout.readline()
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        while not is_waiting(process, state_directory / "pawl.lock"):
+            assert process.poll() is None, "it did not wait"
+        (tmp_path / "sound" / "pawl.db").replace(state_directory / "pawl.db")
+    assert process.communicate() == ("False\n", "")
+    assert not list(state_directory.glob("pawl.db.corrupt-*"))
 
 
 def test_two_processes_that_write_at_once_lose_and_mix_nothing(child, state_directory):

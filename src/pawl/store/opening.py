@@ -129,13 +129,11 @@ def _make_private_file(path: Path) -> None:
     if log and log.st_size and not (file and file.st_size):
         raise StoreCorrupt(f"the state file {str(path)!r} is gone and its log is not")
     if file is None:
-        try:
+        with suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        except FileExistsError:
-            return
     elif not stat.S_ISREG(file.st_mode):
         raise StoreError(f"{str(path)!r} is not a regular file", advice="choose another state directory")
-    for suffix in ("", *_SIDE_FILES):
+    for suffix in _SIDE_FILES if file is None else ("", *_SIDE_FILES):
         there = _found(path, suffix)
         if there and stat.S_ISREG(there.st_mode) and there.st_mode & 0o077:
             with suppress(FileNotFoundError):
