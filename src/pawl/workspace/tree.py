@@ -9,7 +9,7 @@ import os
 import stat
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ LARGEST_BLOB = 256 << 20
 
 _OPENAT2 = 437
 _RESOLVE = 0x02 | 0x04 | 0x08  # no magic links, no symbolic links, beneath
+_LONGEST_PART = 1000  # characters, so below the kernel's 4,096 bytes however they are encoded
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -38,6 +39,8 @@ class Seen:
     device: int
     owner: int
     group: int
+    whiteout: bool = False
+    """A device numbered 0:0, with which an overlay says that nothing stands here."""
 
     @classmethod
     def of(cls, status: os.stat_result) -> Seen:
@@ -52,6 +55,7 @@ class Seen:
             status.st_dev,
             status.st_uid,
             status.st_gid,
+            stat.S_ISCHR(status.st_mode) and status.st_rdev == 0,
         )
 
 
@@ -102,12 +106,31 @@ class Tree:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
+    def find(self, path: str) -> Seen | None:
+        """Like `look`, but what lies behind a symbolic link is not there."""
+        try:
+            return self.look(path)
+        except PathRefused:
+            return None
+
     def names(self, path: str = "") -> list[str]:
         fd = self.open_folder(path)
         try:
             return sorted(os.listdir(fd))
         finally:
             os.close(fd)
+
+    def entries(self, path: str = "") -> dict[str, Seen]:
+        """Every name in a folder with a look at it, sorted."""
+        fd = self.open_folder(path)
+        found: dict[str, Seen] = {}
+        try:
+            for name in sorted(os.listdir(fd)):
+                with suppress(FileNotFoundError):
+                    found[name] = Seen.of(os.stat(name, dir_fd=fd, follow_symlinks=False))
+        finally:
+            os.close(fd)
+        return found
 
     def node(self, path: str, blobs: BlobStore | None = None) -> Node | None:
         """What stands at the path with the name of its content, which is kept when `blobs` are given."""
@@ -128,7 +151,7 @@ class Tree:
         if blobs is not None:
             data, seen = self.read_with(path, LARGEST_BLOB)
             return Node.file(blobs.put(data), seen.mode)
-        fd = self._open_file(path)
+        fd = self.open_file(path)
         hasher = hashlib.sha256()
         with os.fdopen(fd, "rb", buffering=0) as file:
             seen = Seen.of(os.fstat(file.fileno()))
@@ -146,7 +169,7 @@ class Tree:
     def read_with(self, path: str, limit: int) -> tuple[bytes, Seen]:
         """The content together with the look that belongs to it."""
         for _ in range(3):
-            fd = self._open_file(path)
+            fd = self.open_file(path)
             with os.fdopen(fd, "rb", buffering=0) as file:
                 before = Seen.of(os.fstat(fd))
                 if before.size > limit:
@@ -159,7 +182,8 @@ class Tree:
                     return data, before
         raise Conflicted(f"{path!r} keeps changing while it is read", advice="stop what writes it and try again")
 
-    def _open_file(self, path: str) -> int:
+    def open_file(self, path: str) -> int:
+        """A descriptor for reading the regular file; the caller closes it. Anything else is refused at once."""
         try:
             with self.folder_of(path) as (folder, name):
                 flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -181,6 +205,30 @@ class Tree:
 def _open_beneath(root: int, path: str) -> int:
     if not path:
         return os.dup(root)
+    *above, last = _parts(path)
+    fd = os.dup(root) if above else root
+    for part in above:
+        try:
+            inner = _open_part(fd, part)
+        finally:
+            os.close(fd)
+        fd = inner
+    try:
+        return _open_part(fd, last)
+    finally:
+        if above:
+            os.close(fd)
+
+
+def _parts(path: str) -> Iterator[str]:
+    """The path in pieces that the kernel takes: a path may be longer than what fits into one call."""
+    while len(path) > _LONGEST_PART and (cut := path.rfind("/", 0, _LONGEST_PART)) > 0:
+        yield path[:cut]
+        path = path[cut + 1 :]
+    yield path
+
+
+def _open_part(root: int, path: str) -> int:
     how = struct.pack("QQQ", _FOLDER, 0, _RESOLVE)
     fd: int = _libc.syscall(
         ctypes.c_long(_OPENAT2), ctypes.c_int(root), os.fsencode(path), how, ctypes.c_size_t(len(how))

@@ -1,0 +1,74 @@
+"""Putting a change set onto a bench, if every path of it stands where the set starts."""
+
+from __future__ import annotations
+
+from pawl.core.change import Change, ChangeSet, Kind, Node
+from pawl.core.errors import Conflicted, NotAFile, PathRefused, ProtectedRefused
+from pawl.core.ports import BlobReader
+from pawl.workspace.paths import depth
+from pawl.workspace.surface import Surface
+
+_OPEN_FOLDER = 0o700
+
+
+def apply(surface: Surface, changes: ChangeSet, blobs: BlobReader) -> None:
+    """Writes the set; `Conflicted` with the paths in the way, and nothing written, where the bench differs."""
+    steps = _planned(surface, changes)
+    contents = {
+        change.path: blobs.get(change.after.blob)
+        for change in steps
+        if change.after is not None and change.after.blob is not None
+    }
+    upwards = sorted(steps, key=lambda change: depth(change.path), reverse=True)
+    for change in upwards:
+        if change.before is not None and (change.after is None or change.after.kind is not change.before.kind):
+            surface.remove(change.path)
+    for change in reversed(upwards):
+        match change.after:
+            case Node(kind=Kind.DIRECTORY) if change.before is None or change.before.kind is not Kind.DIRECTORY:
+                surface.make_folder(change.path, _OPEN_FOLDER)
+            case Node(kind=Kind.LINK):
+                surface.put_link(change.path, contents[change.path])
+            case Node(kind=Kind.FILE, mode=mode):
+                surface.put_file(change.path, contents[change.path], mode)
+    for change in upwards:
+        if change.after is not None and change.after.kind is Kind.DIRECTORY:
+            surface.set_mode(change.path, change.after.mode)
+
+
+def _planned(surface: Surface, changes: ChangeSet) -> list[Change]:
+    """The changes that are not already so; a folder may have any mode before, and be gone already."""
+    steps: list[Change] = []
+    conflicts: list[str] = []
+    for change in changes:
+        _refuse_foreign(change.path)
+        try:
+            now = surface.node(change.path)
+        except (NotAFile, PathRefused):
+            conflicts.append(change.path)
+            continue
+        if now == change.after:
+            continue
+        if now == change.before or (_is_folder(now) and _is_folder(change.before)):
+            steps.append(Change(change.path, now, change.after))
+        else:
+            conflicts.append(change.path)
+    if conflicts:
+        raise Conflicted(
+            f"the bench has something else at {', '.join(map(repr, sorted(conflicts)))}",
+            tuple(sorted(conflicts)),
+            advice="nothing was written; rebase the change set over what the bench has",
+        )
+    return steps
+
+
+def _is_folder(node: Node | None) -> bool:
+    return node is not None and node.kind is Kind.DIRECTORY
+
+
+def _refuse_foreign(path: str) -> None:
+    names = path.split("/")
+    if {"", ".", ".."} & set(names):
+        raise PathRefused(f"{path!r} is not a path inside the workspace")
+    if any(name.casefold() == ".git" for name in names):
+        raise ProtectedRefused(f"{path!r} is git's own; Pawl never writes it", advice="use git for that")

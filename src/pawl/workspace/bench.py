@@ -1,0 +1,283 @@
+"""A bench: a copy-on-write view of the workspace on which commands run and tools edit, until it is discarded."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from pawl.core.change import ChangeSet
+from pawl.core.errors import ConfigError, OverlayUnavailable, PawlError, UsageError
+from pawl.core.execution import Completed, Execution, Secrets, Stream, View
+from pawl.core.guardrails import Guardrails
+from pawl.core.ports import BlobReader, BlobStore, Cancel, Sandbox
+from pawl.workspace.applying import apply
+from pawl.workspace.bench_files import BenchFiles
+from pawl.workspace.bench_folder import BenchFolder, new_identity, sweep
+from pawl.workspace.capture import Capture, Rules, capture
+from pawl.workspace.copied import LARGEST_COPY, CopiedSurface
+from pawl.workspace.git import Git
+from pawl.workspace.hiding import secret_files
+from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore
+from pawl.workspace.layered import LayeredSurface
+from pawl.workspace.surface import Surface
+from pawl.workspace.tree import LARGEST_BLOB, Tree
+
+__all__ = ["Bench", "BenchSettings", "Ground", "sweep"]
+
+
+class Ground(StrEnum):
+    """What a bench starts as; an overlay that cannot be mounted becomes a copy by itself."""
+
+    OVERLAY = "overlay"
+    COPY = "copy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchSettings:
+    second_place: Path | None = None
+    """Where to put the upper layer when the first place cannot hold one, such as a folder in memory."""
+    global_ignore: Path | None = None
+    """The caller's own git ignore file."""
+    largest_file: int = LARGEST_BLOB
+    """Larger files are held back when changed."""
+    largest_copy: int = LARGEST_COPY
+    ground: Ground = Ground.OVERLAY
+
+
+@dataclass(frozen=True, slots=True)
+class _Means:
+    sandbox: Sandbox
+    blobs: BlobStore
+    guardrails: Guardrails
+    settings: BenchSettings
+
+
+class Bench:
+    """One bench. Edits and commands do not interleave; several benches can stand side by side."""
+
+    def __init__(
+        self, place: Path, folder: BenchFolder, surface: LayeredSurface | CopiedSurface, means: _Means
+    ) -> None:
+        self.id = folder.path.name
+        self.notices: tuple[str, ...] = ()
+        self._place = place
+        self._folder = folder
+        self._surface = surface
+        self._means = means
+        self._lock = threading.RLock()
+        self._discarded = False
+        self.files = BenchFiles(self._held, means.guardrails, self._ignore)
+
+    @classmethod
+    def create(
+        cls,
+        workspace: Path,
+        place: Path,
+        sandbox: Sandbox,
+        blobs: BlobStore,
+        guardrails: Guardrails,
+        settings: BenchSettings | None = None,
+    ) -> Bench:
+        """A new bench of the workspace; `place` is where its files are kept, outside of the workspace."""
+        means = _Means(sandbox, blobs, guardrails, settings or BenchSettings())
+        tree = Tree(os.path.realpath(workspace, strict=True))
+        try:
+            places = _outside(tree.root, place, means.settings.second_place)
+            identity = new_identity()
+            if means.settings.ground is Ground.OVERLAY:
+                for candidate in places:
+                    made = _layered(tree, candidate, identity)
+                    if made is not None:
+                        return cls(places[0], *made, means)
+            folder, surface = _copied(tree, places[0], identity, means.settings)
+            return cls(places[0], folder, surface, means)
+        except BaseException:
+            tree.close()
+            raise
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+    @property
+    def workspace(self) -> str:
+        return self._surface.workspace.root
+
+    @property
+    def folder(self) -> Path:
+        return self._folder.path
+
+    @property
+    def view(self) -> View:
+        return self._surface.view
+
+    def run(
+        self,
+        execution: Execution,
+        on_output: Callable[[Stream, bytes], None] | None = None,
+        cancel: Cancel | None = None,
+    ) -> Completed:
+        """Runs a command on the bench. Where an overlay cannot be mounted the bench becomes a copy, and says so."""
+        with self._held():
+            known = len(self.notices)
+            notices: tuple[str, ...] = ()
+            if execution.secrets is Secrets.HIDDEN:
+                execution, notices = self._with_hidden(execution)
+            while True:
+                try:
+                    done = self._means.sandbox.run(self.view, execution, on_output=on_output, cancel=cancel)
+                    break
+                except OverlayUnavailable as error:
+                    self._fall_back(error)
+            return replace(done, notices=(*done.notices, *notices, *self.notices[known:]))
+
+    def capture(self) -> Capture:
+        """What the bench changed. The bench stays as it is."""
+        with self._held():
+            while True:
+                try:
+                    return capture(self._surface, self._rules())
+                except OverlayUnavailable as error:
+                    self._fall_back(error)
+
+    def apply(self, changes: ChangeSet, blobs: BlobReader) -> None:
+        """Puts a change set onto the bench; `Conflicted`, with nothing written, where it does not start from here."""
+        with self._held() as surface:
+            apply(surface, changes, blobs)
+
+    def promoted(self, changes: ChangeSet) -> None:
+        """Tells the bench that the workspace now holds these changes of its own, so that they are no conflict later."""
+        with self._held() as surface:
+            for change in changes:
+                if surface.workspace.find(change.path) is None or surface.workspace.node(change.path) == change.after:
+                    surface.trust(change.path)
+
+    def discard(self) -> None:
+        """Removes everything the bench has on disk. The workspace is not touched."""
+        with self._lock:
+            if self._discarded:
+                return
+            self._discarded = True
+            self._surface.close()
+            self._surface.workspace.close()
+            self._folder.discard()
+
+    @contextmanager
+    def _held(self) -> Iterator[Surface]:
+        with self._lock:
+            if self._discarded:
+                raise UsageError(f"the bench {self.id!r} was discarded", advice="make a new one")
+            yield self._surface
+
+    def _ignore(self, surface: Surface) -> Ignore:
+        def read(path: str) -> bytes | None:
+            try:
+                return surface.read_with(path, LARGEST_IGNORE_FILE)[0]
+            except (PawlError, OSError):
+                return None
+
+        return Ignore(read, global_file=self._means.settings.global_ignore)
+
+    def _rules(self) -> Rules:
+        means = self._means
+        return Rules(
+            blobs=means.blobs,
+            guardrails=means.guardrails,
+            ignore=self._ignore(self._surface),
+            tracked=self._tracked,
+            largest=means.settings.largest_file,
+        )
+
+    def _with_hidden(self, execution: Execution) -> tuple[Execution, tuple[str, ...]]:
+        found = secret_files(self._surface, self._means.guardrails, self._ignore(self._surface))
+        hidden = tuple(dict.fromkeys((*execution.hidden, *found.paths)))
+        notices = () if found.complete else ("the workspace is too large to look everywhere for secrets to hide",)
+        return replace(execution, hidden=hidden), notices
+
+    def _tracked(self, paths: Sequence[str]) -> frozenset[str]:
+        """Asked on a view of its own, so that nothing git could be talked into shows up on this bench."""
+        workspace = self._surface.workspace
+        if workspace.find(".git") is None:
+            return frozenset()
+        if isinstance(self._surface, CopiedSurface):
+            return Git(self._means.sandbox, self.view).tracked(paths)
+        made = _layered(workspace, self.folder.parent, new_identity())
+        if made is None:
+            return frozenset()
+        folder, surface = made
+        try:
+            return Git(self._means.sandbox, surface.view).tracked(paths)
+        finally:
+            surface.close()
+            folder.discard()
+
+    def _fall_back(self, error: OverlayUnavailable) -> None:
+        """Moves to the second place, or else to a copy, with everything that is on the bench."""
+        old, old_folder = self._surface, self._folder
+        if isinstance(old, CopiedSurface):
+            raise error
+        second = self._means.settings.second_place
+        moved: tuple[BenchFolder, LayeredSurface | CopiedSurface] | None = None
+        if second is not None and old_folder.path.parent != second and not _is_inside(second, self.workspace):
+            moved = _moved(old, second, self.id)
+        if moved is None:
+            moved = self._as_copy(old)
+            self.notices += (f"this bench is a full copy of the workspace, because {error.message}",)
+        else:
+            self.notices += (f"this bench was moved to {str(second)!r}, because {error.message}",)
+        self._folder, self._surface = moved
+        old.close()
+        old_folder.discard()
+
+    def _as_copy(self, old: LayeredSurface) -> tuple[BenchFolder, CopiedSurface]:
+        identity = self.id if self._folder.path.parent != self._place else f"{self.id}c"
+        folder, surface = _copied(old.workspace, self._place, identity, self._means.settings)
+        surface.adopt(old.upper, old.differences())
+        return folder, surface
+
+
+def _outside(workspace: str, *places: Path | None) -> list[Path]:
+    usable = [place for place in places if place is not None and not _is_inside(place, workspace)]
+    if not usable:
+        raise ConfigError(
+            f"benches of {workspace!r} cannot be kept inside of it", advice="choose a state folder somewhere else"
+        )
+    return usable
+
+
+def _is_inside(place: Path, workspace: str) -> bool:
+    real = Path(os.path.realpath(place))
+    return real == Path(workspace) or Path(workspace) in real.parents
+
+
+def _layered(tree: Tree, place: Path, identity: str) -> tuple[BenchFolder, LayeredSurface] | None:
+    """None where the file system cannot hold an upper layer."""
+    folder = BenchFolder.create(place, identity, tree.root)
+    try:
+        return folder, LayeredSurface.create(tree, folder.path)
+    except OSError:
+        folder.discard()
+        return None
+
+
+def _copied(tree: Tree, place: Path, identity: str, settings: BenchSettings) -> tuple[BenchFolder, CopiedSurface]:
+    folder = BenchFolder.create(place, identity, tree.root)
+    try:
+        return folder, CopiedSurface.create(tree, folder.path, limit=settings.largest_copy)
+    except BaseException:
+        folder.discard()
+        raise
+
+
+def _moved(old: LayeredSurface, place: Path, identity: str) -> tuple[BenchFolder, LayeredSurface] | None:
+    made = _layered(old.workspace, place, identity)
+    if made is not None:
+        made[1].adopt(old)
+    return made

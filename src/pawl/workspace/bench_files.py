@@ -1,0 +1,166 @@
+"""The files of a bench as tools see them: plain files inside the workspace, no links, no secrets, nothing of git's."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from pawl.core.change import Kind
+from pawl.core.errors import (
+    AlreadyThere,
+    DiskFull,
+    NotAFile,
+    NotFound,
+    PathRefused,
+    PermissionDenied,
+    SecretRefused,
+    TooLarge,
+)
+from pawl.core.guardrails import Guardrails
+from pawl.workspace.ignore import Ignore
+from pawl.workspace.paths import clean, parent
+from pawl.workspace.surface import Surface
+from pawl.workspace.tree import Seen
+
+_NEW_FILE = 0o644
+_NEW_FOLDER = 0o755
+
+Hold = Callable[[], AbstractContextManager[Surface]]
+"""Gives the bench's surface while no command and no other edit is at work."""
+
+
+class BenchFiles:
+    """Fits `ports.Files`."""
+
+    def __init__(self, hold: Hold, guardrails: Guardrails, ignore: Callable[[Surface], Ignore]) -> None:
+        self._hold = hold
+        self._guardrails = guardrails
+        self._ignore = ignore
+        self._made: set[str] = set()
+        """Folders that a write made on the way; they go when they are empty again."""
+
+    def read(self, path: str) -> bytes:
+        with self._opened(path) as (surface, place):
+            seen = _file(surface, place)
+            self._check_size(place, seen.size)
+            return surface.read_with(place, self._guardrails.file_bytes)[0]
+
+    def write(self, path: str, data: bytes) -> None:
+        """Puts the content there in one step. A file that is there keeps its mode."""
+        with self._opened(path) as (surface, place):
+            self._check_size(place, len(data))
+            seen = surface.look(place)
+            if seen is not None:
+                _refuse_other_kinds(place, seen)
+            missing = [above for above in _above(place) if surface.look(above) is None]
+            surface.put_file(place, data, _NEW_FILE if seen is None else seen.mode)
+            self._made.update(missing)
+
+    def delete(self, path: str) -> None:
+        with self._opened(path) as (surface, place):
+            _file(surface, place)
+            surface.remove(place)
+            for above in _above(place):
+                if above not in self._made or surface.entries(above):
+                    break
+                surface.remove(above)
+                self._made.discard(above)
+
+    def mkdir(self, path: str) -> None:
+        with self._opened(path) as (surface, place):
+            if surface.look(place) is not None:
+                raise AlreadyThere(f"{place!r} is there already", advice="use it as it is")
+            surface.make_folder(place, _NEW_FOLDER)
+
+    def exists(self, path: str) -> bool:
+        with self._opened(path, secrets=True) as (surface, place):
+            return surface.look(place) is not None
+
+    def walk(self, under: str = "") -> Iterator[str]:
+        """Every regular file that is not ignored and not git's own, sorted; nothing when there is no such folder."""
+        found: list[str] = []
+        top = clean(under) if under not in ("", ".") else ""
+        with self._hold() as surface:
+            seen = surface.look(top) if top else None
+            if top and seen is None:
+                return iter(())
+            if seen is not None and seen.kind is not Kind.DIRECTORY:
+                raise NotAFile(f"{under!r} is not a folder", advice="name a folder, or read the file")
+            ignore = self._ignore(surface)
+            pending = [top]
+            while pending:
+                folder = pending.pop()
+                for name, inner in surface.entries(folder).items():
+                    path = f"{folder}/{name}" if folder else name
+                    is_folder = inner.kind is Kind.DIRECTORY
+                    if not (is_folder or inner.kind is Kind.FILE) or self._is_gits(path):
+                        continue
+                    if ignore.topmost(path, folder=is_folder) is None:
+                        (pending if is_folder else found).append(path)
+        return iter(sorted(found))
+
+    @contextmanager
+    def _opened(self, path: str, *, secrets: bool = False) -> Iterator[tuple[Surface, str]]:
+        """The surface and the path in its one form, with what the disk says turned into words."""
+        with self._hold() as surface:
+            place = clean(path, root=surface.workspace.root)
+            if self._is_gits(place):
+                raise PathRefused(f"{place!r} belongs to git itself", advice="use git commands for what you need of it")
+            if not secrets and self._guardrails.is_secret(place):
+                raise SecretRefused(f"{place!r} holds secrets", advice="work without its content, or ask the user")
+            try:
+                yield surface, place
+            except OSError as error:
+                raise _told(error, place) from error
+
+    def _is_gits(self, path: str) -> bool:
+        return self._guardrails.never(path) or ".git" in path.casefold().split("/")
+
+    def _check_size(self, path: str, size: int) -> None:
+        if size > self._guardrails.file_bytes:
+            raise TooLarge(
+                f"{path!r} has {size:,} bytes; {self._guardrails.file_bytes:,} is the most",
+                advice="work on a smaller file, or run a command for it",
+            )
+
+
+def _file(surface: Surface, path: str) -> Seen:
+    seen = surface.look(path)
+    if seen is None:
+        raise NotFound(f"there is no file {path!r}", advice="check the spelling, or search for it")
+    _refuse_other_kinds(path, seen)
+    return seen
+
+
+def _refuse_other_kinds(path: str, seen: Seen) -> None:
+    match seen.kind:
+        case Kind.FILE:
+            return
+        case Kind.LINK:
+            raise PathRefused(f"{path!r} is a symbolic link", advice="name the file it points to")
+        case Kind.DIRECTORY:
+            raise NotAFile(f"{path!r} is a folder", advice="name a file in it")
+        case None:
+            raise NotAFile(f"{path!r} is a device, FIFO or socket", advice="Pawl works on regular files only")
+
+
+def _above(path: str) -> Iterator[str]:
+    while path := parent(path):
+        yield path
+
+
+def _told(error: OSError, path: str) -> Exception:
+    why = error.strerror or str(error)
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+            return DiskFull(f"no room for {path!r} ({why})", advice="free some space and try again")
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return PermissionDenied(f"{path!r} may not be touched ({why})", advice="mend its mode in the workspace")
+        case errno.ENOTDIR | errno.EISDIR:
+            return NotAFile(f"{path!r} is not where a file can be ({why})", advice="name a file in a folder")
+        case errno.ENOENT:
+            return NotFound(f"there is no {path!r}", advice="check the spelling, or search for it")
+        case errno.ENAMETOOLONG:
+            return PathRefused(f"a name in {path!r} is too long here", advice="choose a shorter name")
+    return error

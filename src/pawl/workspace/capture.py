@@ -1,0 +1,268 @@
+"""What a bench changed, sorted into what can be promoted, what stays on the bench, what is held back, and conflicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pawl.core import rebase
+from pawl.core.change import EMPTY, Change, ChangeSet, Kind, Node
+from pawl.core.errors import Conflicted, NotAFile, NotFound, PathRefused, TooLarge
+from pawl.core.guardrails import Guardrails
+from pawl.core.ports import BlobStore
+from pawl.core.rebase import Conflict
+from pawl.workspace.ignore import Ignore
+from pawl.workspace.links import leads_out
+from pawl.workspace.paths import parent
+from pawl.workspace.surface import Difference, Surface
+from pawl.workspace.tree import LARGEST_BLOB, Seen
+from pawl.workspace.writer import STAGING_PREFIX
+
+Tracked = Callable[[Sequence[str]], frozenset[str]]
+"""Which of these paths, and of the paths below them, git tracks."""
+
+
+class Reason(StrEnum):
+    SECRET = "secret"
+    PROTECTED = "protected"
+    SPECIAL = "special file"
+    GIT = "git's own"
+    FORBIDDEN = "out of reach"
+    LEAVES_TREE = "link out of the workspace"
+    TOO_LARGE = "too large"
+    UNREADABLE = "unreadable"
+    IN_THE_WAY = "something that stays is in the way"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A path that is not part of the change set. The change is kept where its contents may be."""
+
+    path: str
+    reason: Reason
+    change: Change | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    changes: ChangeSet = EMPTY
+    ignored: tuple[str, ...] = ()
+    """The topmost ignored paths that changed; a folder ends with a slash."""
+    held: tuple[Held, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    """Paths whose base is unknown, because the user changed them after the bench was made and the bench did too.
+    The bench's side (ours) is kept as a blob."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What decides where a changed path goes."""
+
+    blobs: BlobStore
+    guardrails: Guardrails
+    ignore: Ignore
+    tracked: Tracked
+    largest: int = LARGEST_BLOB
+
+
+def capture(surface: Surface, rules: Rules) -> Capture:
+    """Reads what the bench changed. Contents go to the blob store as one durable step; those of secrets never do."""
+    sorting = _Sorting(surface, rules)
+    try:
+        with rules.blobs.batch():
+            for difference in surface.differences():
+                sorting.take(difference)
+            sorting.take_back_tracked()
+            for difference in sorting.open:
+                sorting.read(difference)
+    finally:
+        surface.restore()
+    return sorting.settled()
+
+
+@dataclass(slots=True)
+class _Sorting:
+    surface: Surface
+    rules: Rules
+    open: list[Difference] = field(default_factory=list)
+    changes: dict[str, Change] = field(default_factory=dict)
+    ignored: dict[str, list[Difference]] = field(default_factory=dict)
+    held: dict[str, Held] = field(default_factory=dict)
+    conflicts: dict[str, Conflict] = field(default_factory=dict)
+    left: list[Difference] = field(default_factory=list)
+    """Everything that is not promoted and not ignored."""
+    spare: list[Change] = field(default_factory=list)
+    """Folders that the user took away, made again only when something is put into them."""
+
+    def take(self, difference: Difference) -> None:
+        """Sorts by path and kind; nothing is read."""
+        path = difference.path
+        forbidden = self._forbidden(path)
+        if forbidden is not None:
+            self._hold(difference, forbidden[1], path=forbidden[0])
+            return
+        sides = [side.kind for side in (difference.after, difference.before) if side is not None]
+        if None in sides:
+            self._hold(difference, Reason.SPECIAL)
+            return
+        top = self.rules.ignore.topmost(path, folder=sides[0] is Kind.DIRECTORY)
+        if top is not None and not (top == path and self.rules.guardrails.is_secret(path)):
+            self.ignored.setdefault(top, []).append(difference)
+        else:
+            self.open.append(difference)
+
+    def take_back_tracked(self) -> None:
+        """What git tracks is not ignored, whatever the patterns say. Git is asked only about what was there before."""
+        asked = [top for top, group in self.ignored.items() if any(one.before is not None for one in group)]
+        tracked = self.rules.tracked([top.removesuffix("/") for top in sorted(asked)]) if asked else frozenset()
+        for top in asked if tracked else ():
+            group = self.ignored.pop(top)
+            self.open.extend(one for one in group if one.path in tracked)
+            rest = [one for one in group if one.path not in tracked]
+            if rest:
+                self.ignored[top] = rest
+
+    def read(self, difference: Difference) -> None:
+        """Compares the contents and decides."""
+        try:
+            try:
+                self._read(difference)
+            except (NotFound, NotAFile, PathRefused, Conflicted, FileNotFoundError, NotADirectoryError):
+                # Only the workspace can change while this runs: the bench is locked.
+                self._keep_aside(difference)
+        except TooLarge:
+            self._hold(difference, Reason.TOO_LARGE)
+        except PermissionError:
+            self._hold(difference, Reason.UNREADABLE)
+
+    def _read(self, difference: Difference) -> None:
+        if not self._differs(difference):
+            return
+        if self.rules.guardrails.is_secret(difference.path):
+            self._hold(difference, Reason.SECRET)
+        elif difference.stale:
+            self._keep_aside(difference)
+        else:
+            self._decide(difference, self._change(difference))
+
+    def settled(self) -> Capture:
+        """The sorted parts, with nothing in the change set that needs what is left out of it."""
+        self._hold_what_is_blocked()
+        needed = {above for path, change in self.changes.items() if change.after for above in _above(path)}
+        for folder in self.spare:
+            if folder.path in needed:
+                self.changes[folder.path] = folder
+        return Capture(
+            changes=ChangeSet.of(self.changes.values()),
+            ignored=tuple(sorted(self.ignored)),
+            held=tuple(self.held[path] for path in sorted(self.held)),
+            conflicts=tuple(self.conflicts[path] for path in sorted(self.conflicts)),
+        )
+
+    def _forbidden(self, path: str) -> tuple[str, Reason] | None:
+        """The topmost part of the path that nobody may change, such as a `.git` at any depth."""
+        guardrails = self.rules.guardrails
+        if ".git" not in path.casefold() and not guardrails.never(path) and not path.startswith(STAGING_PREFIX):
+            return None
+        names = path.split("/")
+        if names[0].startswith(STAGING_PREFIX):
+            return names[0], Reason.FORBIDDEN
+        for count, name in enumerate(names, 1):
+            place = "/".join(names[:count])
+            if name.casefold() == ".git":
+                return place, Reason.GIT
+            if guardrails.never(place):
+                return place, Reason.FORBIDDEN
+        return None
+
+    def _hold(
+        self, difference: Difference, reason: Reason, change: Change | None = None, *, path: str | None = None
+    ) -> None:
+        where = path or difference.path
+        self.held.setdefault(where, Held(where, reason, change))
+        self.left.append(difference)
+
+    def _differs(self, difference: Difference) -> bool:
+        """Whether the two sides are really different: a touched or identically rewritten file is not."""
+        before, after = difference.before, difference.after
+        if before is None or after is None or before.kind is not after.kind:
+            return True
+        if before.kind is Kind.LINK:
+            path = difference.path
+            return self.surface.link_target(path) != self.surface.workspace.link_target(path)
+        if before.mode != after.mode:
+            return True
+        if before.kind is Kind.DIRECTORY:
+            return False
+        if before.size != after.size:
+            return True
+        self._check_size(difference)
+        return self.surface.node(difference.path) != self.surface.workspace.node(difference.path)
+
+    def _check_size(self, difference: Difference) -> None:
+        for side in (difference.before, difference.after):
+            if side is not None and side.kind is Kind.FILE and side.size > self.rules.largest:
+                raise TooLarge(f"{difference.path!r} has {side.size:,} bytes; {self.rules.largest:,} is the most")
+
+    def _change(self, difference: Difference) -> Change:
+        """The change with its contents in the blob store."""
+        self._check_size(difference)
+        path, workspace = difference.path, self.surface.workspace
+        before = None if difference.before is None else workspace.node(path, self.rules.blobs)
+        if before is not None and before.kind is Kind.DIRECTORY and not _is_folder(difference.after):
+            workspace.entries(path)  # one that cannot be listed cannot be taken back either
+        after = None if difference.after is None else self.surface.node(path, self.rules.blobs)
+        if difference.before != workspace.find(path) and not _is_folder(difference.before):
+            raise Conflicted(f"{path!r} changed while it was read")
+        return Change(path, before, after)
+
+    def _decide(self, difference: Difference, change: Change) -> None:
+        path = difference.path
+        if change.after is not None and change.after.kind is Kind.LINK and leads_out(self.surface, path):
+            self._hold(difference, Reason.LEAVES_TREE, change)
+        elif self.rules.guardrails.is_protected(path):
+            self._hold(difference, Reason.PROTECTED, change)
+        else:
+            self.changes[path] = change
+
+    def _keep_aside(self, difference: Difference) -> None:
+        """A path whose base is unknown: the bench's version is kept, the workspace's is left alone."""
+        if _is_folder(difference.after) and difference.before is None:
+            assert difference.after is not None
+            self.spare.append(Change(difference.path, None, Node.directory(difference.after.mode)))
+            return
+        self._check_size(difference)
+        bench = None if difference.after is None else self.surface.node(difference.path, self.rules.blobs)
+        try:
+            workspace = self.surface.workspace.node(difference.path)
+        except (OSError, NotFound, NotAFile, PathRefused, Conflicted):
+            workspace = None
+        if bench != workspace:
+            self.conflicts[difference.path] = Conflict(
+                path=difference.path, base=None, ours=bench, theirs=workspace, reason=rebase.Reason.MEANWHILE
+            )
+            self.left.append(difference)
+
+    def _hold_what_is_blocked(self) -> None:
+        stays = {above for one in self.left if one.before is not None for above in _above(one.path)}
+        caches = (one for group in self.ignored.values() for one in group)
+        quiet = {above for one in caches if one.before is not None for above in _above(one.path)}
+        missing = {one.path for one in self.left if _is_folder(one.after) and not _is_folder(one.before)}
+        for path, change in list(self.changes.items()):
+            goes = _is_folder(change.before) and not _is_folder(change.after)
+            if goes and path in quiet and path not in stays and change.after is None:
+                # A folder that still holds ignored files stays with them, as git leaves it.
+                del self.changes[path]
+            elif (goes and path in stays | quiet) or (change.after is not None and missing & set(_above(path))):
+                self.held[path] = Held(path, Reason.IN_THE_WAY, self.changes.pop(path))
+
+
+def _above(path: str) -> Iterable[str]:
+    """Every folder that a path lies in."""
+    while path := parent(path):
+        yield path
+
+
+def _is_folder(side: Seen | Node | None) -> bool:
+    return side is not None and side.kind is Kind.DIRECTORY

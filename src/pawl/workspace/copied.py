@@ -1,0 +1,213 @@
+"""A bench's files as a copy of the workspace, for machines where a layer over it cannot be mounted.
+
+A manifest of how each path was copied tells what a command touched; only that is compared by content.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pawl.core.change import Kind, Node
+from pawl.core.errors import AlreadyThere, NotAFile, NotFound
+from pawl.core.execution import CopyView
+from pawl.core.ports import BlobStore
+from pawl.workspace.copying import Copier
+from pawl.workspace.paths import depth, parent
+from pawl.workspace.staging import Staging, own, tick
+from pawl.workspace.surface import Difference, OwnTree, change_mode
+from pawl.workspace.tree import Seen, Tree
+
+LARGEST_COPY = 8 << 30
+
+_NEW_FOLDER = 0o755
+Facts = tuple[Kind | None, int, int, int, int, int]
+_UNKNOWN: Facts = (None, -1, -1, -1, -1, -1)
+
+
+@dataclass(slots=True)
+class Record:
+    """How a path looked when it was copied: in the workspace, and in the copy."""
+
+    source: Facts
+    copy: Facts
+
+
+class CopiedSurface:
+    """The copy in `folder`, made from the workspace and compared with it by the manifest."""
+
+    def __init__(self, workspace: Tree, folder: Path, manifest: dict[str, Record]) -> None:
+        self.workspace = workspace
+        self.folder = folder
+        self.view = CopyView(workspace=workspace.root, copy=str(folder / "copy"))
+        self.tree = OwnTree(folder / "copy")
+        self.staging = Staging(folder / "staging")
+        self.manifest = manifest
+        self.left_out: tuple[str, ...] = ()
+
+    @classmethod
+    def create(cls, workspace: Tree, folder: Path, *, limit: int = LARGEST_COPY) -> CopiedSurface:
+        (folder / "copy").mkdir(mode=0o700)
+        (folder / "staging").mkdir(mode=0o700, exist_ok=True)
+        surface = cls(workspace, folder, {})
+        copier = Copier(workspace, surface.tree, limit)
+        newest = 0
+        for copied in copier.copied():
+            surface.manifest[copied.path] = Record(_facts(copied.source), _facts(copied.copy))
+            newest = max(newest, copied.copy.changed_ns)
+        surface.left_out = tuple(copier.left_out)
+        root = Seen.of(os.fstat(workspace.fd))
+        own(surface.tree.fd, ".", root)
+        surface.tree.set_mode("", root.mode)
+        # From here on every write has a later time than any that the manifest knows.
+        tick(folder / "staging", newest, seconds=2.5)
+        return surface
+
+    def close(self) -> None:
+        self.tree.close()
+        self.staging.close()
+
+    def look(self, path: str) -> Seen | None:
+        return self.tree.look(path)
+
+    def entries(self, path: str = "") -> dict[str, Seen]:
+        try:
+            return self.tree.entries(path)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NotFound(f"there is no folder {path!r}", advice="check the spelling") from error
+
+    def read_with(self, path: str, limit: int) -> tuple[bytes, Seen]:
+        return self.tree.read_with(path, limit)
+
+    def link_target(self, path: str) -> bytes:
+        return self.tree.link_target(path)
+
+    def node(self, path: str, blobs: BlobStore | None = None) -> Node | None:
+        seen = self.look(path)
+        node = self.tree.node(path, blobs) if seen is not None else None
+        return node if node is None or seen is None or node.kind is Kind.LINK else Node(node.kind, node.blob, seen.mode)
+
+    def put_file(self, path: str, data: bytes, mode: int) -> None:
+        there = self.look(path)
+        if there is not None and there.kind is Kind.DIRECTORY:
+            raise NotAFile(f"{path!r} is a folder", advice="name a file in it")
+        self._make_parents(path)
+        with self.tree.folder_of(path) as (folder, name):
+            self.staging.put_file(folder, name, data, mode, there or Seen.of(os.fstat(folder)))
+
+    def put_link(self, path: str, target: bytes) -> None:
+        self._make_parents(path)
+        with self.tree.folder_of(path) as (folder, name):
+            self.staging.put_link(folder, name, target)
+
+    def make_folder(self, path: str, mode: int) -> None:
+        if self.look(path) is not None:
+            raise AlreadyThere(f"{path!r} is there already", advice="use it as it is")
+        self._make_parents(path)
+        with self.tree.folder_of(path) as (folder, name):
+            os.mkdir(name, 0o700, dir_fd=folder)
+            own(folder, name, Seen.of(os.fstat(folder)))
+            change_mode(folder, name, mode)
+
+    def remove(self, path: str) -> None:
+        seen = self.look(path)
+        if seen is None:
+            raise NotFound(f"there is no {path!r}", advice="check the spelling, or search for it")
+        if seen.kind is Kind.DIRECTORY and self.entries(path):
+            raise NotAFile(f"{path!r} is a folder with something in it", advice="remove what is in it first")
+        with self.tree.folder_of(path) as (folder, name):
+            (os.rmdir if seen.kind is Kind.DIRECTORY else os.unlink)(name, dir_fd=folder)
+
+    def set_mode(self, path: str, mode: int) -> None:
+        seen = self.look(path)
+        if seen is None or seen.kind not in (Kind.FILE, Kind.DIRECTORY):
+            raise NotAFile(f"{path!r} has no mode to set", advice="name a file or a folder")
+        self.tree.set_mode(path, mode)
+
+    def differences(self) -> Iterator[Difference]:
+        met: set[str] = set()
+        pending = [""]
+        while pending:
+            folder = pending.pop()
+            for name, after in self.tree.entries(folder).items():
+                path = f"{folder}/{name}" if folder else name
+                met.add(path)
+                if after.kind is Kind.DIRECTORY:
+                    pending.append(path)
+                difference = self._difference(path, after)
+                if difference is not None:
+                    yield difference
+        for path, record in self.manifest.items():
+            before = self.workspace.find(path) if path not in met else None
+            if before is not None:
+                yield Difference(path, before, None, stale=_stale(record, before, None))
+
+    def _difference(self, path: str, after: Seen) -> Difference | None:
+        record = self.manifest.get(path)
+        touched = record is None or not _same(record.copy, _facts(after))
+        if not touched and after.kind is not Kind.DIRECTORY:
+            return None
+        before = self.workspace.find(path)
+        if not touched:
+            # The folder is as it was; it is only named when the user took it away below what the bench put into it.
+            return Difference(path, None, after, stale=True) if before is None else None
+        if before is None:
+            return Difference(path, None, after, stale=record is not None)
+        return Difference(path, before, after, stale=record is None or _stale(record, before, after))
+
+    def trust(self, path: str) -> None:
+        before = self.workspace.find(path)
+        if before is None:
+            self.manifest.pop(path, None)
+        else:
+            self.manifest[path] = Record(_facts(before), _UNKNOWN)
+
+    def restore(self) -> None:
+        self.tree.restore()
+
+    def adopt(self, source: Tree, changed: Iterator[Difference]) -> None:
+        """Brings every path to what it is in `source`, so that this bench shows what another one showed."""
+        every = sorted(changed, key=lambda one: depth(one.path))
+        for one in reversed(every):
+            leaves = one.before is not None and (one.after is None or one.after.kind is not one.before.kind)
+            if leaves and self.tree.find(one.path) is not None:
+                self.remove(one.path)
+            if one.stale:
+                self.manifest[one.path] = Record(_UNKNOWN, _UNKNOWN)
+        copier = Copier(source, self.tree, LARGEST_COPY)
+        for one in every:
+            if one.after is not None:
+                self._make_parents(one.path)
+                copier.copy_over(one.path, one.after)
+        for one in reversed(every):
+            if one.after is not None and one.after.kind is Kind.DIRECTORY:
+                self.tree.set_mode(one.path, one.after.mode)
+
+    def _make_parents(self, path: str) -> None:
+        missing: list[str] = []
+        above = parent(path)
+        while above and (seen := self.tree.look(above)) is None:
+            missing.append(above)
+            above = parent(above)
+        if above and seen is not None and seen.kind in (Kind.FILE, None):
+            raise NotAFile(f"{above!r} is not a folder", advice="name a file in a folder")
+        for folder in reversed(missing):
+            self.make_folder(folder, _NEW_FOLDER)
+
+
+def _facts(seen: Seen) -> Facts:
+    return (seen.kind, seen.mode, seen.size, seen.modified_ns, seen.changed_ns, seen.inode)
+
+
+def _same(one: Facts, other: Facts) -> bool:
+    """A folder is the same whatever is in it."""
+    return one[:2] == other[:2] if one[0] is Kind.DIRECTORY else one == other
+
+
+def _stale(record: Record, before: Seen, after: Seen | None) -> bool:
+    """A folder that the bench took away may have changed: what is in it is looked at path by path."""
+    if before.kind is Kind.DIRECTORY and (after is None or after.kind is not Kind.DIRECTORY):
+        return False
+    return not _same(record.source, _facts(before))

@@ -1,0 +1,101 @@
+"""Which paths stay on the bench: what git ignores, what the neutral ignore files name, and caches known without either.
+
+Ignore files are read as the bench shows them, and only in the folders on the way to a path that is asked about.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+from pawl.workspace.gitignore import Pattern, decide, parse
+from pawl.workspace.paths import parent
+
+IGNORE_FILES = (".gitignore", ".agentignore", ".aiignore")
+"""In one folder a later file wins over an earlier one."""
+
+EXCLUDE_FILE = ".git/info/exclude"
+LARGEST_IGNORE_FILE = 1 << 20
+
+Read = Callable[[str], bytes | None]
+"""Gives the content of a workspace path, None when no plain file of a sensible size stands there."""
+
+
+class Ignore:
+    """What the ignore files say. They are read once; make another to see them anew."""
+
+    def __init__(self, read: Read, *, global_file: Path | None = None) -> None:
+        self._read = read
+        self._global_file = global_file
+        self._files: dict[str, tuple[Pattern, ...]] = {}
+        self._folders: dict[str, str | None] = {"": None}
+
+    def topmost(self, path: str, *, folder: bool) -> str | None:
+        """The ignored path at or above this one that is nearest to the root; a folder ends with a slash.
+
+        What lies below an ignored folder cannot be taken back by any pattern.
+        """
+        above = self._above(parent(path))
+        if above is not None:
+            return above
+        if not self._ignores(path, folder=folder):
+            return None
+        return f"{path}/" if folder else path
+
+    def _above(self, folder: str) -> str | None:
+        """The topmost ignored path at or above a folder; walks down without recursion, whatever the depth."""
+        unknown: list[str] = []
+        while folder not in self._folders:
+            unknown.append(folder)
+            folder = parent(folder)
+        found = self._folders[folder]
+        for path in reversed(unknown):
+            if found is None and self._ignores(path, folder=True):
+                found = f"{path}/"
+            self._folders[path] = found
+        return found
+
+    def _ignores(self, path: str, *, folder: bool) -> bool:
+        base = path
+        while base:
+            base = parent(base)
+            patterns = self._patterns(base)
+            if patterns:
+                inner = path[len(base) + 1 :] if base else path
+                said = decide(patterns, os.fsencode(inner), folder=folder)
+                if said is not None:
+                    return said
+        for patterns in self._lowest:
+            said = decide(patterns, os.fsencode(path), folder=folder)
+            if said is not None:
+                return said
+        return False
+
+    def _patterns(self, folder: str) -> tuple[Pattern, ...]:
+        if folder not in self._files:
+            contents = (self._read(f"{folder}/{name}" if folder else name) for name in IGNORE_FILES)
+            self._files[folder] = tuple(pattern for text in contents if text for pattern in parse(text))
+        return self._files[folder]
+
+    @functools.cached_property
+    def _lowest(self) -> tuple[tuple[Pattern, ...], ...]:
+        """What any ignore file of a folder wins over, the strongest first."""
+        return (parse(self._read(EXCLUDE_FILE) or b""), _of_user(self._global_file), _caches())
+
+
+@functools.cache
+def _caches() -> tuple[Pattern, ...]:
+    return parse((resources.files("pawl.workspace") / "caches.txt").read_bytes())
+
+
+def _of_user(file: Path | None) -> tuple[Pattern, ...]:
+    if file is None:
+        return ()
+    try:
+        with file.open("rb") as opened:
+            return parse(opened.read(LARGEST_IGNORE_FILE))
+    except OSError:
+        return ()
