@@ -1,0 +1,225 @@
+"""Control groups: where this process may make them, they bound the memory and the process count of a whole tree.
+
+Moving a process into a group can take ten milliseconds. Version 1 groups take single threads, so a command is born in
+its group when a thread that already sits there starts it; version 2 groups take the command while it waits at its gate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import queue
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen
+
+from pawl.core.execution import Limits
+from pawl.sandbox.process_tree import started_at
+
+_MOUNT = Path("/sys/fs/cgroup")
+_PREFIX = "pawl"
+_LAUNCHERS = 3
+"""The processes around the command that are born into a version 1 group with it."""
+_REMOVALS = 500
+_Start = Callable[[], Popen[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """The folders in which this process may make groups, one per controller."""
+
+    version: int
+    folders: Mapping[str, Path]
+
+
+def find_hierarchy(mount: Path = _MOUNT, membership: str | None = None) -> Hierarchy | None:
+    """Below the groups this process is in, so that limits set on Pawl itself stay in force."""
+    text = Path("/proc/self/cgroup").read_text() if membership is None else membership
+    paths: dict[str, str] = {}
+    for line in text.splitlines():
+        _, controllers, path = line.split(":", 2)
+        paths.update(dict.fromkeys(controllers.split(","), path))
+    folders: dict[str, Path] = {}
+    for controller in ("pids", "memory"):
+        if controller in paths:
+            inside = mount / controller / paths[controller].lstrip("/")
+            folder = inside if inside.is_dir() else mount / controller
+            if os.access(folder / "tasks", os.W_OK):
+                folders[controller] = folder
+    if folders:
+        return Hierarchy(1, folders)
+    return _find_unified(mount, paths.get("", ""))
+
+
+def _find_unified(mount: Path, path: str) -> Hierarchy | None:
+    """A group that holds processes cannot give controllers to groups below it, so its parent is looked at."""
+    if path in ("", "/"):
+        return None
+    parent = (mount / path.lstrip("/")).parent
+    try:
+        offered = (parent / "cgroup.subtree_control").read_text().split()
+    except OSError:
+        return None
+    if not os.access(parent / "cgroup.procs", os.W_OK):
+        return None
+    folders: dict[str, Path] = {name: parent for name in ("pids", "memory") if name in offered}
+    return Hierarchy(2, folders) if folders else None
+
+
+class Group:
+    """One group, used by one command at a time."""
+
+    def __init__(self, hierarchy: Hierarchy, name: str) -> None:
+        self._version = hierarchy.version
+        self._folders = {controller: folder / name for controller, folder in hierarchy.folders.items()}
+        for folder in self._folders.values():
+            folder.mkdir(exist_ok=True)
+
+    @property
+    def bounds_processes(self) -> bool:
+        return "pids" in self._folders
+
+    def limit(self, limits: Limits) -> None:
+        memory = "memory.limit_in_bytes" if self._version == 1 else "memory.max"
+        self._write("pids", "pids.max", limits.processes + (_LAUNCHERS if self._version == 1 else 0))
+        self._write("memory", memory, limits.memory_bytes)
+
+    def seat(self, thread: int) -> None:
+        """Takes in one thread; what it starts is born in the group."""
+        for controller in self._folders:
+            self._write(controller, "tasks", thread)
+
+    def admit(self, pid: int) -> None:
+        """Takes in a process that has not yet started others."""
+        if self._version == 2:
+            self._write(next(iter(self._folders)), "cgroup.procs", pid)
+
+    def out_of_memory_kills(self) -> int:
+        name = "memory.oom_control" if self._version == 1 else "memory.events"
+        folder = self._folders.get("memory")
+        if folder is None:
+            return 0
+        for line in (folder / name).read_text().splitlines():
+            word, _, count = line.partition(" ")
+            if word == "oom_kill":
+                return int(count)
+        return 0
+
+    def remove(self) -> None:
+        """Waits a moment for a thread that is on its way out: a group is removed only when it is empty."""
+        pause = threading.Event()
+        for folder in self._folders.values():
+            for _ in range(_REMOVALS):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+                if not folder.exists():
+                    break
+                pause.wait(0.001)
+
+    def _write(self, controller: str, name: str, value: int) -> None:
+        if controller in self._folders:
+            (self._folders[controller] / name).write_text(str(value))
+
+
+class Seat:
+    """A group and, where groups take threads, the thread in it that starts the commands."""
+
+    def __init__(self, hierarchy: Hierarchy, name: str) -> None:
+        self.group = Group(hierarchy, name)
+        self._orders: queue.SimpleQueue[tuple[_Start, Future[Popen[bytes]]] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        if hierarchy.version == 1:
+            ready: Future[None] = Future()
+            self._thread = threading.Thread(target=self._serve, args=(ready,), name="pawl-launcher", daemon=True)
+            self._thread.start()
+            ready.result()
+
+    def start(self, start: _Start) -> Popen[bytes]:
+        if self._thread is None:
+            return start()
+        answer: Future[Popen[bytes]] = Future()
+        self._orders.put((start, answer))
+        return answer.result()
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._orders.put(None)
+            self._thread.join(timeout=5)
+        self.group.remove()
+
+    def _serve(self, ready: Future[None]) -> None:
+        try:
+            self.group.seat(threading.get_native_id())
+        except OSError as error:
+            ready.set_exception(error)
+            return
+        ready.set_result(None)
+        while (order := self._orders.get()) is not None:
+            start, answer = order
+            try:
+                answer.set_result(start())
+            except OSError as error:
+                answer.set_exception(error)
+
+
+class GroupPool:
+    """Lends a seat to each running command and keeps it for the next one."""
+
+    def __init__(self, hierarchy: Hierarchy | None) -> None:
+        self._hierarchy = hierarchy
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._free: list[Seat] = []
+        self._all: list[Seat] = []
+        self._owner = os.getpid()
+        weakref.finalize(self, _close_all, self._all, self._owner)
+        if hierarchy is not None:
+            remove_leftovers(hierarchy)
+
+    @contextlib.contextmanager
+    def seat(self, limits: Limits) -> Iterator[Seat | None]:
+        """A seat with these limits set, or None where this process cannot make groups."""
+        seat = self._take(limits)
+        try:
+            yield seat
+        finally:
+            if seat is not None:
+                with self._lock:
+                    self._free.append(seat)
+
+    def _take(self, limits: Limits) -> Seat | None:
+        # After a fork the launcher threads are gone; the child goes without groups.
+        if self._hierarchy is None or self._owner != os.getpid():
+            return None
+        with self._lock:
+            seat = self._free.pop() if self._free else None
+        try:
+            if seat is None:
+                name = f"{_PREFIX}-{self._owner}-{started_at(self._owner)}-{next(self._numbers)}"
+                seat = Seat(self._hierarchy, name)
+                self._all.append(seat)
+            seat.group.limit(limits)
+        except OSError:
+            return None
+        return seat
+
+
+def remove_leftovers(hierarchy: Hierarchy) -> None:
+    """Removes the groups of processes that were killed before they could do it."""
+    for folder in set(hierarchy.folders.values()):
+        for group in folder.glob(f"{_PREFIX}-*-*-*"):
+            _, pid, started, _ = group.name.split("-", 3)
+            if pid.isdigit() and started_at(int(pid)) != started:
+                with contextlib.suppress(OSError):
+                    group.rmdir()
+
+
+def _close_all(seats: list[Seat], owner: int) -> None:
+    if owner == os.getpid():
+        for seat in seats:
+            seat.close()

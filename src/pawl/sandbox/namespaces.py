@@ -1,0 +1,198 @@
+"""Confines a command by namespaces, a system call filter and limits, with an overlay or a copy as its workspace."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import select
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pawl.core.errors import OverlayUnavailable, PawlError, SandboxUnavailable
+from pawl.core.execution import Completed, Confinement, CopyView, Ending, Execution, OverlayView, View
+from pawl.core.ports import Cancel
+from pawl.sandbox import remedies
+from pawl.sandbox.ceilings import set_ceilings, set_process_ceiling
+from pawl.sandbox.commands import Scenery, check_command, check_directory
+from pawl.sandbox.disk import Allowance, DiskWatch
+from pawl.sandbox.environment import check_words, command_environment
+from pawl.sandbox.groups import GroupPool, Seat, find_hierarchy
+from pawl.sandbox.launched import Arrival, Launched, Stopping, memory_file, start_process, started_in
+from pawl.sandbox.layers import Layers
+from pawl.sandbox.process_tree import children, is_filtered
+from pawl.sandbox.profile import HOME, Profile, bubblewrap_arguments, hidden_places
+from pawl.sandbox.programs import Programs
+from pawl.sandbox.repository import has_git_folder, linked_repository
+from pawl.sandbox.seccomp import Sockets, filter_program
+from pawl.sandbox.surroundings import Surroundings, is_below, readonly_roots, visible_path
+from pawl.sandbox.watch import OnOutput, Watch
+
+_NO_OVERLAY = 97
+_NO_GO = 125
+# The folders are handed over as open files, so that no character in their names means anything to mount.
+_MOUNT_SCRIPT = f"""\
+mount=$1 target=$5
+"$mount" -t overlay overlay -o \
+lowerdir=/proc/self/fd/3,upperdir=/proc/self/fd/4,workdir=/proc/self/fd/5,userxattr "$target" \
+3<"$2" 4<"$3" 5<"$4" || exit {_NO_OVERLAY}
+shift 5
+exec "$@"
+"""
+_GATE_SCRIPT = f'printf R; read -r go || exit {_NO_GO}; exec "$@" </dev/null'
+_SETTLE_SECONDS = 10.0
+
+
+class NamespaceSandbox:
+    def __init__(self, surroundings: Surroundings, *, programs: Programs | None = None) -> None:
+        self._surroundings = surroundings
+        self._programs = programs or Programs.installed()
+
+    @functools.cached_property
+    def _groups(self) -> GroupPool:
+        return GroupPool(find_hierarchy())
+
+    def run(
+        self,
+        view: View,
+        execution: Execution,
+        *,
+        on_output: OnOutput | None = None,
+        cancel: Cancel | None = None,
+    ) -> Completed:
+        check_words(execution)
+        profile = self._profile(view, execution)
+        disk = DiskWatch([_allowance(view, execution.limits.disk_bytes)])
+        with self._groups.seat(execution.limits) as seat, self._launched(view, profile, seat) as launched:
+            arrival = launched.wait_until_up(cancel)
+            if arrival is Arrival.CANCELLED:
+                return Completed(ending=Ending.CANCELLED, code=None)
+            if arrival is not Arrival.UP:
+                raise _explained(*launched.complaint())
+            watch = Watch(
+                launched=launched,
+                root=_hold(launched, execution, seat),
+                limits=execution.limits,
+                disk=disk,
+                group=seat.group if seat is not None else None,
+                on_output=on_output,
+                cancel=cancel,
+            )
+            return watch.run(Confinement.NAMESPACES, ())
+
+    def _profile(self, view: View, execution: Execution) -> Profile:
+        """Everything about the run that can be known, and refused, before a process is started."""
+        _check_workspace(view.workspace)
+        layers = Layers(view)
+        roots = readonly_roots(self._surroundings, view.workspace)
+        environment = command_environment(
+            execution, home=HOME, temporary="/tmp", path=visible_path(self._surroundings, view.workspace, roots)
+        )
+        scenery = Scenery(layers, roots, environment["PATH"])
+        directory = check_directory(scenery, execution.directory)
+        check_command(scenery, execution.argv[0], directory)
+        return Profile(
+            workspace=view.workspace,
+            shown=view.merged if isinstance(view, OverlayView) else view.copy,
+            execution=execution,
+            environment=environment,
+            directory=directory,
+            roots=roots,
+            home=self._surroundings.home,
+            hidden=hidden_places(layers, execution.hidden),
+            git_folder=has_git_folder(layers) and not execution.writable_git,
+            repository=linked_repository(layers),
+        )
+
+    @contextmanager
+    def _launched(self, view: View, profile: Profile, seat: Seat | None) -> Iterator[Launched]:
+        if self._programs.bubblewrap is None:
+            raise SandboxUnavailable("bubblewrap is not installed", advice=remedies.INSTALL_BUBBLEWRAP)
+        program = filter_program(platform.machine(), Sockets.PRIVATE)
+        with memory_file("filter", program) as filter_file:
+            arguments = bubblewrap_arguments(profile, filter_file)
+            # By file and not on the command line, which every user of the machine can read.
+            with memory_file("arguments", b"".join(os.fsencode(word) + b"\0" for word in arguments)) as file:
+                inside = (self._programs.shell, "-c", _GATE_SCRIPT, "pawl", *profile.execution.argv)
+                words = [*self._mounting(view), self._programs.bubblewrap, "--args", str(file), "--", *inside]
+                start = functools.partial(start_process, words, (filter_file, file))
+                process = started_in(seat, start)
+        with Launched(process, Stopping.KILL) as launched:
+            yield launched
+
+    def _mounting(self, view: View) -> Sequence[str]:
+        if isinstance(view, CopyView):
+            return ()
+        if self._programs.unshare is None or self._programs.mount is None:
+            raise OverlayUnavailable("unshare and mount are not installed", advice="install util-linux")
+        _check_overlay(view)
+        script = (self._programs.shell, "-c", _MOUNT_SCRIPT, "sh", self._programs.mount)
+        folders = (view.workspace, view.upper, view.work, view.merged)
+        return (self._programs.unshare, "-Urm", "--", *script, *folders)
+
+
+def _check_workspace(workspace: str) -> None:
+    if not os.path.isabs(workspace) or os.path.normpath(workspace) != workspace:
+        raise SandboxUnavailable(f"not a resolved path: {workspace!r}", advice="resolve the workspace's path first")
+    if workspace == "/" or any(is_below(workspace, folder) for folder in ("/proc", "/sys", "/dev/pts")):
+        raise SandboxUnavailable(f"{workspace!r} cannot be a workspace", advice="work in a folder of your own")
+
+
+def _check_overlay(view: OverlayView) -> None:
+    """The kernel mounts an overlay whose upper layer is not the caller's as read-only, without a word."""
+    for folder in (view.upper, view.work):
+        try:
+            owner = os.stat(folder).st_uid
+        except OSError as error:
+            raise OverlayUnavailable(f"{folder!r}: {error.strerror}", advice=remedies.MOVE_STATE) from error
+        if owner != os.geteuid():
+            raise OverlayUnavailable(f"{folder!r} belongs to another user", advice=remedies.MOVE_STATE)
+
+
+def _allowance(view: View, limit: int) -> Allowance:
+    if isinstance(view, OverlayView):
+        return Allowance(view.upper, limit)
+    return Allowance(view.copy, limit, baseline=view.workspace)
+
+
+def _hold(launched: Launched, execution: Execution, seat: Seat | None) -> int:
+    """Sets the limits while the command waits at its gate; returns the first process of its namespace."""
+    first = _first_process(launched)
+    waiting = children(first)
+    if len(waiting) != 1:
+        raise SandboxUnavailable(f"process {first} has no single child in /proc", advice=remedies.SHOW_PROCESSES)
+    try:
+        set_ceilings(waiting[0], execution.limits)
+        set_process_ceiling(waiting[0], execution.limits)
+        if seat is not None:
+            seat.group.admit(waiting[0])
+        launched.follow(first)
+    except OSError as error:
+        raise SandboxUnavailable(f"cannot limit the command: {error}", advice="run `pawl doctor`") from error
+    return first
+
+
+def _first_process(launched: Launched) -> int:
+    """bubblewrap's own child, once it is sure to die with bubblewrap.
+
+    It asks the kernel for that right before it loads the filter, so a loaded filter is the proof.
+    """
+    poll = select.poll()
+    poll.register(launched.exited, select.POLLIN)
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while time.monotonic() < deadline:
+        found = children(launched.pid)
+        if len(found) == 1 and is_filtered(found[0]):
+            return found[0]
+        if poll.poll(1):
+            break
+    raise SandboxUnavailable("the sandbox cannot be followed in /proc", advice=remedies.SHOW_PROCESSES)
+
+
+def _explained(code: int, complaint: str) -> PawlError:
+    """Why the sandbox did not come up. The command has not run."""
+    said = complaint or f"it ended with code {code}"
+    if code == _NO_OVERLAY or complaint.startswith("unshare:"):
+        return OverlayUnavailable(f"the overlay could not be mounted: {said}", advice=remedies.MOVE_STATE)
+    return SandboxUnavailable(f"the sandbox could not be set up: {said}", advice=remedies.remedy_for(complaint))

@@ -1,0 +1,203 @@
+"""The system call filter, assembled as classic BPF by hand so that no library has to be installed."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+from pawl.core.errors import SandboxUnavailable
+
+
+class Sockets(Enum):
+    """Which sockets a command may open, as (families, may it connect)."""
+
+    PRIVATE = "private"
+    """Inside a network namespace of its own, or with the network allowed: local, IPv4, IPv6 and routing sockets."""
+    INTERNET = "internet"
+    """No namespaces, network allowed: no local sockets, because those of the machine could be connected to."""
+    NONE = "none"
+    """No namespaces, no network: socket pairs only."""
+
+
+_UNIX, _IPV4, _IPV6, _NETLINK = 1, 2, 10, 16
+_STREAM, _DATAGRAM, _SEQUENTIAL = 1, 2, 5
+_FAMILIES = MappingProxyType(
+    {
+        Sockets.PRIVATE: (_UNIX, _NETLINK, _IPV4, _IPV6),
+        Sockets.INTERNET: (_NETLINK, _IPV4, _IPV6),
+        Sockets.NONE: (),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    audit: int
+    column: int
+    clone: int
+    ioctl: int
+    socket: int
+    socketpair: int
+    connect: int
+
+
+_MACHINES = MappingProxyType(
+    {
+        "x86_64": _Machine(0xC000003E, 0, clone=56, ioctl=16, socket=41, socketpair=53, connect=42),
+        "aarch64": _Machine(0xC00000B7, 1, clone=220, ioctl=29, socket=198, socketpair=199, connect=203),
+    }
+)
+
+# Numbers on x86_64 and aarch64; None where the call does not exist.
+_REFUSED: MappingProxyType[str, tuple[int | None, int | None]] = MappingProxyType(
+    {
+        "ptrace": (101, 117),
+        "process_vm_readv": (310, 270),
+        "process_vm_writev": (311, 271),
+        "process_madvise": (440, 440),
+        "pidfd_getfd": (438, 438),
+        "kcmp": (312, 272),
+        "mount": (165, 40),
+        "umount2": (166, 39),
+        "pivot_root": (155, 41),
+        "chroot": (161, 51),
+        "open_tree": (428, 428),
+        "move_mount": (429, 429),
+        "fsopen": (430, 430),
+        "fsconfig": (431, 431),
+        "fsmount": (432, 432),
+        "fspick": (433, 433),
+        "mount_setattr": (442, 442),
+        "open_tree_attr": (467, 467),
+        "setns": (308, 268),
+        "unshare": (272, 97),
+        "open_by_handle_at": (304, 265),
+        "kexec_load": (246, 104),
+        "kexec_file_load": (320, 294),
+        "init_module": (175, 105),
+        "finit_module": (313, 273),
+        "delete_module": (176, 106),
+        "bpf": (321, 280),
+        "perf_event_open": (298, 241),
+        "userfaultfd": (323, 282),
+        "io_uring_setup": (425, 425),
+        "io_uring_enter": (426, 426),
+        "io_uring_register": (427, 427),
+        "keyctl": (250, 219),
+        "add_key": (248, 217),
+        "request_key": (249, 218),
+        "fanotify_init": (300, 262),
+        "lookup_dcookie": (212, 18),
+        "nfsservctl": (180, 42),
+        "reboot": (169, 142),
+        "swapon": (167, 224),
+        "swapoff": (168, 225),
+        "sethostname": (170, 161),
+        "setdomainname": (171, 162),
+        "settimeofday": (164, 170),
+        "clock_settime": (227, 112),
+        "acct": (163, 89),
+        "quotactl": (179, 60),
+        "quotactl_fd": (443, 443),
+        "syslog": (103, 116),
+        "vhangup": (153, 58),
+        "iopl": (172, None),
+        "ioperm": (173, None),
+        "uselib": (134, None),
+    }
+)
+_CLONE3 = 435
+_X32 = 0x40000000
+_NEW_NAMESPACES = 0x7E020000
+_TERMINAL_REQUESTS = (0x5412, 0x541C)
+"""TIOCSTI and TIOCLINUX: both can type into the terminal that Pawl runs in."""
+
+_LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _AUDIT, _FIRST, _SECOND = 0, 4, 16, 24
+_ALLOW, _KILL, _NOT_PERMITTED, _NOT_IMPLEMENTED = 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One instruction; `then` and `otherwise` name labels, empty for the next instruction."""
+
+    code: int
+    value: int
+    then: str = ""
+    otherwise: str = ""
+
+
+@functools.cache
+def filter_program(machine: str, sockets: Sockets) -> bytes:
+    """The filter for this processor, as the kernel reads it."""
+    numbers = _MACHINES.get(machine)
+    if numbers is None:
+        raise SandboxUnavailable(
+            f"no system call filter is known for the processor {machine!r}",
+            advice=f"run Pawl on one of {', '.join(_MACHINES)}",
+        )
+    return _assemble(list(_steps(numbers, sockets)))
+
+
+def _steps(machine: _Machine, sockets: Sockets) -> Iterator[_Step | str]:
+    yield _Step(_LOAD, _AUDIT)
+    # A call through another calling convention has other numbers, so that no rule below would see it.
+    yield _Step(_EQUAL, machine.audit, "", "kill")
+    yield _Step(_LOAD, _NUMBER)
+    if machine.column == 0:
+        yield _Step(_AT_LEAST, _X32, "refuse", "")
+    for pair in _REFUSED.values():
+        number = pair[machine.column]
+        if number is not None:
+            yield _Step(_EQUAL, number, "refuse", "")
+    # Its flags are behind a pointer; "not implemented" makes the C library fall back to clone.
+    yield _Step(_EQUAL, _CLONE3, "unknown", "")
+    yield _Step(_EQUAL, machine.clone, "clone", "")
+    yield _Step(_EQUAL, machine.ioctl, "ioctl", "")
+    yield _Step(_EQUAL, machine.socket, "socket", "")
+    if sockets is not Sockets.PRIVATE:
+        yield _Step(_EQUAL, machine.socketpair, "socketpair", "")
+    if sockets is Sockets.NONE:
+        yield _Step(_EQUAL, machine.connect, "refuse", "")
+    yield _Step(_RETURN, _ALLOW)
+    yield from _arguments(_FAMILIES[sockets])
+    yield from ("allow", _Step(_RETURN, _ALLOW), "refuse", _Step(_RETURN, _NOT_PERMITTED))
+    yield from ("unknown", _Step(_RETURN, _NOT_IMPLEMENTED), "kill", _Step(_RETURN, _KILL))
+
+
+def _arguments(families: Iterable[int]) -> Iterator[_Step | str]:
+    """The rules that look at arguments."""
+    yield from ("clone", _Step(_LOAD, _FIRST), _Step(_ANY_BIT, _NEW_NAMESPACES, "refuse", "allow"))
+    yield from ("ioctl", _Step(_LOAD, _SECOND))
+    yield from (_Step(_EQUAL, request, "refuse", "") for request in _TERMINAL_REQUESTS)
+    yield _Step(_RETURN, _ALLOW)
+    yield from ("socket", _Step(_LOAD, _FIRST))
+    for family in families:
+        # Raw sockets forge packets; routing sockets are raw by nature and harmless without privileges.
+        yield _Step(_EQUAL, family, "type" if family in (_IPV4, _IPV6) else "allow", "")
+    yield _Step(_RETURN, _NOT_PERMITTED)
+    yield from ("type", _Step(_LOAD, _SECOND), _Step(_AND, 0xF))
+    yield from (_Step(_EQUAL, _STREAM, "allow", ""), _Step(_EQUAL, _DATAGRAM, "allow", "refuse"))
+    # A datagram pair could be connected anew to a socket of the machine; the other kinds stay joined.
+    yield from ("socketpair", _Step(_LOAD, _SECOND), _Step(_AND, 0xF))
+    yield from (_Step(_EQUAL, _STREAM, "allow", ""), _Step(_EQUAL, _SEQUENTIAL, "allow", "refuse"))
+
+
+def _assemble(items: list[_Step | str]) -> bytes:
+    """Turns labels into the relative jumps that the kernel knows."""
+    places: dict[str, int] = {}
+    steps: list[_Step] = []
+    for item in items:
+        if isinstance(item, str):
+            places[item] = len(steps)
+        else:
+            steps.append(item)
+    code = bytearray()
+    for index, step in enumerate(steps):
+        then, otherwise = (places[label] - index - 1 if label else 0 for label in (step.then, step.otherwise))
+        code += struct.pack("=HBBI", step.code, then, otherwise, step.value)
+    return bytes(code)
