@@ -50,7 +50,7 @@ def file_read(editor: Editor, limits: ToolLimits, page: Page) -> Tool[FileRead]:
         end = len(lines) if given.end is None else min(given.end, len(lines))
         if (lines and given.start > len(lines)) or (given.end is not None and given.end < given.start):
             raise BadArguments(
-                f"start, end: {given.start} to {given.end or 'the end'} in {given.path!r}, a file of {len(lines)} lines",
+                f"start, end: {given.start} to {given.end or 'the end'} in {given.path!r}, with {len(lines)} lines",
                 advice=f"name lines between 1 and {len(lines)}",
             )
         chosen = _bounded(lines[given.start - 1 : end], limits)

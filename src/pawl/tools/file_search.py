@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from pawl.core.content import Text
-from pawl.core.errors import BadArguments, NoMatches, NotFound, PawlError, TimedOut
+from pawl.core.errors import BadArguments, NoMatches, NotAFile, NotFound, PawlError, TimedOut
 from pawl.core.guardrails import Guardrails
 from pawl.core.ports import Files
 from pawl.tools.expression import Expression
@@ -97,8 +97,8 @@ class _Search:
         under = given.path.removeprefix("./").strip("/") if given.path not in (".", "./") else ""
         try:
             below = list(self.files.walk(under))
-        except NotADirectoryError:
-            below = [under]
+        except (NotADirectoryError, NotAFile):
+            below = []
         if not below and under:
             if not self.files.exists(under):
                 raise NotFound(f"there is nothing at {given.path!r}", advice="search without a path, or in its parent")

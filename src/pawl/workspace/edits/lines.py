@@ -48,7 +48,7 @@ def line_mismatch(text: Text, line: int, old: str | None) -> str | None:
     count = len(text.lines)
     if not 1 <= line <= count:
         where = "" if old is None else _elsewhere(text, without_last_break(old))
-        return f"line {line}: the file has {count} lines{where}"
+        return f"line {line}: the file has {count} line{'' if count == 1 else 's'}{where}"
     if old is None or text.lines[line - 1] == without_last_break(old):
         return None
     wanted = without_last_break(old)

@@ -1,0 +1,197 @@
+"""Searching and reading: bounded, never a secret, every way to fail with its own name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from edits.folder import GUARDRAILS, FolderFiles
+
+from pawl.core.errors import TimedOut
+from pawl.tools.expression import Expression
+from pawl.tools.file_read import Lines
+from pawl.tools.file_search import FileSearch, Match, Matches, file_search
+from pawl.tools.limits import ToolLimits
+from pawl.tools.page import Page
+from pawl.tools.registry import Registry
+from pawl.tools.tool import ToolFailure, ToolResult
+
+pytestmark = pytest.mark.spec("A5")
+
+
+def output(result: ToolResult | ToolFailure):
+    assert isinstance(result, ToolResult), result
+    return result.output
+
+
+def failure(result: ToolResult | ToolFailure) -> ToolFailure:
+    assert isinstance(result, ToolFailure), result
+    return result
+
+
+def found(tools: Registry, **arguments: object) -> list[tuple[str, int]]:
+    return [(match.path, match.line) for match in output(tools.call("file_search", arguments)).matches]
+
+
+def test_a_text_is_found_with_its_file_and_line(tools: Registry):
+    assert output(tools.call("file_search", {"query": "greet(", "extensions": ["py"]})) == Matches(
+        matches=(
+            Match(path="src/greeter.py", line=1, text="def greet(name):"),
+            Match(path="src/main.py", line=3, text='print(greet("world"))'),
+        ),
+        files=2,
+        skipped=0,
+        complete=True,
+    )
+
+
+def test_plain_text_is_not_an_expression_and_an_expression_is_tried_line_by_line(tools: Registry):
+    assert failure(tools.call("file_search", {"query": "gr..t"})).code == "no_matches"
+    assert found(tools, query=r"^def \w+", regex=True) == [("src/greeter.py", 1)]
+    assert found(tools, query="HELLO", regex=True, ignore_case=True) == [("README.md", 3), ("src/greeter.py", 2)]
+    assert found(tools, query="SAYS", ignore_case=True) == [("README.md", 3)]
+
+
+def test_a_text_of_several_lines_is_found_where_it_begins(tools: Registry, workspace: Path):
+    (workspace / "dos.txt").write_bytes(b"zero\r\none\r\ntwo\r\n")
+    assert found(tools, query="one\ntwo") == [("dos.txt", 2)]
+
+
+def test_a_search_can_be_narrowed_to_a_folder_a_file_and_an_ending(tools: Registry):
+    assert found(tools, query="e", path="src", extensions=[".py"])[0][0] == "src/greeter.py"
+    assert {path for path, _ in found(tools, query="e", path="./src/main.py")} == {"src/main.py"}
+    assert failure(tools.call("file_search", {"query": "e", "extensions": ["rs"]})).code == "no_matches"
+
+
+def test_file_names_can_be_searched(tools: Registry):
+    assert found(tools, query="main", where="names") == [("src/main.py", 0)]
+    assert found(tools, query=r"\.(md|sh)$", regex=True, where="names") == [("README.md", 0), ("run.sh", 0)]
+
+
+def test_binary_and_large_files_are_left_out_and_counted(tools: Registry, workspace: Path):
+    (workspace / "large.txt").write_text("needle\n" + "x" * (1 << 20))
+    (workspace / "small.txt").write_text("needle\n")
+    matches = output(tools.call("file_search", {"query": "needle"}))
+    assert [match.path for match in matches.matches] == ["small.txt"]
+    assert matches.skipped == 2
+    assert "[2 binary, large or unreadable files left out]" in matches.text
+
+
+@pytest.mark.spec("B13")
+def test_secrets_and_the_folder_of_git_are_not_searched(tools: Registry, workspace: Path):
+    (workspace / ".env").write_text("TOKEN=canary\n")
+    (workspace / ".git").mkdir()
+    (workspace / ".git" / "config").write_text("url = https://canary@host\n")
+    assert failure(tools.call("file_search", {"query": "canary"})).code == "no_matches"
+    assert failure(tools.call("file_search", {"query": "canary", "path": ".env"})).code == "no_matches"
+    assert failure(tools.call("file_search", {"query": ".env", "where": "names"})).code == "no_matches"
+
+
+def test_matches_are_bounded_and_said_to_be(tools: Registry, workspace: Path):
+    (workspace / "many.txt").write_text("needle\n" * 1_000)
+    matches = output(tools.call("file_search", {"query": "needle", "limit": 10_000}))
+    assert (len(matches.matches), matches.complete) == (200, False)
+    assert len(found(tools, query="needle", limit=3)) == 3
+    assert "[there may be more; narrow the search]" in matches.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"query": "nothing of that kind"}, "no_matches"),
+        ({"query": "x", "path": "absent"}, "not_found"),
+        ({"query": ""}, "bad_arguments"),
+        ({"query": "(", "regex": True}, "bad_arguments"),
+        ({"query": "a{99999999999}", "regex": True}, "bad_arguments"),
+        ({"query": "x" * 2_000, "regex": True}, "bad_arguments"),
+        ({"query": "x", "limit": 0}, "bad_arguments"),
+    ],
+)
+def test_a_search_that_fails_says_how_and_what_next(tools: Registry, arguments: dict[str, object], code: str):
+    result = failure(tools.call("file_search", arguments))
+    assert result.code == code
+    assert result.advice
+
+
+@pytest.mark.spec("A11")
+def test_an_expression_that_never_ends_is_stopped():
+    with (
+        Expression(r"(a+)+$", ignore_case=False, seconds=0.2) as expression,
+        pytest.raises(TimedOut, match="took longer"),
+    ):
+        expression.matching_lines("a" * 40 + "b")
+
+
+@pytest.mark.spec("A11")
+def test_a_search_out_of_time_reports_how_far_it_came(workspace: Path):
+    limits = ToolLimits(tool_seconds=-1.0)
+    search = file_search(FolderFiles(workspace), GUARDRAILS, limits, Page("", "")).handler
+    with pytest.raises(TimedOut, match="searched 0 of"):
+        search(FileSearch(query="hello"))
+
+
+def test_a_file_is_read_as_numbered_lines(tools: Registry):
+    result = tools.call("file_read", {"path": "README.md"})
+    assert output(result) == Lines(
+        path="README.md", start=1, lines=("# Greeter", "", "Says hello."), total=3, numbered=True
+    )
+    assert result.text == "     1 | # Greeter\n     2 | \n     3 | Says hello."
+
+
+def test_some_lines_are_read_with_a_word_on_where_to_read_on(tools: Registry):
+    result = tools.call("file_read", {"path": "README.md", "start": 1, "end": 2, "numbered": False})
+    assert result.text == "# Greeter\n\n[lines 1 to 2 of 3; read on from line 3]"
+    assert tools.call("file_read", {"path": "README.md", "start": 3}).text.endswith("[lines 3 to 3 of 3]")
+
+
+def test_a_long_file_and_a_long_line_are_cut_and_said_to_be(tools: Registry, workspace: Path):
+    (workspace / "long.txt").write_text("x\n" * 5_000)
+    lines = output(tools.call("file_read", {"path": "long.txt"}))
+    assert (len(lines.lines), lines.total) == (2_000, 5_000)
+    assert lines.text.endswith("read on from line 2001]")
+    (workspace / "wide.txt").write_text("y" * 100_000)
+    assert tools.call("file_read", {"path": "wide.txt"}).text.endswith("[… 98000 more characters in this line]")
+    (workspace / "both.txt").write_text(("z" * 1_999 + "\n") * 100)
+    assert len(output(tools.call("file_read", {"path": "both.txt"})).lines) == 30
+
+
+def test_an_empty_file_is_said_to_be_empty(tools: Registry, workspace: Path):
+    (workspace / "empty").touch()
+    assert tools.call("file_read", {"path": "empty"}).text == "[empty is empty]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"path": "absent.txt"}, "not_found"),
+        ({"path": "src"}, "not_a_file"),
+        ({"path": "README.md/x"}, "not_a_file"),
+        ({"path": "logo.bin"}, "binary_file"),
+        ({"path": "../outside"}, "path_refused"),
+        ({"path": ".git/config"}, "path_refused"),
+        ({"path": "README.md", "start": 9}, "bad_arguments"),
+        ({"path": "README.md", "start": 3, "end": 2}, "bad_arguments"),
+        ({"path": "README.md", "start": 0}, "bad_arguments"),
+    ],
+)
+def test_a_read_that_fails_says_how_and_what_next(tools: Registry, arguments: dict[str, object], code: str):
+    result = failure(tools.call("file_read", arguments))
+    assert result.code == code
+    assert result.advice
+
+
+@pytest.mark.spec("A15", "B13")
+def test_secret_and_large_files_are_refused_without_a_byte_of_them(tools: Registry, workspace: Path):
+    (workspace / ".env").write_text("TOKEN=canary\n")
+    (workspace / "large.txt").write_text("canary" * 200_000)
+    for path, code in ((".env", "secret_refused"), ("large.txt", "too_large")):
+        result = failure(tools.call("file_read", {"path": path}))
+        assert result.code == code
+        assert "canary" not in result.text
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_permission_denied(tools: Registry, workspace: Path):
+    (workspace / "README.md").chmod(0)
+    assert failure(tools.call("file_read", {"path": "README.md"})).code == "permission_denied"
