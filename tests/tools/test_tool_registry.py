@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from world import snapshot
 
 from pawl.core.errors import BadArguments, ConfigError, DiskFull, PawlError, TimedOut
+from pawl.tools import change_files, file_read, file_search, file_write, line_edit, modify, run_command, strict_patch
 from pawl.tools.page import Page, page, rendered
 from pawl.tools.registry import Registry
 from pawl.tools.schema import AtLeast, decode, schema
@@ -138,17 +139,6 @@ ARGUMENTS = st.dictionaries(
 
 @given(name=st.sampled_from(NAMES), arguments=ARGUMENTS)
 def test_whatever_a_model_sends_is_decoded_or_refused_and_never_a_crash(name: str, arguments):
-    from pawl.tools import (
-        change_files,
-        file_read,
-        file_search,
-        file_write,
-        line_edit,
-        modify,
-        run_command,
-        strict_patch,
-    )
-
     kinds = {
         "file_search": file_search.FileSearch,
         "file_read": file_read.FileRead,

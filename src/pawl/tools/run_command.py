@@ -18,7 +18,8 @@ from pawl.tools.page import Page
 from pawl.tools.tool import Effect, Tool
 
 _NOT_FOUND_CODE = 127
-_NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^:\s]+): (?:command )?not found\s*$", re.MULTILINE)
+# A shell says "Permission denied" instead when it may not look into a folder of its PATH.
+_NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^:\s]+): (?:(?:command )?not found|Permission denied)\s*$", re.MULTILINE)
 _SHOWN_IN_FAILURE = 2_000
 
 
