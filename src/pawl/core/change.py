@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -83,7 +84,8 @@ class ChangeSet:
         return len(self.changes)
 
     def get(self, path: str) -> Change | None:
-        return next((change for change in self.changes if change.path == path), None)
+        at = bisect_left(self.changes, path, key=lambda change: change.path)
+        return self.changes[at] if at < len(self.changes) and self.changes[at].path == path else None
 
     @property
     def paths(self) -> frozenset[str]:
@@ -145,3 +147,14 @@ EMPTY = ChangeSet()
 def blob_digest(data: bytes) -> str:
     """The name of a content."""
     return hashlib.sha256(data).hexdigest()
+
+
+def is_directory(node: Node | None) -> bool:
+    return node is not None and node.kind is Kind.DIRECTORY
+
+
+def parents(path: str) -> Iterator[str]:
+    """Every directory above a path, the nearest first, without the root."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path

@@ -1,0 +1,191 @@
+"""Text from elsewhere made safe to show: what a terminal would obey, hide or reorder becomes visible characters."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+
+class Flag(StrEnum):
+    """What a reader should know about a text that was made safe."""
+
+    CONTROL = "control characters"
+    BIDI = "characters that reorder text"
+    INVISIBLE = "invisible characters"
+    SPACE = "unusual spaces"
+    MIXED_SCRIPT = "letters that look like others"
+
+
+@dataclass(frozen=True, slots=True)
+class SafeText:
+    text: str
+    flags: frozenset[Flag]
+
+
+_PLAIN = re.compile(r"[\n\t -~]*")
+_BIDI = frozenset(map(chr, (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))))
+_BLANK = frozenset(map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180F, 0x2800, 0x3164, 0xFFA0)))
+"""Letters, marks and signs that show nothing."""
+_SELECTORS = frozenset(map(chr, (*range(0x180B, 0x180E), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+_SHAPING = frozenset(map(chr, (0x200C, 0x200D, *range(0xFE00, 0xFE10))))
+"""What emoji and some scripts are joined with; harmless in the output of a command."""
+_MARKS_IN_A_ROW = 3
+"""More combining marks than this on one letter are drawn over the lines around it."""
+
+_LOOKALIKE_SCRIPTS = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "FULLWIDTH"})
+_LIKE_LATIN = frozenset(
+    "абсԁеԍһіјӏотрԛѕуѵѡхАВСЕԌНІЈКМОРЅТУХԜ"  # Cyrillic
+    "αικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"  # Greek
+    "ցհոսօՍՏՕ"  # Armenian
+)
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def safe_text(text: str) -> SafeText:
+    """The text with everything but plain characters, newlines and tabs written out, such as `\\x1b` or `\\u{202e}`."""
+    if _PLAIN.fullmatch(text):
+        return SafeText(text, frozenset())
+    parts: list[str] = []
+    flags: set[Flag] = set()
+    marks = 0
+    for at, character in enumerate(text):
+        flag = _flag(character)
+        marks = marks + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
+        if flag is None and marks > _MARKS_IN_A_ROW:
+            flag = Flag.INVISIBLE
+        if flag is None:
+            parts.append(character)
+            continue
+        parts.append(_written_out(character))
+        if text[at : at + 2] != "\r\n":  # A line end of another system misleads nobody.
+            flags.add(flag)
+    if any(map(_is_misleading, text.split())):
+        flags.add(Flag.MIXED_SCRIPT)
+    return SafeText("".join(parts), frozenset(flags))
+
+
+@lru_cache(maxsize=4096)
+def _flag(character: str) -> Flag | None:
+    category = unicodedata.category(character)
+    if character in "\n\t" or " " <= character <= "~":
+        flag = None
+    elif category in ("Cc", "Cs", "Zl", "Zp"):
+        flag = Flag.CONTROL
+    elif character in _BIDI:
+        flag = Flag.BIDI
+    elif category in ("Cf", "Co", "Cn") or character in _BLANK or character in _SELECTORS:
+        flag = Flag.INVISIBLE
+    elif category == "Zs":
+        flag = Flag.SPACE
+    else:
+        flag = None
+    return flag
+
+
+def _written_out(character: str) -> str:
+    code = ord(character)
+    if character == "\r":
+        return "\\r"
+    if 0xDC80 <= code <= 0xDCFF:  # A byte that is not UTF-8, as `os.fsdecode` carries it.
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}"
+
+
+def _is_misleading(token: str) -> bool:
+    """Whether letters of another script pass for Latin ones: mixed into a word, or in place of a whole one."""
+    if token.isascii():
+        return False
+    words = _WORD.findall(token)
+    if any(len(_scripts(word)) > 1 or "FULLWIDTH" in _scripts(word) for word in words):
+        return True
+    has_latin = any("LATIN" in _scripts(word) for word in words)
+    return any(_LIKE_LATIN.issuperset(word) and (has_latin or len(word) > 1) for word in words)
+
+
+def _scripts(word: str) -> set[str]:
+    return {name for name in map(_script, word) if name in _LOOKALIKE_SCRIPTS}
+
+
+@lru_cache(maxsize=4096)
+def _script(letter: str) -> str:
+    name = unicodedata.name(letter, "").split(" ")[0]
+    return "FULLWIDTH" if name == "MATHEMATICAL" else name  # Both are only ever other shapes of known letters.
+
+
+_COLOUR = re.compile(r"\x1b\[([0-9;:]{0,64})m")
+_COLOUR_START = re.compile(r"\x1b(\[[0-9;:]{0,64})?\Z")
+_COLOUR_ARGUMENTS = {"5": 1, "2": 3}
+_EXTENDED_COLOURS = ("38", "48", "58")
+_CONCEAL = "8"
+_RESET = "\x1b[0m"
+
+
+class SafeStream:
+    """Makes the output of a command safe for a terminal, piece by piece as it comes.
+
+    Colours, newlines, tabs and carriage returns stay; every other control sequence is written out. It never holds back
+    more than one unfinished character and one unfinished colour sequence.
+    """
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = ""
+        self._coloured = False
+
+    def feed(self, data: bytes) -> str:
+        """What can be shown so far."""
+        text = self._held + self._decoder.decode(data)
+        unfinished = _COLOUR_START.search(text)
+        cut = unfinished.start() if unfinished else len(text)
+        self._held = text[cut:]
+        return self._shown(text[:cut])
+
+    def close(self) -> str:
+        """What was held back, and the end of any colour that is still on."""
+        rest = self._shown(self._held + self._decoder.decode(b"", True))
+        self._held = ""
+        end = _RESET if self._coloured else ""
+        self._coloured = False
+        return rest + end
+
+    def _shown(self, text: str) -> str:
+        parts: list[str] = []
+        at = 0
+        for sequence in _COLOUR.finditer(text):
+            parts.append(_plain_output(text[at : sequence.start()]))
+            parts.append(self._colour(sequence))
+            at = sequence.end()
+        parts.append(_plain_output(text[at:]))
+        return "".join(parts)
+
+    def _colour(self, sequence: re.Match[str]) -> str:
+        if _conceals(sequence[1]):
+            return _plain_output(sequence[0])
+        self._coloured = sequence[1].strip("0;") != ""
+        return sequence[0]
+
+
+def _plain_output(text: str) -> str:
+    if _PLAIN.fullmatch(text):
+        return text
+    return "".join(character if _is_harmless(character) else _written_out(character) for character in text)
+
+
+def _is_harmless(character: str) -> bool:
+    return character == "\r" or character in _SHAPING or _flag(character) in (None, Flag.SPACE)
+
+
+def _conceals(parameters: str) -> bool:
+    """Whether a colour sequence hides the text after it; 8 is also a number of a colour, after 38, 48 or 58."""
+    remaining = iter(parameters.split(";"))
+    for parameter in remaining:
+        if parameter in _EXTENDED_COLOURS:
+            for _ in range(_COLOUR_ARGUMENTS.get(next(remaining, ""), 0)):
+                next(remaining, None)
+        elif parameter.lstrip("0").partition(":")[0] == _CONCEAL:
+            return True
+    return False

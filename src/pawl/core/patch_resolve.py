@@ -1,0 +1,230 @@
+"""From a patch that was read to a change set of a tree: exactly, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from pawl.core.change import ChangeSet, Kind, Node, is_directory, parents
+from pawl.core.errors import Conflicted
+from pawl.core.hunks import content
+from pawl.core.patch import git_object_name
+from pawl.core.patch_fit import Misfit, already_there, fitted, left_over
+from pawl.core.patch_read import FilePatch
+from pawl.core.patch_read_binary import check_room
+from pawl.core.patch_read_header import LINK_MODE, Action
+from pawl.core.patch_read_names import bad
+from pawl.core.ports import BlobStore
+from pawl.core.rebase import difference
+
+Tree = Callable[[str], Node | None]
+"""What stands at a path; directories are nodes too."""
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    changes: ChangeSet
+    notices: tuple[str, ...] = ()
+    """What a person should know, such as a hunk that was found on other lines than the patch says."""
+
+
+def resolve(patches: Sequence[FilePatch], tree: Tree, blobs: BlobStore) -> Resolved:
+    """What the patch changes in this tree, with the directories that new files need.
+
+    Raises `Conflicted` with every `Misfit` when any part of it does not fit; nothing is resolved by guessing.
+    """
+    resolving = _Resolving(tree, blobs)
+    with blobs.batch():
+        for group in _groups(patches):
+            resolving.add(group)
+    misfits = tuple(resolving.misfits)
+    if misfits:
+        shown = "; ".join(str(misfit) for misfit in misfits[:_SHOWN])
+        more = f"; and {len(misfits) - _SHOWN} more" if len(misfits) > _SHOWN else ""
+        raise Conflicted(
+            f"the patch does not fit: {shown}{more}", misfits, advice="make it again from the files as they are now"
+        )
+    return Resolved(changes=difference(resolving.original, resolving.state), notices=tuple(resolving.notices))
+
+
+def _groups(patches: Sequence[FilePatch]) -> Iterator[list[FilePatch]]:
+    """What was changed at once. A file that comes again starts a group, unless another kind takes its place."""
+    group: list[FilePatch] = []
+    deleted: set[str] = set()
+    touched: set[str] = set()
+    for patch in patches:
+        path = patch.new_path
+        is_replaced = patch.action is Action.CREATE and path in deleted
+        if group and (patch.group != group[-1].group or (path in touched and not is_replaced)):
+            yield group
+            group, deleted, touched = [], set(), set()
+        group.append(patch)
+        touched.add(path)
+        (deleted.add if patch.action is Action.DELETE else deleted.discard)(path)
+    if group:
+        yield group
+
+
+class _NoFit(Exception):
+    def __init__(self, misfit: Misfit) -> None:
+        super().__init__()
+        self.misfit = misfit
+
+
+@dataclass(slots=True)
+class _Resolving:
+    tree: Tree
+    blobs: BlobStore
+    original: dict[str, Node | None] = field(default_factory=dict)
+    state: dict[str, Node | None] = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
+    misfits: list[Misfit] = field(default_factory=list)
+    made: int = 0
+    """How many bytes binary deltas have made so far."""
+
+    def add(self, group: Sequence[FilePatch]) -> None:
+        """Every file starts from the tree before the group, so that two files can trade their names."""
+        written: dict[str, Node | None] = {}
+        made: list[FilePatch] = []
+        for patch in group:
+            try:
+                self._add(patch, written, made)
+            except _NoFit as error:
+                self.misfits.append(error.misfit)
+        moved = {patch.old_path for patch in group if patch.action is Action.RENAME}
+        freed = moved | {patch.new_path for patch in group if patch.action is Action.DELETE}
+        for path in moved:
+            written.setdefault(path, None)
+        for patch in made:
+            self._check_free(patch, freed)
+            self._add_parents(patch, written)
+        self.state.update(written)
+
+    def _add(self, patch: FilePatch, written: dict[str, Node | None], made: list[FilePatch]) -> None:
+        patch = self._located(patch)
+        if patch.action is Action.CREATE:
+            made.append(patch)
+            written[patch.new_path] = self._created(patch)
+        elif patch.action is Action.DELETE:
+            self._check_deleted(patch)
+            written[patch.new_path] = None
+        else:
+            if patch.action is not Action.MODIFY:
+                made.append(patch)
+            written[patch.new_path] = self._modified(patch)
+
+    def _located(self, patch: FilePatch) -> FilePatch:
+        """Settles what a plain diff leaves open: which of two names is meant, and whether the file is new."""
+        if patch.action is not Action.MODIFY:
+            return patch
+        path = patch.new_path if self._node(patch.new_path) is not None else patch.old_path
+        if self._node(path) is None and not patch.old_object and patch.hunks and not patch.hunks[0].old:
+            return replace(patch, action=Action.CREATE, old_path=patch.new_path)
+        return replace(patch, old_path=path, new_path=path)
+
+    def _created(self, patch: FilePatch) -> Node:
+        data = self._patched(patch, b"")
+        return self._new_node(data, patch.new_mode or 0o100644)
+
+    def _check_deleted(self, patch: FilePatch) -> None:
+        source = content(self._source(patch), self.blobs)
+        if patch.hunks or patch.binary is not None:
+            left = self._patched(patch, source)
+        else:
+            left = b"" if _is_object(source, patch.old_object) else source
+        if left:
+            raise _NoFit(left_over(patch, left))
+
+    def _modified(self, patch: FilePatch) -> Node:
+        node = self._source(patch)
+        source = content(node, self.blobs)
+        has_content = patch.hunks or patch.binary is not None
+        blob = self.blobs.put(self._patched(patch, source)) if has_content else node.blob
+        assert blob is not None
+        if node.kind is Kind.LINK:
+            return Node.link(blob)
+        return Node.file(blob, self._mode(patch, node))
+
+    def _source(self, patch: FilePatch) -> Node:
+        """What the patch starts from, which must be there and of the right kind."""
+        node = self._node(patch.old_path)
+        if node is None or is_directory(node):
+            found = "a directory stands there" if node is not None else "there is no such file"
+            raise _NoFit(Misfit(path=patch.old_path, line=patch.line, problem=found))
+        if patch.old_mode is not None and (patch.old_mode == LINK_MODE) != (node.kind is Kind.LINK):
+            expected = "a link" if patch.old_mode == LINK_MODE else "a file"
+            problem = f"it is a {node.kind}, the patch expects {expected}"
+            raise _NoFit(Misfit(path=patch.old_path, line=patch.line, problem=problem))
+        return node
+
+    def _patched(self, patch: FilePatch, source: bytes) -> bytes:
+        if patch.binary is not None:
+            return self._patched_binary(patch, source)
+        if not patch.hunks:
+            return source
+        result = fitted(patch, source, is_proven=_is_object(source, patch.old_object))
+        if isinstance(result, Misfit):
+            raise _NoFit(result)
+        self.notices.extend(result.notices)
+        return result.data
+
+    def _patched_binary(self, patch: FilePatch, source: bytes) -> bytes:
+        assert patch.binary is not None
+        if patch.action is not Action.CREATE and not _is_object(source, patch.old_object):
+            problem = "its content is not the one that the patch starts from"
+            raise _NoFit(Misfit(path=patch.old_path, line=patch.line, problem=problem))
+        data = patch.binary.applied(source)
+        self.made += len(data)
+        check_room(self.made, patch.line)
+        is_named = patch.action is not Action.DELETE and len(patch.new_object) in (40, 64)
+        if is_named and not _is_object(data, patch.new_object):
+            raise bad(patch.line, "the binary content is not the one that the 'index' line names")
+        return data
+
+    def _new_node(self, data: bytes, mode: int) -> Node:
+        blob = self.blobs.put(data)
+        return Node.link(blob) if mode == LINK_MODE else Node.file(blob, mode & 0o777)
+
+    def _mode(self, patch: FilePatch, node: Node) -> int:
+        """Git only knows whether a file runs; the other permissions stay as they are."""
+        if patch.new_mode is None or patch.new_mode == patch.old_mode:
+            return node.mode
+        runs = bool(node.mode & 0o100)
+        if patch.old_mode is not None and bool(patch.old_mode & 0o100) != runs:
+            self.notices.append(f"{patch.new_path!r} already had the permissions that the patch gives it")
+        if patch.new_mode & 0o100:
+            return node.mode | (node.mode & 0o444) >> 2
+        return node.mode & ~0o111
+
+    def _check_free(self, patch: FilePatch, freed: set[str]) -> None:
+        """Whether a new file's place is free, or becomes free by the same group."""
+        path, node = patch.new_path, self._node(patch.new_path)
+        if node is None or path in freed:
+            return
+        if not is_directory(node):
+            self.misfits.append(already_there(patch, content(node, self.blobs)))
+        elif not any(path in parents(other) for other in freed):
+            problem = "a directory stands where it is to be made"
+            self.misfits.append(Misfit(path=path, line=patch.line, problem=problem))
+
+    def _add_parents(self, patch: FilePatch, written: dict[str, Node | None]) -> None:
+        for parent in parents(patch.new_path):
+            standing = self._node(parent)
+            node = written.get(parent, standing)
+            if node is None:
+                written[parent] = Node.directory()
+            elif not is_directory(node):
+                problem = f"{parent!r} is a {node.kind}, not a directory"
+                self.misfits.append(Misfit(path=patch.new_path, line=patch.line, problem=problem))
+
+    def _node(self, path: str) -> Node | None:
+        if path not in self.state:
+            self.state[path] = self.original[path] = self.tree(path)
+        return self.state[path]
+
+
+def _is_object(data: bytes, name: str) -> bool:
+    """Whether git's name, possibly shortened, is that of this content."""
+    return len(name) >= 7 and git_object_name(data, "sha256" if len(name) > 40 else "sha1").startswith(name)
