@@ -44,7 +44,9 @@ def _planned(surface: Surface, changes: ChangeSet) -> list[Change]:
         _refuse_foreign(change.path)
         try:
             now = surface.node(change.path)
-        except (NotAFile, PathRefused):
+        except PathRefused:
+            now = None  # what lies behind a link is not there
+        except NotAFile:
             conflicts.append(change.path)
             continue
         if now == change.after:

@@ -1,0 +1,31 @@
+"""Every test of a bench runs on an overlay and on a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bench.stand import Stand
+from bench.unshared import UnsharedSandbox
+
+from pawl.workspace.bench import Ground
+
+
+@pytest.fixture(params=list(Ground))
+def ground(request: pytest.FixtureRequest) -> Ground:
+    return request.param
+
+
+@pytest.fixture
+def stand(workspace: Path, state_directory: Path, ground: Ground) -> Iterator[Stand]:
+    made = Stand(workspace, state_directory / "benches", UnsharedSandbox(), ground)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def overlay_stand(workspace: Path, state_directory: Path) -> Iterator[Stand]:
+    made = Stand(workspace, state_directory / "benches", UnsharedSandbox())
+    yield made
+    made.close()
