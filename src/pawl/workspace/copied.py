@@ -16,7 +16,7 @@ from pawl.core.execution import CopyView
 from pawl.core.ports import BlobStore
 from pawl.workspace.copying import Copier
 from pawl.workspace.paths import depth, parent
-from pawl.workspace.staging import Staging, own, tick
+from pawl.workspace.staging import Staging, tick
 from pawl.workspace.surface import Difference, OwnTree, change_mode
 from pawl.workspace.tree import Seen, Tree
 
@@ -58,9 +58,7 @@ class CopiedSurface:
             surface.manifest[copied.path] = Record(_facts(copied.source), _facts(copied.copy))
             newest = max(newest, copied.copy.changed_ns)
         surface.left_out = tuple(copier.left_out)
-        root = Seen.of(os.fstat(workspace.fd))
-        own(surface.tree.fd, ".", root)
-        surface.tree.set_mode("", root.mode)
+        surface.tree.set_mode("", Seen.of(os.fstat(workspace.fd)).mode)
         # From here on every write has a later time than any that the manifest knows.
         tick(folder / "staging", newest, seconds=2.5)
         return surface
@@ -95,7 +93,7 @@ class CopiedSurface:
             raise NotAFile(f"{path!r} is a folder", advice="name a file in it")
         self._make_parents(path)
         with self.tree.folder_of(path) as (folder, name):
-            self.staging.put_file(folder, name, data, mode, there or Seen.of(os.fstat(folder)))
+            self.staging.put_file(folder, name, data, mode)
 
     def put_link(self, path: str, target: bytes) -> None:
         self._make_parents(path)
@@ -108,7 +106,6 @@ class CopiedSurface:
         self._make_parents(path)
         with self.tree.folder_of(path) as (folder, name):
             os.mkdir(name, 0o700, dir_fd=folder)
-            own(folder, name, Seen.of(os.fstat(folder)))
             change_mode(folder, name, mode)
 
     def remove(self, path: str) -> None:

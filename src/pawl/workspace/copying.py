@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pawl.core.change import Kind
 from pawl.core.errors import PathRefused, PawlError, TooLarge
 from pawl.workspace.paths import depth
-from pawl.workspace.staging import own
 from pawl.workspace.surface import OwnTree
 from pawl.workspace.tree import Seen, Tree
 
@@ -93,11 +92,9 @@ class Copier:
         match seen.kind:
             case Kind.DIRECTORY:
                 os.mkdir(name, 0o700, dir_fd=folder)
-                own(folder, name, seen)
                 return seen
             case Kind.LINK:
                 os.symlink(self.source.link_target(path), os.fsencode(name), dir_fd=folder)
-                own(folder, name, seen)
             case Kind.FILE:
                 self._copy_file(folder, name, path, seen)
             case None:
@@ -114,7 +111,6 @@ class Copier:
             try:
                 self._copy_data(source, target)
                 self._copy_marks(source, target)
-                own(folder, name, seen)
                 os.fchmod(target, seen.mode)
                 os.utime(target, ns=(seen.modified_ns, seen.modified_ns))
             finally:

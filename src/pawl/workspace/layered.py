@@ -19,7 +19,7 @@ from pawl.core.ports import BlobStore
 from pawl.workspace.copying import Copier
 from pawl.workspace.overlay import OPAQUE, Age, differences, is_opaque, is_whiteout
 from pawl.workspace.paths import parent
-from pawl.workspace.staging import Staging, own, tick
+from pawl.workspace.staging import Staging, tick
 from pawl.workspace.surface import Difference, OwnTree, change_mode
 from pawl.workspace.tree import LARGEST_BLOB, Seen, Tree
 
@@ -47,11 +47,9 @@ class LayeredSurface:
         """Lays out the folders; `OSError` when the file system cannot hold an upper layer."""
         for name in ("upper", "work", "merged", "staging"):
             (folder / name).mkdir(mode=0o700)
-        root = os.fstat(workspace.fd)
-        # The merged root shows the mode and owner of the upper one, so it has to be the workspace's.
-        if os.geteuid() == 0:
-            os.chown(folder / "upper", root.st_uid, root.st_gid)
-        (folder / "upper").chmod(stat.S_IMODE(root.st_mode))
+        # The merged root shows the mode of the upper one, so it has to be the workspace's. The owner stays the caller:
+        # what belongs to anybody else is read-only in a user namespace.
+        (folder / "upper").chmod(stat.S_IMODE(os.fstat(workspace.fd).st_mode))
         _prove(folder / "staging")
         stamp = folder / "stamp"
         stamp.touch(mode=0o600)
@@ -102,7 +100,7 @@ class LayeredSurface:
             raise NotAFile(f"{path!r} is a folder", advice="name a file in it")
         self._make_parents(path)
         with self.upper.folder_of(path) as (folder, name):
-            self.staging.put_file(folder, name, data, mode, there or Seen.of(os.fstat(folder)))
+            self.staging.put_file(folder, name, data, mode)
 
     def put_link(self, path: str, target: bytes) -> None:
         self._make_parents(path)
@@ -201,16 +199,15 @@ class LayeredSurface:
             elif seen.kind is not Kind.DIRECTORY:
                 raise NotAFile(f"{place!r} is not a folder", advice="name a file in a folder")
             elif tree is not self.upper:
-                self._make(place, seen.mode, seen)
+                self._make(place, seen.mode)
 
-    def _make(self, path: str, mode: int, model: Seen | None = None) -> None:
+    def _make(self, path: str, mode: int) -> None:
         """A folder of the upper layer: the copy of a lower one, or one that hides whatever the lower layer has."""
         with self.upper.folder_of(path) as (folder, name):
             replaces = self.upper.look(path) is not None
             if replaces:
                 os.unlink(name, dir_fd=folder)
             os.mkdir(name, 0o700, dir_fd=folder)
-            own(folder, name, model or Seen.of(os.fstat(folder)))
             if replaces:
                 fd = self.upper.open_folder(path)
                 try:

@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from pawl.workspace.surface import change_mode
-from pawl.workspace.tree import Seen
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -27,7 +26,7 @@ class Staging:
     def close(self) -> None:
         os.close(self._fd)
 
-    def put_file(self, folder: int, name: str, data: bytes, mode: int, model: Seen) -> None:
+    def put_file(self, folder: int, name: str, data: bytes, mode: int) -> None:
         """A new file with this content; one that was there under other names too keeps its own."""
 
         def make(staged: str) -> None:
@@ -37,7 +36,6 @@ class Staging:
                 rest = memoryview(data)
                 while rest:
                     rest = rest[os.write(fd, rest) :]
-                own(self._fd, staged, model)
                 os.fchmod(fd, mode)
             finally:
                 os.close(fd)
@@ -81,12 +79,6 @@ def tick(folder: Path, after_ns: int, *, seconds: float) -> None:
         pause.wait(0.001)
         probe.touch()
     probe.unlink()
-
-
-def own(folder: int, name: str, model: Seen) -> None:
-    """What root makes belongs to the owner of its model, so that a command sees the owners it would see below."""
-    if os.geteuid() == 0:
-        os.chown(name, model.owner, model.group, dir_fd=folder, follow_symlinks=False)
 
 
 def empty(folder: int) -> None:

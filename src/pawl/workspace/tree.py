@@ -229,7 +229,8 @@ def _parts(path: str) -> Iterator[str]:
 
 
 def _open_part(root: int, path: str) -> int:
-    how = struct.pack("QQQ", _FOLDER, 0, _RESOLVE)
+    # Without O_NOFOLLOW: that would call a link at the end "not a directory", where the resolve flags say "link".
+    how = struct.pack("QQQ", _FOLDER & ~os.O_NOFOLLOW, 0, _RESOLVE)
     fd: int = _libc.syscall(
         ctypes.c_long(_OPENAT2), ctypes.c_int(root), os.fsencode(path), how, ctypes.c_size_t(len(how))
     )
