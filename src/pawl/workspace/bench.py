@@ -22,7 +22,7 @@ from pawl.workspace.capture import Capture, Rules, capture
 from pawl.workspace.copied import LARGEST_COPY, CopiedSurface
 from pawl.workspace.git import Git
 from pawl.workspace.hiding import secret_files
-from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore
+from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore, IgnoreNothing
 from pawl.workspace.layered import LayeredSurface
 from pawl.workspace.surface import Surface
 from pawl.workspace.tree import LARGEST_BLOB, Tree
@@ -47,6 +47,8 @@ class BenchSettings:
     """Larger files are held back when changed."""
     largest_copy: int = LARGEST_COPY
     ground: Ground = Ground.OVERLAY
+    include_ignored: bool = False
+    """Ignored files are captured too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,7 @@ class Bench:
         return Rules(
             blobs=means.blobs,
             guardrails=means.guardrails,
-            ignore=self._ignore(self._surface),
+            ignore=IgnoreNothing() if means.settings.include_ignored else self._ignore(self._surface),
             tracked=self._tracked,
             largest=means.settings.largest_file,
         )

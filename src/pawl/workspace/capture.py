@@ -12,7 +12,7 @@ from pawl.core.errors import Conflicted, NotAFile, NotFound, PathRefused, TooLar
 from pawl.core.guardrails import Guardrails
 from pawl.core.ports import BlobStore
 from pawl.core.rebase import Conflict
-from pawl.workspace.ignore import Ignore
+from pawl.workspace.ignore import Ignore, IgnoreNothing
 from pawl.workspace.links import leads_out
 from pawl.workspace.paths import parent
 from pawl.workspace.surface import Difference, Surface
@@ -61,7 +61,7 @@ class Rules:
 
     blobs: BlobStore
     guardrails: Guardrails
-    ignore: Ignore
+    ignore: Ignore | IgnoreNothing
     tracked: Tracked
     largest: int = LARGEST_BLOB
 

@@ -24,6 +24,13 @@ Read = Callable[[str], bytes | None]
 """Gives the content of a workspace path, None when no plain file of a sensible size stands there."""
 
 
+class IgnoreNothing:
+    """For a user who wants everything that a command left, caches included."""
+
+    def topmost(self, path: str, *, folder: bool) -> str | None:
+        return None
+
+
 class Ignore:
     """What the ignore files say. They are read once; make another to see them anew."""
 

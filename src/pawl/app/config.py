@@ -1,0 +1,142 @@
+"""Settings: one frozen value, read once from the user's file and the environment. Nothing else reads either."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from pawl.core.errors import ConfigError
+from pawl.core.execution import Confinement, Limits
+from pawl.core.history import Retention
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the user may set in `config.toml`; the defaults are the product's."""
+
+    preset: str = "standard"
+    """Which guardrails apply."""
+    minimum_confinement: str = "landlock"
+    """The weakest sandbox that is accepted: `namespaces` or `landlock`."""
+    run_seconds: float = 600.0
+    """For `pawl run`."""
+    tool_seconds: float = 30.0
+    file_seconds: float = 5.0
+    memory_mb: int = 4096
+    processes: int = 512
+    output_kb: int = 1024
+    file_mb: int = 1024
+    disk_mb: int = 4096
+    retention_days: int = 30
+    backups: int = 5
+    rollback_depth: int = 5
+
+    @property
+    def retention(self) -> Retention:
+        return Retention(days=self.retention_days, backups=self.backups)
+
+    def limits(self, seconds: float) -> Limits:
+        return Limits(
+            seconds=seconds,
+            memory_bytes=self.memory_mb << 20,
+            processes=self.processes,
+            output_bytes=self.output_kb << 10,
+            file_bytes=self.file_mb << 20,
+            disk_bytes=self.disk_mb << 20,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Where things are on this machine, and the user's settings."""
+
+    home: Path
+    state: Path
+    file: Path
+    search_path: str
+    virtual_environment: str | None
+    global_ignore: Path
+    color: bool
+    settings: Settings = field(default_factory=Settings)
+
+
+def load(environment: Mapping[str, str] | None = None) -> Config:
+    """The configuration of this process."""
+    env = os.environ if environment is None else environment
+    home = Path(env.get("HOME") or os.path.expanduser("~"))
+    config_home = _folder(env, "XDG_CONFIG_HOME", home / ".config")
+    file = Path(env["PAWL_CONFIG"]) if env.get("PAWL_CONFIG") else config_home / "pawl" / "config.toml"
+    state = (
+        Path(env["PAWL_STATE"])
+        if env.get("PAWL_STATE")
+        else _folder(env, "XDG_STATE_HOME", home / ".local/state") / "pawl"
+    )
+    if not state.is_absolute():
+        raise ConfigError(f"PAWL_STATE is {str(state)!r}, which is not absolute", advice="give the whole path")
+    return Config(
+        home=home,
+        state=state,
+        file=file,
+        search_path=env.get("PATH", ""),
+        virtual_environment=env.get("VIRTUAL_ENV"),
+        global_ignore=config_home / "git" / "ignore",
+        color="NO_COLOR" not in env and env.get("TERM") != "dumb",
+        settings=_settings(file, required=bool(env.get("PAWL_CONFIG"))),
+    )
+
+
+def _folder(env: Mapping[str, str], name: str, default: Path) -> Path:
+    """The XDG rule: a relative value counts as none."""
+    value = env.get(name, "")
+    return Path(value) if os.path.isabs(value) else default
+
+
+def _settings(file: Path, *, required: bool) -> Settings:
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError:
+        if required:
+            raise ConfigError(
+                f"PAWL_CONFIG names {str(file)!r}, which is not there", advice="create it or unset PAWL_CONFIG"
+            ) from None
+        return Settings()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{str(file)!r} cannot be read: {error}", advice="mend or remove the file") from error
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{str(file)!r} is not TOML: {error}", advice="mend that line") from error
+    return _checked(table, file)
+
+
+def _checked(table: Mapping[str, object], file: Path) -> Settings:
+    """Every mistake is reported at once."""
+    known = {one.name: type(getattr(Settings(), one.name)) for one in fields(Settings)}
+    mistakes = []
+    values: dict[str, object] = {}
+    for name, value in table.items():
+        if name not in known:
+            mistakes.append(f"{name!r} is not a setting")
+        elif known[name] is float and type(value) is int:
+            values[name] = float(value)
+        elif type(value) is not known[name]:
+            mistakes.append(f"{name} must be {_word(known[name])}, not {value!r}")
+        else:
+            values[name] = value
+        if isinstance(value, int | float) and name in known and value <= 0:
+            mistakes.append(f"{name} must be above 0, not {value!r}")
+    allowed = (Confinement.NAMESPACES, Confinement.LANDLOCK)
+    if values.get("minimum_confinement", "landlock") not in allowed:
+        mistakes.append("minimum_confinement must be 'namespaces' or 'landlock'")
+    if mistakes:
+        raise ConfigError(
+            f"{str(file)!r}: " + "; ".join(mistakes), advice=f"the settings are {', '.join(sorted(known))}"
+        )
+    return Settings(**values)  # type: ignore[arg-type]
+
+
+def _word(kind: type) -> str:
+    return {int: "a whole number", float: "a number", str: "a text in quotes"}[kind]

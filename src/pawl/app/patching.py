@@ -1,0 +1,69 @@
+"""Changes that come as text: a patch file, or one text to be replaced by another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pawl.app.running import open_bench
+from pawl.app.workshop import Workshop
+from pawl.core.change import ChangeSet, Node
+from pawl.core.errors import ProtectedRefused, SecretRefused
+from pawl.core.guardrails import Breach, Touched
+from pawl.core.patch import summary
+from pawl.core.patch_read import read_patch
+from pawl.core.patch_resolve import resolve
+from pawl.workspace.editor import BenchEditor
+from pawl.workspace.paths import clean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A change that is ready to be promoted, and what the user should be asked about."""
+
+    changes: ChangeSet
+    breaches: tuple[Breach, ...]
+    notices: tuple[str, ...] = ()
+
+
+def propose_patch(shop: Workshop, text: bytes, *, allow_protected: bool) -> Proposal:
+    """The change set of a patch against the workspace as it stands; refused as a whole when one path is refused."""
+    patches = read_patch(text)
+    for patch in patches:
+        for path in {patch.old_path, patch.new_path}:
+            check_path(shop, path, allow_protected=allow_protected)
+
+    def node(path: str) -> Node | None:
+        return shop.tree.node(path, shop.store.blobs) if shop.tree.look(path) is not None else None
+
+    resolved = resolve(patches, node, shop.store.blobs)
+    return _proposal(shop, resolved.changes, resolved.notices)
+
+
+def propose_text(shop: Workshop, path: str, old: str, new: str) -> Proposal:
+    """A strict patch, made on a bench: `old` occurs exactly once and becomes `new`."""
+    with open_bench(shop) as bench:
+        editor = BenchEditor(bench.files, shop.guardrails)
+        editor.read(path)
+        editor.patch(path, old, new)
+        changes = bench.capture().changes
+    return _proposal(shop, changes, ())
+
+
+def check_path(shop: Workshop, path: str, *, allow_protected: bool) -> None:
+    """Refuses a path that may not be written."""
+    name = clean(path)
+    if shop.guardrails.never(name):
+        raise ProtectedRefused(f"{name!r} is git's own; Pawl never writes it", advice="use git for that")
+    if shop.guardrails.is_secret(name):
+        raise SecretRefused(f"{name!r} holds secrets; Pawl never writes it", advice="change it by hand")
+    if shop.guardrails.is_protected(name) and not allow_protected:
+        raise ProtectedRefused(
+            f"{name!r} configures or executes things and is protected",
+            advice="look at it closely, then repeat with --allow-protected",
+        )
+
+
+def _proposal(shop: Workshop, changes: ChangeSet, notices: tuple[str, ...]) -> Proposal:
+    rows = summary(changes, shop.store.blobs)
+    touched = [Touched(path=row.path, changed_lines=row.added + row.removed) for row in rows if row.what != "directory"]
+    return Proposal(changes=changes, breaches=shop.guardrails.check(touched), notices=notices)

@@ -1,0 +1,155 @@
+"""A command on a bench, and what becomes of its changes: promoted, kept, or held back with the reason."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pawl.app.config import Config
+from pawl.app.workshop import Workshop
+from pawl.core.change import EMPTY, Change, ChangeSet
+from pawl.core.errors import Conflicted, NothingToDo
+from pawl.core.execution import Completed, Confinement, Execution, Network, Secrets, Stream
+from pawl.core.history import EntryKind, NewEntry
+from pawl.core.ports import Cancel, Sandbox
+from pawl.core.redact import redacted
+from pawl.sandbox import Surroundings, open_sandbox
+from pawl.workspace.bench import Bench, BenchSettings
+from pawl.workspace.capture import Capture, Held, Reason
+from pawl.workspace.promote import Promotion
+
+OnOutput = Callable[[Stream, bytes], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    argv: tuple[str, ...]
+    directory: str = ""
+    network: Network = Network.OFF
+    secrets: Secrets = Secrets.HIDDEN
+    seconds: float = 600.0
+    include_ignored: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    request: RunRequest
+    completed: Completed
+    capture: Capture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing:
+    """Where the changes went."""
+
+    promotion: Promotion | None = None
+    kept: int | None = None
+    """The entry that keeps what was not promoted."""
+    held: tuple[Held, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    """Paths that the user changed meanwhile; theirs stand."""
+
+
+def bench_place(config: Config) -> Path:
+    return config.state / "benches"
+
+
+def open_sandbox_for(shop: Workshop) -> Sandbox:
+    config = shop.config
+    extra = (config.virtual_environment,) if config.virtual_environment else ()
+    return open_sandbox(
+        Surroundings(home=str(config.home), path=config.search_path, extra_readonly=extra),
+        minimum=Confinement(config.settings.minimum_confinement),
+    )
+
+
+def open_bench(shop: Workshop, *, include_ignored: bool = False) -> Bench:
+    memory = Path("/dev/shm")
+    settings = BenchSettings(
+        second_place=memory / f"pawl-{os.getuid()}" if memory.is_dir() else None,
+        global_ignore=shop.config.global_ignore,
+        include_ignored=include_ignored,
+    )
+    place = bench_place(shop.config)
+    return Bench.create(
+        Path(shop.workspace), place, open_sandbox_for(shop), shop.store.blobs, shop.guardrails, settings
+    )
+
+
+def run_on_bench(
+    shop: Workshop, request: RunRequest, *, on_output: OnOutput | None = None, cancel: Cancel | None = None
+) -> Ran:
+    """Runs the command; the workspace is not touched."""
+    title = redacted(shlex.join(request.argv))
+    shop.note("command", {"argv": title, "network": request.network, "directory": request.directory})
+    execution = Execution(
+        argv=request.argv,
+        directory=request.directory,
+        network=request.network,
+        secrets=request.secrets,
+        limits=shop.config.settings.limits(request.seconds),
+    )
+    with open_bench(shop, include_ignored=request.include_ignored) as bench:
+        completed = bench.run(execution, on_output=on_output, cancel=cancel)
+        captured = bench.capture()
+    shop.note(
+        "command ended",
+        {
+            "ending": completed.ending,
+            "code": completed.code,
+            "seconds": round(completed.seconds, 3),
+            "changes": len(captured.changes),
+            "held": len(captured.held),
+        },
+    )
+    return Ran(request=request, completed=completed, capture=captured)
+
+
+def land(shop: Workshop, ran: Ran, *, allow_protected: bool) -> Landing:
+    """Promotes what the command changed. What is protected needs its own yes; what the user changed meanwhile stays."""
+    released = _released(ran.capture, allow_protected=allow_protected)
+    changes = ran.capture.changes.then(released)
+    held = tuple(one for one in ran.capture.held if one.path not in released.paths)
+    outdated = tuple(one.path for one in ran.capture.conflicts)
+    spare = ChangeSet.of(one.change for one in held if one.change is not None).then(_bench_versions(ran.capture))
+    promotion = None
+    conflicts = outdated
+    try:
+        if changes:
+            promotion = shop.promote(_entry(shop, ran), changes)
+    except NothingToDo:
+        pass
+    except Conflicted as error:
+        conflicts += tuple(str(getattr(one, "path", one)) for one in error.conflicts)
+        spare = spare.then(changes)
+    kept = shop.keep(_entry(shop, ran), spare) if spare else None
+    return Landing(promotion=promotion, kept=kept, held=held, conflicts=conflicts)
+
+
+def keep(shop: Workshop, ran: Ran) -> Landing:
+    """Promotes nothing; what the command changed can still be looked at and promoted later."""
+    held = ChangeSet.of(one.change for one in ran.capture.held if one.change is not None)
+    every = ran.capture.changes.then(held).then(_bench_versions(ran.capture))
+    kept = shop.keep(_entry(shop, ran), every) if every else None
+    outdated = tuple(one.path for one in ran.capture.conflicts)
+    return Landing(kept=kept, held=ran.capture.held, conflicts=outdated)
+
+
+def _released(captured: Capture, *, allow_protected: bool) -> ChangeSet:
+    if not allow_protected:
+        return EMPTY
+    return ChangeSet.of(
+        one.change for one in captured.held if one.reason is Reason.PROTECTED and one.change is not None
+    )
+
+
+def _bench_versions(captured: Capture) -> ChangeSet:
+    """What the bench has where the user changed the same file meanwhile."""
+    return ChangeSet.of(Change(one.path, one.theirs, one.ours) for one in captured.conflicts if one.theirs != one.ours)
+
+
+def _entry(shop: Workshop, ran: Ran) -> NewEntry:
+    return shop.new_entry(EntryKind.RUN, shlex.join(ran.request.argv))

@@ -1,0 +1,58 @@
+"""Looking after the machine's protection and the state file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pawl.app.running import bench_place, open_sandbox_for
+from pawl.app.workshop import Workshop
+from pawl.core.errors import UsageError
+from pawl.core.execution import Protection
+from pawl.core.history import Retention
+from pawl.workspace.bench import sweep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    protection: Protection
+    problems: tuple[str, ...]
+    state_bytes: int
+    benches: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaned:
+    entries: int
+    bytes_freed: int
+    benches: int
+    days: int
+    backups: int
+
+
+def examine(shop: Workshop, *, thorough: bool) -> Examination:
+    """What protection commands get here, and whether the state file is sound; `thorough` reads all of it."""
+    place = bench_place(shop.config)
+    return Examination(
+        protection=open_sandbox_for(shop).protection(),
+        problems=tuple(shop.store.integrity()) if thorough else (),
+        state_bytes=shop.store.size_bytes(),
+        benches=sum(1 for _ in place.iterdir()) if place.is_dir() else 0,
+    )
+
+
+def clean(shop: Workshop, *, days: int | None, backups: int | None) -> Cleaned:
+    """Drops what retention no longer keeps."""
+    settings = shop.config.settings
+    retention = Retention(
+        days=settings.retention_days if days is None else days,
+        backups=settings.backups if backups is None else backups,
+    )
+    if retention.days < 0 or retention.backups < 0:
+        raise UsageError("days and backups cannot be below 0", advice="give 0 to keep as little as possible")
+    before = shop.store.size_bytes()
+    entries, _ = shop.store.journal.prune(retention)
+    shop.store.collect(vacuum=True)
+    benches = sweep(bench_place(shop.config))
+    freed = max(0, before - shop.store.size_bytes())
+    shop.note("collected", {"entries": entries, "bytes": freed, "benches": benches})
+    return Cleaned(entries=entries, bytes_freed=freed, benches=benches, days=retention.days, backups=retention.backups)

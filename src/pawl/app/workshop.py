@@ -1,0 +1,169 @@
+"""The workshop: one workspace with its history, opened for use. Light to open; benches and sandbox come on demand."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pawl.app.config import Config
+from pawl.core.change import ChangeSet, Node
+from pawl.core.errors import Conflicted, UnknownEntry
+from pawl.core.guardrails import Guardrails
+from pawl.core.history import Checkpoint, Entry, EntryKind, NewEntry
+from pawl.core.rebase import Conflict, difference, rebase
+from pawl.core.redact import redacted
+from pawl.policy.guardrails import preset
+from pawl.store import Store
+from pawl.workspace.history import History, OnConflict, Reversal, Wish
+from pawl.workspace.promote import Promoter, Promotion, Recovery
+from pawl.workspace.tree import Tree
+
+__all__ = ["OnConflict", "Reversal", "Wish", "Workshop", "new_run_id"]
+
+
+def new_run_id() -> str:
+    return f"r{secrets.token_hex(4)}"
+
+
+@dataclass(slots=True)
+class Workshop:
+    """Everything that can be done to one workspace."""
+
+    config: Config
+    store: Store
+    tree: Tree
+    guardrails: Guardrails
+    run_id: str = field(default_factory=new_run_id)
+    recovered: tuple[Recovery, ...] = ()
+
+    @classmethod
+    def open(cls, config: Config, workspace: Path) -> Workshop:
+        """Opens the store and finishes or takes back what a crash interrupted, before anything else happens."""
+        store = Store.open(config.state)
+        try:
+            shop = cls(config, store, Tree(workspace), preset(config.settings.preset))
+            shop.recovered = shop.promoter.recover()
+        except BaseException:
+            store.close()
+            raise
+        for recovery in shop.recovered:
+            shop.note("recovered", {"entry": recovery.entry.id, "state": recovery.state, "kept": recovery.kept})
+        return shop
+
+    def close(self) -> None:
+        self.tree.close()
+        self.store.close()
+
+    def __enter__(self) -> Workshop:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def workspace(self) -> str:
+        return self.tree.root
+
+    @property
+    def promoter(self) -> Promoter:
+        return Promoter(self.tree, self.store.journal, self.store.blobs, self.config.state / "locks")
+
+    @property
+    def history(self) -> History:
+        return History(self.tree, self.promoter, self.store.journal, self.store.blobs, self.run_id)
+
+    def note(self, kind: str, body: Mapping[str, object]) -> None:
+        """Adds an event of this run."""
+        self.store.events.append(self.workspace, self.run_id, kind, body)
+
+    def new_entry(self, kind: EntryKind, title: str, reason: str = "") -> NewEntry:
+        return NewEntry(
+            workspace=self.workspace, run=self.run_id, kind=kind, title=redacted(title), reason=redacted(reason)
+        )
+
+    def promote(self, entry: NewEntry, changes: ChangeSet) -> Promotion:
+        """Promotes, merging with what the user changed since the change set was made; `Conflicted` where that fails."""
+        try:
+            promotion = self.promoter.promote(entry, changes)
+        except Conflicted:
+            promotion = self.promoter.promote(entry, self.rebased(changes))
+        self.note("promoted", {"entry": promotion.entry, "digest": promotion.changes.digest})
+        return promotion
+
+    def rebased(self, changes: ChangeSet) -> ChangeSet:
+        """The change set over the workspace as it stands now."""
+        blobs = self.store.blobs
+        now: dict[str, Node | None] = {}
+        for path in changes.paths:
+            now[path] = self.tree.node(path, blobs) if self.tree.find(path) is not None else None
+        since = difference({change.path: change.before for change in changes}, now)
+        result = rebase(changes, since, blobs)
+        if result.conflicts:
+            raise Conflicted(_told(result.conflicts), result.conflicts, advice="nothing was written")
+        return result.changes
+
+    def keep(self, entry: NewEntry, changes: ChangeSet) -> int:
+        """Stores a change set that is not promoted, so that nothing is lost."""
+        number = self.store.journal.record(entry, changes)
+        self.note("kept", {"entry": number, "digest": changes.digest})
+        return number
+
+    def entries(self, *, run: str | None = None, limit: int | None = None) -> Sequence[Entry]:
+        return self.store.journal.entries(self.workspace, run=run, limit=limit)
+
+    def entry(self, number: int | None) -> Entry:
+        """The entry of that number, or the newest."""
+        if number is not None:
+            return self.store.journal.entry(self.workspace, number)
+        newest = self.entries(limit=1)
+        if not newest:
+            raise UnknownEntry("nothing was done in this workspace yet", advice="try 'pawl run -- CMD'")
+        return newest[0]
+
+    def changes(self, entry: Entry) -> ChangeSet:
+        return self.store.journal.changes(entry.id)
+
+    def undo(self, number: int | None, wish: Wish) -> Reversal:
+        return self._noted("undone", self.history.undo(number, wish))
+
+    def undo_run(self, run: str, wish: Wish) -> Reversal:
+        return self._noted("undone", self.history.undo_run(run, wish))
+
+    def redo(self, wish: Wish) -> Reversal:
+        return self._noted("redone", self.history.redo(wish))
+
+    def restore(self, name: str | None, wish: Wish) -> Reversal:
+        return self._noted("restored", self.history.restore(self.checkpoint_named(name), wish))
+
+    def checkpoint(self, name: str | None) -> Checkpoint:
+        made = self.history.checkpoint(name or f"checkpoint-{len(self.checkpoints()) + 1}")
+        self.note("checkpoint", {"id": made.id, "name": made.name})
+        return made
+
+    def checkpoints(self) -> Sequence[Checkpoint]:
+        return self.store.journal.checkpoints(self.workspace)
+
+    def checkpoint_named(self, name: str | None) -> Checkpoint:
+        """By name or number; the newest one without."""
+        every = self.checkpoints()
+        if not every:
+            raise UnknownEntry("there is no checkpoint yet", advice="make one with 'pawl checkpoint'")
+        if name is None:
+            return every[0]
+        for checkpoint in every:
+            if name in (checkpoint.name, str(checkpoint.id)):
+                return checkpoint
+        known = ", ".join(repr(checkpoint.name) for checkpoint in every[:5])
+        raise UnknownEntry(f"there is no checkpoint {name!r}", advice=f"there are {known}")
+
+    def _noted(self, kind: str, reversal: Reversal) -> Reversal:
+        if reversal.promotion is not None:
+            self.note(kind, {"entry": reversal.promotion.entry, "digest": reversal.changes.digest})
+        return reversal
+
+
+def _told(conflicts: Sequence[Conflict]) -> str:
+    names = ", ".join(sorted(repr(conflict.path) for conflict in conflicts))
+    return f"you changed {names} meanwhile, in the same place"
