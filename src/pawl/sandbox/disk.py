@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 _ENTRY_BYTES = 512
 """What an empty file counts for, so that a flood of them is noticed too."""
@@ -26,20 +26,34 @@ class Allowance:
 @dataclass(slots=True)
 class _Gauge:
     allowance: Allowance
-    free: int
+    free: _Free
     trigger: int
     next_count: float
     base: int | None = None
-    step: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.step = max(_SMALLEST_STEP, self.allowance.limit_bytes // 8)
+    @property
+    def step(self) -> int:
+        return max(_SMALLEST_STEP, self.allowance.limit_bytes // 8)
+
+
+@dataclass(frozen=True, slots=True)
+class _Free:
+    space: int
+    entries: int
+
+    @classmethod
+    def of(cls, path: str) -> _Free:
+        state = os.statvfs(path)
+        return cls(state.f_bavail * state.f_frsize, state.f_favail)
+
+    def used_since(self, before: _Free) -> int:
+        return max(before.space - self.space, (before.entries - self.entries) * _ENTRY_BYTES)
 
 
 class DiskWatch:
     def __init__(self, allowances: Iterable[Allowance]) -> None:
-        now = time.monotonic()
-        self._gauges = [_Gauge(allowance, _free(allowance.path), 0, now + _LONGEST_SILENCE) for allowance in allowances]
+        first = time.monotonic() + _LONGEST_SILENCE
+        self._gauges = [_Gauge(allowance, _Free.of(allowance.path), 0, first) for allowance in allowances]
         for gauge in self._gauges:
             gauge.trigger = gauge.step
 
@@ -48,7 +62,7 @@ class DiskWatch:
 
     def _is_over(self, gauge: _Gauge) -> bool:
         now = time.monotonic()
-        shrunk = gauge.free - _free(gauge.allowance.path)
+        shrunk = _Free.of(gauge.allowance.path).used_since(gauge.free)
         if shrunk < gauge.trigger and now < gauge.next_count:
             return False
         if gauge.base is None:
@@ -81,9 +95,3 @@ def stored_bytes(folder: str) -> int:
             # The command is still running: what it removes or locks meanwhile is not counted.
             continue
     return total
-
-
-def _free(path: str) -> int:
-    """Free space, with free file numbers counted as space too."""
-    state = os.statvfs(path)
-    return min(state.f_bavail * state.f_frsize, state.f_favail * _ENTRY_BYTES or state.f_bavail * state.f_frsize)

@@ -135,7 +135,7 @@ class LandlockSandbox:
         sources = [root.source for root in roots]
         return {
             "argv": execution.argv,
-            "environment": environment,
+            "environment": {"PWD": directory, **environment},
             "directory": directory,
             "readable": ["/usr", *SYSTEM_FOLDERS, *system_files(execution.network), *_KERNEL_FILES, *sources],
             "writable": [view.copy, private],

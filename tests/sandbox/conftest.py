@@ -1,0 +1,60 @@
+"""Every attack is tried as root and as an ordinary user, and against each sandbox that claims to stop it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+
+import pytest
+from sandbox.site import PYTHON, Site
+from users import NAMES, User, become
+
+from pawl.sandbox.launcher import landlock_version
+
+
+@pytest.fixture(params=NAMES)
+def user(request: pytest.FixtureRequest) -> User:
+    return become(request.param)
+
+
+@pytest.fixture
+def me() -> User:
+    return become("root" if os.geteuid() == 0 else "ordinary")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = None
+    if sys.platform != "linux":
+        reason = "the sandbox is for Linux"
+    elif shutil.which("bwrap") is None:
+        reason = "bubblewrap is not installed"
+    elif not os.path.exists(PYTHON):
+        reason = f"no {PYTHON} to run probes with inside"
+    for item in items:
+        if reason is not None and "tests/sandbox/" in str(item.path):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture
+def site(user: User) -> Iterator[Site]:
+    """Namespaces, on an overlay."""
+    with user.folder() as folder:
+        yield Site(user, folder)
+
+
+@pytest.fixture(params=["namespaces", "landlock"])
+def any_site(user: User, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """Each sandbox: namespaces on an overlay, Landlock on a copy."""
+    if request.param == "landlock" and landlock_version() < 6:
+        pytest.skip("Landlock here is older than version 6")
+    with user.folder() as folder:
+        yield Site(user, folder, request.param, "overlay" if request.param == "namespaces" else "copy")
+
+
+@pytest.fixture
+def my_site(me: User) -> Iterator[Site]:
+    """For what does not depend on the user."""
+    with me.folder() as folder:
+        yield Site(me, folder)

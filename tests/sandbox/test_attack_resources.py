@@ -1,0 +1,232 @@
+"""Ways to use up the machine, and to live on after the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import uuid
+
+import pytest
+from sandbox.site import PYTHON, processes_with, until
+
+from pawl.sandbox.groups import find_hierarchy
+
+pytestmark = pytest.mark.spec("F4")
+
+FORKS = """\
+import os, signal
+children, refused = [], 0
+for _ in range(300):
+    try:
+        pid = os.fork()
+    except BlockingIOError:
+        refused += 1
+        continue
+    if pid == 0:
+        signal.pause()
+    children.append(pid)
+print(len(children), refused, flush=True)
+"""
+
+
+def kernel_counts_processes(site) -> bool:
+    """Whether the kernel itself refuses one process too many: for an ordinary user in a namespace, or in a group."""
+    if site.user.uid != 0:
+        return site.kind == "namespaces"
+    hierarchy = find_hierarchy()
+    return hierarchy is not None and "pids" in hierarchy.folders
+
+
+@pytest.mark.attack("A30")
+def test_a_fork_bomb_meets_its_limit(any_site):
+    answer = any_site.run(PYTHON, "-c", FORKS, limits={"processes": 64})
+    if kernel_counts_processes(any_site):
+        started, refused = map(int, answer["stdout"]["text"].split())
+        assert (answer["ending"], answer["code"]) == ("exited", 0)
+        assert 55 <= started <= 66
+        assert started + refused == 300
+    else:
+        assert answer["ending"] == "process limit"
+        assert "64 processes" in answer["notices"][-1]
+
+
+@pytest.mark.attack("A30")
+def test_many_threads_are_many_processes(site):
+    code = """\
+import threading
+stop = threading.Event()
+try:
+    for count in range(300):
+        threading.Thread(target=stop.wait, daemon=True).start()
+except RuntimeError:
+    print(count, flush=True)
+stop.set()
+"""
+    answer = site.run(PYTHON, "-c", code, limits={"processes": 64})
+    if kernel_counts_processes(site):
+        assert 50 <= int(answer["stdout"]["text"]) <= 66
+    else:
+        assert answer["ending"] == "process limit"
+
+
+HOGS = """\
+import os, signal
+for _ in range(4):
+    if os.fork() == 0:
+        block = os.urandom(4096) * (200 << 8)
+        print("filled", flush=True)
+        signal.pause()
+signal.pause()
+"""
+
+
+@pytest.mark.attack("A31")
+def test_the_memory_limit_is_one_for_the_whole_tree(any_site):
+    answer = any_site.run(PYTHON, "-c", HOGS, limits={"memory_bytes": 256 << 20, "seconds": 60})
+    assert (answer["ending"], answer["code"], answer["signal"]) == ("memory limit", None, None)
+    assert str(256 << 20) in answer["notices"][-1]
+
+
+@pytest.mark.attack("A31")
+def test_one_process_cannot_take_more_than_the_limit_at_once(any_site):
+    code = "block = bytearray(1 << 30)"
+    answer = any_site.run(PYTHON, "-c", code, limits={"memory_bytes": 256 << 20})
+    assert answer["code"] == 1
+    assert "MemoryError" in answer["stderr"]["text"]
+
+
+@pytest.mark.attack("A31")
+def test_memory_shared_by_forks_is_counted_once(site):
+    code = """\
+import os, signal, time
+block = os.urandom(4096) * (100 << 8)
+children = []
+for _ in range(6):
+    pid = os.fork()
+    if pid == 0:
+        signal.pause()
+    children.append(pid)
+deadline = time.monotonic() + 0.5
+while time.monotonic() < deadline:
+    pass
+for pid in children:
+    os.kill(pid, signal.SIGKILL)
+print("shared")
+"""
+    answer = site.run(PYTHON, "-c", code, limits={"memory_bytes": 300 << 20})
+    assert (answer["ending"], answer["stdout"]["text"]) == ("exited", "shared\n")
+
+
+@pytest.mark.attack("A32")
+def test_the_temporary_folder_is_bounded(site):
+    answer = site.shell(
+        "dd if=/dev/zero of=/tmp/big bs=1M count=10000; stat -c %s /tmp/big", limits={"scratch_bytes": 16 << 20}
+    )
+    assert "No space left" in answer["stderr"]["text"]
+    assert int(answer["stdout"]["text"]) <= 16 << 20
+
+
+@pytest.mark.attack("A32")
+def test_one_file_is_bounded(any_site):
+    answer = any_site.shell("dd if=/dev/zero of=big bs=1M count=10000; echo $?", limits={"file_bytes": 8 << 20})
+    assert int(answer["stdout"]["text"]) == 128 + signal.SIGXFSZ
+    assert (any_site.upper / "big").stat().st_size == 8 << 20
+
+
+@pytest.mark.attack("A32")
+def test_many_files_together_are_bounded(any_site):
+    script = "i=0; while :; do i=$((i+1)); dd if=/dev/zero of=file$i bs=1M count=4 2>/dev/null; done"
+    answer = any_site.shell(script, limits={"disk_bytes": 32 << 20, "seconds": 60})
+    assert answer["ending"] == "disk limit"
+    assert sum(path.stat().st_size for path in any_site.upper.glob("file*")) < 2 << 30
+
+
+@pytest.mark.attack("A32")
+@pytest.mark.parametrize("folder", ["/", "/dev", "/run", "/etc", "/home", "/proc/self"])
+def test_there_is_no_other_place_to_fill(site, folder):
+    answer = site.shell(f"head -c 10 /dev/zero > {folder}/fill")
+    assert answer["code"] != 0
+
+
+@pytest.mark.attack("A33")
+@pytest.mark.parametrize("script", ["yes", "tr '\\0' x < /dev/zero"])
+def test_endless_output_is_bounded_and_can_be_cancelled(any_site, script):
+    with any_site.started("sh", "-c", script, limits={"seconds": 1, "output_bytes": 1 << 20}) as process:
+        out, err = process.communicate(timeout=60)
+    answer = json.loads(out)
+    assert answer["ending"] == "timed out", err
+    assert answer["stdout"]["total"] > 10 << 20
+    assert answer["stdout"]["dropped"] == answer["stdout"]["total"] - (1 << 20)
+    assert "bytes left out" in answer["stdout"]["text"]
+    assert answer["resident"] < 100 << 20
+
+
+def daemons(word: str) -> str:
+    """Two that leave the session, one of them without a living parent; both are up when the script goes on."""
+    first, second = (f"sh -c ': > up{number}; while :; do sleep 1; done' {word}" for number in (1, 2))
+    return f"setsid {first} & (setsid {second} &); while [ ! -e up1 ] || [ ! -e up2 ]; do :; done"
+
+
+ENDINGS = {
+    "finishes": ("echo done", {}, "exited"),
+    "runs out of time": ("sleep 9999", {"limits": {"seconds": 1.5}}, "timed out"),
+    "is cancelled": ("echo STOP-HERE; sleep 9999", {"cancel_on": "STOP-HERE"}, "cancelled"),
+}
+
+
+@pytest.mark.attack("A34")
+@pytest.mark.parametrize("how", list(ENDINGS))
+def test_nothing_survives_when_the_command(any_site, how):
+    last, options, ending = ENDINGS[how]
+    word = f"daemon-{uuid.uuid4().hex}"
+    answer = any_site.shell(f"{daemons(word)}; {last}", **options)
+    assert answer["ending"] == ending, answer
+    assert processes_with(word) == []
+
+
+@pytest.mark.attack("A34")
+def test_a_daemon_that_holds_the_pipe_does_not_hold_up_the_answer(any_site):
+    word = f"daemon-{uuid.uuid4().hex}"
+    answer = any_site.shell(f"setsid sh -c 'while :; do sleep 1; done' {word} & echo done")
+    assert (answer["ending"], answer["stdout"]["text"]) == ("exited", "done\n")
+    assert answer["seconds"] < 20
+    assert processes_with(word) == []
+
+
+@pytest.mark.attack("A34")
+def test_nothing_writes_to_the_bench_any_more_when_the_answer_comes(site):
+    """A straggler that appends for as long as it lives: two looks after the end see the same."""
+    site.shell("setsid sh -c 'while :; do echo x >> log; done' & while [ ! -s log ]; do :; done")
+    size = (site.upper / "log").stat().st_size
+    assert not until(lambda: (site.upper / "log").stat().st_size != size, seconds=0.2)
+
+
+@pytest.mark.attack("A35")
+def test_nothing_survives_the_death_of_the_agent(any_site):
+    word = f"daemon-{uuid.uuid4().hex}"
+    with any_site.started("sh", "-c", f"{daemons(word)}; echo STARTED; sleep 9999", announce="1") as process:
+        assert os.read(process.stderr.fileno(), 100) == b"STARTED\n"
+        assert processes_with(word)
+        process.kill()
+        process.wait()
+        assert until(lambda: not processes_with(word))
+
+
+@pytest.mark.attack("A35")
+@pytest.mark.parametrize("when", ["sent", "spawned"])
+def test_a_command_never_starts_when_the_agent_dies_before_it_is_up(any_site, when):
+    """The agent is killed at the gate: nothing has run and nothing stays behind."""
+    word = f"daemon-{uuid.uuid4().hex}"
+    hook = "release" if when == "sent" else "wait_until_up"
+    any_site.prelude = f"""\
+import os, signal
+import pawl.sandbox.launched as launched
+def die(*arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
+launched.Launched.{hook} = die
+"""
+    with any_site.started("sh", "-c", f": {word}; echo ran > ran", announce="1") as process:
+        assert process.wait(60) == -signal.SIGKILL
+    assert until(lambda: not processes_with(word))
+    assert not (any_site.upper / "ran").exists()
