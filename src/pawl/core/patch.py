@@ -30,6 +30,10 @@ class What(StrEnum):
     MODIFIED = "modified"
     MODE = "mode"
     """Only the permissions change."""
+    LINK = "link"
+    """A link points elsewhere."""
+    DIRECTORY = "directory"
+    """A directory comes, goes or changes its permissions."""
     REPLACED = "replaced"
     """Something of another kind takes its place."""
 
@@ -178,13 +182,14 @@ def _summary(change: Change, blobs: BlobReader) -> FileSummary:
 
 def _what(change: Change) -> What:
     before, after = change.before, change.after
-    if before is None:
-        return What.CREATED
-    if after is None:
-        return What.DELETED
+    if before is None or after is None:
+        if is_directory(before or after):
+            return What.DIRECTORY
+        return What.CREATED if before is None else What.DELETED
     if before.kind is not after.kind:
         return What.REPLACED
-    return What.MODE if before.blob == after.blob else What.MODIFIED
+    changed = {Kind.DIRECTORY: What.DIRECTORY, Kind.LINK: What.LINK, Kind.FILE: What.MODIFIED}[after.kind]
+    return What.MODE if changed is What.MODIFIED and before.blob == after.blob else changed
 
 
 def _readable(change: Change, blobs: BlobReader, context: int) -> Iterator[str]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pawl.core.patch_read_binary import BinaryContent, check_room, packed_line, unpacked
 from pawl.core.patch_read_header import Action, Reader, Section, read_section
 from pawl.core.patch_read_names import (
+    Label,
     Names,
     bad,
     checked,
-    file_name,
+    file_label,
     header_names,
     without_prefixes,
 )
@@ -89,7 +90,7 @@ def _git_file(reader: Reader, group: int) -> FilePatch:
     section = read_section(reader)
     if reader.starts(b"Binary files "):
         raise bad(reader.number, "the binary file's content is missing", "make the patch with 'git diff --binary'")
-    labels: Names | None = None
+    labels: tuple[Label, Label] | None = None
     hunks: tuple[PatchHunk, ...] = ()
     binary = None
     if reader.at_plain_header:
@@ -101,7 +102,8 @@ def _git_file(reader: Reader, group: int) -> FilePatch:
         binary = _binary(reader)
     if not (section.has_effect or hunks or binary):
         raise bad(reader.number, "expected a mode, a rename, a hunk or binary content after 'diff --git'")
-    old_path, new_path = _git_paths(section, names, labels, line)
+    shown = None if labels is None else (labels[0].name, labels[1].name)
+    old_path, new_path = _git_paths(section, names, shown, line)
     return FilePatch(
         line=line,
         group=group,
@@ -146,14 +148,15 @@ def _check_labels(section: Section, names: Names, labels: Names, line: int) -> N
 
 def _plain_file(reader: Reader, group: int) -> FilePatch:
     line, converted = reader.number, reader.is_converted
-    old, new = without_prefixes(_labels(reader))
+    labels = _labels(reader)
+    old, new = without_prefixes((labels[0].name, labels[1].name))
     paths = [checked(path, line) for path in (old, new) if path is not None]
     if not paths:
         raise bad(line, "expected the name of a file after '---' or '+++'")
     return FilePatch(
         line=line,
         group=group,
-        action=_labelled_action((old, new)),
+        action=_labelled_action(labels),
         old_path=paths[0],
         new_path=paths[-1],
         hunks=_hunks(reader),
@@ -161,14 +164,14 @@ def _plain_file(reader: Reader, group: int) -> FilePatch:
     )
 
 
-def _labelled_action(labels: Names) -> Action:
+def _labelled_action(labels: tuple[Label, Label]) -> Action:
     old, new = labels
-    return Action.CREATE if old is None else Action.DELETE if new is None else Action.MODIFY
+    return Action.CREATE if old.is_absent else Action.DELETE if new.is_absent else Action.MODIFY
 
 
-def _labels(reader: Reader) -> Names:
-    old = file_name(reader.take().removeprefix(b"--- "), reader.number - 1)
-    new = file_name(reader.take().removeprefix(b"+++ "), reader.number - 1)
+def _labels(reader: Reader) -> tuple[Label, Label]:
+    old = file_label(reader.take().removeprefix(b"--- "), reader.number - 1)
+    new = file_label(reader.take().removeprefix(b"+++ "), reader.number - 1)
     return old, new
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from pawl.core.errors import BadPatch
 
@@ -16,7 +17,7 @@ _PREFIXES = frozenset({("a", "b"), ("i", "w"), ("c", "i"), ("c", "w"), ("o", "w"
 _PREFIX_PAIRS = _PREFIXES | {(new, old) for old, new in _PREFIXES}
 
 Names = tuple[str | None, str | None]
-"""The old and the new name; None where there is no file."""
+"""The old and the new name; None where there is none."""
 
 
 def bad(line: int, message: str, advice: str = "") -> BadPatch:
@@ -48,14 +49,21 @@ def header_names(text: bytes, line: int) -> Names:
     return None, None
 
 
-def file_name(text: bytes, line: int) -> str | None:
-    """The name after `---` or `+++`; None for a file that is not there."""
+class Label(NamedTuple):
+    """What stands after `---` or `+++`."""
+
+    name: str | None
+    is_absent: bool
+    """Whether there is no such file on that side, which a date can say as well as `/dev/null`."""
+
+
+def file_label(text: bytes, line: int) -> Label:
     if text.startswith(b'"'):
-        return _unquoted(text, line)[0]
-    if _NEVER.search(text):
-        return None
+        return Label(_unquoted(text, line)[0], is_absent=False)
     name = text.partition(b"\t")[0] if b"\t" in text else _DATE.sub(b"", text)
-    return None if name == b"/dev/null" else _decoded(name)
+    if name == b"/dev/null":
+        return Label(None, is_absent=True)
+    return Label(_decoded(name), is_absent=bool(_NEVER.search(text)))
 
 
 def plain_name(text: bytes, line: int) -> str:

@@ -98,7 +98,7 @@ class _Resolving:
         for path in moved:
             written.setdefault(path, None)
         for patch in made:
-            self._check_free(patch, freed)
+            self._make_room(patch, freed, written)
             self._add_parents(patch, written)
         self.state.update(written)
 
@@ -198,16 +198,21 @@ class _Resolving:
             return node.mode | (node.mode & 0o444) >> 2
         return node.mode & ~0o111
 
-    def _check_free(self, patch: FilePatch, freed: set[str]) -> None:
-        """Whether a new file's place is free, or becomes free by the same group."""
+    def _make_room(self, patch: FilePatch, freed: set[str], written: dict[str, Node | None]) -> None:
+        """A new file's place must be free or become free by the same group, with the directories emptied below it."""
         path, node = patch.new_path, self._node(patch.new_path)
         if node is None or path in freed:
             return
         if not is_directory(node):
             self.misfits.append(already_there(patch, content(node, self.blobs)))
-        elif not any(path in parents(other) for other in freed):
+            return
+        emptied = {parent for other in freed for parent in parents(other) if path == parent or path in parents(parent)}
+        if not emptied:
             problem = "a directory stands where it is to be made"
             self.misfits.append(Misfit(path=path, line=patch.line, problem=problem))
+        for folder in emptied - {path}:
+            self._node(folder)
+            written.setdefault(folder, None)
 
     def _add_parents(self, patch: FilePatch, written: dict[str, Node | None]) -> None:
         for parent in parents(patch.new_path):
