@@ -129,3 +129,9 @@ class DependencyMap(Protocol):
     def order(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Imported files before their importers; cycles in a stable order."""
         ...
+
+
+class CommandRunner(Protocol):
+    def run(self, execution: Execution) -> Completed:
+        """Runs the command on the bench, confined."""
+        ...

@@ -1,4 +1,4 @@
-"""Makes captured output fit for parsing: colours gone, one line break, and the place where its middle was left out marked.
+"""Makes captured output fit for parsing: no colours, one kind of line break, a mark where its middle was left out.
 
 `Captured.text` cuts a long stream between two bytes; the two half lines beside the cut say nothing reliable and go.
 """

@@ -1,10 +1,11 @@
-"""What a test run says, whatever the framework: how many, which failed and where, and whether all of it could be read."""
+"""What a test run says, whatever the framework: how many, which failed and where, and whether all could be read."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pawl.core.finding import Finding, Place, TestCounts
 
@@ -13,7 +14,9 @@ _LONGEST_MESSAGE = 4000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestReport:
-    counts: TestCounts = TestCounts()
+    __test__: ClassVar[bool] = False
+
+    counts: TestCounts
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     complete: bool = False

@@ -172,7 +172,7 @@ def _in_folder(match: re.Match[str], folder: str, origin: Origin) -> Place | Non
 
 
 def _folder(package: str, packages: Sequence[str], origin: Origin) -> str:
-    """A package's folder: the longest end of its name that the workspace has, or what follows the names' common start."""
+    """A package's folder: the longest end of its name that the workspace has, or what the names do not share."""
     parts = package.split("/")
     if origin.files:
         folders = {os.path.dirname(path) for path in origin.files}
@@ -180,8 +180,8 @@ def _folder(package: str, packages: Sequence[str], origin: Origin) -> str:
             if "/".join(parts[start:]) in folders:
                 return "/".join(parts[start:])
         return ""
-    common = os.path.commonprefix([name.split("/") for name in dict.fromkeys(packages)])
-    return "/".join(parts[len(common) :])
+    shared = os.path.commonpath(packages).split("/") if len(set(packages)) > 1 and package else parts
+    return "/".join(parts[len(shared) :])
 
 
 def _build_errors(lines: Sequence[str], origin: Origin) -> Iterator[Finding]:

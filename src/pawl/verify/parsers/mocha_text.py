@@ -46,9 +46,7 @@ def _counts(lines: Sequence[str], end: int) -> TestCounts:
         if match:
             amounts[match[2]] = int(match[1])
     passing = _PASSING.match(lines[end])
-    return TestCounts(
-        passed=int(passing[1]) if passing else 0, failed=amounts["failing"], skipped=amounts["pending"]
-    )
+    return TestCounts(passed=int(passing[1]) if passing else 0, failed=amounts["failing"], skipped=amounts["pending"])
 
 
 def _findings(lines: Sequence[str], origin: Origin) -> Iterator[Finding]:

@@ -167,9 +167,9 @@ def _findings(read: _Read, origin: Origin) -> Iterator[Finding]:
     for entry in read.entries:
         test, message = _split(entry.rest, waiting)
         key = f"{_dotted(test)} {entry.subtest}".strip()
-        block = _take(waiting, key, test, origin) or _take(waiting, test.partition("::")[0], test, origin)
-        if block:
-            yield _finding(block, test, origin, entry.subtest)
+        explained = _take(waiting, key, test, origin) or _take(waiting, test.partition("::")[0], test, origin)
+        if explained:
+            yield _finding(explained, test, origin, entry.subtest)
         else:
             at = _at_line(at_lines, message, origin)
             code = exception_of(message)
@@ -178,8 +178,8 @@ def _findings(read: _Read, origin: Origin) -> Iterator[Finding]:
     ran = {_dotted(match[1]): match[1] for line in read.before if (match := _RAN.match(line))}
     ran |= {_dotted(match[2]): match[2] for line in read.before if (match := _WORKER_RAN.match(line))}
     for key, blocks in waiting.items():
-        for block in blocks:
-            yield _finding(block, ran.get(key) or _guessed(block, key, origin), origin)
+        for left in blocks:
+            yield _finding(left, ran.get(key) or _guessed(left, key, origin), origin)
 
 
 def _split(rest: str, known: defaultdict[str, list[Block]]) -> tuple[str, str]:

@@ -43,9 +43,7 @@ def _counts(lines: Sequence[str]) -> TestCounts | None:
         match = _COUNTS.match(line)
         if match and (_FINISHED.match(before) or before == CUT):
             examples, failures, pending, errors = (int(number or 0) for number in match.groups())
-            return TestCounts(
-                passed=examples - failures - pending, failed=failures, skipped=pending, errors=errors
-            )
+            return TestCounts(passed=examples - failures - pending, failed=failures, skipped=pending, errors=errors)
     return None
 
 
