@@ -34,7 +34,7 @@ def climb(
     baseline: Baseline | None = None,
     on_verdict: Callable[[Verdict], None] | None = None,
 ) -> tuple[Verdict, ...]:
-    """A verdict for every step; one not reached is skipped and says so. With a baseline only what is new fails a step."""
+    """A verdict for every step; one not reached is skipped and says so. With a baseline only what is new fails."""
     verdicts: list[Verdict] = []
     failure = ""
     for step in steps:

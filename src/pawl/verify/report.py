@@ -10,6 +10,8 @@ from typing import ClassVar
 from pawl.core.finding import Finding, Place, TestCounts
 
 _LONGEST_MESSAGE = 4000
+UNLISTED = "passing tests are not listed"
+"""How a note starts when a report names failures only, so that no test counted does not mean that none ran."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pawl.core.finding import Finding, Place, TestCounts
 from pawl.verify.output import CUT, cleaned
 from pawl.verify.places import Origin, shortened
-from pawl.verify.report import TestReport, failure, report, unindented
+from pawl.verify.report import UNLISTED, TestReport, failure, report, unindented
 
 _TOOL = "go"
 _PACKAGE = re.compile(r"^(ok  |FAIL|\?   )\t(\S+)(?:\t|\s|$)(.*)$")
@@ -72,7 +72,7 @@ def parse(output: str, origin: Origin | None = None) -> TestReport:
         passed=amounts["PASS"], failed=amounts["FAIL"], skipped=amounts["SKIP"], errors=amounts["errors"]
     )
     listed = verbose or not any(package.word == "ok" for package in packages)
-    notes = [] if listed else ["passing tests are not listed without -v or -json"]
+    notes = [] if listed else [f"{UNLISTED} without -v or -json"]
     ended = bool(names) and not packages[-1].lines and not any(CUT in package.lines for package in packages)
     return report(counts, findings, ended=ended, cut=text.cut, notes=notes)
 

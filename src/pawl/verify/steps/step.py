@@ -1,4 +1,4 @@
-"""What every verification step has in common: what it is given, how it asks for a tool, how it says pass, fail or skipped."""
+"""What the verification steps share: what they are given, how they ask for a tool, how they say how it went."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from pawl.verify.project import Folder
 
 _NOT_FOUND = (126, 127)
 _ENVIRONMENTS = (".venv", "venv", "env")
-_NOT_OURS = frozenset(
-    {".venv", "venv", "env", "node_modules", ".tox", ".nox", "build", "dist", ".git", "site-packages"}
-)
+_NOT_OURS = frozenset({*_ENVIRONMENTS, "node_modules", ".tox", ".nox", "build", "dist", ".git", "site-packages"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

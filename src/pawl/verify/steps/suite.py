@@ -10,11 +10,8 @@ from pawl.core.finding import Finding, Verdict
 from pawl.verify import commands
 from pawl.verify.detect import Detection, detect, read
 from pawl.verify.output import printed
-from pawl.verify.report import TestReport
+from pawl.verify.report import UNLISTED, TestReport
 from pawl.verify.steps.step import Subject, amount, failed, passed, skipped, stopped
-
-_NO_TESTS_COLLECTED = 5
-"""pytest's exit code for a run without tests, and unittest's since Python 3.12."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +53,11 @@ def verdict(step: str, completed: Completed, found: TestReport) -> Verdict:
     )
     notes = "; ".join(found.notes)
     reason = "; ".join(filter(None, (stopped(completed), said, notes)))
+    unlisted = any(note.startswith(UNLISTED) for note in found.notes)
+    if found.complete and not found.failed and not counts.total and not unlisted:
+        return skipped(step, "no tests ran")
     if completed.ok and not found.failed:
         return passed(step, reason or "the command succeeded", counts)
-    if completed.code == _NO_TESTS_COLLECTED and not found.failed and not counts.total:
-        return skipped(step, "no tests ran")
     findings = list(found.findings)
     if not found.complete:
         findings.append(_incomplete(completed, found))

@@ -82,17 +82,9 @@ class Types:
         module = (subject.python, "-m", checker.name)
         completed = subject.run_first((*program, *arguments) for program in [*programs, (checker.name,), module])
         if completed is None:
-            why = (
-                f"{configured} configures {checker.name}, but it"
-                if configured
-                else f"no checker is configured and {checker.name}"
-            )
-            return skipped(self.name, f"{why} is not installed for this project")
-        by = (
-            f"{checker.name}, configured in {configured}"
-            if configured
-            else f"{checker.name}, as the project configures none"
-        )
+            why = f"{configured} configures" if configured else "the project configures no checker; the usual one is"
+            return skipped(self.name, f"{why} {checker.name}, which is not installed for this project")
+        by = f"{checker.name} ({f'configured in {configured}' if configured else 'the project configures none'})"
         return _verdict(self.name, checker, completed, subject.origin, by)
 
 
