@@ -25,6 +25,7 @@ from reflex_inside.protocol import Request, Wire
 from reflex_inside.search import Search
 from reflex_inside.suite import Suite
 from reflex_inside.suspicion import Suspicion, suspect
+from reflex_inside.synthesis.nursery import Nursery, Stream
 from reflex_inside.templates.diagnostics import Diagnosis
 from reflex_inside.trace import Observed, trace_suite
 from reflex_inside.workers import Pool
@@ -93,15 +94,28 @@ class Engine:
         frontier = Frontier()
         diagnoses = diagnoses_of(baseline)
         strings = strings_of(suite, baseline.failing)
-        for index in suspicion.ordered_functions()[:MOST_FUNCTIONS]:
-            facts = self._facts(program, index, observed, strings)
-            frontier.promise(Generator(facts, suspicion.functions[index]).portions(diagnoses))
+        generators = [
+            Generator(self._facts(program, index, observed, strings), suspicion.functions[index])
+            for index in suspicion.ordered_functions()[:MOST_FUNCTIONS]
+        ]
+        for generator in generators:
+            frontier.promise(generator.portions(diagnoses))
         self.wire.send("stage", name="search")
+        nursery = Nursery(program, suite, generators)
+        stream = Stream(nursery, baseline, plan.passing, self.request.memory)
         pool = Pool(Judge(program, suite, plan), self.request.workers, self.request.memory)
         search = Search(
-            frontier, pool, self.started + self.request.seconds * 0.9, plan.limit, len(plan.failing), self._send_progress
+            frontier=frontier,
+            pool=pool,
+            deadline=self.started + self.request.seconds * 0.9,
+            limit=plan.limit,
+            failing=len(plan.failing),
+            report=self._send_progress,
+            arrived=stream.arrived,
+            more=lambda: stream.open,
         )
         search.run()
+        stream.close()
         pool.stop()
         search.plausible.sort(key=lambda candidate: candidate.cost)
         self._finish_search(program, search)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from reflex_inside.edits import Candidate
@@ -17,6 +17,7 @@ RIVAL_CPU = 2.0
 ENOUGH = 60
 LONGEST_LIMIT = 8.0
 PROGRESS_SECONDS = 0.5
+WAIT_SECONDS = 0.5
 
 
 @dataclass(slots=True)
@@ -29,14 +30,24 @@ class Search:
     limit: float
     failing: int
     report: Callable[[Search], None] = lambda search: None
-    arrived: Callable[[], None] = lambda: None
-    """Called between candidates; may add to the frontier."""
+    arrived: Callable[[float], Iterable[Candidate]] = lambda seconds: ()
+    """Candidates that come from elsewhere, waited for as long as this."""
+    more: Callable[[], bool] = lambda: False
+    """Whether more can still come from elsewhere."""
     plausible: list[Candidate] = field(default_factory=list)
     partial: list[Candidate] = field(default_factory=list)
     stop_cpu: float = float("inf")
     stop_cost: float = float("inf")
 
     def run(self) -> None:
+        while time.monotonic() < self.deadline and not self._enough():
+            self._judge_all()
+            if not self.more() or self.frontier.bound > self.stop_cost:
+                break
+            self.frontier.add(self.arrived(WAIT_SECONDS))
+        self.report(self)
+
+    def _judge_all(self) -> None:
         reported = 0.0
         for result in self.pool.judged(self._take, self.deadline):
             self._note(result)
@@ -44,12 +55,14 @@ class Search:
             if now - reported > PROGRESS_SECONDS:
                 reported = now
                 self.report(self)
-            if self.pool.cpu > self.stop_cpu or len(self.plausible) >= ENOUGH:
+            if self._enough():
                 break
-        self.report(self)
+
+    def _enough(self) -> bool:
+        return self.pool.cpu > self.stop_cpu or len(self.plausible) >= ENOUGH
 
     def _take(self) -> tuple[Candidate, float] | None:
-        self.arrived()
+        self.frontier.add(self.arrived(0.0))
         if self.frontier.bound > self.stop_cost:
             return None
         return self.frontier.next()
