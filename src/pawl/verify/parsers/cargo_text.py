@@ -25,7 +25,7 @@ _FRAME = re.compile(r"^\s+at (\S+?):(\d+)(?::(\d+))?$")
 _AFTER_MESSAGE = re.compile(r"^(?:note: run with|stack backtrace:|note: Some details are omitted)")
 _COMPILER = re.compile(r"^error(?:\[(E\d+)\])?: (.+)$")
 _ARROW = re.compile(r"^ +--> (.+?):(\d+):(\d+)$")
-_NOT_COMPILED = re.compile(r"^error: could not compile ")
+_NOT_COMPILED = re.compile(r"^error: could not compile .+?(?:due to (\d+) previous errors?.*)?$")
 
 
 @dataclass(slots=True)
@@ -46,9 +46,11 @@ def parse(output: str, origin: Origin | None = None) -> TestReport:
     passed, failed, ignored = (sum(target.counts[i] for target in targets if target.counts) for i in range(3))
     if any(target.counts is None for target in targets):
         failed = max(failed, len(findings))
-    not_compiled = any(_NOT_COMPILED.match(line) for line in text.lines)
-    ended = not_compiled or (bool(targets) and all(target.counts for target in targets))
-    counts = TestCounts(passed=passed, failed=failed, errors=len(compiler), skipped=ignored)
+    gave_up = [match for line in text.lines if (match := _NOT_COMPILED.match(line))]
+    # Where the middle is gone, whole targets may be.
+    ended = bool(gave_up) or (bool(targets) and not text.cut and all(target.counts for target in targets))
+    errors = max(len(compiler), *(int(match[1] or 0) for match in gave_up), 0)
+    counts = TestCounts(passed=passed, failed=failed, errors=errors, skipped=ignored)
     return report(counts, [*compiler, *findings], ended=ended, cut=text.cut)
 
 

@@ -33,7 +33,9 @@ def _findings(tool: str, result: dict[str, Any], origin: Origin) -> Iterator[Fin
         tests = file.get("assertionResults", [])
         failing = [test for test in tests if test.get("status") == "failed"]
         for test in failing:
-            name = " > ".join([path, *test.get("ancestorTitles", []), str(test.get("title", ""))])
+            # As in the text report, where a title that holds the separator cannot be told from two.
+            titles = [title.replace(" › ", " > ") for title in [*test.get("ancestorTitles", []), test.get("title", "")]]
+            name = " > ".join([path, *titles])
             lines = "\n".join(test.get("failureMessages", [])).split("\n")
             yield failed(tool, name, lines, origin, test_file=path)
         if file.get("status") == "failed" and not failing and file.get("message"):

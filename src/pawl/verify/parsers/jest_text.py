@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +16,7 @@ from pawl.verify.report import TestReport, report
 _TOOL = "jest"
 _FILE = re.compile(r"^ ?(FAIL|PASS) +(?:\S+ )?(\S+\.[cm]?[jt]sx?)(?: \([\d.]+ m?s\))?$")
 _TITLE = re.compile(r"^  ● (.+)$")
-_SUITES = re.compile(r"^Test Suites: ")
+_SUITES = re.compile(r"^Test Suites: (?:(\d+) failed)?")
 _TESTS = re.compile(r"^Tests: +(.+) total$")
 _AMOUNT = re.compile(r"(\d+) (passed|failed|skipped|todo|pending)")
 _NONE = re.compile(r"^No tests found")
@@ -30,10 +31,10 @@ def parse(output: str, origin: Origin | None = None) -> TestReport:
     if machine:
         return machine
     findings = list(_findings(text.lines, where))
-    errors = len({finding.key for finding in findings if " > " not in finding.test})
     none = any(_NONE.match(line) for line in text.lines)
-    counted = _counts(text.lines, errors)
-    counts = counted or TestCounts(failed=len(set(findings)) - errors, errors=errors)
+    files = {finding.test.split(" > ")[0] for finding in findings if " > " in finding.test}
+    counted = _counts(text.lines, len(files))
+    counts = counted or TestCounts(failed=len(set(findings)))
     notes = ["no tests were found"] if none else []
     return report(counts, findings, ended=counted is not None or none, cut=text.cut, notes=notes)
 
@@ -63,12 +64,15 @@ def _finding(path: str, title: str, body: list[str], origin: Origin) -> Finding:
     return failed(_TOOL, where, without_advice(body), origin, test_file=path)
 
 
-def _counts(lines: Sequence[str], errors: int) -> TestCounts | None:
+def _counts(lines: Sequence[str], files_with_failures: int) -> TestCounts | None:
+    """The closing amounts. A file that failed without a failing test could not be run."""
     found = None
-    for index, line in enumerate(lines):
-        tests = _TESTS.match(line)
-        if index and tests and _SUITES.match(lines[index - 1]):
+    errors = 0
+    for before, line in itertools.pairwise(lines):
+        tests, suites = _TESTS.match(line), _SUITES.match(before)
+        if tests and suites:
             found = {word: int(number) for number, word in _AMOUNT.findall(tests[1])}
+            errors = max(int(suites[1] or 0) - files_with_failures, 0)
     if found is None:
         return None
     return TestCounts(

@@ -59,6 +59,13 @@ def details(block: Block, origin: Origin) -> Details:
     return Details(message, code or exception_of(message), shortened(frames))
 
 
+def all_frames(block: Block, origin: Origin) -> tuple[Place, ...]:
+    """The places of every exception of the chain, in the order in which they are shown."""
+    lines = _before_captured(block.lines)
+    native = [frame for trace in python_traces(lines, origin) for frame in trace.frames]
+    return shortened([*_locations(lines, origin)[0], *native])
+
+
 def exception_of(message: str) -> str:
     """The exception's name that a message starts with or ends in, or an assertion's."""
     for line in (message.split("\n", 1)[0], message.rsplit("\n", 1)[-1]):

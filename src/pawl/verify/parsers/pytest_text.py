@@ -5,14 +5,15 @@ The width of pytest's own rulers tells them from imitations that a test printed.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pawl.core.finding import Finding, Place, TestCounts
 from pawl.verify.output import CUT, cleaned
-from pawl.verify.parsers.pytest_block import Block, details, exception_of
+from pawl.verify.parsers.pytest_block import Block, all_frames, details, exception_of
 from pawl.verify.places import Origin, shortened
 from pawl.verify.report import TestReport, failure, report
 
@@ -27,11 +28,13 @@ _SUBTEST = re.compile(r"^SUBFAIL(?:ED)?\s?((?:\[.*?\])? ?(?:\(.*?\))?) (\S+?\.py
 _RAN = re.compile(r"^(\S.*?::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)(?: \(.*\))?\s+\[\s*\d+%\]$")
 _WORKER_RAN = re.compile(r"^\[gw\d+\] \[\s*\d+%\] (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS) (\S.*?)\s*$")
 _LETTERS = re.compile(r"^(?:\S+\.py )?([.FEsxX]+)\s*(?:\[\s*(\d+)%\])?$")
+_SUBTEST_TITLE = re.compile(r" ((?:\[.*\] )?\(\w+=.*\)|\[.*\])$")
+_TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$")
 _TITLE = re.compile(r"^ERROR (?:at \w+ of |collecting )(.+)$")
 _LINE_STYLE = re.compile(r"^([^\s>:][^:]*\.py):(\d+): (.+)$")
 _USAGE = re.compile(r"^(?:ERROR: (?!usage:)|.+: error: )(.+)$")
 _CONFTEST = re.compile(r"^ImportError while loading conftest '(.+)'\.$")
-_FATAL = re.compile(r"^(?:.*\s)?(Fatal Python error: .+)$")
+_FATAL = re.compile(r"^.*?(Fatal Python error: .+)$")
 _FATAL_FRAME = re.compile(r'^\s+File "(.+?)", line (\d+) in (.+)$')
 _KINDS = {".": "passed", "F": "failed", "E": "errors", "s": "skipped", "x": "skipped", "X": "passed"}
 _WORDS = {"PASSED": ".", "FAILED": "F", "ERROR": "E", "SKIPPED": "s", "XFAIL": "x", "XPASS": "X"}
@@ -66,6 +69,8 @@ def parse(output: str, origin: Origin | None = None) -> TestReport:
     warned = re.search(r"(\d+) warnings?", read.ending)
     notes = [warned[0]] if warned else []
     progress, finished = _progress(read.before)
+    # Only the quietest mode ends without a closing line, and it has no opening one either.
+    finished = finished and not text.cut and not any(_START.match(line) for line in text.lines)
     if not read.ending and not finished:
         notes.append("counted from the progress shown")
     counts = _counts(read.ending) if read.ending else progress
@@ -179,7 +184,7 @@ def _findings(read: _Read, origin: Origin) -> Iterator[Finding]:
     ran |= {_dotted(match[2]): match[2] for line in read.before if (match := _WORKER_RAN.match(line))}
     for key, blocks in waiting.items():
         for left in blocks:
-            yield _finding(left, ran.get(key) or _guessed(left, key, origin), origin)
+            yield _unnamed(left, key, ran, origin)
 
 
 def _split(rest: str, known: defaultdict[str, list[Block]]) -> tuple[str, str]:
@@ -236,13 +241,19 @@ def _of_test(test: str, origin: Origin) -> Place | None:
     return origin.place(path) if path.endswith(".py") else None
 
 
-def _guessed(block: Block, key: str, origin: Origin) -> str:
-    """An id for a failure that no summary names: its outermost file is the test's."""
+def _unnamed(block: Block, key: str, ran: Mapping[str, str], origin: Origin) -> Finding:
+    """A failure that no summary names: its progress line does, or the first test file that its traceback speaks of."""
     if block.title.startswith("ERROR collecting "):
-        return key
-    frames = details(block, origin).frames
-    name, bracket, parameters = key.partition("[")
-    return f"{frames[0].path}::{name.replace('.', '::')}{bracket}{parameters}" if frames else key
+        return _finding(block, key, origin)
+    subtest = _SUBTEST_TITLE.search(key)
+    title = key[: subtest.start()] if subtest else key
+    name, bracket, parameters = title.partition("[")
+    files = (frame.path for frame in all_frames(block, origin) if _TEST_FILE.search(frame.path))
+    path = next(files, "")
+    test = ran.get(title) or (f"{path}::{name.replace('.', '::')}{bracket}{parameters}" if path else "")
+    about = "" if test else f"{title}: "
+    found = _finding(block, test, origin, subtest[1] if subtest else "")
+    return dataclasses.replace(found, message=about + found.message)
 
 
 def _at_line(lines: list[re.Match[str]], message: str, origin: Origin) -> Place | None:

@@ -61,6 +61,9 @@ def import_line(source: Source, line: str) -> Candidate:
             imports.append(node)
         else:
             break
+    # A file may start with comments that belong there: the interpreter's name, the encoding, a licence.
+    while not imports and source.line(after + 1).startswith("#"):
+        after += 1
     module = line.split()[1]
     before = [node for node in imports if _order(node) <= _order_of(module)]
     if before:
