@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import statistics
 import subprocess
@@ -44,6 +45,7 @@ class Line:
     rival_right: int = -1
     """The place of the first right patch among all that were offered."""
     agreement: str = ""
+    margin: float = 0.0
     note: str = ""
 
 
@@ -73,6 +75,7 @@ def judge(bug: Bug, folder: Path, ended: RepairEnded, seconds: float) -> Line:
         cpu=ended.cpu,
         rivals=len(ended.patches),
         agreement=ended.agreement,
+        margin=ended.margin,
         note=ended.error or ended.reason,
     )
     patch = ended.chosen
@@ -137,7 +140,8 @@ def pytest_seconds(bug: Bug) -> float:
         bug.make(folder)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         words = [bug.python or sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *bug.tests]
-        subprocess.run(words, cwd=folder, capture_output=True, timeout=180)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(words, cwd=folder, capture_output=True, timeout=60)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -169,7 +173,7 @@ def main() -> None:
         for line in threads.map(lambda bug: measure(bug, options.seconds, options.workers), bugs):
             lines.append(line)
             words = [line.name, line.status, "plausible" if line.plausible else "-", "right" if line.right else "-"]
-            words += [line.agreement if line.plausible else "", f"{line.seconds:.1f}s tried {line.tried} cpu {line.cpu:.1f}"]
+            words += [f"{line.agreement} {line.margin}" if line.plausible else "", f"{line.seconds:.1f}s tried {line.tried} cpu {line.cpu:.1f}"]
             words += [f"first right {line.rival_right} of {line.rivals}", line.template, repr(line.patch), line.note]
             print(" · ".join(words), flush=True)
             if options.out:

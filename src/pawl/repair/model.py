@@ -157,6 +157,8 @@ class RepairEnded:
     agreement: Agreement = Agreement.SOLE
     reason: str = ""
     """What decided between rivals, or what is unclear."""
+    margin: float = 0.0
+    """How much more is thought against the next group of patches than against the first."""
     tried: int = 0
     cpu: float = 0.0
     error: str = ""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from reflex_inside.caught import forked
 from reflex_inside.suite import Outcome, Suite
 
-TEST_SECONDS = 1.0
-TEST_SECONDS_AFTER_HANGS = 0.3
-PATIENT_SECONDS = 4.0
-HANGS_BEFORE_HURRY = 3
+TEST_SECONDS = 0.6
+TEST_SECONDS_AFTER_HANGS = 0.2
+PATIENT_SECONDS = 2.5
+HANGS_BEFORE_HURRY = 2
 CHEAP_SHARE = 0.12
 
 

@@ -113,6 +113,23 @@ class Source:
         return b"".join(parts)
 
 
+    def trimmed(self, edit: Edit) -> tuple[int, int, str]:
+        """The edit without the bytes that it only repeats, in the file's own newlines."""
+        old, new = self.data[edit.start : edit.end], edit.text.replace("\n", self.newline).encode()
+        head = 0
+        while head < min(len(old), len(new)) and old[head] == new[head]:
+            head += 1
+        tail = 0
+        while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+            tail += 1
+        text = new[head : len(new) - tail]
+        # A cut inside a character of several bytes is no text: then the whole edit stands.
+        try:
+            return edit.start + head, edit.end - tail, text.decode()
+        except UnicodeDecodeError:
+            return edit.start, edit.end, new.decode()
+
+
 def link_parents(tree: ast.AST) -> None:
     """Gives each node its `parent` and the field of it that it stands in."""
     for node in ast.walk(tree):

@@ -12,6 +12,7 @@ import textwrap
 import time
 from typing import Any
 
+from reflex_inside.amplify import Comparison, compare
 from reflex_inside.baseline import Baseline, take_baseline
 from reflex_inside.caught import Caught, forked, silence
 from reflex_inside.edits import Candidate
@@ -20,8 +21,10 @@ from reflex_inside.frontier import Frontier
 from reflex_inside.generate import Generator
 from reflex_inside.hosts import run_host
 from reflex_inside.judge import Judge, Plan
+from reflex_inside.pairs import pairs, partial_fixes
 from reflex_inside.program import Program, editable_paths
 from reflex_inside.protocol import Request, Wire
+from reflex_inside.rank import rank
 from reflex_inside.search import Search
 from reflex_inside.suite import Suite
 from reflex_inside.suspicion import Suspicion, suspect
@@ -31,8 +34,10 @@ from reflex_inside.trace import Observed, trace_suite
 from reflex_inside.workers import Pool
 
 TRACE_SHARE = 0.15
-SHORTEST_LIMIT = 0.06
+SHORTEST_LIMIT = 0.03
 MOST_FUNCTIONS = 60
+MOST_COMPARED = 30
+MOST_OFFERED = 8
 
 
 class Engine:
@@ -107,7 +112,7 @@ class Engine:
         search = Search(
             frontier=frontier,
             pool=pool,
-            deadline=self.started + self.request.seconds * 0.9,
+            deadline=self.started + self.request.seconds * (0.7 if len(plan.failing) > 1 else 0.9),
             limit=plan.limit,
             failing=len(plan.failing),
             report=self._send_progress,
@@ -116,9 +121,24 @@ class Engine:
         )
         search.run()
         stream.close()
+        if not search.plausible and len(plan.failing) > 1 and not plan.isolated:
+            self._search_pairs(search)
         pool.stop()
-        search.plausible.sort(key=lambda candidate: candidate.cost)
-        self._finish_search(program, search)
+        self._finish_search(suite, program, baseline, search)
+
+    def _search_pairs(self, search: Search) -> None:
+        """Looks for two edits, when no single one will do."""
+        self.wire.send("stage", name="pairs")
+        search.deadline = self.started + self.request.seconds * 0.9
+        left = max(0.0, search.deadline - time.monotonic())
+        given, judge = search.frontier.given, search.pool.judge
+        firsts = forked(lambda: partial_fixes(judge, given, left * 0.4), left * 0.5 + 1)
+        if firsts:
+            search.frontier = Frontier()
+            search.frontier.add(pairs(firsts, given))
+            search.more = lambda: False
+            search.arrived = lambda seconds: ()
+            search.run()
 
     def _trace(self, suite: Suite, program: Program, baseline: Baseline) -> Observed:
         near = {suite.cases[index].path for index in baseline.failing}
@@ -172,19 +192,31 @@ class Engine:
             left=round(max(0.0, self.left), 1),
         )
 
-    def _finish_search(self, program: Program, search: Search) -> None:
+    def _finish_search(self, suite: Suite, program: Program, baseline: Baseline, search: Search) -> None:
         values: dict[str, Any] = {"tried": search.pool.tried, "cpu": round(search.pool.cpu, 3)}
         if not search.plausible:
             self.finish("out of time" if self.left < self.request.seconds * 0.1 else "no patch", **values)
             return
-        patches = [self._patch(program, candidate) for candidate in search.plausible[:10]]
-        self.finish("repaired", patches=patches, **values)
+        candidates = sorted(search.plausible, key=lambda candidate: candidate.cost)[:MOST_COMPARED]
+        self.wire.send("stage", name="compare")
+        tests = baseline.failing[:10] + baseline.passing[:30]
+        seconds = max(1.0, min(4.0, self.request.seconds * 0.08))
+        compared = forked(
+            lambda: compare(program, suite, candidates, tests, seconds, self.request.seed), seconds * 4 + 5
+        )
+        ranking = rank(candidates, compared if isinstance(compared, Comparison) else None)
+        ordered = ranking.ordered()[:MOST_OFFERED]
+        patches = [{**self._patch(program, candidate), "group": group} for group, candidate in ordered]
+        margin = round(min(ranking.margin, 99.0), 3)
+        self.finish(
+            "repaired", patches=patches, agreement=ranking.agreement, reason=ranking.reason, margin=margin, **values
+        )
 
     def _patch(self, program: Program, candidate: Candidate) -> dict[str, Any]:
         function = program.functions[candidate.function].name if candidate.function >= 0 else ""
         return {
             "path": os.path.relpath(candidate.path, self.request.root),
-            "edits": [[edit.start, edit.end, edit.text] for edit in sorted(candidate.edits)],
+            "edits": [program.sources[candidate.path].trimmed(edit) for edit in sorted(candidate.edits)],
             "template": candidate.template,
             "function": function,
             "line": candidate.line,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 from reflex_inside.edits import Candidate, Edit
 
+MOST_REMEMBERED = 6000
 Portion = tuple[float, Callable[[], list[Candidate]]]
 
 
@@ -18,7 +19,8 @@ class Frontier:
         self.heap: list[tuple[float, int, Candidate | Callable[[], list[Candidate]], float]] = []
         self.serial = itertools.count()
         self.seen: set[tuple[str, tuple[Edit, ...]]] = set()
-        self.given = 0
+        self.given: list[Candidate] = []
+        """What came out, cheapest first."""
 
     def promise(self, portions: Iterable[Portion]) -> None:
         for bound, make in portions:
@@ -39,7 +41,8 @@ class Frontier:
         while self.heap:
             _, _, item, limit = heapq.heappop(self.heap)
             if isinstance(item, Candidate):
-                self.given += 1
+                if not limit and len(self.given) < MOST_REMEMBERED:
+                    self.given.append(item)
                 return item, limit
             self.add(item())
         return None

@@ -16,6 +16,7 @@ RIVAL_COST = 2.2
 RIVAL_CPU = 2.0
 ENOUGH = 60
 LONGEST_LIMIT = 8.0
+RETRY_LIMITS = (0.3, 1.5, LONGEST_LIMIT)
 PROGRESS_SECONDS = 0.5
 WAIT_SECONDS = 0.5
 
@@ -85,5 +86,7 @@ class Search:
         if used >= LONGEST_LIMIT or self.plausible:
             return
         nearly = result.judgement.fixed >= max(1, self.failing - 1)
-        penalty = 0.2 if nearly else 2.0 if result.judgement.fixed else 3.0
-        self.frontier.retry(result.candidate, penalty, min(LONGEST_LIMIT, max(1.0, used * 8)))
+        steps = sum(used >= step for step in RETRY_LIMITS)
+        penalty = (0.3 if nearly else 2.0 if result.judgement.fixed else 3.0) + 2.0 * steps
+        limit = next((step for step in RETRY_LIMITS if step > used * 2), LONGEST_LIMIT)
+        self.frontier.retry(result.candidate, penalty, limit)

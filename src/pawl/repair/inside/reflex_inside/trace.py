@@ -18,8 +18,8 @@ from reflex_inside.suite import Outcome, Suite
 Line = tuple[str, int]
 NOTES_PER_LINE = 3
 ATTRIBUTES = 60
-HANGING_TRACES = 3
-HANGING_SECONDS = 0.3
+HANGING_TRACES = 2
+HANGING_SECONDS = 0.15
 
 
 @dataclass(slots=True)

@@ -101,7 +101,8 @@ class Garden:
     """Grows expressions over the states of one place."""
 
     def __init__(self, count: int, seconds: float) -> None:
-        self.count = count
+        # Few states cannot tell expressions apart that differ elsewhere: then more of them are kept.
+        self.kept_alike = 3 if count <= 6 else 2 if count <= 14 else 1
         self.deadline = time.process_time() + seconds
         self.all: list[Grown] = []
         self.by_size: dict[int, list[Grown]] = {}
@@ -112,13 +113,16 @@ class Garden:
         kind = kind_of(values)
         if kind == "none" and any(value is FAILURE for value in values):
             return None
-        prints = fingerprints(values)
-        if self.seen.get(prints, 0) or len(self.all) >= MOST_KEPT:
+        # A constant may equal an expression by chance in all states; it must not stand in for it.
+        prints = (is_constant(text), *fingerprints(values))
+        known = self.seen.get(prints, 0)
+        if known >= self.kept_alike or len(self.all) >= MOST_KEPT:
             return None
-        self.seen[prints] = 1
+        self.seen[prints] = known + 1
         grown = Grown(text, level, size, values, kind)
         self.all.append(grown)
-        self.by_size.setdefault(round(size), []).append(grown)
+        if not known:
+            self.by_size.setdefault(int(size), []).append(grown)
         return grown
 
     @property
@@ -177,11 +181,19 @@ class Garden:
             self.plant(f"{left.within(ATOM)}[{right.text}]", size, values)
         elif sign in {"min", "max"}:
             self.plant(f"{sign}({left.text}, {right.text})", size, values)
+        elif sign in {"[:", ":]"}:
+            part = f"[{right.text}:]" if sign == "[:" else f"[:{right.text}]"
+            self.plant(left.within(ATOM) + part, size, values)
         elif sign.startswith("."):
             self.plant(f"{left.within(ATOM)}{sign}({right.text})", size, values)
         else:
             outer = level if level in CHAINING else level - 1
             self.plant(f"{left.within(outer)} {sign} {right.within(level - 1)}", size, values, level)
+
+
+def is_constant(text: str) -> bool:
+    """Whether no name occurs in the expression."""
+    return not any(character.isalpha() for character in text) or text[0] in "'\"" or text in {"None", "True", "False"}
 
 
 def unary_forms(kind: str) -> Iterator[Unary]:
@@ -224,6 +236,8 @@ def binary_forms(left: str, right: str) -> Iterator[Binary]:
         yield ("not in", COMPARISON, lambda x, y: x not in y)
     if left in SEQUENCES and right in {"int", "bool"}:
         yield ("[]", ATOM, operator.getitem)
+        yield ("[:", ATOM, lambda x, y: x[y:])
+        yield (":]", ATOM, lambda x, y: x[:y])
         yield ("*", PRODUCT, operator.mul)
     if left in {"dict", "Counter", "defaultdict"} and right not in SIZED - {"str", "tuple"}:
         yield ("[]", ATOM, lambda x, y: dict.__getitem__(x, y))

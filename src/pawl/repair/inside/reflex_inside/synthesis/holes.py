@@ -10,7 +10,7 @@ from reflex_inside.caught import Caught
 from reflex_inside.edits import field_of, parent_of
 from reflex_inside.facts import Facts
 from reflex_inside.generate import own_expressions
-from reflex_inside.synthesis.grow import AND, OR, Garden, Grown, kind_of
+from reflex_inside.synthesis.grow import AND, OR, Garden, Grown, is_constant, kind_of
 from reflex_inside.synthesis.plot import HOLE, Plot, enclosing_comprehensions, pure_roots, replaced_text, with_hole
 from reflex_inside.synthesis.record import NOTHING, Recording
 from reflex_inside.synthesis.values import FAILURE, equal, fingerprint
@@ -41,9 +41,7 @@ class Holes:
         self.garden = self.plot.garden(self.plot.scopes, names, LARGEST)
         for root in pure_roots(self.statement):
             original = self._prints(self.plot.values_of(root), root)
-            self.seen.add((id(root), original))
-            found = list(self._of_root(root, original))
-            yield from found
+            yield from self._of_root(root, original)
 
     def _of_root(self, root: ast.expr, original: tuple[Any, ...]) -> Iterator[Proposal]:
         assert self.garden is not None
@@ -71,7 +69,7 @@ class Holes:
             for scope, value in zip(self.plot.scopes, grown.values, strict=True):
                 scope[HOLE] = value
             values = grown.values if root is hole else self._with_holes(code)
-            cost = self._price(root, values, original, wanted)
+            cost = self._price(root, values, original, wanted, grown.text)
             if cost is not None:
                 apart = 0.0 if fits(grown.kind, kind) else 1.0
                 yield from site.replace(2.9 + cost + apart + 0.45 * grown.size, "grown expression", grown.text)
@@ -102,7 +100,7 @@ class Holes:
             with Caught():
                 code = compile(f"({text})", "grown", "eval")
                 values = self.plot.evaluate(code, self.plot.scopes)
-                cost = self._price(root, values, original, wanted)
+                cost = self._price(root, values, original, wanted, grown.text)
                 if cost is not None:
                     yield from site.replace(2.9 + cost + 0.45 * grown.size, "grown expression", grown.text)
 
@@ -120,7 +118,7 @@ class Holes:
             for word, level in (("and", AND), ("or", OR)):
                 other = [value is not FAILURE and bool_of(value) for value in grown.values]
                 both = [x and y if word == "and" else x or y for x, y in zip(values, other, strict=True)]
-                cost = self._price(root, both, original, wanted)
+                cost = self._price(root, both, original, wanted, "x")
                 if cost is None:
                     continue
                 part = grown.within(level)
@@ -134,12 +132,12 @@ class Holes:
         return tuple(fingerprint(value) for value in values)
 
     def _price(
-        self, root: ast.expr, values: list[Any], original: tuple[Any, ...], wanted: list[Any]
+        self, root: ast.expr, values: list[Any], original: tuple[Any, ...], wanted: list[Any], text: str
     ) -> float | None:
         """What the values at the root say: None for none that could help, less for those that tests ask for."""
         prints = self._prints(values, root)
-        key = (id(root), prints)
-        if key in self.seen or not self._helps(prints, original):
+        key = (id(root), is_constant(text), prints)
+        if key in self.seen or prints == original or not self._helps(prints, original):
             return None
         self.seen.add(key)
         if not wanted:

@@ -17,7 +17,9 @@ from reflex_inside.synthesis.record import State
 from reflex_inside.synthesis.values import FAILURE
 
 HOLE = "_hole_"
-COMMON = ((1, "0"), (1, "1"), (1, "2"), (2, "-1"), (2, "3"), (2, "10"), (2, "None"), (2, "True"), (2, "False"), (1, "''"), (1, "[]"))
+COMMON = ("0", "1", "2", "-1", "3", "10", "None", "True", "False", "''", "[]")
+UNSEEN_SIZE = 1.6
+"""How large a constant counts that the function does not mention."""
 INNER_STATES = 40
 PURE_CALLS = frozenset(
     {"len", "abs", "sorted", "set", "list", "tuple", "sum", "min", "max", "int", "str", "float", "bool", "round", "any",
@@ -105,8 +107,8 @@ class Plot:
                 garden.plant(str(number), 1, [number] * count, 0 if number >= 0 else 2)
         for text in self.facts.texts[:8]:
             garden.plant(repr(text), 1, [text] * count)
-        for size, text in COMMON:
-            garden.plant(text, size, [ast.literal_eval(text)] * count, 2 if text.startswith("-") else 0)
+        for text in COMMON:
+            garden.plant(text, UNSEEN_SIZE, [ast.literal_eval(text)] * count, 2 if text.startswith("-") else 0)
 
     def _plant_attributes(self, garden: Garden, scopes: list[dict[str, Any]], names: list[str]) -> None:
         for name in names:

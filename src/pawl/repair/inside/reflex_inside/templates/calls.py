@@ -60,6 +60,7 @@ def _ordering(site: Site, node: ast.Call, text: str) -> Proposals:
     if "key" not in given:
         keys = ["len", "abs", "str", "str.lower", "lambda item: item[0]", "lambda item: item[1]", "lambda item: -item",
                 "lambda item: (len(item), item)", "lambda item: (-len(item), item)", "lambda item: item[-1]"]  # fmt: skip
+        keys += [f"{name}.get" for name in site.scope if "dict" in site.facts.type_of(name)]
         keys += [f"lambda item: {callee}(item)" for callee in site.facts.callees if callee not in ORDERING][:8]
         for rank, key in enumerate(keys):
             yield from site.replace(4.0 + 0.05 * rank, "ordering key", f"{open_text}key={key})")

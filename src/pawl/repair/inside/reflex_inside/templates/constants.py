@@ -34,7 +34,7 @@ def constants(site: Site) -> Proposals:
 
 def _integers(site: Site, value: int) -> Proposals:
     for other in (value + 1, value - 1):
-        yield from site.replace(1.9, "off by one", str(other))
+        yield from site.replace(1.9 if other >= 0 else 2.5, "off by one", str(other))
     for other in dict.fromkeys((*site.facts.integers,)):
         yield from site.replace(2.7, "wrong number", str(other))
     scaled = (-value, value * 2, value // 2, value * 10, value // 10, value + 2, value - 2)

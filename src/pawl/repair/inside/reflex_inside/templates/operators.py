@@ -12,8 +12,9 @@ COMPARE: dict[type[ast.cmpop], str] = {
     ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
 NEAR_COMPARE = {
-    "<": ("<=", ">", ">="), "<=": ("<", ">=", ">"), ">": (">=", "<", "<="), ">=": (">", "<=", "<"),
-    "==": ("!=", "<=", ">=", "is", "in", "<", ">"), "!=": ("==", "<", ">", "is not", "not in"),
+    "<": ("<=", ">", ">=", "==", "!="), "<=": ("<", ">=", ">", "=="), ">": (">=", "<", "<=", "==", "!="),
+    ">=": (">", "<=", "<", "=="), "==": ("!=", "<=", ">=", "<", ">", "in", "is"),
+    "!=": ("==", "<", ">", "not in", "is not"),
     "is": ("==", "is not"), "is not": ("!=", "is"), "in": ("not in", "=="), "not in": ("in", "!="),
 }  # fmt: skip
 BINARY: dict[type[ast.operator], str] = {
@@ -35,7 +36,7 @@ def comparisons(site: Site) -> Proposals:
         old = COMPARE[type(operator)]
         pair = (sides[position], sides[position + 1])
         for rank, new in enumerate(NEAR_COMPARE[old]):
-            yield from site.between(1.2 + 0.35 * rank, "comparison", pair, (old, new))
+            yield from site.between(1.2 + 0.25 * rank, "comparison", pair, (old, new))
     if len(sides) == 2:
         left, right = map(ast.unparse, sides)
         old = COMPARE[type(node.ops[0])]

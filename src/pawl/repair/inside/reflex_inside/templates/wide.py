@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from reflex_inside.facts import NUMBERS
+from reflex_inside.facts import NUMBERS, SEQUENCES
 from reflex_inside.templates.site import Proposals, Site, atomic, enclosed
 
 WRAPPERS = (
@@ -44,6 +44,11 @@ def _wrapped(site: Site, node: ast.expr, extra: float) -> Proposals:
     for function, count in site.facts.callees.items():
         if function not in WRAPPERS and count == 1:
             yield from site.replace(4.4 + extra, "wrapped in a call", f"{function}({text})")
+    if not types or types & SEQUENCES or isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+        mappings = [f"{name}.get" for name in site.scope if "dict" in site.facts.type_of(name)]
+        for key in ("len", *mappings):
+            yield from site.replace(4.4 + extra, "ordering key", f"sorted({text}, key={key})")
+        yield from site.replace(4.2 + extra, "ordering key", f"sorted({text}, reverse=True)")
     if not types or "str" in types:
         for method in TEXT_METHODS:
             yield from site.replace(4.4 + extra, "wrapped in a call", f"{enclosed(node)}.{method}")
