@@ -1,0 +1,202 @@
+"""Where tests come from: pytest's own loop, entered once and kept warm, or the standard library's loader."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import os
+import sys
+import unittest
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from reflex_inside.caught import Caught
+from reflex_inside.protocol import Request
+from reflex_inside.suite import Problem, Skipped, Suite, frames_of
+
+Work = Callable[[Suite], None]
+
+
+class UnittestCase:
+    """A test of the standard library's framework, run outside any runner."""
+
+    def __init__(self, test: unittest.TestCase) -> None:
+        self.test = test
+        self.name = test.id()
+        self.path = getattr(sys.modules.get(type(test).__module__), "__file__", None) or ""
+
+    @property
+    def function(self) -> Callable[..., object] | None:
+        return getattr(type(self.test), self.test._testMethodName, None)
+
+    def run(self) -> None:
+        test = copy.copy(self.test)
+        with Caught() as caught:
+            type(test).setUpClass()
+            test.debug()
+        with Caught():
+            type(test).tearDownClass()
+        if isinstance(caught.error, unittest.SkipTest):
+            raise Skipped from caught.error
+        if caught.error is not None:
+            raise caught.error
+
+
+class PytestCase:
+    """A test that pytest collected. Plain functions are called; everything else goes through pytest's protocol."""
+
+    def __init__(self, item: Any, host: PytestHost) -> None:
+        self.item = item
+        self.host = host
+        self.name: str = item.nodeid
+        self.path = str(getattr(item, "path", ""))
+        self.plain = _plain_arguments(item)
+
+    @property
+    def function(self) -> Callable[..., object] | None:
+        return getattr(self.item, "function", None) or getattr(self.item, "obj", None)
+
+    def run(self) -> None:
+        if self.plain is None:
+            self._run_protocol()
+            return
+        with Caught() as caught:
+            self.item.obj(**copy.deepcopy(self.plain))
+        if caught.error is not None:
+            if type(caught.error).__name__ == "Skipped":
+                raise Skipped from caught.error
+            raise caught.error
+
+    def _run_protocol(self) -> None:
+        from _pytest.runner import runtestprotocol
+
+        if hasattr(self.item, "_initrequest"):
+            self.item._initrequest()
+        self.host.raised = None
+        reports = runtestprotocol(self.item, log=False, nextitem=None)
+        if any(report.failed for report in reports):
+            raise self.host.raised or AssertionError(str(reports[-1].longrepr))
+
+
+def _plain_arguments(item: Any) -> dict[str, Any] | None:
+    """The parameters of a test that needs nothing from pytest, or None for any other."""
+    import pytest
+
+    if not isinstance(item, pytest.Function) or getattr(item, "cls", None) is not None:
+        return None
+    if any(mark.name in {"xfail", "skip", "skipif", "usefixtures", "asyncio"} for mark in item.iter_markers()):
+        return None
+    specification = getattr(item, "callspec", None)
+    given = dict(specification.params) if specification else {}
+    function = item.obj
+    if hasattr(function, "hypothesis") or hasattr(function, "is_hypothesis_test"):
+        return None
+    if set(item.fixturenames) - set(given) or function.__code__.co_flags & 0x80:
+        return None
+    return given
+
+
+class PytestHost:
+    """A pytest plugin that takes over the loop once everything is collected."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.raised: BaseException | None = None
+        self.suite = Suite()
+        self.entered = False
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            text = getattr(crash, "message", None) or str(report.longrepr)
+            kind, _, message = _error_words(text)
+            self.suite.problems.append(Problem(report.nodeid, kind, message))
+
+    def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
+        if getattr(report, "when", None) == "collect" and call.excinfo is not None:
+            error = call.excinfo.value
+            cause = error.__cause__ or error
+            self.suite.problems.append(
+                Problem(report.nodeid, type(cause).__name__, str(cause)[:400], frames_of(cause.__traceback__))
+            )
+
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> None:
+        if call.excinfo is not None:
+            self.raised = call.excinfo.value
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        self.entered = True
+        self.suite.cases = [PytestCase(item, self) for item in session.items]
+        self.work(self.suite)
+        return True
+
+
+def _error_words(text: str) -> tuple[str, str, str]:
+    """Kind and message from the last line of a collection error that looks like an exception."""
+    for line in reversed(text.strip().splitlines()):
+        kind, colon, message = line.removeprefix("E").strip().partition(": ")
+        if colon and kind.replace(".", "").replace("_", "").isalnum() and kind[:1].isalpha():
+            return kind, colon, message
+    return "Error", ": ", text[:400]
+
+
+def run_pytest(request: Request, work: Work) -> Suite:
+    import pytest
+
+    host = PytestHost(work)
+    setattr(PytestHost.pytest_runtestloop, "pytest_impl", {"tryfirst": True})
+    words = ["-q", "--capture=no", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+    if importlib.util.find_spec("xdist"):
+        words += ["-n", "0"]
+    if importlib.util.find_spec("pytest_cov"):
+        words += ["--no-cov"]
+    with Caught() as caught:
+        pytest.main([*words, *request.tests], plugins=[host])
+    if not host.entered and not host.suite.problems:
+        error = caught.error
+        message = "pytest did not get as far as its tests" if error is None else str(error)
+        host.suite.problems.append(Problem("", type(error).__name__ if error else "UsageError", message))
+    return host.suite
+
+
+def run_unittest(request: Request, work: Work) -> Suite:
+    loader = unittest.TestLoader()
+    places = [word for word in request.tests if not word.startswith("-")]
+    suite = Suite()
+    found = [_load(loader, place, request.root) for place in places] if places else [loader.discover(request.root)]
+    if not places and not any(True for tests in found for _ in _flat(tests)):
+        found = [loader.discover(request.root, pattern="*test*.py")]
+    for test in (test for tests in found for test in _flat(tests)):
+        if type(test).__module__ == "unittest.loader":
+            error = getattr(test, "_exception", None)
+            cause = error if isinstance(error, BaseException) else None
+            kind, _, message = _error_words(str(error))
+            trace = cause.__traceback__ if cause is not None else None
+            suite.problems.append(Problem(test.id(), kind, message, frames_of(trace)))
+        else:
+            suite.cases.append(UnittestCase(test))
+    work(suite)
+    return suite
+
+
+def _load(loader: unittest.TestLoader, place: str, root: str) -> unittest.TestSuite:
+    if os.path.isdir(place):
+        return loader.discover(place, top_level_dir=root)
+    if place.endswith(".py"):
+        place = os.path.relpath(place, root)[:-3].replace(os.sep, ".")
+    return loader.loadTestsFromName(place)
+
+
+def _flat(tests: Any) -> Iterator[unittest.TestCase]:
+    for test in tests:
+        if isinstance(test, unittest.TestSuite):
+            yield from _flat(test)
+        else:
+            yield test
+
+
+def run_host(request: Request, work: Work) -> Suite:
+    """Collects the suite and gives it to `work` while the framework is still set up."""
+    if request.framework == "pytest" and importlib.util.find_spec("pytest"):
+        return run_pytest(request, work)
+    return run_unittest(request, work)

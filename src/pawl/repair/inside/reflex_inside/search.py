@@ -1,0 +1,92 @@
+"""The search: candidates by cost, judged in parallel, until a patch and its rivals are known or time is up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from reflex_inside.edits import Candidate
+from reflex_inside.frontier import Frontier
+from reflex_inside.judge import Verdict
+from reflex_inside.workers import Pool, Result
+
+RIVAL_COST = 2.2
+"""How much dearer than the first plausible patch a rival may be."""
+RIVAL_CPU = 2.0
+ENOUGH = 60
+LONGEST_LIMIT = 8.0
+RETRY_LIMITS = (0.3, 1.5, LONGEST_LIMIT)
+PROGRESS_SECONDS = 0.5
+WAIT_SECONDS = 0.5
+
+
+@dataclass(slots=True)
+class Search:
+    """State of one search over a frontier."""
+
+    frontier: Frontier
+    pool: Pool
+    deadline: float
+    limit: float
+    failing: int
+    report: Callable[[Search], None] = lambda search: None
+    arrived: Callable[[float], Iterable[Candidate]] = lambda seconds: ()
+    """Candidates that come from elsewhere, waited for as long as this."""
+    more: Callable[[], bool] = lambda: False
+    """Whether more can still come from elsewhere."""
+    plausible: list[Candidate] = field(default_factory=list)
+    partial: list[Candidate] = field(default_factory=list)
+    stop_cpu: float = float("inf")
+    stop_cost: float = float("inf")
+
+    def run(self) -> None:
+        while time.monotonic() < self.deadline and not self._enough():
+            self._judge_all()
+            if not self.more() or self.frontier.bound > self.stop_cost:
+                break
+            self.frontier.add(self.arrived(WAIT_SECONDS))
+        self.report(self)
+
+    def _judge_all(self) -> None:
+        reported = 0.0
+        for result in self.pool.judged(self._take, self.deadline):
+            self._note(result)
+            now = time.monotonic()
+            if now - reported > PROGRESS_SECONDS:
+                reported = now
+                self.report(self)
+            if self._enough():
+                break
+
+    def _enough(self) -> bool:
+        return self.pool.cpu > self.stop_cpu or len(self.plausible) >= ENOUGH
+
+    def _take(self) -> tuple[Candidate, float] | None:
+        self.frontier.add(self.arrived(0.0))
+        if self.frontier.bound > self.stop_cost:
+            return None
+        return self.frontier.next()
+
+    def _note(self, result: Result) -> None:
+        candidate, judgement = result.candidate, result.judgement
+        if judgement.verdict is Verdict.PLAUSIBLE:
+            self.plausible.append(candidate)
+            if len(self.plausible) == 1:
+                self.stop_cpu = self.pool.cpu + RIVAL_CPU * self.pool.count
+                self.stop_cost = candidate.cost + RIVAL_COST
+        elif judgement.verdict is Verdict.SLOW:
+            self._retry(result)
+        elif judgement.fixed:
+            self.partial.append(candidate)
+
+    def _retry(self, result: Result) -> None:
+        """Slow right programs exist; one that has fixed nearly everything is looked at again at once."""
+        used = result.limit or self.limit
+        if used >= LONGEST_LIMIT or self.plausible:
+            return
+        nearly = result.judgement.fixed >= max(1, self.failing - 1)
+        steps = sum(used >= step for step in RETRY_LIMITS)
+        penalty = (0.3 if nearly else 2.0 if result.judgement.fixed else 3.0) + 2.0 * steps
+        limit = next((step for step in RETRY_LIMITS if step > used * 2), LONGEST_LIMIT)
+        self.frontier.retry(result.candidate, penalty, limit)

@@ -1,0 +1,1 @@
+"""Expressions and statements grown from the values that the tests were seen to produce."""

@@ -1,0 +1,1 @@
+"""Small edits that programmers' slips are made of, each with a cost: the likelier, the cheaper."""

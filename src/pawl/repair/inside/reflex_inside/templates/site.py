@@ -1,0 +1,109 @@
+"""The place a template looks at, and the proposals it makes there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from reflex_inside.edits import Edit, field_of, parent_of
+from reflex_inside.facts import Facts
+
+ATOMS = (
+    ast.Name, ast.Constant, ast.Call, ast.Attribute, ast.Subscript, ast.List, ast.Dict, ast.Set, ast.ListComp,
+    ast.SetComp, ast.DictComp,
+)  # fmt: skip
+TIGHT_PARENTS = (
+    ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Attribute, ast.IfExp, ast.Starred, ast.Await,
+    ast.comprehension,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An edit with what speaks against it, before the suspicion of its line is counted in."""
+
+    cost: float
+    template: str
+    edits: tuple[Edit, ...]
+    line: int
+
+
+Proposals = Iterator[Proposal]
+Template = Callable[["Site"], Proposals]
+
+
+def atomic(node: ast.expr) -> bool:
+    return isinstance(node, ATOMS)
+
+
+def enclosed(node: ast.expr) -> str:
+    """The expression's text, in parentheses unless it binds tightly."""
+    text = ast.unparse(node)
+    return text if atomic(node) else f"({text})"
+
+
+def needs_parentheses(node: ast.AST, text: str) -> bool:
+    parent = parent_of(node)
+    tight = isinstance(parent, TIGHT_PARENTS) or (
+        isinstance(parent, (ast.Subscript, ast.Call)) and field_of(node) in {"value", "func"}
+    )
+    if not tight:
+        return False
+    try:
+        parsed = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return True
+    return not atomic(parsed)
+
+
+class Site:
+    """An expression or statement with the facts about its function."""
+
+    def __init__(self, facts: Facts, node: ast.AST) -> None:
+        self.facts = facts
+        self.node = node
+        self.source = facts.source
+        self.parent = parent_of(node)
+        self.scope = facts.scope(node)
+
+    def replace(self, cost: float, template: str, text: str | ast.expr, node: ast.AST | None = None) -> Proposals:
+        """One proposal to put `text` where the node is, if that changes anything."""
+        old = self.node if node is None else node
+        new = text if isinstance(text, str) else self._text_of(text)
+        if new == ast.unparse(old):
+            return
+        if needs_parentheses(old, new):
+            new = f"({new})"
+        start, end = self.source.span(old)
+        yield Proposal(cost, template, (Edit(start, end, new),), self._line(old))
+
+    def between(self, cost: float, template: str, sides: tuple[ast.expr, ast.expr], words: tuple[str, str]) -> Proposals:
+        """Replaces an operator, which has no node with a place, between its two sides."""
+        old, new = words
+        start, end = self.source.span(sides[0])[1], self.source.span(sides[1])[0]
+        gap = self.source.data[start:end].decode("utf-8", "replace")
+        position, length = _find_words(gap, old)
+        if position < 0:
+            return
+        if new[0].isalpha() and not gap[:position].endswith((" ", ")", "\n")):
+            new = f" {new}"
+        if new[-1].isalpha() and not gap[position + length :].startswith((" ", "(", "\n")):
+            new = f"{new} "
+        first = start + len(gap[:position].encode())
+        yield Proposal(cost, template, (Edit(first, first + length, new),), self._line(sides[0]))
+
+    def _text_of(self, node: ast.expr) -> str:
+        return self.source.text(node) if hasattr(node, "parent") else ast.unparse(node)
+
+    def _line(self, node: ast.AST) -> int:
+        return getattr(node, "lineno", 0)
+
+
+def _find_words(gap: str, old: str) -> tuple[int, int]:
+    first, *rest = old.split()
+    position = gap.find(first)
+    if position < 0 or not rest:
+        return position, len(first)
+    end = gap.find(rest[0], position + len(first))
+    return (position, end + len(rest[0]) - position) if end >= 0 else (-1, 0)

@@ -1,0 +1,171 @@
+"""What is asked of the reflex, what it reports on the way, and what it finds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from pawl.core.errors import ParseFailed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairRequest:
+    root: str
+    """The folder as the engine sees it; on a bench, the workspace's own path."""
+    targets: tuple[str, ...] = ()
+    """Sources that may be edited, relative to the root; empty means every source that the tests import."""
+    tests: tuple[str, ...] = ()
+    """Words for the framework: files, folders, ids, options."""
+    seconds: float = 60.0
+    workers: int = 2
+    memory_bytes: int = 3 << 30
+    seed: int = 0
+    framework: str = "pytest"
+    import_paths: tuple[str, ...] = ()
+    """Folders put on the import path, relative to the root."""
+
+    def to_json(self) -> str:
+        values = asdict(self)
+        values["memory"] = values.pop("memory_bytes")
+        values["paths"] = values.pop("import_paths")
+        return json.dumps(values, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class TextEdit:
+    """The bytes from `start` to `end` of a file become `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPatch:
+    """One file's edits that turn every failing test green and break none that was looked at."""
+
+    path: str
+    edits: tuple[TextEdit, ...]
+    template: str
+    function: str
+    line: int
+    cost: float
+    group: int = 0
+    """Patches of one group behaved alike on all inputs that were tried."""
+    verified: bool = False
+    """Whether the whole suite was run with it."""
+
+    def applied(self, data: bytes) -> bytes:
+        """The file's new content."""
+        parts: list[bytes] = []
+        position = 0
+        for edit in sorted(self.edits, key=lambda edit: (edit.start, edit.end)):
+            if edit.start < position or edit.end > len(data):
+                raise ParseFailed(f"the edits do not fit {self.path!r}", advice="the file has changed; run again")
+            parts += [data[position : edit.start], edit.text.encode()]
+            position = edit.end
+        return b"".join([*parts, data[position:]])
+
+
+class Agreement(StrEnum):
+    """How sure it is that the first patch is the one that is meant."""
+
+    SOLE = "sole"
+    """Nothing else was found."""
+    ALIKE = "alike"
+    """All that was found behaves the same on every input that was tried."""
+    DECIDED = "decided"
+    """Rivals behave differently, and something speaks for the first."""
+    DISPUTED = "disputed"
+    """Rivals behave differently, and nothing decides: ask."""
+
+
+class Status(StrEnum):
+    REPAIRED = "repaired"
+    NO_PATCH = "no patch"
+    OUT_OF_TIME = "out of time"
+    NOTHING_FAILS = "nothing fails"
+    FLAKY_ONLY = "flaky only"
+    NO_TESTS = "no tests"
+    NOT_COLLECTED = "not collected"
+    NO_SOURCES = "no sources"
+    NOTHING_TO_EDIT = "nothing to edit"
+    SUITE_DIED = "suite died"
+    ENGINE_FAILED = "engine failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageBegun:
+    name: str
+    tests: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemFound:
+    """Something that could not be collected; `package` names a missing one."""
+
+    place: str
+    kind: str
+    message: str
+    package: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineTaken:
+    failing: tuple[str, ...]
+    passed: int
+    flaky: tuple[str, ...] = ()
+    ordered: tuple[str, ...] = ()
+    hanging: tuple[str, ...] = ()
+    complete: bool = True
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SuspiciousLine:
+    path: str
+    line: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinesSuspected:
+    lines: tuple[SuspiciousLine, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progressed:
+    tried: int
+    cpu: float
+    plausible: int
+    left: float
+
+    @property
+    def rate(self) -> float:
+        """Candidates per CPU second."""
+        return self.tried / self.cpu if self.cpu else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairEnded:
+    """The last event. The first patch is the chosen one, the others are its alternatives."""
+
+    status: Status
+    seconds: float
+    patches: tuple[FoundPatch, ...] = ()
+    agreement: Agreement = Agreement.SOLE
+    reason: str = ""
+    """What decided between rivals, or what is unclear."""
+    margin: float = 0.0
+    """How much more is thought against the next group of patches than against the first."""
+    tried: int = 0
+    cpu: float = 0.0
+    error: str = ""
+
+    @property
+    def chosen(self) -> FoundPatch | None:
+        return self.patches[0] if self.patches else None
+
+
+RepairEvent = StageBegun | ProblemFound | BaselineTaken | LinesSuspected | Progressed | RepairEnded

@@ -1,0 +1,1 @@
+"""Test frameworks as data: one TOML file each."""

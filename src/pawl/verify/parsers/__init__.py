@@ -1,0 +1,1 @@
+"""One module per test framework: pure functions from what it printed to a report."""

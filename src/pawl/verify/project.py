@@ -1,0 +1,150 @@
+"""What a project's own files say about it: its dependencies, and what a command such as `make test` leads to."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import shlex
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+_NAME = re.compile(r"^\s*['\"]?([A-Za-z0-9@][\w./@-]*)")
+_GEM = re.compile(r"^\s*gem\s+['\"]([\w-]+)['\"]", re.MULTILINE)
+_TARGET = re.compile(r"^([\w./ -]+?)\s*:(?!=)\s*([^#\n]*)")
+_SCRIPT_RUNNERS = frozenset({"npm", "yarn", "pnpm", "bun"})
+_WHOLE_FILES: Mapping[str, tuple[str, ...]] = {
+    "tox": ("tox.ini", "setup.cfg", "pyproject.toml", "tox.toml"),
+    "nox": ("noxfile.py",),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "rake": ("Rakefile",),
+    "invoke": ("tasks.py",),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+}
+_PREFIXES = frozenset({"sudo", "env", "time", "uv", "poetry", "pipenv", "pdm", "hatch", "run", "exec", "npx", "bundle"})
+_LARGEST = 256 << 10
+
+
+class Folder(Protocol):
+    """A folder that can be looked at; a bench's files fit."""
+
+    def read(self, path: str) -> bytes: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def walk(self, under: str = "") -> Iterable[str]: ...
+
+
+def text(files: Folder, path: str) -> str:
+    """A file's text; empty when it is not there."""
+    return files.read(path)[:_LARGEST].decode("utf-8", "replace") if files.exists(path) else ""
+
+
+def toml(files: Folder, path: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text(files, path))
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def package_json(files: Folder) -> dict[str, Any]:
+    try:
+        data = json.loads(text(files, "package.json") or "{}")
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def dependencies(files: Folder) -> frozenset[str]:
+    """The names of everything the project says it needs, lower case."""
+    names: set[str] = set()
+    for key in ("dependencies", "devDependencies", "peerDependencies"):
+        section = package_json(files).get(key)
+        names |= set(section) if isinstance(section, dict) else set()
+    names |= set(_python_requirements(toml(files, "pyproject.toml")))
+    for path in ("requirements.txt", "requirements-dev.txt", "requirements/dev.txt", "dev-requirements.txt"):
+        names |= set(_names(text(files, path).splitlines()))
+    names |= set(_GEM.findall(text(files, "Gemfile")))
+    return frozenset(name.lower() for name in names)
+
+
+def _python_requirements(data: Mapping[str, Any]) -> Iterator[str]:
+    project = _table(data, "project")
+    yield from _names(project.get("dependencies", []))
+    for group in (*_table(project, "optional-dependencies").values(), *_table(data, "dependency-groups").values()):
+        yield from _names(group)
+    tools = _table(data, "tool")
+    poetry = _table(tools, "poetry")
+    yield from _table(poetry, "dependencies")
+    yield from _table(poetry, "dev-dependencies")
+    for group in _table(poetry, "group").values():
+        yield from _table(group, "dependencies")
+    yield from _names(_table(tools, "uv").get("dev-dependencies", []))
+
+
+def _table(data: Any, key: str) -> dict[str, Any]:
+    value = data.get(key) if isinstance(data, Mapping) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _names(lines: Any) -> Iterator[str]:
+    for line in lines if isinstance(lines, list) else []:
+        match = _NAME.match(line) if isinstance(line, str) else None
+        if match and not line.lstrip().startswith(("#", "-")):
+            yield re.split(r"[\[<>=!~;@ ]", match[1], maxsplit=1)[0] or match[1]
+
+
+def leads_to(files: Folder, command: str) -> str:
+    """The text that a command runs in the end, as far as the project's files say; empty when they do not."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    while words and (words[0] in _PREFIXES or "=" in words[0]):
+        words = words[1:]
+    if not words:
+        return ""
+    program = posixpath.basename(words[0])
+    if program in ("make", "gmake"):
+        return _make(files, [word for word in words[1:] if not word.startswith("-") and "=" not in word])
+    if program in _SCRIPT_RUNNERS:
+        return _script(files, words[1:])
+    if program in _WHOLE_FILES:
+        return "\n".join(text(files, path) for path in _WHOLE_FILES[program])
+    scripts = [word.removeprefix("./") for word in words if "/" in word or word.endswith((".sh", ".py"))]
+    return "\n".join(text(files, script) for script in scripts if not script.startswith("/"))
+
+
+def _script(files: Folder, words: list[str]) -> str:
+    scripts = package_json(files).get("scripts")
+    names = [word for word in words if not word.startswith("-") and word not in ("run", "run-script")]
+    name = "test" if not names or names[0] == "t" else names[0]
+    found = scripts.get(name) if isinstance(scripts, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _make(files: Folder, targets: list[str]) -> str:
+    """The recipes of the targets and of what they need."""
+    lines = "\n".join(text(files, name) for name in ("GNUmakefile", "makefile", "Makefile")).splitlines()
+    recipes: dict[str, list[str]] = {}
+    needs: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in lines:
+        match = _TARGET.match(line)
+        if line.startswith("\t"):
+            for name in current:
+                recipes[name].append(line.strip())
+        elif match and not line.startswith("."):
+            current = match[1].split()
+            for name in current:
+                recipes.setdefault(name, [])
+                needs.setdefault(name, []).extend(match[2].split())
+    waiting = targets or list(recipes)[:1]
+    seen: dict[str, None] = {}
+    while waiting:
+        name = waiting.pop(0)
+        if name in recipes and name not in seen:
+            seen[name] = None
+            waiting += needs[name]
+    return "\n".join(line for name in seen for line in recipes[name])

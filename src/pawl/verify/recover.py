@@ -1,0 +1,101 @@
+"""From a finding to candidate edits by the recovery map. Candidates are guesses: only verification makes one true."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from pawl.core.finding import Finding
+from pawl.verify.recoveries import coroutines, imports, layout, names
+from pawl.verify.recoveries.edit import Candidate, Situation
+from pawl.verify.recoveries.symbols import Symbols, symbols_of
+from pawl.verify.recovery_map import SAY, Entry, built_in, load, merged
+
+Recovery = Callable[[Situation], Iterator[Candidate]]
+
+RECOVERIES: Mapping[str, Recovery] = {
+    "define-name": names.define_name,
+    "find-module": imports.find_module,
+    "import-another": imports.import_another,
+    "import-inside": imports.import_inside,
+    "move-future-import": imports.move_future_import,
+    "rename-attribute": names.rename_attribute,
+    "rename-keyword": names.rename_keyword,
+    "add-self": names.add_self,
+    "make-instance": names.make_instance,
+    "declare-outer": names.declare_outer,
+    "add-await": coroutines.add_await,
+    "make-async": coroutines.make_async,
+    "indent": layout.indent,
+    "expand-tabs": layout.expand_tabs,
+    "add-colon": layout.add_colon,
+    "balance-brackets": layout.balance_brackets,
+    "close-string": layout.close_string,
+    "compare": layout.compare,
+    "add-comma": layout.add_comma,
+    "call-with-parentheses": layout.call_with_parentheses,
+    "parenthesize-exceptions": layout.parenthesize_exceptions,
+    "plain-characters": layout.plain_characters,
+    "other-languages": layout.other_languages,
+}
+
+
+@functools.cache
+def python_map() -> tuple[Entry, ...]:
+    return load(built_in("python"), "python", RECOVERIES.keys())
+
+
+def with_users(text: str, source: str) -> tuple[Entry, ...]:
+    """The map for Python with the entries of a user's TOML text."""
+    return merged(python_map(), load(text, source, RECOVERIES.keys()))
+
+
+def recover(
+    finding: Finding,
+    sources: Mapping[str, str],
+    symbols: Symbols | None = None,
+    entries: Iterable[Entry] | None = None,
+) -> tuple[Candidate, ...]:
+    """Candidates, first those after which the files parse. None breaks a file that parses."""
+    known = symbols if symbols is not None else symbols_of(sources)
+    found: dict[Candidate, bool] = {}
+    for entry in entries if entries is not None else python_map():
+        groups = entry.match(finding.message)
+        if groups is None:
+            continue
+        advice = entry.advice.format(**groups)
+        if entry.recovery == SAY:
+            found[Candidate(why=advice, recovery=entry.id)] = True
+            continue
+        situation = Situation(finding=finding, groups=groups, sources=sources, symbols=known, advice=advice)
+        for candidate in RECOVERIES[entry.recovery](situation):
+            fits = _fits(candidate, sources)
+            if fits is not None:
+                found.setdefault(dataclasses.replace(candidate, recovery=entry.id), fits)
+    return tuple(sorted(found, key=lambda candidate: not found[candidate]))
+
+
+def _fits(candidate: Candidate, sources: Mapping[str, str]) -> bool | None:
+    """Whether every changed file parses; None for a candidate that changes nothing or leads no further."""
+    whole = True
+    for path, text in candidate.applied(sources).items():
+        if text == sources[path]:
+            return None
+        before, after = _error_line(sources[path]), _error_line(text)
+        if after is not None and (before is None or after <= before):
+            return None
+        whole = whole and after is None
+    return whole
+
+
+def _error_line(text: str) -> int | None:
+    """The line of the first syntax error; None for a text that parses."""
+    try:
+        ast.parse(text)
+    except SyntaxError as error:
+        return error.lineno or 0
+    except (ValueError, RecursionError):
+        return 0
+    return None

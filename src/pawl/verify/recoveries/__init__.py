@@ -1,0 +1,1 @@
+"""Candidate edits for findings: one module per family of recoveries, all pure."""

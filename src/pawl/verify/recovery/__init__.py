@@ -1,0 +1,1 @@
+"""The recovery map as data: one TOML file per language."""

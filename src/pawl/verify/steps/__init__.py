@@ -1,0 +1,1 @@
+"""One module per verification step; each ends in a verdict."""

@@ -1,0 +1,113 @@
+"""What the verification steps share: what they are given, how they ask for a tool, how they say how it went."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pawl.core.errors import CommandNotFound
+from pawl.core.execution import Completed, Ending, Execution, Limits
+from pawl.core.finding import Finding, Standing, TestCounts, Verdict
+from pawl.core.ports import CommandRunner
+from pawl.verify.places import Origin
+from pawl.verify.project import Folder
+
+_NOT_FOUND = (126, 127)
+_ENVIRONMENTS = (".venv", "venv", "env")
+_NOT_OURS = frozenset({*_ENVIRONMENTS, "node_modules", ".tox", ".nox", "build", "dist", ".git", "site-packages"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is verified: a workspace as it stands on a bench."""
+
+    files: Folder
+    runner: CommandRunner
+    workspace: str = ""
+    """Its absolute path as commands see it."""
+    changed: tuple[str, ...] = ()
+    """The paths that were changed; empty stands for the whole workspace."""
+    test_command: tuple[str, ...] = ()
+    """The user's own; empty lets the framework decide."""
+    limits: Limits = field(default_factory=lambda: Limits(seconds=600.0))
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(workspace=self.workspace, files=frozenset(self.files.walk()))
+
+    @property
+    def python(self) -> str:
+        """The workspace's own interpreter where it has a virtual environment."""
+        return self.tool("python") or "python3"
+
+    def tool(self, name: str) -> str | None:
+        """A program of the workspace's virtual environment, by a path that commands can run."""
+        for environment in _ENVIRONMENTS:
+            path = f"{environment}/bin/{name}"
+            if self.files.exists(path):
+                return posixpath.join(self.workspace or ".", path)
+        return None
+
+    def python_files(self) -> tuple[str, ...]:
+        """The Python files to look at: those changed, or all."""
+        paths = self.changed or tuple(self.files.walk())
+        ours = (path for path in paths if _NOT_OURS.isdisjoint(path.split("/")))
+        return tuple(path for path in ours if path.endswith((".py", ".pyi")) and self.files.exists(path))
+
+    def run(self, argv: Sequence[str]) -> Completed | None:
+        """How the command ended; None when its program is not there."""
+        try:
+            completed = self.runner.run(Execution(argv=tuple(argv), limits=self.limits))
+        except CommandNotFound:
+            return None
+        return None if completed.ending is Ending.EXITED and completed.code in _NOT_FOUND else completed
+
+    def run_first(self, candidates: Iterable[Sequence[str]]) -> Completed | None:
+        """The first command whose program is there; `python -m` without the module counts as missing."""
+        for argv in candidates:
+            completed = self.run(argv)
+            if completed is not None and not _lacks_module(argv, completed):
+                return completed
+        return None
+
+
+def _lacks_module(argv: Sequence[str], completed: Completed) -> bool:
+    if "-m" not in argv[:-1]:
+        return False
+    module = argv[argv.index("-m") + 1]
+    return not completed.ok and f"No module named {module}" in completed.stderr.text
+
+
+class Step(Protocol):
+    """One rung of verification."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, subject: Subject) -> Verdict: ...
+
+
+def skipped(step: str, reason: str) -> Verdict:
+    return Verdict(step=step, standing=Standing.SKIPPED, reason=reason)
+
+
+def passed(step: str, reason: str = "", counts: TestCounts | None = None) -> Verdict:
+    return Verdict(step=step, standing=Standing.PASS, reason=reason, counts=counts)
+
+
+def failed(step: str, reason: str, findings: Iterable[Finding] = (), counts: TestCounts | None = None) -> Verdict:
+    return Verdict(step=step, standing=Standing.FAIL, reason=reason, findings=tuple(findings), counts=counts)
+
+
+def stopped(completed: Completed) -> str:
+    """Why a command did not exit by itself; empty when it did."""
+    if completed.ending is Ending.EXITED:
+        return ""
+    detail = f" {completed.signal}" if completed.signal else ""
+    return f"the command ended by {completed.ending.value}{detail} after {completed.seconds:.0f} s"
+
+
+def amount(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -1,0 +1,70 @@
+"""Tests: the suite runs by the user's command or the framework's own, and its report decides."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from pawl.core.execution import Completed
+from pawl.core.finding import Finding, Verdict
+from pawl.verify import commands
+from pawl.verify.detect import Detection, detect, read
+from pawl.verify.output import printed
+from pawl.verify.report import UNLISTED, TestReport
+from pawl.verify.steps.step import Subject, amount, failed, passed, skipped, stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Tests:
+    __test__ = False
+
+    name: str = "tests"
+
+    def run(self, subject: Subject) -> Verdict:
+        command = shlex.join(subject.test_command) if subject.test_command else None
+        detection = detect(subject.files, command)
+        if detection.framework is None and not subject.test_command:
+            return skipped(self.name, detection.reason)
+        argv = subject.test_command or _own_command(detection, subject)
+        completed = subject.run_first([argv])
+        if completed is None:
+            return skipped(self.name, f"{argv[0] if argv[0] != subject.python else argv[2]!r} is not installed")
+        found = read(printed(completed), detection, subject.origin)
+        return verdict(self.name, completed, found)
+
+
+def _own_command(detection: Detection, subject: Subject) -> tuple[str, ...]:
+    framework = detection.framework
+    return commands.all_tests(framework, python=subject.python) if framework else ()
+
+
+def verdict(step: str, completed: Completed, found: TestReport) -> Verdict:
+    """Passed only when the command says so, a test ran and none failed; what could not be read counts against it."""
+    counts = found.counts
+    said = ", ".join(
+        amount(number, word) if word == "error" else f"{number} {word}"
+        for number, word in (
+            (counts.passed, "passed"),
+            (counts.failed, "failed"),
+            (counts.errors, "error"),
+            (counts.skipped, "skipped"),
+        )
+        if number
+    )
+    notes = "; ".join(found.notes)
+    reason = "; ".join(filter(None, (stopped(completed), said, notes)))
+    unlisted = any(note.startswith(UNLISTED) for note in found.notes)
+    if found.complete and not found.failed and not counts.total and not unlisted:
+        return skipped(step, "no tests ran")
+    if completed.ok and not found.failed:
+        return passed(step, reason or "the command succeeded", counts)
+    findings = list(found.findings)
+    if not found.complete:
+        findings.append(_incomplete(completed, found))
+    return failed(step, reason or f"the command failed with exit code {completed.code}", findings, counts)
+
+
+def _incomplete(completed: Completed, found: TestReport) -> Finding:
+    """Stands for what the report does not show, so that known failures alone never excuse a run that broke off."""
+    why = stopped(completed) or "; ".join(found.notes) or f"exit code {completed.code} without a report"
+    return Finding(tool="tests", message=f"the report is not complete: {why}", code="incomplete")

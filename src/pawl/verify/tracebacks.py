@@ -1,0 +1,148 @@
+"""Finds files and lines in any text that holds tracebacks, stacks or compiler diagnostics, whoever wrote the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pawl.core.finding import Finding, Place
+from pawl.verify.output import CUT, cleaned
+from pawl.verify.places import Origin, shortened
+
+_GROUP_BARS = re.compile(r"^\s*[|+][-+| ]*(?=\s|$)|^\s*\| ")
+_HEADER = re.compile(r"^(\s*)(?:Exception Group )?Traceback \(most recent call last\):\s*$")
+_FRAME = re.compile(r'^(\s*)File "(.+?)", line (\d+)(?:,? in (.+))?$')
+_RAISED = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?$")
+_PYTEST_FRAME = re.compile(r"^(?:E\s+)?([^\s:][^:\n]*\.py):(\d+): ?(?:in .+|[\w.]*)$")
+_NODE_FRAME = re.compile(r"^\s*(?:at|❯)\s+(?:.*?[( ])?((?:file://|/|\.{0,2}/?)?[^\s():][^():]*?):(\d+):(\d+)\)?$")
+_RUBY_FRAME = re.compile(r"^\s*#?\s*((?:\./|/)[^\s:]+\.rb):(\d+)(?::in .+)?$")
+_TSC = re.compile(r"^(?P<path>[^\s(][^(\n]*?)\((?P<line>\d+),(?P<column>\d+)\): (?P<rest>(?:error|warning) TS\d+: .*)$")
+_TSC_PRETTY = re.compile(
+    r"^(?P<path>[^\s:][^:\n]*?):(?P<line>\d+):(?P<column>\d+) - (?P<rest>(?:error|warning) TS\d+: .*)$"
+)
+_DIAGNOSTIC = re.compile(r"^(?:error|warning) (TS\d+): (.*)$")
+_GO_OR_RUST_FRAME = re.compile(r"^\s+(?:at )?(\.?/?[^\s:]+\.(?:go|rs)):(\d+)(?::(\d+))?(?: \+0x[0-9a-f]+)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One Python traceback: what was raised, and where, outermost first."""
+
+    kind: str
+    message: str
+    frames: tuple[Place, ...]
+
+
+@dataclass(slots=True)
+class _Open:
+    indentation: int
+    frames: list[Place | None]
+
+
+def python_traces(lines: Sequence[str], origin: Origin) -> list[Trace]:
+    """Every Python traceback in order; of a chain, what was raised last comes last."""
+    found: list[Trace] = []
+    open_trace: _Open | None = None
+    for raw in lines:
+        line = _GROUP_BARS.sub(lambda bars: " " * len(bars[0]), raw)
+        header, frame = _HEADER.match(line), _FRAME.match(line)
+        if header:
+            open_trace = _Open(len(header[1]), [])
+        elif frame:
+            open_trace = open_trace or _Open(max(len(frame[1]) - 2, 0), [])
+            open_trace.frames.append(origin.place(frame[2], int(frame[3])))
+        elif line == CUT:
+            open_trace = None
+        elif open_trace and line.strip() and _indentation(line) <= open_trace.indentation:
+            raised = _RAISED.match(line.strip())
+            if raised and open_trace.frames:
+                found.append(Trace(raised[1], raised[2] or "", shortened(open_trace.frames)))
+            open_trace = None
+    return found
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def node_frames(lines: Iterable[str], origin: Origin) -> tuple[Place, ...]:
+    """The frames of a JavaScript stack inside the workspace, outermost first."""
+    frames = []
+    for line in lines:
+        match = _NODE_FRAME.match(line)
+        if match:
+            frames.append(origin.place(match[1], int(match[2]), int(match[3])))
+    return shortened(reversed(frames))
+
+
+def tsc_findings(text: str, origin: Origin | None = None) -> tuple[Finding, ...]:
+    """The diagnostics that the TypeScript compiler printed, plain or pretty."""
+    where = origin or Origin()
+    found = []
+    for line in cleaned(text).lines:
+        match = _TSC.match(line) or _TSC_PRETTY.match(line)
+        said = _DIAGNOSTIC.match(match["rest"]) if match else None
+        path = where.path(match["path"]) if match else None
+        if match and said and path is not None:
+            found.append(
+                Finding(
+                    tool="tsc",
+                    message=said[2],
+                    path=path,
+                    line=int(match["line"]),
+                    column=int(match["column"]),
+                    code=said[1],
+                )
+            )
+    return tuple(dict.fromkeys(found))
+
+
+def _simple(pattern: re.Pattern[str]) -> Callable[[str], tuple[str, int, int] | None]:
+    def find(line: str) -> tuple[str, int, int] | None:
+        match = pattern.match(line)
+        if not match:
+            return None
+        column = match[3] if pattern.groups >= 3 else None
+        return match[1], int(match[2]), int(column or 0)
+
+    return find
+
+
+def _named(pattern: re.Pattern[str]) -> Callable[[str], tuple[str, int, int] | None]:
+    def find(line: str) -> tuple[str, int, int] | None:
+        match = pattern.match(line)
+        return (match["path"], int(match["line"]), int(match["column"])) if match else None
+
+    return find
+
+
+def _python(line: str) -> tuple[str, int, int] | None:
+    match = _FRAME.match(re.sub(r"^E ", "  ", _GROUP_BARS.sub(lambda bars: " " * len(bars[0]), line)))
+    return (match[2], int(match[3]), 0) if match else None
+
+
+_FINDERS = (
+    _python,
+    _simple(_PYTEST_FRAME),
+    _named(_TSC),
+    _named(_TSC_PRETTY),
+    _simple(_NODE_FRAME),
+    _simple(_RUBY_FRAME),
+    _simple(_GO_OR_RUST_FRAME),
+)
+
+
+def places(text: str, origin: Origin | None = None) -> tuple[Place, ...]:
+    """Every place in the workspace that the text speaks of, in the order of first mention, without repetitions."""
+    where = origin or Origin()
+    found: dict[Place, None] = {}
+    for line in cleaned(text).lines:
+        for finder in _FINDERS:
+            hit = finder(line)
+            if hit:
+                place = where.place(*hit)
+                if place is not None:
+                    found[place] = None
+                break
+    return tuple(found)
