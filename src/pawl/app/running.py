@@ -57,16 +57,16 @@ def bench_place(config: Config) -> Path:
     return config.state / "benches"
 
 
-def open_sandbox_for(shop: Workshop) -> Sandbox:
+def open_sandbox_for(shop: Workshop, extra_readonly: tuple[str, ...] = ()) -> Sandbox:
     config = shop.config
-    extra = (config.virtual_environment,) if config.virtual_environment else ()
+    extra = (config.virtual_environment, *extra_readonly) if config.virtual_environment else extra_readonly
     return open_sandbox(
         Surroundings(home=str(config.home), path=config.search_path, extra_readonly=extra),
         minimum=Confinement(config.settings.minimum_confinement),
     )
 
 
-def open_bench(shop: Workshop, *, include_ignored: bool = False) -> Bench:
+def open_bench(shop: Workshop, *, include_ignored: bool = False, extra_readonly: tuple[str, ...] = ()) -> Bench:
     memory = Path("/dev/shm")
     settings = BenchSettings(
         second_place=memory / f"pawl-{os.getuid()}" if memory.is_dir() else None,
@@ -75,7 +75,7 @@ def open_bench(shop: Workshop, *, include_ignored: bool = False) -> Bench:
     )
     place = bench_place(shop.config)
     return Bench.create(
-        Path(shop.workspace), place, open_sandbox_for(shop), shop.store.blobs, shop.guardrails, settings
+        Path(shop.workspace), place, open_sandbox_for(shop, extra_readonly), shop.store.blobs, shop.guardrails, settings
     )
 
 

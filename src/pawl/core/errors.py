@@ -110,6 +110,14 @@ class Conflicted(PawlError):
         self.conflicts = conflicts
 
 
+class NoTests(PawlError):
+    exit_code = 42
+
+
+class CannotFix(PawlError):
+    pass
+
+
 class PromotionFailed(PawlError):
     pass
 

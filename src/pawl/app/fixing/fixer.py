@@ -1,0 +1,208 @@
+"""From a red suite to a promoted patch, or to a clear word about why not."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+from pawl.app.fixing.ground import Ground, failing_tests
+from pawl.app.fixing.recovering import Recovering
+from pawl.app.fixing.report import FixReport, FixRequest, Listener, Outcome, Repair, Rival
+from pawl.app.fixing.searching import Search, groups
+from pawl.app.running import open_bench
+from pawl.app.workshop import Workshop
+from pawl.core.change import Change, ChangeSet, Node
+from pawl.core.errors import UsageError
+from pawl.core.finding import Finding, Standing, Verdict
+from pawl.core.history import EntryKind
+from pawl.repair.model import Agreement, FoundPatch, RepairEnded, Status
+from pawl.repair.stream import start_script
+from pawl.verify.ladder import accepted
+
+_WHY_NOT = {
+    Status.NO_PATCH: "no patch of the search space makes the tests pass",
+    Status.OUT_OF_TIME: "the time was up before a patch was found",
+    Status.NO_SOURCES: "the failing tests reach no source that may be edited",
+    Status.NOTHING_TO_EDIT: "the failing tests reach no source that may be edited",
+    Status.SUITE_DIED: "the suite ended the interpreter it ran in",
+    Status.NOT_COLLECTED: "the tests could not be collected",
+    Status.NO_TESTS: "the framework found no tests",
+    Status.FLAKY_ONLY: "the failing tests fail only sometimes, so no patch could be judged",
+    Status.NOTHING_FAILS: "the tests pass when they are run together in one process",
+}
+
+
+def fix(shop: Workshop, request: FixRequest, listen: Listener) -> FixReport:
+    """Repairs what fails, verifies the whole, and promotes it unless it is a dry run."""
+    started = time.monotonic()
+    with open_bench(shop, extra_readonly=(start_script().rsplit("/", 1)[0],)) as bench:
+        fixer = _Fixer(Ground(shop, bench, request, listen))
+        report = fixer.work()
+        changes = bench.capture().changes if report.outcome in (Outcome.FIXED, Outcome.PARTLY) else report.changes
+    report = replace(report, changes=changes, seconds=time.monotonic() - started)
+    if changes and not request.dry_run and report.outcome in (Outcome.FIXED, Outcome.PARTLY):
+        titles = ", ".join(dict.fromkeys(repair.what for repair in report.repairs))
+        promotion = shop.promote(shop.new_entry(EntryKind.EDIT, f"fix: {titles}"), changes)
+        report = replace(report, promotion=promotion, changes=promotion.changes)
+    shop.note("fixed", {"outcome": report.outcome, "repairs": len(report.repairs), "seconds": round(report.seconds, 2)})
+    return report
+
+
+@dataclass(slots=True)
+class _Fixer:
+    ground: Ground
+    repairs: list[Repair] = field(default_factory=list)
+    original: dict[str, bytes] = field(default_factory=dict)
+    """The files as they were before the first repair."""
+
+    def work(self) -> FixReport:
+        detection = self.ground.detected()
+        first = self.ground.first_run()
+        if first.standing is Standing.PASS:
+            return FixReport(outcome=Outcome.NOTHING_FAILS, before=first.counts, after=first.counts)
+        recovering = Recovering(self.ground)
+        search = Search(self.ground, detection)
+        verdict = recovering.run(first)
+        self.repairs += recovering.repairs
+        report = FixReport(outcome=Outcome.NOT_FIXED, before=first.counts, failing_before=first.findings)
+        ended: RepairEnded | None = None
+        if verdict.standing is not Standing.PASS:
+            verdict, ended = self._search(search, verdict)
+        report = replace(
+            report,
+            suspicious=tuple(sorted(search.suspicious.values(), key=lambda line: -line.score)[:10]),
+            tried=search.tried,
+            cpu_seconds=search.cpu_seconds,
+            notes=tuple(self.ground.notes),
+            advice="; ".join(recovering.advice),
+        )
+        if ended is not None and self._is_disputed(ended):
+            return replace(report, outcome=Outcome.DISPUTED, reason=ended.reason, rivals=self._rivals(ended))
+        return self._judged(report, first, verdict, ended)
+
+    def _search(self, search: Search, verdict: Verdict) -> tuple[Verdict, RepairEnded | None]:
+        """Searches for all failing tests at once, then for parts of them, as long as time and failures are left."""
+        ended: RepairEnded | None = None
+        hopeless: set[str] = set()
+        while self.ground.left > 1 and verdict.standing is not Standing.PASS:
+            failing = [finding for finding in failing_tests(verdict) if finding.test not in hopeless]
+            mended = False
+            parts = groups(failing) if failing else []
+            for part in parts:
+                share = self.ground.left if len(parts) == 1 else self.ground.left * 0.5
+                ended = search.run(part, share)
+                if self._is_disputed(ended):
+                    return verdict, ended
+                better = self._take(ended, verdict)
+                if better is not None:
+                    verdict, mended = better, True
+                    break
+                if ended.status is not Status.NO_PATCH or self.ground.left < 1:
+                    break
+            if not mended:
+                break
+        return verdict, ended
+
+    def _is_disputed(self, ended: RepairEnded) -> bool:
+        request = self.ground.request
+        return ended.agreement is Agreement.DISPUTED and request.pick is None and not request.accept_first
+
+    def _take(self, ended: RepairEnded, verdict: Verdict) -> Verdict | None:
+        """The first patch after which the suite is better and nothing that passed fails."""
+        for patch in self._chosen(ended):
+            files = self.ground.bench.files
+            before = files.read(patch.path)
+            files.write(patch.path, patch.applied(before))
+            after = self.ground.run_tests()
+            if _is_progress(after, verdict):
+                self.original.setdefault(patch.path, before)
+                why = f"{patch.function or patch.path}, line {patch.line}" + (
+                    f"; {ended.reason}" if ended.reason else ""
+                )
+                self.repairs.append(
+                    Repair(
+                        path=patch.path,
+                        line=patch.line,
+                        what=patch.template,
+                        why=why,
+                        rivals=len(ended.patches) - 1,
+                        agreement=ended.agreement,
+                    )
+                )
+                return after
+            files.write(patch.path, before)
+        return None
+
+    def _chosen(self, ended: RepairEnded) -> tuple[FoundPatch, ...]:
+        pick = self.ground.request.pick
+        if pick is None or not ended.patches:
+            return ended.patches
+        if not 1 <= pick <= len(ended.patches):
+            raise UsageError(
+                f"--pick {pick}: there are {len(ended.patches)} patches", advice="give one of their numbers"
+            )
+        return (ended.patches[pick - 1],)
+
+    def _judged(self, report: FixReport, first: Verdict, verdict: Verdict, ended: RepairEnded | None) -> FixReport:
+        """The ladder decides about everything that was mended."""
+        if not self.repairs:
+            reason = (
+                _WHY_NOT.get(ended.status, ended.error or str(ended.status)) if ended is not None else verdict.reason
+            )
+            return replace(report, after=verdict.counts, failing_after=verdict.findings, reason=reason)
+        capture = self.ground.bench.capture()
+        changed = tuple(change.path for change in capture.changes if change.after is not None)
+        old = {path: self._before(path) for path in changed}
+        baseline = self.ground.baseline_of(changed, first, old)
+        verdicts = self.ground.verify(changed, baseline)
+        after = next((one for one in verdicts if one.step == "tests"), verdict)
+        report = replace(
+            report, repairs=tuple(self.repairs), verdicts=verdicts, after=after.counts, failing_after=_remaining(after)
+        )
+        if not accepted(verdicts):
+            failed = next(one for one in verdicts if one.standing is not Standing.PASS)
+            return replace(report, reason=f"a patch was found, but {failed.step} says: {failed.reason}", repairs=())
+        whole = not _remaining(after)
+        return replace(report, outcome=Outcome.FIXED if whole else Outcome.PARTLY)
+
+    def _before(self, path: str) -> bytes:
+        return self.ground.shop.tree.read(path)
+
+    def _rivals(self, ended: RepairEnded) -> tuple[Rival, ...]:
+        """Every patch as a change set of its own; one of each behaviour is kept as an entry."""
+        shop = self.ground.shop
+        rivals = []
+        for number, patch in enumerate(ended.patches, 1):
+            before = shop.tree.read(patch.path)
+            node = shop.tree.node(patch.path, shop.store.blobs)
+            assert node is not None
+            after = Node.file(shop.store.blobs.put(patch.applied(before)), node.mode)
+            changes = ChangeSet.of([Change(patch.path, node, after)])
+            entry = None
+            if not self.ground.request.dry_run:
+                entry = shop.keep(shop.new_entry(EntryKind.EDIT, f"fix, rival {number}: {patch.template}"), changes)
+            rivals.append(
+                Rival(
+                    number=number,
+                    entry=entry,
+                    path=patch.path,
+                    line=patch.line,
+                    what=patch.template,
+                    changes=changes,
+                    behaves_like_first=patch.group == ended.patches[0].group,
+                )
+            )
+        return tuple(rivals)
+
+
+def _is_progress(after: Verdict, before: Verdict) -> bool:
+    """Fewer tests fail, and none that did not fail before."""
+    if after.standing is Standing.PASS:
+        return True
+    now = {finding.test or finding.key for finding in after.findings}
+    then = {finding.test or finding.key for finding in before.findings}
+    return now < then
+
+
+def _remaining(verdict: Verdict) -> tuple[Finding, ...]:
+    return (*verdict.findings, *verdict.old)

@@ -1,0 +1,186 @@
+"""`pawl fix`: failing tests in, the smallest verified patch out."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+
+from pawl.app import fixing
+from pawl.app.fixing import FixReport, FixRequest, Outcome
+from pawl.app.workshop import Workshop
+from pawl.core.errors import UsageError
+from pawl.core.finding import Finding, Standing, TestCounts, Verdict
+from pawl.interfaces.cli.progress import Progress
+from pawl.interfaces.cli.screen import brief, changes_json, emit, say, show_patch
+
+EXIT = {Outcome.FIXED: 0, Outcome.NOTHING_FAILS: 0, Outcome.PARTLY: 1, Outcome.DISPUTED: 3, Outcome.NOT_FIXED: 1}
+MARKS = {Standing.PASS: "✓", Standing.FAIL: "✗", Standing.SKIPPED: "–"}
+MOST_SHOWN = 10
+
+
+def fix(shop: Workshop, options: argparse.Namespace) -> int:
+    request = _request(options)
+    with Progress(request.seconds, quiet=options.json) as progress:
+        report = fixing.fix(shop, request, progress.take)
+    if options.json:
+        emit(_json(shop, report))
+    else:
+        _tell(shop, report, options)
+    return EXIT[report.outcome]
+
+
+def _request(options: argparse.Namespace) -> FixRequest:
+    if not 1 <= options.seconds <= 86_400:
+        raise UsageError(f"--seconds {options.seconds:g} is not between 1 and 86400", advice="60 suits most bugs")
+    if not 1 <= options.workers <= 64:
+        raise UsageError(f"--workers {options.workers} is not between 1 and 64", advice="one for each core")
+    try:
+        command = tuple(shlex.split(options.test)) if options.test else ()
+    except ValueError as error:
+        raise UsageError(f"--test {options.test!r} cannot be read: {error}", advice="close the quotes") from error
+    return FixRequest(
+        targets=tuple(target.removeprefix("./").rstrip("/") for target in options.targets),
+        test_command=command,
+        seconds=options.seconds,
+        workers=options.workers,
+        pick=options.pick,
+        accept_first=options.accept_first,
+        dry_run=options.dry_run,
+    )
+
+
+def _tell(shop: Workshop, report: FixReport, options: argparse.Namespace) -> None:
+    if report.outcome is Outcome.NOTHING_FAILS:
+        say(f"nothing fails: {_counts(report.before)}")
+        return
+    _tell_tests("before", report.before, report.failing_before)
+    for repair in report.repairs:
+        say(f"repaired  {repair.path}:{repair.line}  {repair.what}  ({repair.why})")
+    if report.changes:
+        show_patch(report.changes, shop.store.blobs)
+    if report.verdicts:
+        say("verified  " + "  ".join(f"{verdict.step} {_mark(verdict)}" for verdict in report.verdicts))
+    if report.repairs:
+        _tell_tests("after", report.after, report.failing_after)
+    if report.outcome is Outcome.DISPUTED:
+        _tell_rivals(shop, report)
+    for note in report.notes:
+        say(f"note: {note}")
+    if options.explain:
+        _explain(report)
+    _tell_end(report, options)
+
+
+def _tell_tests(when: str, counts: TestCounts | None, failing: tuple[Finding, ...]) -> None:
+    say(f"{when:<9} {_counts(counts)}")
+    for finding in failing[:MOST_SHOWN]:
+        place = f"{finding.path}:{finding.line}" if finding.path else ""
+        say(f"  ✗ {brief(finding.test or place)}  {brief(finding.message.splitlines()[0], 60)}")
+    if len(failing) > MOST_SHOWN:
+        say(f"  … and {len(failing) - MOST_SHOWN} more")
+
+
+def _tell_rivals(shop: Workshop, report: FixReport) -> None:
+    say("several patches make the tests pass, behave differently on other inputs, and nothing decides:")
+    for rival in report.rivals:
+        say(
+            f"  {rival.number}. {rival.path}:{rival.line}  {rival.what}"
+            + (" (like 1)" if rival.number > 1 and rival.behaves_like_first else "")
+        )
+        show_patch(rival.changes, shop.store.blobs)
+    say("choose: pawl fix --pick N, or --accept-first for the likeliest; or write a test that tells them apart")
+
+
+def _explain(report: FixReport) -> None:
+    if report.suspicious:
+        say("suspicious lines (how much the failing tests run them and the passing ones do not):")
+        for line in report.suspicious:
+            say(f"  {line.score:.2f}  {line.path}:{line.line}")
+    for verdict in report.verdicts:
+        reason = f", {verdict.reason}" if verdict.reason else ""
+        say(f"  {verdict.step}: {verdict.standing}{reason} ({verdict.seconds:.1f} s)")
+    rate = report.tried / report.cpu_seconds if report.cpu_seconds else 0
+    say(f"  {report.tried:,} candidates in {report.cpu_seconds:.1f} CPU seconds ({rate:,.0f} a second)")
+
+
+def _tell_end(report: FixReport, options: argparse.Namespace) -> None:
+    cost = f"{report.seconds:.1f} s, $0.00"
+    if report.promotion is not None:
+        number = report.promotion.entry
+        say(f"{report.outcome} in {cost}; promoted as entry {number}; undo with: pawl undo {number}")
+        return
+    if options.dry_run and report.repairs:
+        say(f"would be {report.outcome} ({cost}); nothing was changed")
+        return
+    if report.outcome is Outcome.NOT_FIXED:
+        say(f"not fixed in {cost}: {report.reason}; nothing was changed")
+    if report.advice:
+        say(report.advice)
+
+
+def _counts(counts: TestCounts | None) -> str:
+    if counts is None:
+        return "no count"
+    pairs = (
+        (counts.failed, "failed"),
+        (counts.errors, "errors"),
+        (counts.passed, "passed"),
+        (counts.skipped, "skipped"),
+    )
+    return ", ".join(f"{number} {word}" for number, word in pairs if number) or "no tests"
+
+
+def _mark(verdict: Verdict) -> str:
+    mark = MARKS[verdict.standing]
+    if verdict.standing is Standing.SKIPPED:
+        return f"{mark} ({brief(verdict.reason, 40)})"
+    return f"{mark} {verdict.counts.passed}" if verdict.counts else mark
+
+
+def _json(shop: Workshop, report: FixReport) -> dict[str, object]:
+    return {
+        "outcome": report.outcome,
+        "reason": report.reason,
+        "advice": report.advice,
+        "before": _counts_json(report.before),
+        "after": _counts_json(report.after),
+        "failing_before": [_finding_json(finding) for finding in report.failing_before],
+        "failing_after": [_finding_json(finding) for finding in report.failing_after],
+        "repairs": [
+            {
+                "path": one.path,
+                "line": one.line,
+                "what": one.what,
+                "why": one.why,
+                "rivals": one.rivals,
+                "agreement": one.agreement,
+            }
+            for one in report.repairs
+        ],
+        "rivals": [
+            {"number": one.number, "entry": one.entry, "path": one.path, "line": one.line, "what": one.what}
+            for one in report.rivals
+        ],
+        "verdicts": [
+            {"step": one.step, "standing": one.standing, "reason": one.reason, "seconds": round(one.seconds, 3)}
+            for one in report.verdicts
+        ],
+        "suspicious": [{"path": one.path, "line": one.line, "score": one.score} for one in report.suspicious],
+        "changes": changes_json(report.changes, shop.store.blobs),
+        "notes": list(report.notes),
+        "entry": report.promotion.entry if report.promotion else None,
+        "candidates": report.tried,
+        "cpu_seconds": round(report.cpu_seconds, 3),
+        "seconds": round(report.seconds, 3),
+        "cost_usd": 0.0,
+    }
+
+
+def _counts_json(counts: TestCounts | None) -> dict[str, int] | None:
+    if counts is None:
+        return None
+    return {"passed": counts.passed, "failed": counts.failed, "errors": counts.errors, "skipped": counts.skipped}
+
+
+def _finding_json(finding: Finding) -> dict[str, object]:
+    return {"test": finding.test, "path": finding.path, "line": finding.line, "message": finding.message}
