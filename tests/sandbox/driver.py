@@ -65,5 +65,5 @@ def resident():
 
 
 if __name__ == "__main__":
-    answer = run(json.loads(sys.stdin.readline()))
-    sys.stdout.write(json.dumps(answer) + "\n")
+    orders = json.loads(sys.stdin.readline())
+    sys.stdout.write(json.dumps([run(order) for order in orders]) + "\n")

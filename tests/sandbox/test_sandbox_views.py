@@ -25,16 +25,15 @@ ODD_NAMES = (
 )
 
 
-@pytest.mark.parametrize("name", ODD_NAMES)
-def test_a_workspace_may_have_any_name(user, name):
+def test_a_workspace_may_have_any_name(user):
     with user.folder() as folder:
-        inner = folder / name
-        inner.mkdir()
-        site = Site(user, inner)
-        answer = site.shell("cat kept.txt; echo new > new.txt; rm kept.txt; pwd")
-        assert (answer["code"], answer["stdout"]["text"].splitlines()[0]) == (0, "kept")
-        assert (site.upper / "new.txt").read_text() == "new\n"
-        assert sorted(os.listdir(site.workspace)) == ["kept.txt"]
+        sites = [Site(user, folder / name) for name in ODD_NAMES]
+        orders = [site.order("sh", "-c", "cat kept.txt; echo new > new.txt; rm kept.txt") for site in sites]
+        answers = sites[0].run_all(*orders)
+        assert [(answer["code"], answer["stdout"]["text"]) for answer in answers] == [(0, "kept\n")] * len(sites)
+        for site in sites:
+            assert (site.upper / "new.txt").read_text() == "new\n"
+            assert os.listdir(site.workspace) == ["kept.txt"]
 
 
 @pytest.mark.parametrize("view", ["overlay", "copy"])
