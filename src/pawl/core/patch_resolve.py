@@ -33,7 +33,8 @@ class Resolved:
 def resolve(patches: Sequence[FilePatch], tree: Tree, blobs: BlobStore) -> Resolved:
     """What the patch changes in this tree, with the directories that new files need.
 
-    Raises `Conflicted` with every `Misfit` when any part of it does not fit; nothing is resolved by guessing.
+    Raises `Conflicted` with every `Misfit` when any part of it does not fit; nothing is resolved by guessing. A
+    directory whose files the patch deletes can become a file; whether it holds others is seen when it is promoted.
     """
     resolving = _Resolving(tree, blobs)
     with blobs.batch():
