@@ -28,7 +28,7 @@ from pawl.core.patch_read import read_patch
 from pawl.core.patch_resolve import resolve
 
 GIT_MODES = (0o644, 0o755)
-EXAMPLES = 60
+EXAMPLES = 45
 
 
 @pytest.fixture(scope="module")
