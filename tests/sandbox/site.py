@@ -66,7 +66,7 @@ class Site:
         return {"workspace": str(self.workspace), "copy": str(copy)}
 
     def order(self, *argv: str, **execution) -> dict:
-        options = {name: execution.pop(name, "") for name in ("cancel_on", "announce")}
+        options = {name: execution.pop(name, "") for name in ("cancel_on", "announce", "word")}
         return {
             "kind": self.kind,
             "minimum": self.minimum,

@@ -126,6 +126,16 @@ def test_a_git_file_cannot_name_a_folder_that_does_not_know_the_workspace(site):
 
 
 @pytest.mark.attack("A26")
+def test_a_git_file_cannot_name_the_worktree_of_another_project(site):
+    make_worktree(site)
+    pointer = (site.workspace / ".git").read_text()
+    hostile = Site(site.user, site.folder / "hostile")
+    (hostile.workspace / ".git").write_text(pointer)
+    site.user.own(site.folder)
+    assert hostile.shell(f"cat {site.folder}/main/.git/HEAD")["code"] != 0
+
+
+@pytest.mark.attack("A26")
 def test_a_forged_worktree_cannot_name_a_common_folder_elsewhere(site):
     secret = site.home / ".ssh"
     secret.mkdir()
