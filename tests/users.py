@@ -111,12 +111,12 @@ def _ordinary() -> User | None:
         except OSError:
             continue
         if answer.returncode == 0:
-            return User("ordinary", ORDINARY, ORDINARY, python, _readable_source(), becoming)
+            return User("ordinary", ORDINARY, ORDINARY, python, _readable_source(python), becoming)
     return None
 
 
 @functools.cache
-def _readable_source() -> str:
+def _readable_source(python: str) -> str:
     folder = Path(tempfile.mkdtemp(prefix="pawl-source-", dir="/tmp"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     shutil.copytree(SOURCE / "pawl", folder / "pawl", ignore=shutil.ignore_patterns("__pycache__"))
@@ -124,6 +124,8 @@ def _readable_source() -> str:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations:
             shutil.copytree(spec.submodule_search_locations[0], folder / name)
+    # Compiled once, because that user cannot write it down and would do it at every start.
+    subprocess.run([python, "-I", "-m", "compileall", "-q", str(folder)], check=True)
     for parent, _, files in os.walk(folder):
         os.chmod(parent, 0o755)
         for each in files:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> int:
-    arguments = sys.argv[1:]
+    try:
+        _open_streams()
+        code = _answer(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        sys.stderr.write("pawl: interrupted\n")
+        return 130
+    except OSError as error:
+        return _without_output(error)
+    return code
+
+
+def _answer(arguments: list[str]) -> int:
     if arguments in (["--version"], ["-V"]):
         from pawl import __version__
 
         sys.stdout.write(f"pawl {__version__}\n")
         return 0
-    if arguments in ([], ["--help"], ["-h"]):
+    if arguments in ([], ["--help"], ["-h"], ["help"]):
         from pawl.interfaces.cli.overview import overview
 
         sys.stdout.write(overview())
@@ -20,6 +33,30 @@ def main() -> int:
     from pawl.interfaces.cli.main import run
 
     return run(arguments)
+
+
+def _open_streams() -> None:
+    """Streams that whoever started us has closed lead nowhere; characters that cannot be shown are written out."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = getattr(sys, name)
+        if stream is None:
+            while os.open(os.devnull, os.O_RDWR) < number:
+                pass
+            stream = open(number, "w" if number else "r", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+        stream.reconfigure(errors="backslashreplace" if number else "replace")
+
+
+def _without_output(error: OSError) -> int:
+    """The output cannot be written: its reader went away, as `head` does, or the disk is full."""
+    # Python would complain once more when it flushes at exit.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    if isinstance(error, BrokenPipeError):
+        os.dup2(nowhere, 2)
+        return 141
+    sys.stderr.write(f"pawl: the output cannot be written: {error.strerror}\n")
+    return 1
 
 
 if __name__ == "__main__":

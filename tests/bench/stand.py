@@ -8,6 +8,8 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from world import Snapshot, snapshot
+
 from pawl.core.blobs import MemoryBlobs
 from pawl.core.change import ChangeSet, Kind, Node, blob_digest
 from pawl.core.execution import Completed, Execution
@@ -16,7 +18,6 @@ from pawl.core.ports import Sandbox
 from pawl.core.rebase import difference
 from pawl.policy.guardrails import preset
 from pawl.workspace.bench import Bench, BenchSettings, Ground
-from world import Snapshot, snapshot
 
 GUARDRAILS = preset("standard")
 KINDS = {"file": Kind.FILE, "link": Kind.LINK, "folder": Kind.DIRECTORY}

@@ -48,7 +48,10 @@ def test_what_is_written_shows_on_the_bench_and_not_in_the_workspace(stand: Stan
     assert bench.files.read("src/main.py") == b"changed"
     assert bench.files.read("new/deep/file.txt") == b"new"
     assert not bench.files.exists("README.md")
-    assert shell(bench, "cat src/main.py new/deep/file.txt; ls").stdout.text == "changednewlatest\nlogo.bin\nnew\nrun.sh\nsrc\n"
+    assert (
+        shell(bench, "cat src/main.py new/deep/file.txt; ls").stdout.text
+        == "changednewlatest\nlogo.bin\nnew\nrun.sh\nsrc\n"
+    )
     assert bench.capture().changes.paths == {"src/main.py", "new", "new/deep", "new/deep/file.txt", "README.md"}
     assert snapshot(stand.workspace) == before
 
@@ -134,8 +137,9 @@ def test_an_absolute_path_is_understood_when_it_lies_in_the_workspace(stand: Sta
     "path",
     [
         "../outside.txt", "src/../../outside.txt", "src/..", "..", ".", "", "./", "/", "src//main.py",
-        "/etc/cron.d/x", "~/.bashrc", "~root/x", "file:///etc/passwd", "http://x/y", "{workspace}-evil/x", "{workspace}",
-        "{workspace}/../outside.txt", "nul\0byte", "new\nline", "a" * 5000, "b" * 256, "\udcff\udcfe", "\x1b[2K", "x/./y",
+        "/etc/cron.d/x", "~/.bashrc", "~root/x", "file:///etc/passwd", "http://x/y", "x/./y",
+        "{workspace}-evil/x", "{workspace}", "{workspace}/../outside.txt",
+        "nul\0byte", "new\nline", "a" * 5000, "b" * 256, "\udcff\udcfe", "\x1b[2K",
     ],
 )  # fmt: skip
 def test_a_path_that_is_not_plainly_inside_is_refused(stand: Stand, path: str, tmp_path: Path):
@@ -279,7 +283,9 @@ def test_a_change_set_with_one_path_outside_changes_nothing(stand: Stand, path: 
     blobs = MemoryBlobs([b"x"])
     bench = stand.bench()
     before = snapshot(tmp_path)
-    changes = ChangeSet.of([Change("one", None, file(b"x")), Change("two", None, file(b"x")), Change(path, None, file(b"x"))])
+    changes = ChangeSet.of(
+        [Change("one", None, file(b"x")), Change("two", None, file(b"x")), Change(path, None, file(b"x"))]
+    )
     with pytest.raises((PathRefused, ProtectedRefused)):
         bench.apply(changes, blobs)
     assert bench.capture() == Capture()

@@ -94,7 +94,7 @@ def test_names_of_any_bytes_are_captured_and_come_back_the_same(stand: Stand):
     odd = stand.workspace / os.fsdecode(WEIRD)
     odd.write_text("before")
     bench = stand.bench()
-    shell(bench, "for f in odd*; do echo after > \"$f\"; cp \"$f\" \"new$f\"; mkdir \"dir$f\"; done")
+    shell(bench, 'for f in odd*; do echo after > "$f"; cp "$f" "new$f"; mkdir "dir$f"; done')
     assert bench.capture().changes == ChangeSet.of(
         [
             Change(os.fsdecode(WEIRD), file("before"), file("after\n")),
@@ -107,7 +107,9 @@ def test_names_of_any_bytes_are_captured_and_come_back_the_same(stand: Stand):
 def test_a_path_longer_than_the_kernel_takes_is_captured(stand: Stand, tmp_path: Path):
     bench = stand.bench()
     script = (
-        "i=0; while [ $i -lt 60 ]; do mkdir {0} && cd -P {0} || exit 1; i=$((i+1)); done; echo deep > bottom".format("d" * 100)
+        "i=0; while [ $i -lt 60 ]; do mkdir {0} && cd -P {0} || exit 1; i=$((i+1)); done; echo deep > bottom".format(
+            "d" * 100
+        )
     )
     shell(bench, script)
     captured = bench.capture()
@@ -188,7 +190,8 @@ def test_nothing_of_git_is_ever_part_of_a_change_set(stand: Stand):
     shell(
         bench,
         "mv .git .git_old && mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit;"
-        "mkdir -p vendor/lib/.git vendor/.GIT && echo x > vendor/lib/.git/config && echo x > vendor/.GIT/config; echo y > vendor/y",
+        "mkdir -p vendor/lib/.git vendor/.GIT && echo x > vendor/lib/.git/config && echo x > vendor/.GIT/config;"
+        "echo y > vendor/y",
     )
     captured = bench.capture()
     assert {held.path for held in captured.held} == {".git", "vendor/lib/.git", "vendor/.GIT"}
@@ -203,7 +206,9 @@ def test_nothing_of_git_is_ever_part_of_a_change_set(stand: Stand):
 def test_the_content_of_a_secret_reaches_no_blob(stand: Stand):
     (stand.workspace / ".env").write_text("KEY=before-canary\n")
     bench = stand.bench()
-    script = "echo KEY=after-canary > .env; mkdir -p keys; echo canary > keys/server.pem; mv .env .env.local; echo x > x"
+    script = (
+        "echo KEY=after-canary > .env; mkdir -p keys; echo canary > keys/server.pem; mv .env .env.local; echo x > x"
+    )
     shell(bench, script, secrets="shown")
     captured = bench.capture()
     assert captured.held == (
@@ -229,7 +234,9 @@ def test_a_secret_that_was_only_touched_is_not_mentioned(stand: Stand):
 def test_files_that_configure_or_execute_wait_for_the_users_own_yes(stand: Stand):
     (stand.workspace / "AGENTS.md").write_text("be kind\n")
     bench = stand.bench()
-    shell(bench, "mkdir .vscode; echo {} > .vscode/tasks.json; echo evil >> AGENTS.md; echo [x] > pawl.toml; echo x > x")
+    shell(
+        bench, "mkdir .vscode; echo {} > .vscode/tasks.json; echo evil >> AGENTS.md; echo [x] > pawl.toml; echo x > x"
+    )
     captured = bench.capture()
     assert captured.changes.paths == {"x"}
     assert captured.held == (
@@ -248,7 +255,8 @@ def test_a_new_link_is_held_back_only_when_it_leads_out_of_the_workspace(stand: 
         bench,
         f"ln -s /etc/passwd out1; ln -s ../x out2; ln -s src/../../x out3; ln -s . root; ln -s root/../x out4;"
         f"ln -s src/main.py in1; ln -s {stand.workspace}/README.md in2; ln -s src/../README.md in3; ln -s missing in4;"
-        f"ln -s loop loop; ln -s {stand.workspace}-evil/x out5; mkdir d; ln -s ../README.md d/in5; ln -s ../../x d/out6",
+        f"ln -s loop loop; ln -s {stand.workspace}-evil/x out5;"
+        "mkdir d; ln -s ../README.md d/in5; ln -s ../../x d/out6",
     )
     captured = bench.capture()
     assert [(held.path, held.reason) for held in captured.held] == [
@@ -330,7 +338,10 @@ def test_benches_stand_side_by_side_without_seeing_each_other(stand: Stand):
 
 
 def test_the_whole_of_a_copied_up_tree_is_compared_with_a_full_look(stand: Stand, tmp_path: Path):
-    script = "cp -r src src2; rm -rf src; mv src2 src; echo x > src/x; mkdir -p q/w/e; mv README.md q/w/e; mv latest q; rm -rf q/w/e/r"
+    script = (
+        "cp -r src src2; rm -rf src; mv src2 src; echo x > src/x;"
+        "mkdir -p q/w/e; mv README.md q/w/e; mv latest q; rm -rf q/w/e/r"
+    )
     wanted = rehearsed(stand.workspace, script, tmp_path / "rehearsal")
     bench = stand.bench()
     shell(bench, script)

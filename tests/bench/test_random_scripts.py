@@ -15,7 +15,21 @@ from world import lay, snapshot
 from pawl.workspace.bench import Ground
 from pawl.workspace.capture import Capture
 
-NAMES = ["a", "b", "c", "d e", "ü", "-n", "x'y", "odd\nline", os.fsdecode(b"\xff\xfe"), "sub", "sub/a", "sub/b", "sub/deep"]
+NAMES = [
+    "a",
+    "b",
+    "c",
+    "d e",
+    "ü",
+    "-n",
+    "x'y",
+    "odd\nline",
+    os.fsdecode(b"\xff\xfe"),
+    "sub",
+    "sub/a",
+    "sub/b",
+    "sub/deep",
+]
 NAMES += ["sub/deep/f", "sub/deep/g", "top", "top/a", "top/sub", "top/sub/x"]
 STEPS = [
     "rm -rf {0}",

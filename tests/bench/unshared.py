@@ -23,7 +23,8 @@ from pawl.core.execution import (
 from pawl.core.ports import Cancel
 
 OVERLAY = r"""
-mount -t overlay overlay -o "lowerdir=$(escaped "$1"),upperdir=$(escaped "$2"),workdir=$(escaped "$3"),userxattr" "$4" || exit 111
+folders="lowerdir=$(escaped "$1"),upperdir=$(escaped "$2"),workdir=$(escaped "$3")"
+mount -t overlay overlay -o "$folders,userxattr" "$4" || exit 111
 mount --bind "$4" "$1" || exit 112
 shift 4
 """

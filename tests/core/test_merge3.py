@@ -139,7 +139,7 @@ def compare_with_git(folder: Path, seed: int, count: int) -> None:
 
 @pytest.mark.spec("B9")
 def test_what_merges_cleanly_here_merges_cleanly_in_git_to_the_same_text(tmp_path):
-    compare_with_git(tmp_path, seed=20, count=600)
+    compare_with_git(tmp_path, seed=20, count=300)
 
 
 @pytest.mark.slow

@@ -52,11 +52,24 @@ def run(order):
         completed = sandbox.run(view, execution_of(order), on_output=on_output, cancel=cancel)
     except PawlError as error:
         return {"error": type(error).__name__, "message": error.message, "advice": error.advice}
-    answer = dataclasses.asdict(completed)
+    answer = {"alive": alive(order["word"]), **dataclasses.asdict(completed)}
     for stream in ("stdout", "stderr"):
         captured = getattr(completed, stream)
         answer[stream] = {"text": captured.text, "total": captured.total, "dropped": captured.dropped}
     return {**answer, "threads": threading.active_count(), "pieces": len(seen), "resident": resident()}
+
+
+def alive(word):
+    """At the very moment of the answer: the processes on whose command line the word stands."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc") if word else ()):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                if int(name) != os.getpid() and word.encode() in file.read():
+                    found.append(int(name))
+        except OSError:
+            continue
+    return found
 
 
 def resident():
@@ -65,5 +78,5 @@ def resident():
 
 
 if __name__ == "__main__":
-    answer = run(json.loads(sys.stdin.readline()))
-    sys.stdout.write(json.dumps(answer) + "\n")
+    orders = json.loads(sys.stdin.readline())
+    sys.stdout.write(json.dumps([run(order) for order in orders]) + "\n")

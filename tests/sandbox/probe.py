@@ -218,7 +218,10 @@ def setuid_copy():
 
 
 def capabilities():
-    return status_field("CapEff")
+    """The effective, permitted and inheritable ones, as the kernel's own words."""
+    header, data = struct.pack("=Ii", 0x20080522, 0), ctypes.create_string_buffer(24)
+    checked(libc.syscall(ctypes.c_long((125, 90)[MACHINE]), header, data))
+    return [*struct.unpack("=6I", data.raw), *[libc.prctl(23, number, 0, 0, 0) for number in range(40)]]
 
 
 def become_root():
@@ -231,14 +234,6 @@ def become_root():
         else:
             said[words[0]] = answer.returncode
     return said
-
-
-def status_field(name):
-    with open("/proc/self/status") as file:
-        for line in file:
-            if line.startswith(name + ":"):
-                return line.split()[1]
-    return None
 
 
 def open_files():

@@ -36,7 +36,7 @@ class Site:
 
     def __post_init__(self) -> None:
         for name in ("workspace", "upper", "work", "merged", "home", "outside"):
-            (self.folder / name).mkdir(exist_ok=True)
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.workspace / "kept.txt").write_text("kept\n")
         self.user.own(self.folder)
 
@@ -66,7 +66,7 @@ class Site:
         return {"workspace": str(self.workspace), "copy": str(copy)}
 
     def order(self, *argv: str, **execution) -> dict:
-        options = {name: execution.pop(name, "") for name in ("cancel_on", "announce")}
+        options = {name: execution.pop(name, "") for name in ("cancel_on", "announce", "word")}
         return {
             "kind": self.kind,
             "minimum": self.minimum,
@@ -79,13 +79,12 @@ class Site:
         }
 
     @contextlib.contextmanager
-    def started(self, *argv: str, env: dict | None = None, **execution) -> Iterator[subprocess.Popen[bytes]]:
-        """A Pawl that runs this command; its own standard error shows the output live when `announce` is set."""
-        order = json.dumps(self.order(*argv, **execution)).encode() + b"\n"
+    def started(self, *orders: dict, env: dict | None = None) -> Iterator[subprocess.Popen[bytes]]:
+        """A Pawl that runs these commands; its own standard error shows their output live when `announce` is set."""
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         process = self.user.start_python(self.prelude + DRIVER, home=self.folder, env=env, **pipes)
         try:
-            process.stdin.write(order)
+            process.stdin.write(json.dumps(orders).encode() + b"\n")
             process.stdin.flush()
             yield process
         finally:
@@ -94,11 +93,18 @@ class Site:
             for pipe in (process.stdin, process.stdout, process.stderr):
                 pipe.close()
 
-    def run(self, *argv: str, env: dict | None = None, **execution) -> dict:
-        with self.started(*argv, env=env, **execution) as process:
+    def run_all(self, *orders: dict, env: dict | None = None) -> list[dict]:
+        """One Pawl runs one command after the other."""
+        with self.started(*orders, env=env) as process:
             out, err = process.communicate(timeout=90)
         assert process.returncode == 0, err.decode()
         return json.loads(out)
+
+    def run(self, *argv: str, env: dict | None = None, **execution) -> dict:
+        return self.run_all(self.order(*argv, **execution), env=env)[0]
+
+    def shell_all(self, *scripts: str, **execution) -> list[dict]:
+        return self.run_all(*[self.order("sh", "-c", script, **execution) for script in scripts])
 
     def shell(self, script: str, **execution) -> dict:
         return self.run("sh", "-c", script, **execution)

@@ -25,16 +25,15 @@ ODD_NAMES = (
 )
 
 
-@pytest.mark.parametrize("name", ODD_NAMES)
-def test_a_workspace_may_have_any_name(user, name):
+def test_a_workspace_may_have_any_name(user):
     with user.folder() as folder:
-        inner = folder / name
-        inner.mkdir()
-        site = Site(user, inner)
-        answer = site.shell("cat kept.txt; echo new > new.txt; rm kept.txt; pwd")
-        assert (answer["code"], answer["stdout"]["text"].splitlines()[0]) == (0, "kept")
-        assert (site.upper / "new.txt").read_text() == "new\n"
-        assert sorted(os.listdir(site.workspace)) == ["kept.txt"]
+        sites = [Site(user, folder / name) for name in ODD_NAMES]
+        orders = [site.order("sh", "-c", "cat kept.txt; echo new > new.txt; rm kept.txt") for site in sites]
+        answers = sites[0].run_all(*orders)
+        assert [(answer["code"], answer["stdout"]["text"]) for answer in answers] == [(0, "kept\n")] * len(sites)
+        for site in sites:
+            assert (site.upper / "new.txt").read_text() == "new\n"
+            assert os.listdir(site.workspace) == ["kept.txt"]
 
 
 @pytest.mark.parametrize("view", ["overlay", "copy"])
@@ -124,6 +123,16 @@ def test_a_git_file_cannot_name_a_folder_that_does_not_know_the_workspace(site):
     (site.workspace / ".git").write_text(f"gitdir: {secret}\n")
     site.user.own(site.folder)
     assert site.shell(f"cat {secret}/id_ed25519")["code"] != 0
+
+
+@pytest.mark.attack("A26")
+def test_a_git_file_cannot_name_the_worktree_of_another_project(site):
+    make_worktree(site)
+    pointer = (site.workspace / ".git").read_text()
+    hostile = Site(site.user, site.folder / "hostile")
+    (hostile.workspace / ".git").write_text(pointer)
+    site.user.own(site.folder)
+    assert hostile.shell(f"cat {site.folder}/main/.git/HEAD")["code"] != 0
 
 
 @pytest.mark.attack("A26")

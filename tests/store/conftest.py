@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -58,6 +58,12 @@ class Desk:
     def reverse(self, kind: EntryKind, target: int) -> int:
         changes = self.store.journal.changes(target).inverted()
         number = self.store.journal.begin(self.new(kind, target), changes, {})
+        self.store.journal.finish(number, EntryState.DONE)
+        return number
+
+    def reverse_all(self, kind: EntryKind, *targets: int) -> int:
+        new = replace(self.new(kind), reverses_all=targets)
+        number = self.store.journal.begin(new, self.changes(**{f"file{targets[0]}": "x"}), {})
         self.store.journal.finish(number, EntryState.DONE)
         return number
 

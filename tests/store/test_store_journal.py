@@ -192,6 +192,30 @@ def test_a_restore_or_an_edit_takes_no_entry_back(desk):
     assert links(desk, first) == [None]
 
 
+@pytest.mark.parametrize("kind", [EntryKind.UNDO, EntryKind.RESTORE])
+def test_several_entries_are_taken_back_and_brought_back_together(desk, kind):
+    first, second, third = (desk.edit(a=str(n)) for n in range(3))
+    both = desk.reverse_all(kind, third, first)
+    assert links(desk, first, second, third, both) == [both, None, both, None]
+    again = desk.reverse(EntryKind.UNDO, both)
+    assert links(desk, first, second, third, both, again) == [None, None, None, again, None]
+
+
+def test_a_restore_over_an_undo_takes_back_the_undo_and_what_it_undid(desk):
+    older, first = desk.edit(a="0"), desk.edit(a="1")
+    outer, inner = desk.reverse(EntryKind.UNDO, older), desk.reverse(EntryKind.UNDO, first)
+    restore = desk.reverse_all(EntryKind.RESTORE, inner, outer, first)
+    assert links(desk, older, first, outer, inner) == [None, restore, restore, restore]
+    desk.reverse(EntryKind.UNDO, restore)
+    assert links(desk, older, first, outer, inner) == [outer, inner, None, None]
+
+
+def test_entries_of_another_workspace_cannot_be_taken_back_together(desk):
+    elsewhere = desk.edit(workspace="/elsewhere", a="1")
+    with pytest.raises(UnknownEntry):
+        desk.reverse_all(EntryKind.RESTORE, desk.edit(a="1"), elsewhere)
+
+
 def test_an_undo_of_an_entry_of_another_workspace_does_not_begin(desk):
     elsewhere = desk.edit(workspace="/elsewhere", a="1")
     with pytest.raises(UnknownEntry):

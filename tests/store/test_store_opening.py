@@ -13,7 +13,7 @@ import pytest
 
 from pawl.core.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
 from pawl.core.history import EntryState
-from pawl.store import Store
+from pawl.store import Store, schema
 
 pytestmark = pytest.mark.spec("F2")
 
@@ -94,7 +94,7 @@ def test_what_was_written_is_there_after_opening_again(state_directory):
     with Store.open(state_directory) as store:
         name = store.blobs.put(b"kept")
     with Store.open(state_directory) as store:
-        assert (store.blobs.get(name), store.set_aside, store.schema_version) == (b"kept", None, 1)
+        assert (store.blobs.get(name), store.set_aside, store.schema_version) == (b"kept", None, schema.NEWEST)
 
 
 def test_a_file_of_a_newer_pawl_is_refused_and_left_alone(state_directory):
@@ -104,7 +104,7 @@ def test_a_file_of_a_newer_pawl_is_refused_and_left_alone(state_directory):
         connection.execute("PRAGMA user_version = 9")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StoreTooNew, match=r"schema version 9; this Pawl knows up to 1") as caught:
+    with pytest.raises(StoreTooNew, match=f"schema version 9; this Pawl knows up to {schema.NEWEST}") as caught:
         Store.open(state_directory)
     assert "upgrade Pawl, or choose another state directory" in caught.value.advice
     assert path.read_bytes() == before
@@ -171,7 +171,7 @@ FINISHES_AND_DIES = """
 import os, sys
 from pathlib import Path
 from pawl.core.history import EntryState
-from pawl.store import Store
+from pawl.store import Store, schema
 Store.open(Path(sys.argv[1])).journal.finish(1, EntryState.DONE)
 os._exit(0)
 """
@@ -256,7 +256,7 @@ FILLS_ITS_DISK = """
 import resource, sys
 from pathlib import Path
 from pawl.core.errors import StoreError
-from pawl.store import Store
+from pawl.store import Store, schema
 store = Store.open(Path(sys.argv[1]))
 first = store.blobs.put(b"first")
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))

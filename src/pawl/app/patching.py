@@ -12,6 +12,7 @@ from pawl.core.guardrails import Breach, Touched
 from pawl.core.patch import summary
 from pawl.core.patch_read import read_patch
 from pawl.core.patch_resolve import resolve
+from pawl.workspace.capture import Reason
 from pawl.workspace.editor import BenchEditor
 from pawl.workspace.paths import clean
 
@@ -39,14 +40,16 @@ def propose_patch(shop: Workshop, text: bytes, *, allow_protected: bool) -> Prop
     return _proposal(shop, resolved.changes, resolved.notices)
 
 
-def propose_text(shop: Workshop, path: str, old: str, new: str) -> Proposal:
-    """A strict patch, made on a bench: `old` occurs exactly once and becomes `new`."""
-    with open_bench(shop) as bench:
-        editor = BenchEditor(bench.files, shop.guardrails)
+def propose_text(shop: Workshop, path: str, old: str, new: str, *, allow_protected: bool) -> Proposal:
+    """A strict patch, made on a bench: `old` occurs exactly once and becomes `new`. The file may be an ignored one."""
+    check_path(shop, path, allow_protected=allow_protected)
+    with open_bench(shop, include_ignored=True) as bench:
+        editor = BenchEditor(bench.files, shop.guardrails, allowed=(clean(path),))
         editor.read(path)
         editor.patch(path, old, new)
-        changes = bench.capture().changes
-    return _proposal(shop, changes, ())
+        captured = bench.capture()
+    allowed = ChangeSet.of(one.change for one in captured.held if one.change and one.reason is Reason.PROTECTED)
+    return _proposal(shop, captured.changes.then(allowed), ())
 
 
 def check_path(shop: Workshop, path: str, *, allow_protected: bool) -> None:

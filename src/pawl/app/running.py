@@ -16,10 +16,25 @@ from pawl.core.execution import Completed, Confinement, Execution, Network, Secr
 from pawl.core.history import EntryKind, NewEntry
 from pawl.core.ports import Cancel, Sandbox
 from pawl.core.redact import redacted
-from pawl.sandbox import Surroundings, open_sandbox
+from pawl.sandbox import CancelToken, Surroundings, open_sandbox
 from pawl.workspace.bench import Bench, BenchSettings
 from pawl.workspace.capture import Capture, Held, Reason
 from pawl.workspace.promote import Promotion
+
+__all__ = [
+    "CancelToken",
+    "Held",
+    "Landing",
+    "OnOutput",
+    "Ran",
+    "RunRequest",
+    "bench_place",
+    "keep",
+    "land",
+    "open_bench",
+    "open_sandbox_for",
+    "run_on_bench",
+]
 
 OnOutput = Callable[[Stream, bytes], None]
 

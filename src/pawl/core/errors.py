@@ -27,7 +27,8 @@ PawlError
     ├── StaleRead, NeverRead, SyntaxBroken, ImportsDropped, BadEncoding, Unjustified, WriteFailed,
     │   RestoreFailed
     ├── UnknownTool, BadArguments
-    └── CommandNotFound, TimedOut, ServerUnavailable, ParseFailed, PortInUse, BuildFailed
+    ├── CommandNotFound        no such program, as a shell says it                exit 127
+    └── TimedOut, ServerUnavailable, ParseFailed, PortInUse, BuildFailed
 """
 
 from __future__ import annotations
@@ -239,7 +240,7 @@ class BadArguments(ToolError):
 
 
 class CommandNotFound(ToolError):
-    pass
+    exit_code = 127
 
 
 class TimedOut(ToolError):

@@ -91,6 +91,7 @@ class Guardrails:
 _IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
 
+@functools.lru_cache(maxsize=4096)
 def _folded(name: str) -> str:
     """The name as the most careless file system compares it."""
     plain = unicodedata.normalize("NFC", _IGNORED.sub("", name)).casefold()

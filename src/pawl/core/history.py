@@ -41,6 +41,8 @@ class NewEntry:
     reason: str = ""
     reverses: int | None = None
     """The entry that this one takes back, for an undo or a redo."""
+    reverses_all: tuple[int, ...] = ()
+    """The entries that this one takes back at once, for the undo of a run and for a restore."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

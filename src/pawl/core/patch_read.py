@@ -59,6 +59,8 @@ class FilePatch:
     old_object: str = ""
     new_object: str = ""
     """Git's names of the contents, possibly shortened; empty when the patch does not say."""
+    rewritten: bool = False
+    """Whether git took the new content for another file's, so that the old one can have moved elsewhere."""
     hunks: tuple[PatchHunk, ...] = ()
     binary: BinaryContent | None = None
     converted: bool = False
@@ -114,6 +116,7 @@ def _git_file(reader: Reader, group: int) -> FilePatch:
         new_mode=section.new_mode,
         old_object=section.objects[0],
         new_object=section.objects[1],
+        rewritten=section.rewritten,
         hunks=hunks,
         binary=binary,
         converted=converted,

@@ -74,6 +74,7 @@ class Section:
     old_name: str | None = None
     new_name: str | None = None
     objects: tuple[str, str] = ("", "")
+    rewritten: bool = False
     has_effect: bool = False
 
 
@@ -111,6 +112,7 @@ def _read_header(section: Section, reader: Reader) -> bool:
     if text.startswith(b"index "):
         _read_index(section, text.removeprefix(b"index "), number)
         return True
+    section.rewritten |= text.startswith(b"dissimilarity index ")
     return text.startswith((b"similarity index ", b"dissimilarity index "))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pawl.core.change import ChangeSet, Kind, Node, is_directory, parents
@@ -33,12 +33,12 @@ class Resolved:
 def resolve(patches: Sequence[FilePatch], tree: Tree, blobs: BlobStore) -> Resolved:
     """What the patch changes in this tree, with the directories that new files need.
 
-    Raises `Conflicted` with every `Misfit` when any part of it does not fit; nothing is resolved by guessing.
+    Raises `Conflicted` with every `Misfit` when any part of it does not fit; nothing is resolved by guessing. A
+    directory whose files the patch deletes can become a file; whether it holds others is seen when it is promoted.
     """
     resolving = _Resolving(tree, blobs)
     with blobs.batch():
-        for group in _groups(patches):
-            resolving.add(group)
+        resolving.add_all(patches)
     misfits = tuple(resolving.misfits)
     if misfits:
         shown = "; ".join(str(misfit) for misfit in misfits[:_SHOWN])
@@ -47,24 +47,6 @@ def resolve(patches: Sequence[FilePatch], tree: Tree, blobs: BlobStore) -> Resol
             f"the patch does not fit: {shown}{more}", misfits, advice="make it again from the files as they are now"
         )
     return Resolved(changes=difference(resolving.original, resolving.state), notices=tuple(resolving.notices))
-
-
-def _groups(patches: Sequence[FilePatch]) -> Iterator[list[FilePatch]]:
-    """What was changed at once. A file that comes again starts a group, unless another kind takes its place."""
-    group: list[FilePatch] = []
-    deleted: set[str] = set()
-    touched: set[str] = set()
-    for patch in patches:
-        path = patch.new_path
-        is_replaced = patch.action is Action.CREATE and path in deleted
-        if group and (patch.group != group[-1].group or (path in touched and not is_replaced)):
-            yield group
-            group, deleted, touched = [], set(), set()
-        group.append(patch)
-        touched.add(path)
-        (deleted.add if patch.action is Action.DELETE else deleted.discard)(path)
-    if group:
-        yield group
 
 
 class _NoFit(Exception):
@@ -84,7 +66,27 @@ class _Resolving:
     made: int = 0
     """How many bytes binary deltas have made so far."""
 
-    def add(self, group: Sequence[FilePatch]) -> None:
+    def add_all(self, patches: Sequence[FilePatch]) -> None:
+        group: list[FilePatch] = []
+        by_path: dict[str, FilePatch] = {}
+        for patch in patches:
+            if group and not (patch.group == group[-1].group and self._belongs(patch, by_path)):
+                self._add_group(group)
+                group, by_path = [], {}
+            group.append(patch)
+            by_path[patch.new_path] = patch
+        self._add_group(group)
+
+    def _belongs(self, patch: FilePatch, group: Mapping[str, FilePatch]) -> bool:
+        """Whether a file was changed at once with these. One that starts from what they made came after them."""
+        earlier, source = group.get(patch.new_path), group.get(patch.old_path)
+        if earlier is not None:
+            return patch.action is Action.CREATE and earlier.action is Action.DELETE
+        if source is not None and source.action is Action.MODIFY and not source.rewritten:
+            return patch.action is not Action.RENAME
+        return source is None or self._node(patch.old_path) is not None
+
+    def _add_group(self, group: Sequence[FilePatch]) -> None:
         """Every file starts from the tree before the group, so that two files can trade their names."""
         written: dict[str, Node | None] = {}
         made: list[FilePatch] = []

@@ -46,8 +46,8 @@ class Journal:
     def _insert(self, entry: NewEntry, state: EntryState, changes: ChangeSet, modes: Mapping[str, int]) -> int:
         workspace = os.fsencode(entry.workspace)
         with self._database.transaction():
-            if entry.reverses is not None:
-                self._found(entry.reverses, workspace)
+            for target in (*entry.reverses_all, *(() if entry.reverses is None else (entry.reverses,))):
+                self._found(target, workspace)
             cursor = self._database.run(
                 "INSERT INTO entry (workspace, run, kind, title, reason, created, state, reverses, files)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -67,6 +67,8 @@ class Journal:
             insert_changes(self._database, "entry", number, changes)
             rows = ((number, os.fsencode(path), mode) for path, mode in modes.items())
             self._database.run_many("INSERT INTO entry_mode (entry, path, mode) VALUES (?, ?, ?)", rows)
+            pairs = ((number, target) for target in entry.reverses_all)
+            self._database.run_many("INSERT INTO entry_reversal (entry, reversed) VALUES (?, ?)", pairs)
         return number
 
     def finish(self, entry: int, state: EntryState) -> None:
@@ -90,20 +92,27 @@ class Journal:
         return self._database.run(sql, (after.value, entry, before.value)).rowcount == 1
 
     def _link(self, entry: int) -> None:
-        """Follows what an undo or a redo takes back: what that one had taken back holds again, and so on down.
+        """Follows what an undo, a redo or a restore takes back: what that one had taken back holds again, and so on.
 
-        Each link changes only from the value it must have; the first to take an entry back keeps the link.
+        Each link changes only from the value it must have; the first to take an entry back keeps the link. Entries are
+        taken back newest first and brought back oldest first, because one of them may have taken back another.
         """
-        row = self._found(entry)
-        if EntryKind(row[3]) not in (EntryKind.UNDO, EntryKind.REDO):
-            return
-        by, target, takes_back = entry, row[8], True
-        while target is not None:
+        todo = [(target, entry, True) for target in self._targets(entry)]
+        while todo:
+            target, by, takes_back = todo.pop()
             before, after = (None, by) if takes_back else (by, None)
             sql = "UPDATE entry SET reversed_by = ? WHERE id = ? AND reversed_by IS ?"
-            if self._database.run(sql, (after, target, before)).rowcount == 0:
-                return
-            by, target, takes_back = target, self._found(target)[8], not takes_back
+            if self._database.run(sql, (after, target, before)).rowcount:
+                earlier = self._targets(target)
+                todo += [(one, target, not takes_back) for one in (reversed(earlier) if takes_back else earlier)]
+
+    def _targets(self, entry: int) -> list[int]:
+        """What the entry takes back, oldest first."""
+        row = self._found(entry)
+        if EntryKind(row[3]) in (EntryKind.UNDO, EntryKind.REDO) and row[8] is not None:
+            return [row[8]]
+        sql = "SELECT reversed FROM entry_reversal WHERE entry = ? ORDER BY reversed"
+        return [target for (target,) in self._database.rows(sql, (entry,))]
 
     def pending(self, workspace: str) -> Sequence[Entry]:
         """The entries that were begun and not finished, oldest first."""

@@ -144,7 +144,19 @@ def _m001_blobs_history_events(database: Database) -> None:
         database.run(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_m001_blobs_history_events,)
+def _m002_entries_taken_back_together(database: Database) -> None:
+    database.run(
+        """
+        CREATE TABLE entry_reversal (
+            entry INTEGER NOT NULL REFERENCES entry (id),
+            reversed INTEGER NOT NULL REFERENCES entry (id),
+            PRIMARY KEY (entry, reversed)
+        ) WITHOUT ROWID
+        """
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (_m001_blobs_history_events, _m002_entries_taken_back_together)
 NEWEST = len(MIGRATIONS)
 
 

@@ -138,6 +138,8 @@ class Bench:
                     break
                 except OverlayUnavailable as error:
                     self._fall_back(error)
+                finally:
+                    self._surface.renew()
             return replace(done, notices=(*done.notices, *notices, *self.notices[known:]))
 
     def capture(self) -> Capture:
@@ -176,7 +178,10 @@ class Bench:
         with self._lock:
             if self._discarded:
                 raise UsageError(f"the bench {self.id!r} was discarded", advice="make a new one")
-            yield self._surface
+            try:
+                yield self._surface
+            finally:
+                self._surface.restore()
 
     def _ignore(self, surface: Surface) -> Ignore:
         def read(path: str) -> bytes | None:
@@ -199,6 +204,7 @@ class Bench:
 
     def _with_hidden(self, execution: Execution) -> tuple[Execution, tuple[str, ...]]:
         found = secret_files(self._surface, self._means.guardrails, self._ignore(self._surface))
+        self._surface.restore()
         hidden = tuple(dict.fromkeys((*execution.hidden, *found.paths)))
         notices = () if found.complete else ("the workspace is too large to look everywhere for secrets to hide",)
         return replace(execution, hidden=hidden), notices
@@ -241,7 +247,12 @@ class Bench:
     def _as_copy(self, old: LayeredSurface) -> tuple[BenchFolder, CopiedSurface]:
         identity = self.id if self._folder.path.parent != self._place else f"{self.id}c"
         folder, surface = _copied(old.workspace, self._place, identity, self._means.settings)
-        surface.adopt(old.upper, old.differences())
+        try:
+            surface.adopt(old.upper, old.differences())
+        except BaseException:
+            surface.close()
+            folder.discard()
+            raise
         return folder, surface
 
 
@@ -279,7 +290,15 @@ def _copied(tree: Tree, place: Path, identity: str, settings: BenchSettings) -> 
 
 
 def _moved(old: LayeredSurface, place: Path, identity: str) -> tuple[BenchFolder, LayeredSurface] | None:
+    """None where the second place cannot hold what is on the bench."""
     made = _layered(old.workspace, place, identity)
-    if made is not None:
-        made[1].adopt(old)
+    if made is None:
+        return None
+    folder, surface = made
+    try:
+        surface.adopt(old)
+    except OSError:
+        surface.close()
+        folder.discard()
+        return None
     return made

@@ -62,7 +62,7 @@ class BenchFiles:
             _file(surface, place)
             surface.remove(place)
             for above in _above(place):
-                if above not in self._made or surface.entries(above):
+                if above not in self._made or surface.kinds(above):
                     break
                 surface.remove(above)
                 self._made.discard(above)
@@ -91,10 +91,10 @@ class BenchFiles:
             pending = [top]
             while pending:
                 folder = pending.pop()
-                for name, inner in surface.entries(folder).items():
+                for name, kind in surface.kinds(folder).items():
                     path = f"{folder}/{name}" if folder else name
-                    is_folder = inner.kind is Kind.DIRECTORY
-                    if not (is_folder or inner.kind is Kind.FILE) or self._is_gits(path):
+                    is_folder = kind is Kind.DIRECTORY
+                    if not (is_folder or kind is Kind.FILE) or self._is_gits(path):
                         continue
                     if ignore.topmost(path, folder=is_folder) is None:
                         (pending if is_folder else found).append(path)

@@ -23,6 +23,10 @@ Tracked = Callable[[Sequence[str]], frozenset[str]]
 """Which of these paths, and of the paths below them, git tracks."""
 
 
+DEEPEST = 500
+"""Paths with more folders than this are held back: nothing but a fault or an attack makes them."""
+
+
 class Reason(StrEnum):
     SECRET = "secret"
     PROTECTED = "protected"
@@ -31,6 +35,7 @@ class Reason(StrEnum):
     FORBIDDEN = "out of reach"
     LEAVES_TREE = "link out of the workspace"
     TOO_LARGE = "too large"
+    TOO_DEEP = "too many folders deep"
     UNREADABLE = "unreadable"
     IN_THE_WAY = "something that stays is in the way"
 
@@ -69,15 +74,12 @@ class Rules:
 def capture(surface: Surface, rules: Rules) -> Capture:
     """Reads what the bench changed. Contents go to the blob store as one durable step; those of secrets never do."""
     sorting = _Sorting(surface, rules)
-    try:
-        with rules.blobs.batch():
-            for difference in surface.differences():
-                sorting.take(difference)
-            sorting.take_back_tracked()
-            for difference in sorting.open:
-                sorting.read(difference)
-    finally:
-        surface.restore()
+    with rules.blobs.batch():
+        for difference in surface.differences():
+            sorting.take(difference)
+        sorting.take_back_tracked()
+        for difference in sorting.open:
+            sorting.read(difference)
     return sorting.settled()
 
 
@@ -149,7 +151,7 @@ class _Sorting:
     def settled(self) -> Capture:
         """The sorted parts, with nothing in the change set that needs what is left out of it."""
         self._hold_what_is_blocked()
-        needed = {above for path, change in self.changes.items() if change.after for above in _above(path)}
+        needed = _folders_of(path for path, change in self.changes.items() if change.after is not None)
         for folder in self.spare:
             if folder.path in needed:
                 self.changes[folder.path] = folder
@@ -163,9 +165,11 @@ class _Sorting:
     def _forbidden(self, path: str) -> tuple[str, Reason] | None:
         """The topmost part of the path that nobody may change, such as a `.git` at any depth."""
         guardrails = self.rules.guardrails
+        names = path.split("/")
+        if len(names) > DEEPEST:
+            return "/".join(names[: DEEPEST + 1]), Reason.TOO_DEEP
         if ".git" not in path.casefold() and not guardrails.never(path) and not path.startswith(STAGING_PREFIX):
             return None
-        names = path.split("/")
         if names[0].startswith(STAGING_PREFIX):
             return names[0], Reason.FORBIDDEN
         for count, name in enumerate(names, 1):
@@ -211,7 +215,7 @@ class _Sorting:
         path, workspace = difference.path, self.surface.workspace
         before = None if difference.before is None else workspace.node(path, self.rules.blobs)
         if before is not None and before.kind is Kind.DIRECTORY and not _is_folder(difference.after):
-            workspace.entries(path)  # one that cannot be listed cannot be taken back either
+            workspace.names(path)  # one that cannot be listed cannot be taken back either
         after = None if difference.after is None else self.surface.node(path, self.rules.blobs)
         if difference.before != workspace.find(path) and not _is_folder(difference.before):
             raise Conflicted(f"{path!r} changed while it was read")
@@ -245,23 +249,28 @@ class _Sorting:
             self.left.append(difference)
 
     def _hold_what_is_blocked(self) -> None:
-        stays = {above for one in self.left if one.before is not None for above in _above(one.path)}
+        stays = _folders_of(one.path for one in self.left if one.before is not None)
         caches = (one for group in self.ignored.values() for one in group)
-        quiet = {above for one in caches if one.before is not None for above in _above(one.path)}
+        quiet = _folders_of(one.path for one in caches if one.before is not None)
         missing = {one.path for one in self.left if _is_folder(one.after) and not _is_folder(one.before)}
         for path, change in list(self.changes.items()):
             goes = _is_folder(change.before) and not _is_folder(change.after)
             if goes and path in quiet and path not in stays and change.after is None:
                 # A folder that still holds ignored files stays with them, as git leaves it.
                 del self.changes[path]
-            elif (goes and path in stays | quiet) or (change.after is not None and missing & set(_above(path))):
+            elif (goes and (path in stays or path in quiet)) or (
+                missing and change.after is not None and not missing.isdisjoint(_folders_of([path]))
+            ):
                 self.held[path] = Held(path, Reason.IN_THE_WAY, self.changes.pop(path))
 
 
-def _above(path: str) -> Iterable[str]:
-    """Every folder that a path lies in."""
-    while path := parent(path):
-        yield path
+def _folders_of(paths: Iterable[str]) -> set[str]:
+    """Every folder that any of the paths lies in."""
+    found: set[str] = set()
+    for path in paths:
+        while (path := parent(path)) and path not in found:
+            found.add(path)
+    return found
 
 
 def _is_folder(side: Seen | Node | None) -> bool:

@@ -45,23 +45,27 @@ class CopiedSurface:
         self.tree = OwnTree(folder / "copy")
         self.staging = Staging(folder / "staging")
         self.manifest = manifest
-        self.left_out: tuple[str, ...] = ()
 
     @classmethod
     def create(cls, workspace: Tree, folder: Path, *, limit: int = LARGEST_COPY) -> CopiedSurface:
         (folder / "copy").mkdir(mode=0o700)
         (folder / "staging").mkdir(mode=0o700, exist_ok=True)
         surface = cls(workspace, folder, {})
-        copier = Copier(workspace, surface.tree, limit)
-        newest = 0
-        for copied in copier.copied():
-            surface.manifest[copied.path] = Record(_facts(copied.source), _facts(copied.copy))
-            newest = max(newest, copied.copy.changed_ns)
-        surface.left_out = tuple(copier.left_out)
-        surface.tree.set_mode("", Seen.of(os.fstat(workspace.fd)).mode)
-        # From here on every write has a later time than any that the manifest knows.
-        tick(folder / "staging", newest, seconds=2.5)
+        try:
+            surface._fill(limit)
+        except BaseException:
+            surface.close()
+            raise
         return surface
+
+    def _fill(self, limit: int) -> None:
+        newest = 0
+        for copied in Copier(self.workspace, self.tree, limit).copied():
+            self.manifest[copied.path] = Record(_facts(copied.source), _facts(copied.copy))
+            newest = max(newest, copied.copy.changed_ns)
+        self.tree.set_mode("", Seen.of(os.fstat(self.workspace.fd)).mode)
+        # From here on every write has a later time than any that the manifest knows.
+        tick(self.folder / "staging", newest, seconds=2.5)
 
     def close(self) -> None:
         self.tree.close()
@@ -70,9 +74,9 @@ class CopiedSurface:
     def look(self, path: str) -> Seen | None:
         return self.tree.look(path)
 
-    def entries(self, path: str = "") -> dict[str, Seen]:
+    def kinds(self, path: str = "") -> dict[str, Kind | None]:
         try:
-            return self.tree.entries(path)
+            return self.tree.kinds(path)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NotFound(f"there is no folder {path!r}", advice="check the spelling") from error
 
@@ -112,8 +116,9 @@ class CopiedSurface:
         seen = self.look(path)
         if seen is None:
             raise NotFound(f"there is no {path!r}", advice="check the spelling, or search for it")
-        if seen.kind is Kind.DIRECTORY and self.entries(path):
+        if seen.kind is Kind.DIRECTORY and self.kinds(path):
             raise NotAFile(f"{path!r} is a folder with something in it", advice="remove what is in it first")
+        self.tree.forget(path)
         with self.tree.folder_of(path) as (folder, name):
             (os.rmdir if seen.kind is Kind.DIRECTORY else os.unlink)(name, dir_fd=folder)
 
@@ -164,6 +169,9 @@ class CopiedSurface:
     def restore(self) -> None:
         self.tree.restore()
 
+    def renew(self) -> None:
+        """Nothing is remembered of the copy."""
+
     def adopt(self, source: Tree, changed: Iterator[Difference]) -> None:
         """Brings every path to what it is in `source`, so that this bench shows what another one showed."""
         every = sorted(changed, key=lambda one: depth(one.path))
@@ -183,6 +191,7 @@ class CopiedSurface:
                 self.tree.set_mode(one.path, one.after.mode)
 
     def _make_parents(self, path: str) -> None:
+        self.tree.forget(path)
         missing: list[str] = []
         above = parent(path)
         while above and (seen := self.tree.look(above)) is None:

@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pawl.core.change import Kind
 from pawl.core.errors import PathRefused, PawlError, TooLarge
@@ -41,7 +41,6 @@ class Copier:
     marks: bool = False
     """Whether the signs of an overlay's upper layer are copied too."""
     written: int = 0
-    left_out: list[str] = field(default_factory=list)
 
     def copied(self) -> Iterator[Copied]:
         """Copies while it is iterated. Folders get their modes and times at the end."""
@@ -53,7 +52,6 @@ class Copier:
                 path = f"{folder}/{name}" if folder else name
                 copy = self._copy(path, seen)
                 if copy is None:
-                    self.left_out.append(path)
                     continue
                 if seen.kind is Kind.DIRECTORY:
                     folders[path] = seen
@@ -76,7 +74,6 @@ class Copier:
         try:
             return self.source.entries(folder)
         except (PermissionError, FileNotFoundError, NotADirectoryError, PathRefused):
-            self.left_out.append(f"{folder}/")
             return {}
 
     def _copy(self, path: str, seen: Seen) -> Seen | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from pawl.core.change import Kind
 from pawl.core.errors import PawlError
@@ -10,8 +12,9 @@ from pawl.core.guardrails import Guardrails
 from pawl.workspace.ignore import Ignore
 from pawl.workspace.surface import Surface
 
-DEEPEST = 2
-MOST_NAMES = 20_000
+LEVELS = 3
+MOST_NAMES = 5000
+MOST_NAMES_OF_A_FOLDER = 1000
 MOST_SECRETS = 200
 
 
@@ -19,40 +22,49 @@ MOST_SECRETS = 200
 class Found:
     paths: tuple[str, ...]
     complete: bool
-    """Whether every folder within reach was looked at."""
+    """Whether everything within reach was looked at."""
 
 
 def secret_files(surface: Surface, guardrails: Guardrails, ignore: Ignore) -> Found:
     """The secret files in the root and in two levels of folders below it.
 
-    At most 20,000 names are looked at and 200 files found; ignored folders, where packages and builds live, and git's
-    own are not entered. A secret that is deeper is not hidden, but its name still keeps it from being stored.
+    At most 5,000 names are looked at, 1,000 of each folder, and 200 secrets found; ignored folders, where packages and
+    builds live, and git's own are not entered. A secret out of reach is not hidden, but is still never stored.
     """
-    found: list[str] = []
-    looked = 0
+    search = _Search(surface, guardrails, ignore)
     level = [""]
-    for depth in range(DEEPEST + 1):
-        below: list[str] = []
-        for folder in level:
-            for path, kind in _inside(surface, folder):
-                looked += 1
-                if looked > MOST_NAMES or len(found) >= MOST_SECRETS:
-                    return Found(tuple(found), complete=False)
-                if kind is Kind.FILE and guardrails.is_secret(path):
-                    found.append(path)
-                elif kind is Kind.DIRECTORY and depth < DEEPEST and _is_entered(path, guardrails, ignore):
-                    below.append(path)
-        level = below
-    return Found(tuple(found), complete=True)
+    for _ in range(LEVELS):
+        level = [below for folder in level for below in search.folder(folder)]
+    return Found(tuple(sorted(search.found)), search.complete)
 
 
-def _inside(surface: Surface, folder: str) -> list[tuple[str, Kind | None]]:
-    try:
-        entries = surface.entries(folder)
-    except (PawlError, OSError):
-        return []
-    return [(f"{folder}/{name}" if folder else name, seen.kind) for name, seen in entries.items()]
+@dataclass(slots=True)
+class _Search:
+    surface: Surface
+    guardrails: Guardrails
+    ignore: Ignore
+    found: list[str] = field(default_factory=list)
+    looked: int = 0
+    complete: bool = True
 
+    def folder(self, folder: str) -> Iterator[str]:
+        """Looks at the names in a folder; gives the folders in it that are worth entering."""
+        try:
+            kinds = self.surface.kinds(folder)
+        except (PawlError, OSError):
+            return
+        most = min(MOST_NAMES_OF_A_FOLDER, MOST_NAMES - self.looked)
+        self.looked += min(most, len(kinds))
+        self.complete = self.complete and len(kinds) <= most
+        for name, kind in itertools.islice(kinds.items(), most):
+            path = f"{folder}/{name}" if folder else name
+            if kind is Kind.FILE and self.guardrails.is_secret(path):
+                if len(self.found) < MOST_SECRETS:
+                    self.found.append(path)
+                else:
+                    self.complete = False
+            elif kind is Kind.DIRECTORY and path.count("/") < LEVELS - 1 and self._is_entered(path):
+                yield path
 
-def _is_entered(path: str, guardrails: Guardrails, ignore: Ignore) -> bool:
-    return not guardrails.never(path) and ignore.topmost(path, folder=True) is None
+    def _is_entered(self, path: str) -> bool:
+        return not self.guardrails.never(path) and self.ignore.topmost(path, folder=True) is None

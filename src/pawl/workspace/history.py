@@ -172,10 +172,15 @@ class History:
                 reversal.conflicts,
                 advice="choose with --on-conflict keep | overwrite | mark, or take back other files with --file",
             )
+        if wish.dry_run and (reversal.changes or reversal.conflicts):
+            return reversal
+        if not reversal.changes and reversal.conflicts:
+            raise NothingToDo(
+                "you changed everything that this would take back, and it was left as it is",
+                advice="--on-conflict overwrite takes it back all the same, --on-conflict mark writes both versions",
+            )
         if not reversal.changes:
             raise NothingToDo("the files already stand as they did before", advice="see 'pawl history'")
-        if wish.dry_run:
-            return reversal
         promotion = self.promoter.promote(new, reversal.changes)
         return Reversal(
             title=reversal.title, changes=promotion.changes, conflicts=reversal.conflicts, promotion=promotion

@@ -20,6 +20,8 @@ IGNORE_FILES = (".gitignore", ".agentignore", ".aiignore")
 EXCLUDE_FILE = ".git/info/exclude"
 LARGEST_IGNORE_FILE = 1 << 20
 
+_Chain = tuple[tuple[str, tuple[Pattern, ...]], ...]
+
 Read = Callable[[str], bytes | None]
 """Gives the content of a workspace path, None when no plain file of a sensible size stands there."""
 
@@ -37,7 +39,7 @@ class Ignore:
     def __init__(self, read: Read, *, global_file: Path | None = None) -> None:
         self._read = read
         self._global_file = global_file
-        self._files: dict[str, tuple[Pattern, ...]] = {}
+        self._chains: dict[str, _Chain] = {}
         self._folders: dict[str, str | None] = {"": None}
 
     def topmost(self, path: str, *, folder: bool) -> str | None:
@@ -66,26 +68,34 @@ class Ignore:
         return found
 
     def _ignores(self, path: str, *, folder: bool) -> bool:
-        base = path
-        while base:
-            base = parent(base)
-            patterns = self._patterns(base)
-            if patterns:
-                inner = path[len(base) + 1 :] if base else path
-                said = decide(patterns, os.fsencode(inner), folder=folder)
-                if said is not None:
-                    return said
+        for base, patterns in self._chain(parent(path)):
+            inner = path[len(base) + 1 :] if base else path
+            said = decide(patterns, os.fsencode(inner), folder=folder)
+            if said is not None:
+                return said
         for patterns in self._lowest:
             said = decide(patterns, os.fsencode(path), folder=folder)
             if said is not None:
                 return said
         return False
 
+    def _chain(self, folder: str) -> _Chain:
+        """Every folder at or above this one that has patterns, with them, the nearest first."""
+        unknown: list[str] = []
+        while folder not in self._chains:
+            unknown.append(folder)
+            if not folder:
+                break
+            folder = parent(folder)
+        for path in reversed(unknown):
+            above = self._chains[parent(path)] if path else ()
+            patterns = self._patterns(path)
+            self._chains[path] = ((path, patterns), *above) if patterns else above
+        return self._chains[unknown[0] if unknown else folder]
+
     def _patterns(self, folder: str) -> tuple[Pattern, ...]:
-        if folder not in self._files:
-            contents = (self._read(f"{folder}/{name}" if folder else name) for name in IGNORE_FILES)
-            self._files[folder] = tuple(pattern for text in contents if text for pattern in parse(text))
-        return self._files[folder]
+        contents = (self._read(f"{folder}/{name}" if folder else name) for name in IGNORE_FILES)
+        return tuple(pattern for text in contents if text for pattern in parse(text))
 
     @functools.cached_property
     def _lowest(self) -> tuple[tuple[Pattern, ...], ...]:

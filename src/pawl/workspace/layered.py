@@ -40,6 +40,8 @@ class LayeredSurface:
         )
         self.upper = OwnTree(folder / "upper")
         self.staging = Staging(folder / "staging")
+        self._cover: dict[str, tuple[bool, bool]] = {}
+        """Of each folder until the next write: whether it hides what is below it, whether the upper layer has it."""
         self.age = Age((folder / "stamp").stat().st_ctime_ns)
 
     @classmethod
@@ -64,22 +66,22 @@ class LayeredSurface:
     def look(self, path: str) -> Seen | None:
         return self._find(path)[1]
 
-    def entries(self, path: str = "") -> dict[str, Seen]:
-        found: dict[str, Seen] = {}
+    def kinds(self, path: str = "") -> dict[str, Kind | None]:
+        found: dict[str, Kind | None] = {}
         if path and self._find(path)[1] is None:
             raise NotFound(f"there is no folder {path!r}", advice="check the spelling")
         if not self._covered(path):
             below = self.workspace.find(path) if path else None
             if not path or (below is not None and below.kind is Kind.DIRECTORY):
-                found = self.workspace.entries(path)
+                found = self.workspace.kinds(path)
         if not path or self.upper.look(path) is not None:
             for name, seen in self.upper.entries(path).items():
                 inner = f"{path}/{name}" if path else name
                 if is_whiteout(self.upper, inner, seen):
                     found.pop(name, None)
                 else:
-                    found[name] = seen
-        return dict(sorted(found.items()))
+                    found[name] = seen.kind
+        return found
 
     def read_with(self, path: str, limit: int) -> tuple[bytes, Seen]:
         return self._holder(path).read_with(path, limit)
@@ -117,7 +119,7 @@ class LayeredSurface:
         tree, seen = self._find(path)
         if seen is None:
             raise NotFound(f"there is no {path!r}", advice="check the spelling, or search for it")
-        if seen.kind is Kind.DIRECTORY and self.entries(path):
+        if seen.kind is Kind.DIRECTORY and self.kinds(path):
             raise NotAFile(f"{path!r} is a folder with something in it", advice="remove what is in it first")
         self._make_parents(path)
         with self.upper.folder_of(path) as (folder, name):
@@ -156,6 +158,9 @@ class LayeredSurface:
     def restore(self) -> None:
         self.upper.restore()
 
+    def renew(self) -> None:
+        self._cover.clear()
+
     def _holder(self, path: str) -> Tree:
         tree, seen = self._find(path)
         if seen is None:
@@ -172,22 +177,27 @@ class LayeredSurface:
 
     def _covered(self, folder: str) -> bool:
         """Whether the upper layer hides what the workspace has inside this folder."""
-        names = folder.split("/") if folder else []
-        for count in range(1, len(names) + 1):
-            place = "/".join(names[:count])
-            seen = self.upper.look(place)
-            if seen is None:
-                return False
-            if seen.kind is not Kind.DIRECTORY or is_opaque(self.upper, place):
-                return True
-        return False
+        unknown: list[str] = []
+        while folder and folder not in self._cover:
+            unknown.append(folder)
+            folder = parent(folder)
+        covered, there = self._cover[folder] if folder else (False, True)
+        for path in reversed(unknown):
+            if there and not covered:
+                seen = self.upper.look(path)
+                there = seen is not None
+                covered = seen is not None and (seen.kind is not Kind.DIRECTORY or is_opaque(self.upper, path))
+            self._cover[path] = covered, there
+        return covered
 
     def _shows_below(self, path: str) -> bool:
         """Whether the workspace's side would show if the upper layer said nothing of the path."""
         return not self._covered(parent(path)) and self.workspace.find(path) is not None
 
     def _make_parents(self, path: str) -> None:
-        """Copies up every folder above the path, or makes it."""
+        """Copies up every folder above the path, or makes it. Every write begins with this."""
+        self._cover.clear()
+        self.upper.forget(path)
         names = path.split("/")[:-1]
         for count in range(1, len(names) + 1):
             place = "/".join(names[:count])

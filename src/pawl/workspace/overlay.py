@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from pawl.core.change import Kind
 from pawl.core.errors import PathRefused
-from pawl.workspace.surface import Difference
+from pawl.workspace.surface import Difference, OwnTree
 from pawl.workspace.tree import Seen, Tree
 
 _SPACES = ("user.overlay.", "trusted.overlay.")
@@ -34,19 +34,19 @@ class Age:
         return seen.changed_ns > self.stamp_ns and self.trusted.get(path) != seen.changed_ns
 
 
-def differences(upper: Tree, lower: Tree, age: Age) -> Iterator[Difference]:
+def differences(upper: OwnTree, lower: Tree, age: Age) -> Iterator[Difference]:
     """Every path where the merged view may differ from the lower layer. Nothing is read but names and marks."""
     return _Walk(upper, lower, age).differences()
 
 
-def is_whiteout(upper: Tree, path: str, seen: Seen) -> bool:
+def is_whiteout(upper: OwnTree, path: str, seen: Seen) -> bool:
     """Whether the upper layer says that nothing stands here."""
     if seen.whiteout:
         return True
     return seen.kind is Kind.FILE and seen.size == 0 and "whiteout" in _file_marks(upper, path)
 
 
-def is_opaque(upper: Tree, path: str) -> bool:
+def is_opaque(upper: OwnTree, path: str) -> bool:
     """Whether a folder of the upper layer hides what the lower layer has in it."""
     return _folder_marks(upper, path).get("opaque") == b"y"
 
@@ -62,7 +62,7 @@ class _Folder:
 
 @dataclass(slots=True)
 class _Walk:
-    upper: Tree
+    upper: OwnTree
     lower: Tree
     age: Age
     _hidden: set[tuple[int, int]] = field(default_factory=set)
@@ -165,17 +165,25 @@ class _Walk:
             self._hidden.add((before.size, before.modified_ns))
 
 
-def _folder_marks(upper: Tree, path: str) -> dict[str, bytes]:
+def _folder_marks(upper: OwnTree, path: str) -> dict[str, bytes]:
     fd = upper.open_folder(path)
     try:
+        return _marks(fd)
+    except PermissionError:
+        upper.open_up(path)
         return _marks(fd)
     finally:
         os.close(fd)
 
 
-def _file_marks(upper: Tree, path: str) -> dict[str, bytes]:
+def _file_marks(upper: OwnTree, path: str) -> dict[str, bytes]:
     with upper.folder_of(path) as (folder, name):
-        return _marks(b"/proc/self/fd/%d/%s" % (folder, os.fsencode(name)))
+        place = b"/proc/self/fd/%d/%s" % (folder, os.fsencode(name))
+        try:
+            return _marks(place)
+        except PermissionError:
+            upper.open_up(path)
+            return _marks(place)
 
 
 def _marks(place: int | bytes) -> dict[str, bytes]:

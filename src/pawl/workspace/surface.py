@@ -38,8 +38,8 @@ class Surface(Protocol):
 
     def look(self, path: str) -> Seen | None: ...
 
-    def entries(self, path: str = "") -> Mapping[str, Seen]:
-        """Every name in a folder with a look at it."""
+    def kinds(self, path: str = "") -> Mapping[str, Kind | None]:
+        """Every name in a folder with what it is."""
         ...
 
     def read_with(self, path: str, limit: int) -> tuple[bytes, Seen]: ...
@@ -74,6 +74,10 @@ class Surface(Protocol):
         """Gives back the modes that reading had to open."""
         ...
 
+    def renew(self) -> None:
+        """Forgets what it remembers, because a command was at work."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -88,14 +92,14 @@ class OwnTree(Tree):
         try:
             return super().open_folder(path)
         except PermissionError:
-            self._open_up(path)
+            self.open_up(path)
             return super().open_folder(path)
 
     def open_file(self, path: str) -> int:
         try:
             return super().open_file(path)
         except PermissionError:
-            self._open_up(path)
+            self.open_up(path)
             return super().open_file(path)
 
     def look(self, path: str) -> Seen | None:
@@ -113,17 +117,25 @@ class OwnTree(Tree):
     def restore(self) -> None:
         for path, mode in reversed(self._modes.items()):
             with suppress(FileNotFoundError, NotADirectoryError):
-                self.set_mode(path, mode)
+                self._chmod(path, mode)
         self._modes = {}
 
+    def forget(self, path: str) -> None:
+        """What stood at the path is gone, and its mode with it."""
+        self._modes.pop(path, None)
+
     def set_mode(self, path: str, mode: int) -> None:
+        self._chmod(path, mode)
+        self.forget(path)
+
+    def _chmod(self, path: str, mode: int) -> None:
         if not path:
             os.fchmod(self.fd, mode)
             return
         with self.folder_of(path) as (folder, name):
             change_mode(folder, name, mode)
 
-    def _open_up(self, path: str) -> None:
+    def open_up(self, path: str) -> None:
         """Opens every closed folder down to the path, and what stands there."""
         names = path.split("/")
         for count in range(len(names) + 1):
@@ -134,7 +146,7 @@ class OwnTree(Tree):
             needed = 0o700 if seen.kind is Kind.DIRECTORY else 0o400
             if seen.mode & needed != needed:
                 self._modes.setdefault(place, seen.mode)
-                self.set_mode(place, seen.mode | needed)
+                self._chmod(place, seen.mode | needed)
 
 
 @contextmanager

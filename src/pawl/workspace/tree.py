@@ -120,6 +120,15 @@ class Tree:
         finally:
             os.close(fd)
 
+    def kinds(self, path: str = "") -> dict[str, Kind | None]:
+        """Every name in a folder with what it is, as far as the folder itself tells."""
+        fd = self.open_folder(path)
+        try:
+            with os.scandir(fd) as found:
+                return {entry.name: _kind(entry) for entry in found}
+        finally:
+            os.close(fd)
+
     def entries(self, path: str = "") -> dict[str, Seen]:
         """Every name in a folder with a look at it, sorted."""
         fd = self.open_folder(path)
@@ -200,6 +209,14 @@ class Tree:
             os.close(fd)
             raise NotAFile(f"{path!r} is not a regular file", advice="name a file, not a folder or device")
         return fd
+
+
+def _kind(entry: os.DirEntry[str]) -> Kind | None:
+    if entry.is_symlink():
+        return Kind.LINK
+    if entry.is_dir(follow_symlinks=False):
+        return Kind.DIRECTORY
+    return Kind.FILE if entry.is_file(follow_symlinks=False) else None
 
 
 def _open_beneath(root: int, path: str) -> int:

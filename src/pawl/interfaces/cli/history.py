@@ -2,88 +2,90 @@
 
 from __future__ import annotations
 
-import argparse
+from datetime import datetime
 
 from pawl.app.workshop import Workshop
 from pawl.core.change import ChangeSet
-from pawl.core.errors import UsageError
+from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.history import Entry, EntryState
-from pawl.interfaces.cli.main import entry_number
-from pawl.interfaces.cli.screen import brief, changes_json, emit, say, show_changes, show_patch, table
+from pawl.interfaces.cli.call import Call
+from pawl.interfaces.cli.screen import brief
+from pawl.interfaces.cli.shapes import changes_json, entry_json
 
 
-def history(shop: Workshop, options: argparse.Namespace) -> int:
+def history(shop: Workshop, call: Call) -> int:
+    options = call.options
     if options.limit < 1:
         raise UsageError(f"--limit {options.limit} shows nothing", advice="give a number above 0")
     every = shop.entries(run=options.run)
+    if options.run is not None and not every:
+        raise UnknownEntry(f"there is no run {options.run!r} in this workspace", advice="'pawl history' lists them")
     shown = [entry for entry in every if options.all or entry.state is EntryState.DONE]
     part = shown[: options.limit]
     if options.json:
-        emit({"entries": [entry_json(entry) for entry in part], "total": len(shown)})
+        call.emit({"entries": [entry_json(entry) for entry in part], "total": len(shown)})
         return 0
-    if not part:
-        say("nothing was promoted in this workspace yet" + ("" if not every else "; --all shows what was kept"))
-        return 0
-    table(
-        ("id", "when", "what", "state", "files", "run"),
-        [
-            (
-                str(entry.id),
-                entry.created[:16].replace("T", " "),
-                brief(entry.title),
-                _standing(entry),
-                str(entry.files),
-                entry.run,
-            )
-            for entry in part
-        ],
-    )
-    if len(shown) > len(part):
-        say(f"… and {len(shown) - len(part)} older: --limit {len(shown)}")
-    return 0
-
-
-def diff(shop: Workshop, options: argparse.Namespace) -> int:
-    entry = shop.entry(entry_number(options.id))
-    changes = _chosen(shop.changes(entry), options.file)
-    if options.json:
-        emit({"entry": entry_json(entry), "changes": changes_json(changes, shop.store.blobs), "digest": changes.digest})
-        return 0
-    if options.stat:
-        show_changes(changes, shop.store.blobs, most=len(changes))
+    if part:
+        rows = [_cells(entry, today=call.out.is_terminal) for entry in part]
+        call.out.table(("id", "when", "what", "state", "paths", "run"), rows, flexible=2)
     else:
-        show_patch(changes, shop.store.blobs)
+        call.out.say("nothing was promoted in this workspace yet")
+    if len(shown) > len(part):
+        call.out.hint(f"… and {len(shown) - len(part)} older: --limit {len(shown)}")
+    if len(every) > len(shown):
+        call.out.hint(f"{len(every) - len(shown)} more not promoted: --all")
     return 0
 
 
-def entry_json(entry: Entry) -> dict[str, object]:
-    return {
-        "id": entry.id,
-        "run": entry.run,
-        "kind": entry.kind,
-        "title": brief(entry.title),
-        "reason": entry.reason,
-        "created": entry.created,
-        "state": entry.state,
-        "files": entry.files,
-        "reverses": entry.reverses,
-        "reversed_by": entry.reversed_by,
-        "pruned": entry.pruned,
-    }
+def diff(shop: Workshop, call: Call) -> int:
+    entry = shop.entry(call.entry_number())
+    changes = _chosen(shop.changes(entry), call.files(shop.workspace))
+    if call.options.json:
+        described = changes_json(changes, shop.store.blobs)
+        call.emit({"entry": entry_json(entry), "changes": described, "digest": changes.digest})
+        return 0
+    if call.options.stat:
+        call.out.changes(changes, shop.store.blobs, most=len(changes))
+    else:
+        call.out.patch(changes, shop.store.blobs)
+    return 0
 
 
-def _standing(entry: Entry) -> str:
-    if entry.state is not EntryState.DONE:
-        return str(entry.state)
-    return f"undone by {entry.reversed_by}" if entry.reversed_by is not None else "done"
+def when(created: str, *, today: bool = False) -> str:
+    """A time as the clock on the wall shows it; `today` leaves out what is clear to someone who looks now."""
+    local = datetime.fromisoformat(created).astimezone()
+    if not today:
+        return f"{local:%Y-%m-%d %H:%M}"
+    return f"{local:%H:%M}" if local.date() == datetime.now().astimezone().date() else f"{local:%Y-%m-%d}"
 
 
-def _chosen(changes: ChangeSet, files: list[str]) -> ChangeSet:
+def _cells(entry: Entry, *, today: bool) -> tuple[str, ...]:
+    shown = when(entry.created, today=today)
+    return (str(entry.id), shown, brief(entry.title, 100), standing(entry), str(entry.files), entry.run)
+
+
+def standing(entry: Entry) -> str:
+    """What became of an entry, in a word or two."""
+    match entry.state:
+        case EntryState.DONE if entry.reversed_by is not None:
+            word = f"undone by {entry.reversed_by}"
+        case EntryState.DONE:
+            word = "promoted"
+        case EntryState.CAPTURED:
+            word = "kept"
+        case _:
+            word = str(entry.state)
+    return f"{word}, pruned" if entry.pruned else word
+
+
+def _chosen(changes: ChangeSet, files: tuple[str, ...]) -> ChangeSet:
     if not files:
         return changes
-    part = ChangeSet.of(
+    part = [
         change for change in changes if any(change.path == file or change.path.startswith(f"{file}/") for file in files)
-    )
+    ]
     if not part:
-        raise UsageError(f"that entry did not touch {', '.join(map(repr, files))}", advice="see it with --stat")
-    return part
+        raise UsageError(
+            f"that entry did not touch {', '.join(map(repr, files))}", advice="--stat says what it touched"
+        )
+    return ChangeSet.of(part)

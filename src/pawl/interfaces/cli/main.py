@@ -3,92 +3,167 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
 
 from pawl.core.errors import PawlError, UsageError
-from pawl.interfaces.cli.parser import build
+from pawl.interfaces.cli.overview import overview
+from pawl.interfaces.cli.parser import WrongWords, read
+
+if TYPE_CHECKING:
+    from pawl.app.config import Config
+    from pawl.app.workshop import Workshop
+    from pawl.interfaces.cli.call import Call
 
 MODULES = {
     "run": "run",
+    "promote": "promote",
     "patch": "patch",
     "history": "history",
     "diff": "history",
     "undo": "undo",
     "redo": "undo",
-    "checkpoint": "undo",
+    "checkpoint": "checkpoint",
     "restore": "undo",
     "doctor": "upkeep",
     "gc": "upkeep",
 }
 
-Command = Callable[..., int]
-
 
 def run(arguments: Sequence[str]) -> int:
-    options = build().parse_args(arguments)
+    try:
+        options = read(arguments)
+    except WrongWords as error:
+        sys.stderr.write(f"pawl: {_safe(error.message)}\n      {_safe(error.hint)}\n")
+        return 2
+    except SystemExit:  # The help of a command.
+        return 0
+    if options.command in ("help", "version"):
+        from pawl import __version__
+
+        sys.stdout.write(overview() if options.command == "help" else f"pawl {__version__}\n")
+        return 0
+    return _call(options)
+
+
+def _call(options: argparse.Namespace) -> int:
+    from pawl.interfaces.cli.signals import Interrupted
+
+    sys.excepthook = _Defect(options)
     try:
         return _dispatch(options)
     except PawlError as error:
-        return _report(error, options)
-    except KeyboardInterrupt:
-        sys.stderr.write("pawl: interrupted; nothing was left half done\n")
-        return 130
+        return _report(options, error.code, error.message, error.advice, error.exit_code, _conflicts(error))
+    except Interrupted as error:
+        return _report(options, error.word, error.word, "nothing was left half done", error.exit_code)
     except BrokenPipeError:
-        # The reader went away, as `head` does; Python would complain again when it flushes at exit.
-        sys.stdout = None
-        return 141
+        raise
+    except OSError as error:
+        named = f" {error.filename!r}" if error.filename is not None else ""
+        return _report(options, "system", f"the system says{named}: {error.strerror or error}", "", 1)
 
 
 def _dispatch(options: argparse.Namespace) -> int:
     import importlib
-    from pathlib import Path
 
     from pawl.app.config import load
     from pawl.app.places import find_workspace
     from pawl.app.workshop import Workshop
+    from pawl.interfaces.cli.call import Call
+    from pawl.interfaces.cli.screen import Screen
 
-    module = importlib.import_module(f"pawl.interfaces.cli.{MODULES[options.command]}")
-    command: Command = getattr(module, options.command)
     config = load()
-    start = Path(options.workspace or ".")
-    workspace = find_workspace(start, config, exact=options.workspace is not None)
-    with Workshop.open(config, workspace) as shop:
-        _tell_recovery(shop)
-        return command(shop, options)
+    call = Call(options, Screen(sys.stdout, color=config.color), Screen(sys.stderr, color=config.color))
+    call.interruptions.listen()
+    module = importlib.import_module(f"pawl.interfaces.cli.{MODULES[options.command]}")
+    command: Callable[[Workshop, Call], int] = getattr(module, options.command)
+    with Workshop.open(config, find_workspace(_start(options), config, exact=options.workspace is not None)) as shop:
+        sys.excepthook = _Defect(options, config)
+        _tell_recovery(shop, call)
+        return command(shop, call)
 
 
-def _tell_recovery(shop: object) -> None:
-    from pawl.app.workshop import Workshop
+def _start(options: argparse.Namespace) -> Path:
+    if options.workspace is not None:
+        if not options.workspace:
+            raise UsageError("-C names no folder", advice="give the folder of your project with -C")
+        return Path(options.workspace)
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise UsageError("the folder you are in is gone", advice="change to one that exists") from error
 
-    assert isinstance(shop, Workshop)
+
+def _tell_recovery(shop: Workshop, call: Call) -> None:
     if shop.store.set_aside is not None:
-        sys.stderr.write(
-            f"pawl: the state file was damaged; it is kept as {shop.store.set_aside} and a new one was started\n"
-        )
+        call.aside.say(f"pawl: the state file was damaged; it is kept as {str(shop.store.set_aside)!r}")
+        call.aside.say("      a new one was started")
     for recovery in shop.recovered:
-        kept = f"; your own {', '.join(recovery.kept)} left as it is" if recovery.kept else ""
-        sys.stderr.write(f"pawl: entry {recovery.entry.id} was interrupted and is now {recovery.state}{kept}\n")
+        call.aside.say(f"pawl: entry {recovery.entry.id} was interrupted and is now {recovery.state}")
+        for path in recovery.kept:
+            call.aside.say(f"      {path} holds your own work and was left as it is")
 
 
-def _report(error: PawlError, options: argparse.Namespace) -> int:
+def _report(
+    options: argparse.Namespace,
+    name: str,
+    message: str,
+    advice: str,
+    exit_code: int,
+    conflicts: Sequence[str] = (),
+) -> int:
     if options.json:
         import json
 
-        conflicts = [str(getattr(one, "path", one)) for one in getattr(error, "conflicts", ())]
-        body = {"error": error.code, "message": error.message, "advice": error.advice, "exit_code": error.exit_code}
-        print(json.dumps(body | ({"conflicts": conflicts} if conflicts else {})))
-    else:
-        sys.stderr.write(f"pawl: {error.message}\n")
-        if error.advice:
-            sys.stderr.write(f"      {error.advice}\n")
-    return error.exit_code
+        body = {"error": name, "message": message, "advice": advice, "exit_code": exit_code}
+        # One that is said twice, because the first did not get out, is better than none.
+        print(json.dumps(body | ({"conflicts": list(conflicts)} if conflicts else {})), flush=True)
+        return exit_code
+    sys.stderr.write(f"pawl: {_safe(message)}\n")
+    if advice:
+        sys.stderr.write(f"      {_safe(advice)}\n")
+    return exit_code
 
 
-def entry_number(text: str | None) -> int | None:
-    """An entry's number as a person writes it."""
-    if text is None:
-        return None
-    if not text.isascii() or not text.isdigit():
-        raise UsageError(f"{text!r} is not an entry number", advice="'pawl history' lists them")
-    return int(text)
+def _conflicts(error: PawlError) -> list[str]:
+    return [str(getattr(one, "path", one)) for one in getattr(error, "conflicts", ())]
+
+
+def _safe(text: str) -> str:
+    from pawl.core.display import safe_text
+
+    return safe_text(text).text
+
+
+class _Defect:
+    """What is shown of an error that nobody expected: one line, and where the rest is."""
+
+    def __init__(self, options: argparse.Namespace, config: Config | None = None) -> None:
+        self._options = options
+        self._config = config
+
+    def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        place = self._written(kind, error, trace)
+        advice = "this is a defect of Pawl; please report it" + (f" with {str(place)!r}" if place else "")
+        _report(self._options, "defect", f"something unexpected: {kind.__name__}: {error}", advice, 1)
+
+    def _written(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Path | None:
+        if self._config is None:
+            return None
+        import traceback
+
+        from pawl.core.redact import redacted
+
+        place = self._config.state / "defect.txt"
+        text = redacted("".join(traceback.format_exception(kind, error, trace)))
+        try:
+            fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+        except OSError:
+            return None
+        return place

@@ -1,16 +1,17 @@
 """The page that `pawl --help` shows. Imports nothing, so that it is there at once."""
 
 COMMANDS = {
-    "run": "Run a command on a bench; its changes are captured, shown, and promoted if you want them.",
-    "patch": "Apply a patch, or replace a text that occurs exactly once.",
-    "history": "What was done in this workspace.",
-    "diff": "What an entry changed, as a git patch.",
-    "undo": "Take an entry back; what you changed since is kept.",
-    "redo": "Bring back what the last undo took.",
-    "checkpoint": "Mark this point of the history.",
-    "restore": "Take back everything since a checkpoint.",
-    "doctor": "What protection this machine gives, and how to get more.",
-    "gc": "Drop old history and free space.",
+    "run": "run a command on a bench, see what it changed, promote it or not",
+    "promote": "bring a kept entry into the workspace",
+    "patch": "apply a patch, or replace a text that occurs exactly once",
+    "history": "what was done in this workspace",
+    "diff": "what an entry changed, as a git patch",
+    "undo": "take an entry back; what you changed since is kept",
+    "redo": "bring back what the last undo took",
+    "checkpoint": "mark this point of the history",
+    "restore": "take back everything since a checkpoint",
+    "doctor": "what protection this machine gives, and how to get more",
+    "gc": "drop old history and free space",
 }
 
 _TOP = """\
@@ -23,12 +24,20 @@ commands:
 
 _BOTTOM = """
 options:
-  -h, --help     this page; 'pawl COMMAND --help' tells a command's options
+  -h, --help     this page; 'pawl COMMAND --help' is about one command
   -V, --version  the version
+  -C DIR         the workspace (default: the repository around you)
+  --json         one JSON object on stdout, for programs
 
-Every command takes -C DIR (the workspace; default: the repository around) and --json.
-exit codes: 0 done, 1 error, 2 wrong words, 42 bad input, 44 no sandbox, 52 bad settings, 75 busy: try again,
-130 interrupted. 'pawl run' passes on the command's own code (124: time was up; 128+n: ended by signal n).
+try:  pawl run -- make test
+      pawl history
+      pawl undo
+
+exit codes:
+  0 done   1 error   2 wrong words   42 wrong request   44 no sandbox here
+  52 wrong settings   75 busy, try again   130 interrupted   143 terminated
+  'pawl run' passes on the command's own code: 124 when its time was up,
+  127 when there is no such command, 128+n when signal n ended it.
 """
 
 

@@ -3,89 +3,184 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
-from pawl import __version__
-from pawl.interfaces.cli.overview import COMMANDS, overview
+from pawl.interfaces.cli.overview import COMMANDS
+
+EXAMPLES = {
+    "run": "pawl run --apply -- sed -i s/colour/color/ README.md",
+    "promote": "pawl promote 3",
+    "patch": "git diff | pawl patch -\n  pawl patch --path app.py --old 'retries = 3' --new 'retries = 5'",
+    "history": "pawl history --all",
+    "diff": "pawl diff 3 --file src",
+    "undo": "pawl undo\n  pawl undo 3 --file src/app.py",
+    "redo": "pawl redo",
+    "checkpoint": "pawl checkpoint before-upgrade",
+    "restore": "pawl restore before-upgrade --dry-run",
+    "doctor": "pawl doctor",
+    "gc": "pawl gc --days 7",
+}
 
 
-class _Overview(argparse.ArgumentParser):
-    """Shows the same page as `pawl --help` does without it."""
+class WrongWords(Exception):
+    """What was typed cannot be read."""
 
-    def format_help(self) -> str:
-        return overview()
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
 
 
-def build() -> argparse.ArgumentParser:
-    parser = _Overview(prog="pawl", usage="pawl COMMAND [options]")
-    parser.add_argument("-V", "--version", action="version", version=f"pawl {__version__}")
-    commands = parser.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, parser_class=argparse.ArgumentParser
+class CommandParser(argparse.ArgumentParser):
+    """The options of one command."""
+
+    def error(self, message: str) -> NoReturn:
+        raise WrongWords(f"{self.prog.removeprefix('pawl ')}: {message}", f"see '{self.prog} --help'")
+
+
+def read(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command and its options. `-C` and `--json` may stand before the command too."""
+    shared, words = _before_the_command(list(arguments))
+    if shared.help or shared.version:
+        return argparse.Namespace(command="help" if shared.help else "version", json=False)
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
+    if not words:
+        raise WrongWords("there is no command", "'pawl --help' lists them")
+    name, rest = words[0], words[1:]
+    if name not in OPTIONS:
+        raise WrongWords(f"there is no command {name!r}", _similar(name))
+    options = parser_for(name).parse_args(_without_tail(name, rest))
+    if name == "run":
+        # Read here, because what argparse does with `--` differs between versions of Python.
+        tail = rest[rest.index("--") + 1 :] if "--" in rest else []
+        options.argv = [*options.argv, "--", *tail] if options.argv and "--" in rest else options.argv or tail
+    options.command = name
+    options.json = options.json or shared.json
+    options.workspace = shared.workspace if options.workspace is None else options.workspace
+    return options
+
+
+def parser_for(name: str) -> CommandParser:
+    parser = CommandParser(
+        prog=f"pawl {name}",
+        description=f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.",
+        epilog=f"example:\n  {EXAMPLES[name]}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
-    for name, options in OPTIONS.items():
-        sub = commands.add_parser(name, prog=f"pawl {name}", help=COMMANDS[name], description=COMMANDS[name])
-        sub.add_argument("-C", dest="workspace", metavar="DIR", help="the workspace (default: the repository around)")
-        sub.add_argument("--json", action="store_true", help="one JSON object on stdout")
-        options(sub)
+    _share(parser)
+    OPTIONS[name](parser)
     return parser
 
 
+def _share(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-C", dest="workspace", metavar="DIR", help="the workspace (default: the repository around)")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout, for programs")
+
+
+def _before_the_command(words: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """The options that all commands share, and the words from the command on."""
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] == "-C" else 1
+    parser = CommandParser(prog="pawl", add_help=False, allow_abbrev=False)
+    _share(parser)
+    parser.add_argument("-h", "--help", action="store_true")
+    parser.add_argument("-V", "--version", action="store_true")
+    return parser.parse_args(words[:at]), words[at:]
+
+
+def _without_tail(name: str, words: list[str]) -> list[str]:
+    return words[: words.index("--")] if name == "run" and "--" in words else words
+
+
+def _similar(name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, OPTIONS, n=1)
+    return f"did you mean 'pawl {close[0]}'?" if close else "'pawl --help' lists them"
+
+
 def _run(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "pawl run [options] -- CMD ..."
     fate = parser.add_mutually_exclusive_group()
+    fate.add_argument("--ask", dest="fate", action="store_const", const="ask", help="show and ask (in a terminal)")
     fate.add_argument("--apply", dest="fate", action="store_const", const="apply", help="promote if it succeeds")
-    fate.add_argument("--ask", dest="fate", action="store_const", const="ask", help="show and ask (default)")
-    fate.add_argument("--discard", dest="fate", action="store_const", const="discard", help="promote nothing")
+    fate.add_argument(
+        "--discard",
+        dest="fate",
+        action="store_const",
+        const="discard",
+        help="promote nothing, keep the changes as an entry (default without a terminal)",
+    )
     parser.add_argument("--net", action="store_true", help="let it use the network")
-    parser.add_argument("--seconds", type=float, metavar="N", help="time limit (default from settings: 600)")
+    parser.add_argument("--seconds", type=float, metavar="N", help="time limit (default: the setting run_seconds, 600)")
     parser.add_argument("--secrets", action="store_true", help="let it read .env and key files")
     parser.add_argument("--ignored", action="store_true", help="promote ignored files too")
     parser.add_argument("--allow-protected", action="store_true", help="promote protected files too (hooks, CI, …)")
-    parser.add_argument("argv", nargs=argparse.REMAINDER, metavar="-- CMD", help="the command and its words")
+    parser.add_argument("argv", nargs=argparse.REMAINDER, metavar="CMD", help="the command and its words, after '--'")
+
+
+def _promote(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", nargs="?", metavar="ID", help="the entry (default: the newest, if it was kept)")
+    parser.add_argument("--allow-protected", action="store_true", help="promote protected files too (hooks, CI, …)")
+    parser.add_argument("--dry-run", action="store_true", help="show what would change")
 
 
 def _patch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("patch", nargs="?", metavar="FILE", help="a git or unified patch; '-' or none for stdin")
-    parser.add_argument("--path", metavar="F", help="strict patch of this file: --old must occur exactly once")
-    parser.add_argument("--old", metavar="TEXT")
-    parser.add_argument("--new", metavar="TEXT")
-    parser.add_argument("--reason", default="", help="why; needed when several files change by a strict patch")
-    parser.add_argument("--allow-protected", action="store_true", help="also change protected files")
+    parser.add_argument("--path", metavar="F", help="strict patch of this file: the old text must occur exactly once")
+    parser.add_argument("--old", metavar="TEXT", help="what stands there (with --path)")
+    parser.add_argument("--new", metavar="TEXT", help="what shall stand there (with --path)")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="why, for the history")
+    parser.add_argument("--allow-protected", action="store_true", help="change protected files too (hooks, CI, …)")
     parser.add_argument("--yes", action="store_true", help="go over the guardrail's size limits without asking")
     parser.add_argument("--dry-run", action="store_true", help="show what would change")
 
 
 def _history(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help="also what was kept, rolled back or never promoted")
+    parser.add_argument("--all", action="store_true", help="also what was kept, rolled back or left in conflict")
     parser.add_argument("--run", metavar="RUN", help="only this run")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="how many (default 20)")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="how many (default: 20)")
 
 
 def _diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="the entry (default: the newest)")
-    parser.add_argument("--file", action="append", default=[], metavar="F", help="only this file or folder")
+    _files(parser)
     parser.add_argument("--stat", action="store_true", help="names and counts only")
 
 
+def _files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--file", action="append", default=[], metavar="F", help="only this file or folder; repeatable")
+
+
 def _reversal(parser: argparse.ArgumentParser) -> None:
-    choices = ("stop", "keep", "overwrite", "mark")
-    parser.add_argument("--on-conflict", choices=choices, default="stop", help="where you changed the same place since")
+    parser.add_argument(
+        "--on-conflict",
+        choices=("stop", "keep", "overwrite", "mark"),
+        default="stop",
+        help="where you changed the same place since: stop (default), keep yours, overwrite it (undo brings it back), "
+        "or mark both in the file",
+    )
     parser.add_argument("--dry-run", action="store_true", help="show what would change")
 
 
 def _undo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="entry number or run (default: the newest entry)")
-    parser.add_argument("--file", action="append", default=[], metavar="F", help="only this file or folder")
+    _files(parser)
     _reversal(parser)
 
 
 def _checkpoint(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", metavar="NAME")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="its name (default: checkpoint-1, -2, …)")
     parser.add_argument("--list", action="store_true", help="list them instead")
 
 
 def _restore(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="name or number (default: the newest)")
-    parser.add_argument("--file", action="append", default=[], metavar="F", help="only this file or folder")
+    _files(parser)
     _reversal(parser)
 
 
@@ -94,12 +189,20 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
 
 
 def _gc(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--days", type=int, metavar="N", help="keep what is younger (default from settings: 30)")
-    parser.add_argument("--backups", type=int, metavar="N", help="keep so many of each file (default: 5)")
+    parser.add_argument(
+        "--days", type=int, metavar="N", help="keep what is younger (default: the setting retention_days, 30)"
+    )
+    parser.add_argument(
+        "--backups",
+        type=int,
+        metavar="N",
+        help="keep the last N changes of each file (default: the setting backups, 5)",
+    )
 
 
 OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "run": _run,
+    "promote": _promote,
     "patch": _patch,
     "history": _history,
     "diff": _diff,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -10,44 +9,54 @@ from pawl.app.patching import Proposal, propose_patch, propose_text
 from pawl.app.workshop import Workshop
 from pawl.core.errors import Refused, UsageError
 from pawl.core.history import EntryKind
-from pawl.interfaces.cli.screen import ask, changes_json, emit, is_terminal, say, show_changes
+from pawl.interfaces.cli.call import Call
+from pawl.interfaces.cli.shapes import changes_json
 
 
-def patch(shop: Workshop, options: argparse.Namespace) -> int:
-    proposal = _proposal(shop, options)
-    if not options.dry_run:
-        _within_guardrails(proposal, options)
-    title = f"patch {options.path}" if options.path else f"patch {Path(options.patch or '-').name}"
+def patch(shop: Workshop, call: Call) -> int:
+    proposal = _proposal(shop, call)
     promotion = None
-    if not options.dry_run:
-        promotion = shop.promote(shop.new_entry(EntryKind.EDIT, title, options.reason), proposal.changes)
+    if not call.options.dry_run:
+        _within_guardrails(shop, call, proposal)
+        entry = shop.new_entry(EntryKind.EDIT, _title(shop, call), call.options.reason)
+        promotion = shop.promote(entry, proposal.changes)
     changes = promotion.changes if promotion else proposal.changes
-    if options.json:
-        emit(
+    if call.options.json:
+        call.emit(
             {
                 "entry": promotion.entry if promotion else None,
                 "changes": changes_json(changes, shop.store.blobs),
                 "breaches": [breach.message for breach in proposal.breaches],
-                "notices": list(proposal.notices),
+                "notices": [*proposal.notices, *(promotion.notices if promotion else ())],
             }
         )
         return 0
-    for notice in proposal.notices:
-        say(f"note: {notice}")
-    say(
-        "would change"
-        if promotion is None
-        else f"promoted as entry {promotion.entry}; take it back with: pawl undo {promotion.entry}"
-    )
-    show_changes(changes, shop.store.blobs)
+    call.out.say(f"promoted as entry {promotion.entry}" if promotion else "would change", "bold")
+    call.out.changes(changes, shop.store.blobs)
+    for notice in (*proposal.notices, *(promotion.notices if promotion else ())):
+        call.out.say(f"note: {notice}")
+    if promotion is not None:
+        call.out.hint(f"take it back with: pawl undo {promotion.entry}")
+        return 0
+    for breach in proposal.breaches:
+        call.out.say(f"note: {breach.message}; --yes goes over it")
     return 0
 
 
-def _proposal(shop: Workshop, options: argparse.Namespace) -> Proposal:
+def _title(shop: Workshop, call: Call) -> str:
+    if call.options.path is not None:
+        return f"patch {call.inside(shop.workspace, call.options.path)}"
+    name = call.options.patch
+    return "patch from stdin" if name in (None, "-") else f"patch {Path(name).name}"
+
+
+def _proposal(shop: Workshop, call: Call) -> Proposal:
+    options = call.options
     if options.path is not None:
         if options.old is None or options.new is None or options.patch is not None:
             raise UsageError("--path needs --old and --new, and no patch file", advice="see 'pawl patch --help'")
-        return propose_text(shop, options.path, options.old, options.new)
+        path = call.inside(shop.workspace, options.path)
+        return propose_text(shop, path, options.old, options.new, allow_protected=options.allow_protected)
     if options.old is not None or options.new is not None:
         raise UsageError("--old and --new need --path", advice="name the file with --path")
     return propose_patch(shop, _text(options.patch), allow_protected=options.allow_protected)
@@ -64,13 +73,15 @@ def _text(name: str | None) -> bytes:
     return sys.stdin.buffer.read()
 
 
-def _within_guardrails(proposal: Proposal, options: argparse.Namespace) -> None:
+def _within_guardrails(shop: Workshop, call: Call, proposal: Proposal) -> None:
     """Above the preset's limits the user is asked."""
-    if not proposal.breaches or options.yes:
+    if not proposal.breaches or call.options.yes:
         return
-    told = "; ".join(breach.message for breach in proposal.breaches)
-    if not options.json and is_terminal() and sys.stdin.isatty():
-        say(told)
-        if ask("go on?", "ny") == "y":
+    if call.can_ask:
+        call.aside.changes(proposal.changes, shop.store.blobs)
+        for breach in proposal.breaches:
+            call.aside.say(breach.message)
+        if call.aside.ask("go on?", "ny", "y/N") == "y":
             return
+    told = "; ".join(breach.message for breach in proposal.breaches)
     raise Refused(told, advice="split the change, or repeat with --yes")

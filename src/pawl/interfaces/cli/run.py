@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-from pathlib import Path
+from enum import Enum
 
-from pawl.app.running import Landing, OnOutput, Ran, RunRequest, keep, land, run_on_bench
+from pawl.app.running import Landing, Ran, RunRequest, keep, land, run_on_bench
 from pawl.app.workshop import Workshop
-from pawl.core.display import SafeStream
-from pawl.core.errors import UsageError
-from pawl.core.execution import Ending, Network, Secrets, Stream
-from pawl.interfaces.cli.screen import ask, changes_json, emit, is_terminal, say, show_changes, show_patch, warn
+from pawl.core.change import ChangeSet
+from pawl.core.errors import PawlError, UsageError
+from pawl.core.execution import Ending, Network, Secrets
+from pawl.interfaces.cli.call import Call
+from pawl.interfaces.cli.landing import tell_changes, tell_ending, tell_landing
+from pawl.interfaces.cli.live import Live
+from pawl.interfaces.cli.shapes import Json, changes_json, path_json
+from pawl.interfaces.cli.signals import Interrupted
+
+_MOST_SECONDS = 86_400
+_DIFF_LINES = 400
+"""Shown before the question; more would push it out of sight."""
 
 
-def run(shop: Workshop, options: argparse.Namespace) -> int:
-    request = _request(shop, options)
-    ran = run_on_bench(shop, request, on_output=None if options.json else _live())
-    fate = options.fate or ("ask" if is_terminal() and sys.stdin.isatty() and not options.json else "discard")
-    if not options.json:
-        _tell_ending(ran)
-    if fate == "ask" and not options.json and ran.capture.changes:
-        fate = _ask(shop, ran)
-    landing = _landing(shop, ran, options, fate)
-    if options.json:
-        emit(_json(shop, ran, landing))
+class Verdict(Enum):
+    KEEP = "keep"
+    PROMOTE = "promote"
+    PROMOTE_PROTECTED = "promote, protected files too"
+
+
+def run(shop: Workshop, call: Call) -> int:
+    """Pawl's own words go to stderr, so that stdout is the command's."""
+    fate = _fate(call)
+    ran = _run(shop, call)
+    stopped = call.interruptions.heard
+    verdict = Verdict.KEEP
+    try:
+        if stopped is None:
+            verdict = _verdict(shop, call, ran, fate)
+    except Interrupted as error:
+        stopped = error
+        call.aside.say()
+    landing = _landed(shop, ran, verdict)
+    code = stopped.exit_code if stopped is not None else exit_code(ran)
+    if code == 0 and verdict is not Verdict.KEEP and landing.conflicts:
+        code = 1
+    if call.options.json:
+        call.emit(_json(shop, ran, landing, code))
     else:
-        _tell_landing(shop, ran, landing, asked_to_apply=fate == "apply")
-    return exit_code(ran)
+        tell_landing(call.aside, shop.store.blobs, ran, landing, fate=fate)
+    return code
 
 
 def exit_code(ran: Ran) -> int:
@@ -44,18 +63,37 @@ def exit_code(ran: Ran) -> int:
             return 128 + (done.signal or 9)
 
 
-def _request(shop: Workshop, options: argparse.Namespace) -> RunRequest:
-    argv = options.argv[1:] if options.argv[:1] == ["--"] else options.argv
-    if not argv:
+def _fate(call: Call) -> str:
+    fate: str | None = call.options.fate
+    if fate == "ask" and not call.can_ask:
+        raise UsageError("--ask needs a terminal to ask on", advice="say --apply or --discard")
+    return fate or ("ask" if call.can_ask else "discard")
+
+
+def _run(shop: Workshop, call: Call) -> Ran:
+    live = None if call.options.json else Live(call.interruptions)
+    with call.interruptions.stopping() as cancel:
+        ran = run_on_bench(shop, _request(shop, call), on_output=live.show if live else None, cancel=cancel)
+    if live is not None:
+        live.close()
+        if call.interruptions.heard is not None and call.aside.is_terminal:
+            call.aside.say()  # The terminal has written ^C.
+        tell_ending(call.aside, ran.completed)
+    return ran
+
+
+def _request(shop: Workshop, call: Call) -> RunRequest:
+    options = call.options
+    if not options.argv:
         raise UsageError("there is no command to run", advice="write it after '--', such as: pawl run -- make test")
     seconds = shop.config.settings.run_seconds if options.seconds is None else options.seconds
-    if not 0 < seconds <= 86_400:
-        raise UsageError(f"--seconds {seconds:g} is not between 0 and 86400", advice="give the limit in seconds")
-    here = Path.cwd()
-    root = Path(shop.workspace)
+    if not 0 < seconds <= _MOST_SECONDS:
+        raise UsageError(
+            f"--seconds {seconds:g} is not above 0 and at most {_MOST_SECONDS}", advice="give the limit in seconds"
+        )
     return RunRequest(
-        argv=tuple(argv),
-        directory=str(here.relative_to(root)) if here != root and here.is_relative_to(root) else "",
+        argv=tuple(options.argv),
+        directory=call.directory(shop.workspace),
         network=Network.ON if options.net else Network.OFF,
         secrets=Secrets.SHOWN if options.secrets else Secrets.HIDDEN,
         seconds=seconds,
@@ -63,85 +101,62 @@ def _request(shop: Workshop, options: argparse.Namespace) -> RunRequest:
     )
 
 
-def _live() -> OnOutput:
-    """Shows the command's output as it comes, with control sequences other than colour made visible."""
-    filters = {Stream.STDOUT: SafeStream(), Stream.STDERR: SafeStream()}
-    outputs = {Stream.STDOUT: sys.stdout, Stream.STDERR: sys.stderr}
-
-    def show(stream: Stream, data: bytes) -> None:
-        outputs[stream].write(filters[stream].feed(data))
-        outputs[stream].flush()
-
-    return show
-
-
-def _tell_ending(ran: Ran) -> None:
-    done = ran.completed
-    for notice in done.notices:
-        warn(f"pawl: {notice}")
-    if done.ending is not Ending.EXITED:
-        warn(f"pawl: the command was stopped: {done.ending} after {done.seconds:.1f} s")
-    for name, captured in (("stdout", done.stdout), ("stderr", done.stderr)):
-        if captured.dropped:
-            warn(f"pawl: {captured.total:,} bytes of {name}; {captured.dropped:,} were not kept")
+def _verdict(shop: Workshop, call: Call, ran: Ran, fate: str) -> Verdict:
+    """What the options or the user say. A yes to the changes is not yet one to protected files among them."""
+    if fate == "discard" or (fate == "apply" and not ran.completed.ok):
+        return Verdict.KEEP
+    changes, protected = ran.capture.changes, _protected(ran)
+    if fate == "ask" and changes:
+        tell_changes(call.aside, changes, shop.store.blobs)
+        if not ran.completed.ok:
+            call.aside.say("the command failed", "yellow")
+        if not _agreed(shop, call, changes, "promote to the workspace?"):
+            return Verdict.KEEP
+    if call.options.allow_protected:
+        return Verdict.PROMOTE_PROTECTED
+    if fate == "ask" and protected:
+        call.aside.say("protected, because they configure or execute things", "bold")
+        call.aside.changes(protected, shop.store.blobs, most=len(protected))
+        if _agreed(shop, call, protected, "promote these too?"):
+            return Verdict.PROMOTE_PROTECTED
+    return Verdict.PROMOTE if changes or fate == "apply" else Verdict.KEEP
 
 
-def _ask(shop: Workshop, ran: Ran) -> str:
-    changes = ran.capture.changes
-    say(f"{len(changes)} changes on the bench:")
-    show_changes(changes, shop.store.blobs)
+def _protected(ran: Ran) -> ChangeSet:
+    held = (one for one in ran.capture.held if one.reason == "protected")
+    return ChangeSet.of(one.change for one in held if one.change is not None)
+
+
+def _agreed(shop: Workshop, call: Call, changes: ChangeSet, question: str) -> bool:
     while True:
-        match ask("promote them to the workspace? (d shows the diff)", "nyd"):
+        match call.aside.ask(question, "nyd", "y/N, d for the diff"):
             case "y":
-                return "apply"
+                return True
             case "d":
-                show_patch(changes, shop.store.blobs)
+                call.aside.patch(changes, shop.store.blobs, most=_DIFF_LINES)
             case _:
-                return "discard"
+                return False
 
 
-def _landing(shop: Workshop, ran: Ran, options: argparse.Namespace, fate: str) -> Landing:
-    if fate == "apply" and ran.completed.ok:
-        return land(shop, ran, allow_protected=options.allow_protected or _asked_protected(ran, options))
-    return keep(shop, ran)
+def _landed(shop: Workshop, ran: Ran, verdict: Verdict) -> Landing:
+    if verdict is Verdict.KEEP:
+        return keep(shop, ran)
+    try:
+        return land(shop, ran, allow_protected=verdict is Verdict.PROMOTE_PROTECTED)
+    except PawlError as error:
+        kept = keep(shop, ran).kept
+        error.advice += f"; the changes are kept, try again with: pawl promote {kept}"
+        raise
 
 
-def _asked_protected(ran: Ran, options: argparse.Namespace) -> bool:
-    """Protected files are never part of a plain yes; in a terminal they are asked about by name."""
-    names = [held.path for held in ran.capture.held if held.reason == "protected"]
-    if not names or options.json or not (is_terminal() and sys.stdin.isatty()):
-        return False
-    say(f"protected: {', '.join(names)} configure or execute things outside the bench")
-    return ask("promote these too?", "ny") == "y"
-
-
-def _tell_landing(shop: Workshop, ran: Ran, landing: Landing, *, asked_to_apply: bool) -> None:
-    if ran.capture.ignored:
-        some = ", ".join(ran.capture.ignored[:4])
-        say(f"left on the bench (ignored): {some}{' …' if len(ran.capture.ignored) > 4 else ''}")
-    for held in landing.held:
-        say(f"held back: {held.path} ({held.reason})")
-    for path in landing.conflicts:
-        say(f"conflict: {path} changed meanwhile in the workspace; yours is kept")
-    if landing.promotion is not None:
-        promoted = landing.promotion
-        say(f"promoted as entry {promoted.entry}; take it back with: pawl undo {promoted.entry}")
-        show_changes(promoted.changes, shop.store.blobs)
-    elif landing.kept is not None and asked_to_apply and not ran.completed.ok:
-        say("the command failed, so its changes were not promoted")
-    if landing.kept is not None:
-        say(f"kept, not promoted, as entry {landing.kept}; to promote: pawl diff {landing.kept} | pawl patch -")
-    elif landing.promotion is None and not landing.conflicts:
-        say("nothing to promote")
-
-
-def _json(shop: Workshop, ran: Ran, landing: Landing) -> dict[str, object]:
+def _json(shop: Workshop, ran: Ran, landing: Landing, code: int) -> Json:
     done = ran.completed
     return {
         "argv": list(ran.request.argv),
         "ending": done.ending,
-        "exit_code": done.code,
+        "code": done.code,
         "signal": done.signal,
+        "exit_code": code,
         "seconds": round(done.seconds, 3),
         "peak_memory_bytes": done.peak_memory_bytes,
         "stdout": done.stdout.text,
@@ -151,7 +166,7 @@ def _json(shop: Workshop, ran: Ran, landing: Landing) -> dict[str, object]:
         "notices": list(done.notices),
         "changes": changes_json(ran.capture.changes, shop.store.blobs),
         "ignored": list(ran.capture.ignored),
-        "held": [{"path": held.path, "reason": held.reason} for held in landing.held],
+        "held": [{**path_json(held.path), "reason": held.reason} for held in landing.held],
         "conflicts": list(landing.conflicts),
         "promoted": landing.promotion.entry if landing.promotion else None,
         "kept": landing.kept,

@@ -1,101 +1,193 @@
-"""What a person sees: plain lines when piped, colour and tables in a terminal. Hostile text is shown, not obeyed."""
+"""What a person sees: plain lines when piped, colour in a terminal. Hostile text is shown, not obeyed."""
 
 from __future__ import annotations
 
-import json
+import os
 import sys
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, TextIO
 
-from pawl.core.change import ChangeSet
+from pawl.core.change import Change, ChangeSet, Kind, Node
 from pawl.core.display import safe_text
-from pawl.core.patch import git_patch, summary
+from pawl.core.patch import FileSummary, What, git_patch, summary, unified
 from pawl.core.ports import BlobReader
 
-_STYLES = {"+": "green", "-": "red", "@": "cyan", "d": "bold", "i": "dim", "n": "dim", "o": "dim"}
-
-MARKS = {"created": "+", "deleted": "-", "modified": "~"}
-
-
-def emit(body: object) -> None:
-    """One JSON object on stdout. Names that are not UTF-8 come out as the surrogate escapes they are read with."""
-    print(json.dumps(body, ensure_ascii=True, default=str))
-
-
-def is_terminal() -> bool:
-    return sys.stdout.isatty()
-
-
-def say(text: str = "") -> None:
-    """One line for a person, made safe."""
-    print(safe_text(text).text)
-
-
-def warn(text: str) -> None:
-    sys.stderr.write(safe_text(text).text + "\n")
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    every = [[safe_text(cell).text for cell in row] for row in rows]
-    if not is_terminal():
-        for row in every:
-            print("\t".join(row))
-        return
+if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
-    grid = Table(*heads, box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for row in every:
-        grid.add_row(*(Text(cell, overflow="fold") for cell in row))
-    Console(highlight=False).print(grid)
+_LINE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_MARK_STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "bold red"}
+_MANY = 2000
+"""Lines that are coloured at once."""
 
 
-def show_changes(changes: ChangeSet, blobs: BlobReader, *, most: int = 12) -> None:
-    """A line for each path, at most so many."""
-    rows = summary(changes, blobs)
-    for row in rows[:most]:
-        counts = "binary" if row.binary else f"+{row.added} −{row.removed}" if row.added or row.removed else ""
-        say(f"  {MARKS.get(row.what, '·')} {row.path}  {row.what if row.what not in MARKS else ''}{counts}".rstrip())
-    if len(rows) > most:
-        say(f"  … and {len(rows) - most} more")
+class Screen:
+    """A stream that a person may be looking at."""
+
+    def __init__(self, stream: TextIO, *, color: bool) -> None:
+        self.stream = stream
+        self.is_terminal = stream.isatty()
+        self._color = color and self.is_terminal
+
+    @property
+    def width(self) -> int:
+        try:
+            return os.get_terminal_size(self.stream.fileno()).columns or 80
+        except OSError:
+            return 80
+
+    def say(self, text: str = "", style: str = "") -> None:
+        """One line, whatever the text holds."""
+        self._write([one_line(text)], [style])
+
+    def hint(self, text: str) -> None:
+        """A line that says what to do next."""
+        self.say(text, "dim")
+
+    def table(self, heads: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: int) -> None:
+        """Columns side by side; in a terminal the flexible one is cut so that each row takes one line."""
+        cells = [tuple(heads), *(tuple(one_line(cell) for cell in row) for row in rows)]
+        widths = [max(map(_cells, column)) for column in zip(*cells, strict=True)]
+        if self.is_terminal:
+            rest = sum(widths) - widths[flexible] + 2 * (len(widths) - 1)
+            widths[flexible] = min(widths[flexible], max(12, self.width - rest - 1))
+        lines = ["  ".join(map(_padded, row, widths)).rstrip() for row in cells]
+        self._write(lines, ["bold"] + [""] * (len(lines) - 1))
+
+    def changes(self, changes: ChangeSet, blobs: BlobReader, *, most: int = 12) -> None:
+        """A line for each path, at most so many."""
+        shown = ChangeSet(changes.changes[:most])
+        rows = [_row(change, row) for change, row in zip(shown, summary(shown, blobs), strict=True)]
+        self.marked(rows)
+        if len(changes) > most:
+            self.say(f"  … and {len(changes) - most} more")
+
+    def marked(self, rows: Sequence[tuple[str, str, str]]) -> None:
+        """Lines of a mark, a path and a detail, with the details one below the other."""
+        width = max((_cells(one_line(path)) for _, path, _ in rows), default=0)
+        lines = [f"  {mark} {_padded(one_line(path), width)}  {detail}".rstrip() for mark, path, detail in rows]
+        self._write(lines, [_MARK_STYLES.get(mark, "") for mark, _, _ in rows])
+
+    def patch(self, changes: ChangeSet, blobs: BlobReader, *, most: int | None = None) -> None:
+        """The patch: exact bytes for git into a pipe, coloured and safe for a person in a terminal."""
+        if not self.is_terminal:
+            self.stream.flush()
+            self.stream.buffer.write(git_patch(changes, blobs))
+            return
+        lines = unified(changes, blobs).split("\n")[:-1]
+        for start in range(0, len(lines[:most]), _MANY):
+            part = lines[start : min(start + _MANY, most or len(lines))]
+            self._write(part, [_line_style(line) for line in part])
+        if most is not None and len(lines) > most:
+            self.say(f"… and {len(lines) - most} more lines")
+        flags = safe_text(git_patch(changes, blobs).decode("utf-8", "surrogateescape")).flags
+        if flags:
+            self.say(f"note: it holds {', '.join(sorted(flags))}, written out above", "bold yellow")
+
+    def ask(self, question: str, answers: str, hint: str) -> str:
+        """One of the letters in `answers`; the first when the user gives none, or when the input ends."""
+        _forget_what_was_typed()
+        while True:
+            self.stream.write(f"{one_line(question)} [{hint}] ")
+            self.stream.flush()
+            line = sys.stdin.readline()
+            if not line:
+                self.say()
+            answer = line.strip().lower()[:1]
+            if not answer:
+                return answers[0]
+            if answer in answers:
+                return answer
+
+    def _write(self, lines: Sequence[str], styles: Sequence[str]) -> None:
+        if not self._color or not any(styles):
+            self.stream.write("".join(f"{line}\n" for line in lines))
+        else:
+            from rich.text import Text
+
+            text = Text()
+            for line, style in zip(lines, styles, strict=True):
+                text.append(f"{line}\n", style)
+            self._console.print(text, end="")
+        self.stream.flush()
+
+    @cached_property
+    def _console(self) -> Console:
+        from rich.console import Console
+
+        return Console(file=self.stream, highlight=False, soft_wrap=True)
 
 
-def show_patch(changes: ChangeSet, blobs: BlobReader) -> None:
-    """The patch: exact bytes into a pipe, coloured and safe in a terminal."""
-    patch = git_patch(changes, blobs)
-    if not is_terminal():
-        sys.stdout.flush()
-        sys.stdout.buffer.write(patch)
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, soft_wrap=True)
-    for line in patch.decode("utf-8", "replace").splitlines():
-        console.print(Text(safe_text(line).text, style=_STYLES.get(line[:1], "")))
+def one_line(text: str) -> str:
+    """The text as one line in which nothing is hidden."""
+    return safe_text(text).text.replace("\n", "\\n").replace("\t", "\\t")
 
 
-def brief(title: str, most: int = 72) -> str:
-    """A title on one line."""
+def brief(title: str, most: int = 60) -> str:
+    """The start of a title, on one line."""
     line = " ".join(title.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def changes_json(changes: ChangeSet, blobs: BlobReader) -> list[dict[str, object]]:
-    return [
-        {"path": row.path, "what": row.what, "added": row.added, "removed": row.removed, "binary": row.binary}
-        for row in summary(changes, blobs)
-    ]
+def warnings(text: str) -> str:
+    """What a person should know about a name before trusting their eyes."""
+    flags = safe_text(text).flags
+    return f"! {', '.join(sorted(flags))}" if flags else ""
 
 
-def ask(question: str, answers: str) -> str:
-    """One of the letters in `answers`; the first when the user gives none, or when the input ends."""
-    while True:
-        try:
-            answer = input(f"{question} [{'/'.join(answers)}] ").strip().lower()[:1]
-        except EOFError:
-            return answers[0]
-        if not answer:
-            return answers[0]
-        if answer in answers:
-            return answer
+def _row(change: Change, row: FileSummary) -> tuple[str, str, str]:
+    mark = "+" if change.before is None else "-" if change.after is None else "~"
+    folder = "/" if row.kind is Kind.DIRECTORY else ""
+    detail = "  ".join(part for part in (_counts(change, row), warnings(change.path)) if part)
+    return mark, f"{change.path}{folder}", detail
+
+
+def _counts(change: Change, row: FileSummary) -> str:
+    before, after = change.before, change.after
+    parts = []
+    if row.what is What.REPLACED and before is not None and after is not None:
+        parts.append(f"{before.kind} → {after.kind}")
+    elif row.kind is Kind.LINK:
+        parts.append("link")
+    elif row.kind is Kind.FILE:
+        parts.append("binary" if row.binary else f"+{row.added} −{row.removed}" if row.added or row.removed else "")
+    parts.extend(_modes(before, after))
+    return "  ".join(part for part in parts if part)
+
+
+def _modes(before: Node | None, after: Node | None) -> Iterator[str]:
+    if before is not None and after is not None and before.kind is after.kind and before.mode != after.mode:
+        yield f"mode {before.mode:o} → {after.mode:o}"
+
+
+def _line_style(line: str) -> str:
+    return "bold" if line.startswith(("+++ ", "--- ")) else _LINE_STYLES.get(line[:1], "")
+
+
+def _cells(text: str) -> int:
+    """How wide the text is in a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text
+    )
+
+
+def _padded(text: str, width: int) -> str:
+    excess = _cells(text) - width
+    if excess <= 0:
+        return text + " " * -excess
+    while text and _cells(text) > width - 1:
+        text = text[:-1]
+    return _padded(f"{text}…", width)
+
+
+def _forget_what_was_typed() -> None:
+    """What was typed before the question, perhaps to the command, is no answer to it."""
+    if not sys.stdin.isatty():
+        return
+    import termios
+
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

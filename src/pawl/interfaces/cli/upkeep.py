@@ -2,59 +2,90 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import asdict
 
 from pawl.app import upkeep
+from pawl.app.upkeep import Examination
 from pawl.app.workshop import Workshop
+from pawl.core.errors import SandboxUnavailable
 from pawl.core.execution import Confinement
-from pawl.interfaces.cli.screen import emit, say
+from pawl.interfaces.cli.call import Call
 
 _WORDS = {
-    Confinement.NAMESPACES: "full: commands see only the bench and system folders, no network, bounded resources",
+    Confinement.NAMESPACES: "full: commands see the bench and system folders only",
     Confinement.LANDLOCK: "weaker: commands are held by Landlock on a copied bench",
     Confinement.NONE: "none: Pawl refuses to run commands here",
 }
+_MOST_NUMBER = 1_000_000
 
 
-def doctor(shop: Workshop, options: argparse.Namespace) -> int:
-    report = upkeep.examine(shop, thorough=options.verify)
-    healthy = report.protection.confinement is not Confinement.NONE and not report.problems
-    if options.json:
-        emit(
+def doctor(shop: Workshop, call: Call) -> int:
+    report = upkeep.examine(shop, thorough=call.options.verify)
+    code = _health(report)
+    if call.options.json:
+        call.emit(
             {
+                "ok": code == 0,
                 "confinement": report.protection.confinement,
                 "overlay": report.protection.overlay,
                 "probes": [asdict(probe) for probe in report.protection.probes],
                 "workspace": shop.workspace,
                 "state": str(shop.store.path),
                 "state_bytes": report.state_bytes,
+                "benches": report.benches,
+                "guardrails": shop.guardrails.name,
+                "settings": str(shop.config.file),
                 "problems": list(report.problems),
-                "ok": healthy,
             }
         )
-        return 0 if healthy else 1
-    say(f"protection  {_WORDS[report.protection.confinement]}")
-    for probe in report.protection.probes:
-        say(f"  {'✓' if probe.works else '✗'} {probe.name}: {probe.detail}")
-        if not probe.works and probe.remedy:
-            say(f"      {probe.remedy}")
-    say(f"workspace   {shop.workspace}")
-    say(f"state       {shop.store.path} ({report.state_bytes / 1e6:.1f} MB, {report.benches} open benches)")
-    say(f"guardrails  {shop.guardrails.name}")
-    for problem in report.problems:
-        say(f"  ! {problem}")
-    return 0 if healthy else 1
+        return code
+    _tell(shop, call, report)
+    return code
 
 
-def gc(shop: Workshop, options: argparse.Namespace) -> int:
-    cleaned = upkeep.clean(shop, days=options.days, backups=options.backups)
-    if options.json:
-        emit(asdict(cleaned))
+def gc(shop: Workshop, call: Call) -> int:
+    cleaned = upkeep.clean(shop, days=_bounded(call.options.days), backups=_bounded(call.options.backups))
+    if call.options.json:
+        call.emit(asdict(cleaned))
         return 0
-    say(
-        f"pruned {cleaned.entries} entries, freed {cleaned.bytes_freed / 1e6:.1f} MB, "
-        f"removed {cleaned.benches} abandoned benches"
+    call.out.say(
+        f"dropped the contents of {_counted(cleaned.entries, 'old entry', 'old entries')}, "
+        f"freed {cleaned.bytes_freed / 1e6:.1f} MB"
     )
-    say(f"kept: everything younger than {cleaned.days} days, and the last {cleaned.backups} of each file")
+    if cleaned.benches:
+        call.out.say(f"removed {_counted(cleaned.benches, 'abandoned bench', 'abandoned benches')}")
+    call.out.say(f"kept what is younger than {cleaned.days} days, and the last {cleaned.backups} changes of each file")
     return 0
+
+
+def _health(report: Examination) -> int:
+    if report.protection.confinement is Confinement.NONE:
+        return SandboxUnavailable.exit_code
+    return 1 if report.problems else 0
+
+
+def _tell(shop: Workshop, call: Call, report: Examination) -> None:
+    out = call.out
+    weak = report.protection.confinement is not Confinement.NAMESPACES
+    out.say(f"protection  {_WORDS[report.protection.confinement]}", "bold yellow" if weak else "bold green")
+    for probe in report.protection.probes:
+        out.say(f"  {'✓' if probe.works else '✗'} {probe.name}: {probe.detail}", "" if probe.works else "yellow")
+        if not probe.works and probe.remedy:
+            out.say(f"      {probe.remedy}")
+    benches = f", {_counted(report.benches, 'open bench', 'open benches')}" if report.benches else ""
+    out.say(f"workspace   {shop.workspace}")
+    out.say(f"state       {shop.store.path} ({report.state_bytes / 1e6:.1f} MB{benches})")
+    out.say(f"settings    {shop.config.file}{'' if shop.config.file.exists() else ' (not there: defaults)'}")
+    out.say(f"guardrails  {shop.guardrails.name}")
+    for problem in report.problems:
+        out.say(f"  ! {problem}", "bold red")
+    if call.options.verify and not report.problems:
+        out.say("contents    every stored content is sound")
+
+
+def _bounded(number: int | None) -> int | None:
+    return None if number is None else min(number, _MOST_NUMBER)
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

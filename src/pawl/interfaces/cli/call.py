@@ -1,0 +1,83 @@
+"""One use of the command line: its words, where it writes, and what may interrupt it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pawl.core.errors import PathRefused, UnknownEntry, UsageError
+from pawl.interfaces.cli.screen import Screen
+from pawl.interfaces.cli.signals import Interruptions
+
+_LONGEST_NUMBER = 18
+"""Digits that any store can hold."""
+_NOT_TEXT = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(slots=True)
+class Call:
+    options: argparse.Namespace
+    out: Screen
+    """What was asked for."""
+    aside: Screen
+    """What Pawl says beside it."""
+    interruptions: Interruptions = field(default_factory=Interruptions)
+
+    @property
+    def can_ask(self) -> bool:
+        return not self.options.json and sys.stdin.isatty() and self.aside.is_terminal
+
+    def emit(self, body: object) -> None:
+        """One JSON object on stdout, which every reader of JSON takes."""
+        print(json.dumps(_as_text(body), default=str))
+
+    def entry_number(self) -> int | None:
+        """The entry as a person names it."""
+        text = self.options.id
+        if text is None:
+            return None
+        if not text.isascii() or not text.isdigit():
+            raise UsageError(f"{text!r} is not an entry number", advice="'pawl history' lists them")
+        if len(text) > _LONGEST_NUMBER:
+            raise UnknownEntry(f"there is no entry {text}", advice="'pawl history' lists them")
+        return int(text)
+
+    def inside(self, workspace: str, name: str) -> str:
+        """A path as a person names it, seen from where they are, as the workspace calls it."""
+        here = workspace if self.options.workspace is not None else os.getcwd()
+        path = os.path.normpath(os.path.join(here, name))
+        # The last name is not followed: a link is changed or taken back like any file.
+        real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        if not name or not real.startswith(f"{workspace}/"):
+            raise PathRefused(
+                f"{name!r} is not inside the workspace {workspace!r}", advice="name a file or folder in it"
+            )
+        return os.path.relpath(real, workspace)
+
+    def files(self, workspace: str) -> tuple[str, ...]:
+        return tuple(self.inside(workspace, name) for name in self.options.file)
+
+    def directory(self, workspace: str) -> str:
+        """Where in the workspace the user is; empty for its root."""
+        here, root = Path.cwd(), Path(workspace)
+        if self.options.workspace is not None or here == root or not here.is_relative_to(root):
+            return ""
+        return str(here.relative_to(root))
+
+
+def _as_text(value: object) -> object:
+    """Names that are not UTF-8 have their odd bytes written out, such as `caf\\xe9`."""
+    match value:
+        case str():
+            return _NOT_TEXT.sub(lambda found: f"\\x{ord(found[0]) & 0xFF:02x}", str(value))
+        case dict():
+            return {key: _as_text(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_as_text(one) for one in value]
+        case _:
+            return value
