@@ -18,12 +18,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from repair_mutants import mutants
 from repair_sets import Bug, humanevalfix, quixbugs
 
 from pawl.repair.model import Agreement, RepairEnded, RepairRequest
 from pawl.repair.stream import repair_events, run_locally
 
-SETS = {"quixbugs": quixbugs, "humanevalfix": humanevalfix}
+SETS = {"quixbugs": quixbugs, "humanevalfix": humanevalfix, "mutants": mutants}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -121,7 +121,7 @@ class Plot:
     def _plant_calls(self, garden: Garden, scopes: list[dict[str, Any]], names: list[str]) -> None:
         """Calls of the module's own small functions with one variable each."""
         for callee, count in self.facts.callees.items():
-            function = self.globals.get(callee)
+            function = scopes[0].get(callee) or self.globals.get(callee) if scopes else None
             own = isinstance(function, FunctionType) and function is not self.facts.function.main
             if own and count == 1 and not hasattr(builtins, callee):
                 for name in [each for each in names if "." not in each]:
@@ -187,15 +187,14 @@ def enclosing_comprehensions(node: ast.AST) -> list[Any]:
     return found
 
 
-def with_hole(root: ast.expr, node: ast.expr) -> CodeType | None:
+def with_hole(root: ast.expr, node: ast.expr) -> CodeType:
     """The root's code with the node replaced by a name that can be bound to any value."""
     if root is node:
         return compile(HOLE, "hole", "eval")
-    text = replaced_text(root, node, HOLE)
-    return None if text is None else compile(f"({text})", "hole", "eval")
+    return compile(f"({replaced_text(root, node, HOLE)})", "hole", "eval")
 
 
-def replaced_text(root: ast.expr, node: ast.expr, text: str) -> str | None:
+def replaced_text(root: ast.expr, node: ast.expr, text: str) -> str:
     """The root's text with the node's replaced."""
 
     class Exchange(ast.NodeTransformer):
