@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,25 +21,25 @@ SEED = 20
 
 @dataclass(frozen=True)
 class Package:
-    """Where a package's sources and tests lie in its source distribution."""
+    """Where a package's sources and tests lie in its distribution."""
 
     name: str
     version: str
     source: str
     tests: tuple[str, ...]
-    import_paths: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
+    import_paths: tuple[str, ...] = (".",)
+    without: tuple[str, ...] = ()
+    """Files that a current pytest cannot load."""
 
 
 PACKAGES = (
-    Package("sortedcontainers", "2.4.0", "sortedcontainers", ("tests",)),
+    Package("inflection", "0.5.1", "inflection", ("test_inflection.py",)),
     Package("toolz", "0.12.1", "toolz", ("toolz/tests",)),
-    Package("inflection", "0.5.1", "inflection.py", ("test_inflection.py",)),
+    Package("boltons", "24.0.0", "boltons", ("tests",), (".",), ("tests/conftest.py",)),
+    Package("sortedcontainers", "2.4.0", "sortedcontainers", ("tests",)),
+    Package("more-itertools", "10.1.0", "more_itertools", ("tests",)),
     Package("semver", "3.0.2", "src/semver", ("tests",), ("src",)),
-    Package("boltons", "24.0.0", "boltons", ("tests",)),
-    Package("networkx", "3.2.1", "networkx", ("networkx/algorithms/tests",)),
 )
-SMALL = PACKAGES[:5]
 COMPARE = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
            ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is}  # fmt: skip
 BINARY = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv,
@@ -46,15 +47,29 @@ BINARY = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: a
 
 
 def fetched(package: Package, cache: Path) -> Path:
-    """The unpacked source distribution, fetched once."""
+    """The unpacked distribution, fetched once: the source distribution, or a wheel that holds its tests."""
     folder = cache / f"{package.name}-{package.version}"
-    if not folder.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        words = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:", "--no-build-isolation"]
-        subprocess.run([*words, "-d", str(cache), f"{package.name}=={package.version}"], capture_output=True)
-        archive = next(cache.glob(f"{package.name}-{package.version}.*"), None)
+    if folder.exists():
+        return folder
+    cache.mkdir(parents=True, exist_ok=True)
+    words = [
+        shutil.which("pip") or "pip",
+        "download",
+        "--no-deps",
+        "-d",
+        str(cache),
+        f"{package.name}=={package.version}",
+    ]
+    for form in (["--no-binary", ":all:"], []):
+        subprocess.run([*words, *form], capture_output=True)
+        stem = package.name.replace("-", "?")
+        archive = next(cache.glob(f"{stem}-{package.version}*.*"), None)
         if archive is not None:
-            shutil.unpack_archive(archive, cache, filter="data")
+            wheel = archive.suffix == ".whl"
+            shutil.unpack_archive(archive, folder if wheel else cache, "zip" if wheel else None)
+            break
+    for path in package.without:
+        (folder / path).unlink(missing_ok=True)
     return folder
 
 
@@ -113,9 +128,6 @@ class Mutator(ast.NodeTransformer):
             node.args[0], node.args[1] = node.args[1], node.args[0]
         return node
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        return node
-
     def generic_visit(self, node: ast.AST) -> ast.AST:
         if self.kind == "deleted" and isinstance(node, (ast.FunctionDef, ast.If, ast.For, ast.While, ast.With)):
             for place, statement in enumerate(node.body):
@@ -139,7 +151,11 @@ def mutate(source: str, kind: str, rng: random.Random) -> tuple[str, int] | None
     mutator = Mutator(kind, rng.randint(0, count.count))
     tree = mutator.visit(ast.parse(source))
     for node in ast.walk(tree):
-        if isinstance(node, ast.stmt) and not hasattr(node, "body") and node.lineno <= mutator.line <= (node.end_lineno or 0):
+        if (
+            isinstance(node, ast.stmt)
+            and not hasattr(node, "body")
+            and node.lineno <= mutator.line <= (node.end_lineno or 0)
+        ):
             return _spliced(source, node), mutator.line
         if isinstance(node, (ast.If, ast.While)) and node.test.lineno <= mutator.line <= (node.test.end_lineno or 0):
             return _spliced(source, node.test), mutator.line
@@ -194,11 +210,13 @@ def mutants_of(package: Package, cache: Path, count: int) -> Iterator[Mutant]:
 
 def mutants(data: Path, count: int = 8) -> Iterator[Bug]:
     """The mutants as bugs; they are chosen once and kept beside the packages."""
-    cache = data / "mutants" if (data / "mutants").exists() or _writable(data) else Path.home() / ".cache" / "pawl-mutants"
+    cache = (
+        data / "mutants" if (data / "mutants").exists() or _writable(data) else Path.home() / ".cache" / "pawl-mutants"
+    )
     kept = cache / f"chosen-{SEED}-{count}.json"
     if not kept.exists():
         rows = []
-        for package in SMALL:
+        for package in PACKAGES:
             for mutant in mutants_of(package, cache, count):
                 rows.append([package.name, mutant.path, mutant.kind, mutant.line, mutant.text])
         kept.write_text(json.dumps(rows))

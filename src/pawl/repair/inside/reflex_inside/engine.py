@@ -164,16 +164,12 @@ class Engine:
         near = {suite.cases[index].path for index in baseline.failing}
         passing = sorted(baseline.passing, key=lambda index: suite.cases[index].path not in near)
         share = max(3.0, self.request.seconds * TRACE_SHARE)
-        traced = forked(
-            lambda: trace_suite(suite, program, baseline, passing, share), share + 10
-        )
+        traced = forked(lambda: trace_suite(suite, program, baseline, passing, share), share + 10)
         return traced if isinstance(traced, Observed) else Observed()
 
     def _facts(self, program: Program, index: int, observed: Observed, strings: list[str]) -> Facts:
         function = program.functions[index]
-        types = {
-            name: frozenset(kinds - {"NoneType"}) for name, kinds in observed.types.get(index, {}).items()
-        }
+        types = {name: frozenset(kinds - {"NoneType"}) for name, kinds in observed.types.get(index, {}).items()}
         attributes = observed.attributes.get(index, {})
         return gather_facts(Facts(program.sources[function.path], function, types, attributes, list(strings)))
 

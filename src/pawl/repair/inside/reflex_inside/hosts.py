@@ -144,7 +144,6 @@ def run_pytest(request: Request, work: Work) -> Suite:
     import pytest
 
     host = PytestHost(work)
-    setattr(PytestHost.pytest_runtestloop, "pytest_impl", {"tryfirst": True})
     words = ["-q", "--capture=no", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
     if importlib.util.find_spec("xdist"):
         words += ["-n", "0"]

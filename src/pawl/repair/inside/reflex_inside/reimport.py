@@ -106,7 +106,13 @@ def outside_candidates(program: Program, suspicion: Suspicion) -> list[Candidate
                 for proposal in _proposals(facts, block, place):
                     found.append(
                         Candidate(
-                            proposal.cost + price, proposal.template, path, proposal.edits, -1, proposal.line, Reach.MODULE
+                            proposal.cost + price,
+                            proposal.template,
+                            path,
+                            proposal.edits,
+                            -1,
+                            proposal.line,
+                            Reach.MODULE,
                         )
                     )
     unique = {candidate.key: candidate for candidate in sorted(found, key=lambda each: -each.cost)}
@@ -137,7 +143,9 @@ def module_facts(program: Program, path: str, statement: ast.stmt) -> Facts:
     return gather_facts(Facts(program.sources[path], Function(-1, path, "", (), around)))
 
 
-def search_outside(zygote: Zygote, program: Program, candidates: list[Candidate], names: list[str], deadline: float) -> list[Candidate]:
+def search_outside(
+    zygote: Zygote, program: Program, candidates: list[Candidate], names: list[str], deadline: float
+) -> list[Candidate]:
     """The first candidates that pass all tests by name."""
     plausible: list[Candidate] = []
     for candidate in candidates:

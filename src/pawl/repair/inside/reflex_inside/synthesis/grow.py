@@ -1,4 +1,4 @@
-"""Expressions grown from the variables in scope, smallest first; of those with equal values everywhere, few are kept."""
+"""Expressions grown from the variables in scope, smallest first; of those with equal values, few are kept."""
 
 from __future__ import annotations
 
@@ -139,9 +139,9 @@ class Garden:
             if not any(argument is FAILURE for argument in arguments):
                 with Caught():
                     value = function(*arguments)
-                    if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
-                        value = FAILURE
-                    elif isinstance(value, (str, list, tuple)) and len(value) > LARGEST_RESULT:
+                    if (isinstance(value, int) and abs(value) > LARGEST_NUMBER) or (
+                        isinstance(value, (str, list, tuple)) and len(value) > LARGEST_RESULT
+                    ):
                         value = FAILURE
             values.append(value)
         return values
@@ -267,6 +267,10 @@ def binary_forms(left: str, right: str) -> Iterator[Binary]:
         yield ("*", PRODUCT, operator.mul)
     if left in {"dict", "Counter", "defaultdict"} and right not in SIZED - {"str", "tuple"}:
         yield ("[]", ATOM, lambda x, y: dict.__getitem__(x, y))
+    yield from _method_forms(left, right)
+
+
+def _method_forms(left: str, right: str) -> Iterator[Binary]:
     if left in {"list", "str", "tuple"} and right not in {"list", "dict", "set"}:
         yield (".count", ATOM, lambda x, y: x.count(y))
         yield (".index", ATOM, lambda x, y: x.index(y))

@@ -200,7 +200,9 @@ class Holes:
 
     def _kept(self, prints: tuple[Any, ...], original: tuple[Any, ...]) -> float:
         """A little more for each change that passing tests would notice."""
-        passing = [new != old for state, new, old in zip(self.states, prints, original, strict=True) if not state.failing]
+        passing = [
+            new != old for state, new, old in zip(self.states, prints, original, strict=True) if not state.failing
+        ]
         return 0.8 * sum(passing) / len(passing) if passing else 0.0
 
     def _expectations(self, root: ast.expr) -> list[Any]:

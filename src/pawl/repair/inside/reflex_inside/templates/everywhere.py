@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from reflex_inside.edits import Edit
@@ -34,7 +34,7 @@ def _nodes(facts: Facts) -> Iterator[ast.AST]:
         pending.extend(ast.iter_child_nodes(node))
 
 
-def _edits(facts: Facts, pairs: list[tuple[ast.AST, str]]) -> tuple[Edit, ...]:
+def _edits(facts: Facts, pairs: Sequence[tuple[ast.AST, str]]) -> tuple[Edit, ...]:
     return tuple(sorted(Edit(*facts.source.span(node), text) for node, text in pairs))
 
 
@@ -79,7 +79,8 @@ def _cases(facts: Facts, constants: list[ast.Constant]) -> Proposals:
     strings = [
         node
         for node in constants
-        if isinstance(node.value, str) and isinstance(getattr(node, "parent", None), (ast.Return, ast.IfExp, ast.Assign))
+        if isinstance(node.value, str)
+        and isinstance(getattr(node, "parent", None), (ast.Return, ast.IfExp, ast.Assign))
     ]
     for change in CASES:
         pairs = [(node, repr(change(node.value))) for node in strings if change(node.value) != node.value]  # type: ignore[arg-type]
