@@ -1,6 +1,6 @@
 """Measures the reflex on public bug sets: how many bugs it repairs, how many of the patches are right, how fast.
 
-    python benchmarks/repair.py --data DIR [--set quixbugs|humanevalfix|mutants] [--seconds 60] [--limit N] [--jobs 1]
+python benchmarks/repair.py --data DIR [--set quixbugs|humanevalfix|mutants] [--seconds 60] [--limit N] [--jobs 1]
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from repair_mutants import mutants
 from repair_sets import Bug, humanevalfix, quixbugs
 
 from pawl.repair.model import Agreement, RepairEnded, RepairRequest
 from pawl.repair.stream import repair_events, run_locally
 
-SETS = {"quixbugs": quixbugs, "humanevalfix": humanevalfix}
+SETS = {"quixbugs": quixbugs, "humanevalfix": humanevalfix, "mutants": mutants}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +90,10 @@ def judge(bug: Bug, folder: Path, ended: RepairEnded, seconds: float) -> Line:
     (folder / patch.path).write_text(texts[0][1])
     plausible = passes(bug, folder)
     (folder / patch.path).write_text(before_text)
-    verdicts = [bug.judge(text) if path == bug.target else {"compared": 0, "wrong": 1, "example": path} for path, text in texts[:4]]
+    verdicts = [
+        bug.judge(text) if path == bug.target else {"compared": 0, "wrong": 1, "example": path}
+        for path, text in texts[:4]
+    ]
     rights = [verdict["wrong"] == 0 and verdict["compared"] > 0 for verdict in verdicts]
     return Line(
         **{
@@ -173,7 +177,10 @@ def main() -> None:
         for line in threads.map(lambda bug: measure(bug, options.seconds, options.workers), bugs):
             lines.append(line)
             words = [line.name, line.status, "plausible" if line.plausible else "-", "right" if line.right else "-"]
-            words += [f"{line.agreement} {line.margin}" if line.plausible else "", f"{line.seconds:.1f}s tried {line.tried} cpu {line.cpu:.1f}"]
+            words += [
+                f"{line.agreement} {line.margin}" if line.plausible else "",
+                f"{line.seconds:.1f}s tried {line.tried} cpu {line.cpu:.1f}",
+            ]
             words += [f"first right {line.rival_right} of {line.rivals}", line.template, repr(line.patch), line.note]
             print(" · ".join(words), flush=True)
             if options.out:

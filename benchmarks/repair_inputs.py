@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -53,7 +54,7 @@ def postfix(rng: random.Random) -> Arguments:
 def ascending_somewhere(rng: random.Random) -> Arguments:
     while True:
         order = rng.sample(range(1, 9), rng.randint(2, 6))
-        if any(first < second for first, second in zip(order, order[1:], strict=False)):
+        if any(first < second for first, second in itertools.pairwise(order)):
             return (order,)
 
 
@@ -129,7 +130,7 @@ def graph(rng: random.Random, node: type) -> list[Any]:
 
 def chain(rng: random.Random, node: type, *, cyclic: bool) -> Arguments:
     nodes = [node(number) for number in range(rng.randint(1, 7))]
-    for first, second in zip(nodes, nodes[1:], strict=False):
+    for first, second in itertools.pairwise(nodes):
         first.successor = second
     nodes[-1].successor = rng.choice(nodes) if cyclic and rng.random() < 0.5 else None
     return (nodes[0],)
@@ -190,7 +191,15 @@ def mutated(value: Any, rng: random.Random) -> Any:
             return rng.random() < 0.5
         case int():
             return rng.choice(
-                [value, value + 1, value - 1, value * 2, value + rng.randint(1, 10), rng.randint(0, 12), rng.randint(0, 99)]
+                [
+                    value,
+                    value + 1,
+                    value - 1,
+                    value * 2,
+                    value + rng.randint(1, 10),
+                    rng.randint(0, 12),
+                    rng.randint(0, 99),
+                ]
             )
         case float():
             return rng.choice([value, value + 1, value - 0.5, value * 1.5, -value, round(value, 1), 0.0])

@@ -46,7 +46,8 @@ class RealCommands:
     def run(self, execution):
         self.ran.append(execution.argv)
         started = time.monotonic()
-        environment = {"PATH": self.path, "HOME": str(self.root), "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {"PATH": self.path, "HOME": str(self.root), "LANG": "C.UTF-8"}
+        environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         program = shutil.which(execution.argv[0], path=self.path)
         if program is None and not (self.root / execution.argv[0]).exists():
             return Completed(ending=Ending.EXITED, code=127)

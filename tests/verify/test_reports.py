@@ -122,9 +122,14 @@ def test_pytest_failures_have_id_place_message_and_traceback(read, style):
     raised = found["tests/test_prices.py::test_a_bad_price_is_named"]
     assert (raised.path, raised.line, raised.code) == ("shop/prices.py", 14, "RuntimeError")
     assert raised.message == "RuntimeError: bad row: {'price': 'seven'}"
-    assert [(frame.path, frame.line) for frame in raised.frames] == [("tests/test_prices.py", 25), ("shop/prices.py", 14)]
+    assert [(frame.path, frame.line) for frame in raised.frames] == [
+        ("tests/test_prices.py", 25),
+        ("shop/prices.py", 14),
+    ]
     assert found["tests/test_prices.py::test_totals[two - prices::odd/[id]]"].line == 30
-    assert found["tests/test_prices.py::TestBasket::TestNested::test_deep"].message == "Failed: DID NOT RAISE ValueError"
+    assert (
+        found["tests/test_prices.py::TestBasket::TestNested::test_deep"].message == "Failed: DID NOT RAISE ValueError"
+    )
     assert found["tests/test_prices.py::test_with_a_broken_fixture"].line == 40
     assert found["tests/test_prices.py::test_with_a_broken_teardown"].code == "OSError"
     assert "nothing_like_it" in found["tests/test_prices.py::test_with_an_unknown_fixture"].message
@@ -173,7 +178,9 @@ def test_a_test_that_kills_the_interpreter_is_named(read):
 
 @pytest.mark.spec("E8")
 def test_subtests_are_told_apart_by_their_message(read):
-    findings = [finding for finding in read("pytest/subtests_default").findings if finding.test == "test_sub.py::test_numbers"]
+    findings = [
+        finding for finding in read("pytest/subtests_default").findings if finding.test == "test_sub.py::test_numbers"
+    ]
     assert [finding.message.partition(":")[0] for finding in findings[:2]] == ["[odd] (number=1)", "[odd] (number=3)"]
 
 
@@ -306,7 +313,10 @@ def test_go_failures_have_name_place_and_message(read, style):
     boom = found["TestBoom"]
     assert (boom.path, boom.line, boom.code) == ("prices/prices.go", 12, "panic")
     builds = [finding for finding in read(f"go/shapes_{style}").findings if finding.code == "build"]
-    assert [(finding.path, finding.line) for finding in builds] == [("broken/broken_test.go", 6), ("broken/broken_test.go", 7)]
+    assert [(finding.path, finding.line) for finding in builds] == [
+        ("broken/broken_test.go", 6),
+        ("broken/broken_test.go", 7),
+    ]
 
 
 @pytest.mark.spec("E8")

@@ -78,7 +78,8 @@ def _problem(values: dict[str, Any]) -> ProblemFound:
 
 
 def _baseline(values: dict[str, Any]) -> BaselineTaken:
-    return BaselineTaken(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+    fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in values.items()}
+    return BaselineTaken(**fields)
 
 
 def _patch(values: dict[str, Any]) -> FoundPatch:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import functools
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pawl.core.finding import Finding
@@ -58,7 +58,7 @@ def recover(
     symbols: Symbols | None = None,
     entries: Iterable[Entry] | None = None,
 ) -> tuple[Candidate, ...]:
-    """Candidates, first those after which the files parse. None breaks a file that parses."""
+    """Candidates, first those after which the files compile. None breaks a file that compiles."""
     known = symbols if symbols is not None else symbols_of(sources)
     found: dict[Candidate, bool] = {}
     for entry in entries if entries is not None else python_map():
@@ -78,7 +78,7 @@ def recover(
 
 
 def _fits(candidate: Candidate, sources: Mapping[str, str]) -> bool | None:
-    """Whether every changed file parses; None for a candidate that changes nothing or leads no further."""
+    """Whether every changed file compiles; None for a candidate that changes nothing or leads no further."""
     whole = True
     for path, text in candidate.applied(sources).items():
         if text == sources[path]:
@@ -91,9 +91,11 @@ def _fits(candidate: Candidate, sources: Mapping[str, str]) -> bool | None:
 
 
 def _error_line(text: str) -> int | None:
-    """The line of the first syntax error; None for a text that parses."""
+    """The line of the first error that compiling finds, such as a `return` outside a function; None without one."""
     try:
-        ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, "candidate", "exec", dont_inherit=True)
     except SyntaxError as error:
         return error.lineno or 0
     except (ValueError, RecursionError):

@@ -2,14 +2,9 @@
 
 import sys
 
-# The package finds its own modules afterwards; leaving its folder on the path could shadow a workspace's module.
-FOLDER = sys.path.pop(0)
-sys.path.insert(0, FOLDER)
-import reflex_inside  # noqa: E402
-
-sys.path.remove(FOLDER)
+from reflex_inside.engine import main
 
 if __name__ == "__main__":
-    from reflex_inside.engine import main
-
+    # The package finds its own modules from now on; its folder on the path could shadow a module of the workspace.
+    del sys.path[0]
     sys.exit(main(sys.argv[1:]))

@@ -71,12 +71,17 @@ def _leading(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
+def _reaches(source: Source, number: int, depth: int) -> bool:
+    return not source.line(number).strip() or len(source.indentation(number)) >= depth
+
+
 def _block_moved(source: Source, number: int) -> Iterator[Candidate]:
     """The line and what follows at its depth or deeper, one step to the right or the left."""
     depth = len(source.indentation(number))
     last = number
+    # At the left edge a blank line ends the block, else a line further left does.
     while last < len(source.lines) and (
-        not source.line(last + 1).strip() or len(source.indentation(last + 1)) >= max(depth, 1)
+        source.line(last + 1).strip() if depth == 0 else _reaches(source, last + 1, depth)
     ):
         last += 1
     lines = [source.line(n) for n in range(number, last + 1)]

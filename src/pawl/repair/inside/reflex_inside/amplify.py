@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -174,9 +175,9 @@ def documented(function: Function, recorder: CallRecorder) -> list[Callable[[], 
     text = ast.get_docstring(function.node) or ""
     found: list[Callable[[], bool]] = []
     with Caught():
-        names = function.main.__globals__
+        names = function.namespace
         for example in doctest.DocTestParser().get_examples(text)[:20]:
-            found.append(lambda example=example: example_holds(example, names))
+            found.append(partial(example_holds, example, names))
     return found
 
 

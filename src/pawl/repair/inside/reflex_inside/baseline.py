@@ -63,9 +63,7 @@ def take_baseline(suite: Suite, seconds: float) -> Baseline | None:
     return baseline
 
 
-def _look_again_at_hangs(
-    suite: Suite, first: list[tuple[int, Outcome]], deadline: float
-) -> list[tuple[int, Outcome]]:
+def _look_again_at_hangs(suite: Suite, first: list[tuple[int, Outcome]], deadline: float) -> list[tuple[int, Outcome]]:
     """A test that took long may be slow, not stuck: one of them gets more time, and all do if that one ends."""
     stuck = [index for index, outcome in first if outcome.timed_out]
     if not stuck:

@@ -112,7 +112,6 @@ class Source:
         parts.append(self.data[position:stop])
         return b"".join(parts)
 
-
     def trimmed(self, edit: Edit) -> tuple[int, int, str]:
         """The edit without the bytes that it only repeats, in the file's own newlines."""
         old, new = self.data[edit.start : edit.end], edit.text.replace("\n", self.newline).encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import importlib
 import inspect
 import os
 import statistics
@@ -15,7 +16,7 @@ from typing import Any
 from reflex_inside.amplify import Comparison, compare
 from reflex_inside.baseline import Baseline, take_baseline
 from reflex_inside.caught import Caught, forked, silence
-from reflex_inside.edits import Candidate
+from reflex_inside.edits import Candidate, Reach
 from reflex_inside.facts import Facts, gather_facts
 from reflex_inside.frontier import Frontier
 from reflex_inside.generate import Generator
@@ -25,9 +26,11 @@ from reflex_inside.pairs import pairs, partial_fixes
 from reflex_inside.program import Program, editable_paths
 from reflex_inside.protocol import Request, Wire
 from reflex_inside.rank import rank
+from reflex_inside.reimport import Zygote, outside_candidates, search_outside
 from reflex_inside.search import Search
 from reflex_inside.suite import Suite
 from reflex_inside.suspicion import Suspicion, suspect
+from reflex_inside.swap import install
 from reflex_inside.synthesis.nursery import Nursery, Stream
 from reflex_inside.templates.diagnostics import Diagnosis
 from reflex_inside.trace import Observed, trace_suite
@@ -38,14 +41,16 @@ SHORTEST_LIMIT = 0.03
 MOST_FUNCTIONS = 60
 MOST_COMPARED = 30
 MOST_OFFERED = 8
+MOST_WHOLE = 12
 
 
 class Engine:
     """Carries one request to its end, inside the test framework's own loop."""
 
-    def __init__(self, request: Request, wire: Wire) -> None:
+    def __init__(self, request: Request, wire: Wire, zygote: Zygote) -> None:
         self.request = request
         self.wire = wire
+        self.zygote = zygote
         self.started = time.monotonic()
         self.done = False
 
@@ -121,10 +126,25 @@ class Engine:
         )
         search.run()
         stream.close()
+        if not search.plausible:
+            self._search_outside(suite, program, suspicion, search)
         if not search.plausible and len(plan.failing) > 1 and not plan.isolated:
             self._search_pairs(search)
         pool.stop()
         self._finish_search(suite, program, baseline, search)
+
+    def _search_outside(self, suite: Suite, program: Program, suspicion: Suspicion, search: Search) -> None:
+        """Looks at definitions outside functions, which take effect only in a new process."""
+        candidates = outside_candidates(program, suspicion)
+        if not candidates:
+            return
+        self.wire.send("stage", name="definitions", tests=len(candidates))
+        plan = search.pool.judge.plan
+        passing = sorted(plan.seconds, key=lambda index: plan.seconds[index])
+        names = [suite.cases[index].name for index in plan.failing]
+        names += [suite.cases[index].name for index in passing if index not in plan.failing and index in plan.steady]
+        deadline = self.started + self.request.seconds * 0.8
+        search.plausible += search_outside(self.zygote, program, candidates, names, deadline)
 
     def _search_pairs(self, search: Search) -> None:
         """Looks for two edits, when no single one will do."""
@@ -144,16 +164,12 @@ class Engine:
         near = {suite.cases[index].path for index in baseline.failing}
         passing = sorted(baseline.passing, key=lambda index: suite.cases[index].path not in near)
         share = max(3.0, self.request.seconds * TRACE_SHARE)
-        traced = forked(
-            lambda: trace_suite(suite, program, baseline, passing, share), share + 10
-        )
+        traced = forked(lambda: trace_suite(suite, program, baseline, passing, share), share + 10)
         return traced if isinstance(traced, Observed) else Observed()
 
     def _facts(self, program: Program, index: int, observed: Observed, strings: list[str]) -> Facts:
         function = program.functions[index]
-        types = {
-            name: frozenset(kinds - {"NoneType"}) for name, kinds in observed.types.get(index, {}).items()
-        }
+        types = {name: frozenset(kinds - {"NoneType"}) for name, kinds in observed.types.get(index, {}).items()}
         attributes = observed.attributes.get(index, {})
         return gather_facts(Facts(program.sources[function.path], function, types, attributes, list(strings)))
 
@@ -198,6 +214,10 @@ class Engine:
             self.finish("out of time" if self.left < self.request.seconds * 0.1 else "no patch", **values)
             return
         candidates = sorted(search.plausible, key=lambda candidate: candidate.cost)[:MOST_COMPARED]
+        candidates = self._kept_whole(suite, program, baseline, candidates)
+        if not candidates:
+            self.finish("no patch", **values)
+            return
         self.wire.send("stage", name="compare")
         tests = baseline.failing[:10] + baseline.passing[:30]
         seconds = max(1.0, min(4.0, self.request.seconds * 0.08))
@@ -212,6 +232,22 @@ class Engine:
             "repaired", patches=patches, agreement=ranking.agreement, reason=ranking.reason, margin=margin, **values
         )
 
+    def _kept_whole(
+        self, suite: Suite, program: Program, baseline: Baseline, candidates: list[Candidate]
+    ) -> list[Candidate]:
+        """Without the candidates that break a passing test which no trace connected with them."""
+        order = sorted(baseline.failing + baseline.passing)
+        seconds = max(5.0, 4 * baseline.seconds) + 5
+        kept: list[Candidate] = []
+        for candidate in candidates:
+            inside = candidate.reach is not Reach.MODULE
+            if inside and self.left > 0 and len(kept) < MOST_WHOLE:
+                limits = {index: 4 * baseline.outcomes[index].seconds + 1.0 for index in order}
+                if forked(lambda: whole(suite, program, candidate, limits), seconds) is False:  # noqa: B023
+                    continue
+            kept.append(candidate)
+        return kept
+
     def _patch(self, program: Program, candidate: Candidate) -> dict[str, Any]:
         function = program.functions[candidate.function].name if candidate.function >= 0 else ""
         return {
@@ -224,6 +260,11 @@ class Engine:
         }
 
 
+def whole(suite: Suite, program: Program, candidate: Candidate, limits: dict[int, float]) -> bool:
+    """Whether all tests pass in their own order."""
+    return install(program, candidate) is not None and all(suite.run(i, limit).passed for i, limit in limits.items())
+
+
 def make_plan(program: Program, baseline: Baseline, observed: Observed) -> Plan:
     seconds = {index: outcome.seconds for index, outcome in baseline.outcomes.items()}
     failing = sorted(baseline.failing, key=lambda index: (baseline.outcomes[index].timed_out, seconds[index]))
@@ -234,7 +275,8 @@ def make_plan(program: Program, baseline: Baseline, observed: Observed) -> Plan:
         running = [index for index, lines in lines_of.items() if not places.isdisjoint(lines)]
         passing[function.index] = sorted(running, key=lambda index: seconds[index])
     usual = statistics.median([seconds[index] for index in baseline.passing] or [0.0])
-    return Plan(failing, passing, seconds, max(SHORTEST_LIMIT, min(5 * usual, 2.0)), bool(baseline.ordered))
+    limit = max(SHORTEST_LIMIT, min(5 * usual, 2.0))
+    return Plan(failing, passing, seconds, limit, isolated=bool(baseline.ordered), steady=frozenset(baseline.passing))
 
 
 def diagnoses_of(baseline: Baseline) -> list[Diagnosis]:
@@ -255,6 +297,13 @@ def strings_of(suite: Suite, failing: list[int]) -> list[str]:
     return list(found)
 
 
+def preload(request: Request) -> None:
+    """Imports the framework before the fork, so that each fork has it."""
+    if request.framework == "pytest":
+        with Caught():
+            importlib.import_module("pytest")
+
+
 def main(arguments: list[str]) -> int:
     """Runs one request; the exit code is 0 even when nothing was found: the events say what happened."""
     request = Request.parse(arguments[0])
@@ -265,12 +314,15 @@ def main(arguments: list[str]) -> int:
     sys.dont_write_bytecode = True
     sys.path[:0] = [os.path.join(root, path) for path in request.paths] + [root]
     request = Request(**{**request.__dict__, "root": root})
-    engine = Engine(request, wire)
+    preload(request)
+    zygote = Zygote(request)
+    engine = Engine(request, wire, zygote)
     with Caught() as caught:
         suite = run_host(request, engine.work)
         if not engine.done:
             engine._send_problems(suite)
             engine.finish("not collected" if suite.problems else "no tests")
+    zygote.close()
     if caught.error is not None and not engine.done:
         engine.finish("engine failed", error=f"{type(caught.error).__name__}: {caught.error}")
     return 0

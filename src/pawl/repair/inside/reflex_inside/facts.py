@@ -82,7 +82,7 @@ class Facts:
     def scope(self, node: ast.AST) -> list[str]:
         """The variables that can be read at the node."""
         names = [name for name in self.names if name not in self.inner_names]
-        while node is not self.function.node:
+        while node is not self.function.node and hasattr(node, "parent"):
             node = parent_of(node)
             if isinstance(node, COMPREHENSIONS):
                 for generator in node.generators:

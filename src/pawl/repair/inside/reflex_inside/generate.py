@@ -9,7 +9,17 @@ from collections.abc import Callable, Iterator
 from reflex_inside.edits import Candidate, Reach
 from reflex_inside.facts import Facts
 from reflex_inside.program import FUNCTION_NODES
-from reflex_inside.templates import calls, conditions, constants, insertions, names, operators, statements, wide
+from reflex_inside.templates import (
+    calls,
+    conditions,
+    constants,
+    everywhere,
+    insertions,
+    names,
+    operators,
+    statements,
+    wide,
+)
 from reflex_inside.templates.diagnostics import IMPORT_TEMPLATE, Diagnosis, diagnosed
 from reflex_inside.templates.site import Proposal, Proposals, Site, Template
 
@@ -113,6 +123,7 @@ class Generator:
     def _about_function(self, diagnoses: list[Diagnosis]) -> Proposals:
         yield from diagnosed(self.facts, diagnoses)
         yield from insertions.mutable_defaults(self.facts)
+        yield from everywhere.everywhere(self.facts)
         arguments = self.facts.function.node.args
         for default in [each for each in [*arguments.defaults, *arguments.kw_defaults] if each is not None]:
             site = Site(self.facts, default)

@@ -144,7 +144,6 @@ def run_pytest(request: Request, work: Work) -> Suite:
     import pytest
 
     host = PytestHost(work)
-    setattr(PytestHost.pytest_runtestloop, "pytest_impl", {"tryfirst": True})
     words = ["-q", "--capture=no", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
     if importlib.util.find_spec("xdist"):
         words += ["-n", "0"]
@@ -181,7 +180,8 @@ def run_unittest(request: Request, work: Work) -> Suite:
 
 def _load(loader: unittest.TestLoader, place: str, root: str) -> unittest.TestSuite:
     if os.path.isdir(place):
-        return loader.discover(place, top_level_dir=root)
+        package = os.path.exists(os.path.join(place, "__init__.py"))
+        return loader.discover(place, top_level_dir=root if package else None)
     if place.endswith(".py"):
         place = os.path.relpath(place, root)[:-3].replace(os.sep, ".")
     return loader.loadTestsFromName(place)

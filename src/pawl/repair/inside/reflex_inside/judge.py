@@ -35,6 +35,8 @@ class Plan:
     limit: float
     isolated: bool = False
     """Tests depend on their order: every candidate gets a fresh process and the suite's own order."""
+    steady: frozenset[int] = frozenset()
+    """The tests that passed every time."""
 
     def limit_of(self, index: int, wanted: float) -> float:
         return max(wanted or self.limit, 4 * self.seconds.get(index, 0.0) + 0.1)

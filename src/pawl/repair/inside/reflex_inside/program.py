@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
+from typing import Any
 
 from reflex_inside.edits import Source
 
@@ -43,8 +44,15 @@ class Function:
         return self.node.end_lineno or self.node.lineno
 
     @property
-    def main(self) -> FunctionType:
+    def main(self) -> Any:
+        """The function itself; not typed as one, because a checker would bind it like a method."""
         return self.live[(self.node.name,)][0]
+
+    @property
+    def namespace(self) -> dict[str, Any]:
+        """The names of its module."""
+        names: dict[str, Any] = self.main.__globals__
+        return names
 
 
 class Program:

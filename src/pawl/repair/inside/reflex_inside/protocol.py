@@ -27,7 +27,9 @@ class Request:
     def parse(cls, text: str) -> Request:
         given = json.loads(text)
         known = {field.name for field in fields(cls)}
-        values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
+        }
         return cls(**{name: value for name, value in values.items() if name in known})
 
 

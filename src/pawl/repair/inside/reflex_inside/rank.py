@@ -63,7 +63,9 @@ def grouped(candidates: list[Candidate], comparison: Comparison) -> list[Group]:
     groups: list[Group] = []
     pairs = zip(candidates, comparison.behaviours, comparison.failed_examples, strict=False)
     for candidate, behaviour, failed in sorted(pairs, key=lambda pair: pair[0].cost):
-        own = next((group for group in groups if alike(group.behaviour, behaviour) and group.failed_examples == failed), None)
+        own = next(
+            (group for group in groups if alike(group.behaviour, behaviour) and group.failed_examples == failed), None
+        )
         if own is None:
             groups.append(Group([candidate], behaviour, failed))
         else:
@@ -78,14 +80,14 @@ def alike(first: Behaviour, second: Behaviour) -> bool:
 
 def scored(group: Group, groups: list[Group], original: Behaviour) -> float:
     """The cost of the group: its cheapest members, its troubles, and how far it leaves the old behaviour."""
-    cheapest = min(candidate.cost for candidate in group.candidates)
+    cheapest: float = min(candidate.cost for candidate in group.candidates)
     votes = math.log(sum(math.exp(cheapest - candidate.cost) for candidate in group.candidates))
     fewest = min(each.failed_examples for each in groups)
     looked = [(own, old) for own, old in zip(group.behaviour, original, strict=True) if own is not None]
     trouble = sum(troubled(own) and not troubled(old) for own, old in looked) / max(1, len(looked))
     kept = sum(own == old for own, old in looked) / max(1, len(looked))
     examples = EXAMPLE_COST * (group.failed_examples - fewest)
-    return cheapest - votes + examples + TROUBLE_COST * trouble - KEPT_BONUS * kept
+    return float(cheapest - votes + examples + TROUBLE_COST * trouble - KEPT_BONUS * kept)
 
 
 def troubled(ending: object) -> bool:

@@ -34,13 +34,11 @@ def suspect(program: Program, baseline: Baseline, observed: Observed) -> Suspici
     failed: dict[Line, int] = {}
     passed: dict[Line, int] = {}
     failing = [index for index in baseline.failing if index in observed.covered]
-    for index, lines in observed.covered.items():
+    for index, covered in observed.covered.items():
         counts = failed if index in failing else passed
-        for line in lines:
+        for line in covered:
             counts[line] = counts.get(line, 0) + 1
-    scores = {
-        line: count / math.sqrt(len(failing) * (count + passed.get(line, 0))) for line, count in failed.items()
-    }
+    scores = {line: count / math.sqrt(len(failing) * (count + passed.get(line, 0))) for line, count in failed.items()}
     for index in failing:
         crash = next((frame for frame in reversed(baseline.outcomes[index].frames) if frame in scores), None)
         if crash is not None and baseline.outcomes[index].kind != "AssertionError":

@@ -45,9 +45,7 @@ def _install_code(program: Program, candidate: Candidate) -> Undo | None:
     made = _codes_by_names(_inside_owners(code, function.owners))
     if (function.node.name,) not in made:
         return None
-    pairs = [
-        (live, made[names]) for names, functions in function.live.items() if names in made for live in functions
-    ]
+    pairs = [(live, made[names]) for names, functions in function.live.items() if names in made for live in functions]
     if any(live.__code__.co_freevars != code.co_freevars for live, code in pairs):
         return None
     defaults = _new_defaults(program, function, candidate, text)
@@ -56,11 +54,11 @@ def _install_code(program: Program, candidate: Candidate) -> Undo | None:
         live.__code__ = code
     if defaults is not None:
         for live in function.live[(function.node.name,)]:
-            live.__defaults__, live.__kwdefaults__ = defaults  # type: ignore[assignment]
+            live.__defaults__, live.__kwdefaults__ = defaults
 
     def undo() -> None:
         for live, code, positional, keyword in before:
-            live.__code__, live.__defaults__, live.__kwdefaults__ = code, positional, keyword  # type: ignore[assignment]
+            live.__code__, live.__defaults__, live.__kwdefaults__ = code, positional, keyword
 
     return undo
 
@@ -107,7 +105,7 @@ def _new_defaults(program: Program, function: Function, candidate: Candidate, te
     node = _first_function(ast.parse(text), function.node.name)
     if node is None:
         return None
-    names = dict(function.main.__globals__)
+    names = dict(function.namespace)
 
     def value(expression: ast.expr) -> Any:
         return eval(compile(ast.Expression(expression), function.path, "eval"), names)
@@ -126,5 +124,3 @@ def _first_function(tree: ast.AST, name: str) -> FunctionNode | None:
         if isinstance(node, FUNCTION_NODES) and node.name == name:
             return node
     return None
-
-

@@ -1,7 +1,8 @@
-"""Expressions grown from the variables in scope, smallest first; of those with equal values everywhere, few are kept."""
+"""Expressions grown from the variables in scope, smallest first; of those with equal values, few are kept."""
 
 from __future__ import annotations
 
+import itertools
 import operator
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ from reflex_inside.synthesis.values import FAILURE, fingerprints
 MOST_KEPT = 2500
 LARGEST_NUMBER = 10**12
 LARGEST_RESULT = 2000
+FINALS_PER_KIND = 60
+FINALS_FROM = 4
 ATOM, POWER, UNARY, PRODUCT, SUM, COMPARISON, NEGATION, AND, OR, ANY = range(10)
 CHAINING = frozenset({PRODUCT, SUM, AND, OR})
 """Levels whose operators may stand on the left of one another without parentheses."""
@@ -102,7 +105,7 @@ class Garden:
 
     def __init__(self, count: int, seconds: float) -> None:
         # Few states cannot tell expressions apart that differ elsewhere: then more of them are kept.
-        self.kept_alike = 3 if count <= 6 else 2 if count <= 14 else 1
+        self.kept_alike = 4 if count <= 6 else 3 if count <= 14 else 2
         self.deadline = time.process_time() + seconds
         self.all: list[Grown] = []
         self.by_size: dict[int, list[Grown]] = {}
@@ -136,9 +139,9 @@ class Garden:
             if not any(argument is FAILURE for argument in arguments):
                 with Caught():
                     value = function(*arguments)
-                    if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
-                        value = FAILURE
-                    elif isinstance(value, (str, list, tuple)) and len(value) > LARGEST_RESULT:
+                    if (isinstance(value, int) and abs(value) > LARGEST_NUMBER) or (
+                        isinstance(value, (str, list, tuple)) and len(value) > LARGEST_RESULT
+                    ):
                         value = FAILURE
             values.append(value)
         return values
@@ -154,6 +157,26 @@ class Garden:
                 self._pairs(first, size - 1 - first, size)
                 if self.late:
                     return
+
+    def finals(self, meets: Callable[[list[Any]], bool], seconds: float) -> Iterator[Grown]:
+        """Larger expressions of two kept ones, of which only those with the right values are made."""
+        deadline = time.process_time() + seconds
+        small = sorted(self.all, key=lambda grown: grown.size)
+        by_kind: dict[str, list[Grown]] = {}
+        for grown in small:
+            if len(by_kind.setdefault(grown.kind, [])) < FINALS_PER_KIND:
+                by_kind[grown.kind].append(grown)
+        chosen = sorted((grown for group in by_kind.values() for grown in group), key=lambda grown: grown.size)
+        for left, right in sorted(itertools.permutations(chosen, 2), key=lambda pair: pair[0].size + pair[1].size):
+            if time.process_time() > deadline:
+                return
+            if left.size + right.size < FINALS_FROM:
+                continue
+            for sign, level, function in binary_forms(left.kind, right.kind):
+                values = self.apply(function, left.values, right.values)
+                if meets(values):
+                    size = left.size + right.size + 1
+                    yield Grown(pair_text(sign, level, left, right), level, size, values, kind_of(values))
 
     def _unary(self, base: Grown, size: int) -> None:
         for form, level, function in unary_forms(base.kind):
@@ -177,18 +200,21 @@ class Garden:
     ) -> None:
         left, right = sides
         values = self.apply(function, left.values, right.values)
-        if sign == "[]":
-            self.plant(f"{left.within(ATOM)}[{right.text}]", size, values)
-        elif sign in {"min", "max"}:
-            self.plant(f"{sign}({left.text}, {right.text})", size, values)
-        elif sign in {"[:", ":]"}:
-            part = f"[{right.text}:]" if sign == "[:" else f"[:{right.text}]"
-            self.plant(left.within(ATOM) + part, size, values)
-        elif sign.startswith("."):
-            self.plant(f"{left.within(ATOM)}{sign}({right.text})", size, values)
-        else:
-            outer = level if level in CHAINING else level - 1
-            self.plant(f"{left.within(outer)} {sign} {right.within(level - 1)}", size, values, level)
+        self.plant(pair_text(sign, level, left, right), size, values, level)
+
+
+def pair_text(sign: str, level: int, left: Grown, right: Grown) -> str:
+    """Two expressions and what joins them."""
+    if sign == "[]":
+        return f"{left.within(ATOM)}[{right.text}]"
+    if sign in {"min", "max"}:
+        return f"{sign}({left.text}, {right.text})"
+    if sign in {"[:", ":]"}:
+        return left.within(ATOM) + (f"[{right.text}:]" if sign == "[:" else f"[:{right.text}]")
+    if sign.startswith("."):
+        return f"{left.within(ATOM)}{sign}({right.text})"
+    outer = level if level in CHAINING else level - 1
+    return f"{left.within(outer)} {sign} {right.within(level - 1)}"
 
 
 def is_constant(text: str) -> bool:
@@ -241,6 +267,10 @@ def binary_forms(left: str, right: str) -> Iterator[Binary]:
         yield ("*", PRODUCT, operator.mul)
     if left in {"dict", "Counter", "defaultdict"} and right not in SIZED - {"str", "tuple"}:
         yield ("[]", ATOM, lambda x, y: dict.__getitem__(x, y))
+    yield from _method_forms(left, right)
+
+
+def _method_forms(left: str, right: str) -> Iterator[Binary]:
     if left in {"list", "str", "tuple"} and right not in {"list", "dict", "set"}:
         yield (".count", ATOM, lambda x, y: x.count(y))
         yield (".index", ATOM, lambda x, y: x.index(y))

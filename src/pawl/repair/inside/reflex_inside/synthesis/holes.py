@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from reflex_inside.caught import Caught
@@ -18,7 +19,22 @@ from reflex_inside.templates.site import Proposal, Site
 
 LARGEST = 5
 LARGEST_INSIDE = 3
+MOST_INSIDE = 400
+MOST_INNER = 1200
+KEPT_ALIKE = 2
+ALIKE_COST = 0.4
 NUMBERS = frozenset({"int", "float", "number", "bool"})
+
+
+@dataclass(slots=True)
+class Offer:
+    """A text for a hole, not yet worth a proposal."""
+
+    cost: float
+    key: tuple[Any, ...]
+    hole: ast.expr
+    template: str
+    text: str
 
 
 class Holes:
@@ -31,22 +47,30 @@ class Holes:
         self.place = (facts.source.path, statement.lineno)
         self.states = recording.states.get(self.place, [])
         self.plot = Plot(facts, self.states, seconds)
-        self.seen: set[Any] = set()
         self.garden: Garden | None = None
 
     def proposals(self) -> Iterator[Proposal]:
+        """The cheapest texts for each set of values that the statement could have."""
         if not self.states:
             return
         names = [name for name in self.facts.outer_scope() if not name.startswith("__")]
         self.garden = self.plot.garden(self.plot.scopes, names, LARGEST)
         for root in pure_roots(self.statement):
             original = self._prints(self.plot.values_of(root), root)
-            yield from self._of_root(root, original)
+            counts: dict[tuple[Any, ...], int] = {}
+            for offer in sorted(self._offers(root, original), key=lambda offer: offer.cost):
+                counts[offer.key] = counts.get(offer.key, 0) + 1
+                if counts[offer.key] <= KEPT_ALIKE:
+                    cost = offer.cost + ALIKE_COST * (counts[offer.key] - 1)
+                    yield from Site(self.facts, offer.hole).replace(cost, offer.template, offer.text)
 
-    def _of_root(self, root: ast.expr, original: tuple[Any, ...]) -> Iterator[Proposal]:
+    def _offers(self, root: ast.expr, original: tuple[Any, ...]) -> Iterator[Offer]:
         assert self.garden is not None
         if is_test(root):
             yield from self._joined(root, original)
+        wanted = self._expectations(root)
+        if wanted:
+            yield from self._finals(root, wanted)
         for hole in [root, *own_expressions(root)]:
             if isinstance(hole, (ast.Slice, ast.JoinedStr, ast.Starred)) or _is_callee(hole):
                 continue
@@ -55,24 +79,45 @@ class Holes:
             else:
                 yield from self._exchanged(root, hole, original)
 
-    def _exchanged(self, root: ast.expr, hole: ast.expr, original: tuple[Any, ...]) -> Iterator[Proposal]:
+    def _exchanged(self, root: ast.expr, hole: ast.expr, original: tuple[Any, ...]) -> Iterator[Offer]:
         assert self.garden is not None
         code = with_hole(root, hole)
-        if code is None:
-            return
         kind = kind_of(self.plot.values_of(hole))
-        site = Site(self.facts, hole)
         wanted = self._expectations(root)
-        for grown in self.garden.all:
+        for grown in self.garden.all if root is hole else self.garden.all[:MOST_INNER]:
             if not fits(grown.kind, kind) and root is not hole:
                 continue
             for scope, value in zip(self.plot.scopes, grown.values, strict=True):
                 scope[HOLE] = value
             values = grown.values if root is hole else self._with_holes(code)
-            cost = self._price(root, values, original, wanted, grown.text)
-            if cost is not None:
+            priced = self._price(root, values, original, wanted)
+            if priced is not None:
                 apart = 0.0 if fits(grown.kind, kind) else 1.0
-                yield from site.replace(2.9 + cost + apart + 0.45 * grown.size, "grown expression", grown.text)
+                cost = 2.9 + priced[0] + apart + 0.45 * grown.size
+                key = (is_constant(grown.text), *priced[1])
+                yield Offer(cost, key, hole, "grown expression", grown.text)
+
+    def _finals(self, root: ast.expr, wanted: list[Any]) -> Iterator[Offer]:
+        """Larger expressions for what is returned, where the tests say what that should be."""
+        assert self.garden is not None
+        goals = [
+            goal if goal is not NOTHING else self._returned(state.call)
+            for goal, state in zip(wanted, self.states, strict=True)
+        ]
+
+        def meets(values: list[Any]) -> bool:
+            return all(
+                goal is NOTHING or (value is not FAILURE and type(value) is type(goal) and equal(value, goal))
+                for value, goal in zip(values, goals, strict=True)
+            )
+
+        for grown in self.garden.finals(meets, self.plot.seconds):
+            key = (False, *self._prints(grown.values, root))
+            yield Offer(1.7 + 0.45 * grown.size, key, root, "grown expression", grown.text)
+
+    def _returned(self, call: int) -> Any:
+        known = self.recording.calls[call]
+        return known.returned if known.by_test and known.returned is not FAILURE else NOTHING
 
     def _with_holes(self, code: Any) -> list[Any]:
         values: list[Any] = []
@@ -84,47 +129,45 @@ class Holes:
             values.append(value)
         return values
 
-    def _inside(self, root: ast.expr, hole: ast.expr, original: tuple[Any, ...]) -> Iterator[Proposal]:
+    def _inside(self, root: ast.expr, hole: ast.expr, original: tuple[Any, ...]) -> Iterator[Offer]:
         """Holes that see the variables of a comprehension."""
         scopes = self.plot.inner_scopes(hole)
         if not scopes:
             return
-        site = Site(self.facts, hole)
-        garden = self.plot.garden(scopes, site.scope, LARGEST_INSIDE)
+        garden = self.plot.garden(scopes, self.facts.scope(hole), LARGEST_INSIDE)
         kind = kind_of(self.plot.values_of(hole, scopes))
         wanted = self._expectations(root)
-        for grown in garden.all:
+        for grown in garden.all[:MOST_INSIDE]:
             if not fits(grown.kind, kind):
                 continue
             text = replaced_text(root, hole, grown.text)
             with Caught():
                 code = compile(f"({text})", "grown", "eval")
-                values = self.plot.evaluate(code, self.plot.scopes)
-                cost = self._price(root, values, original, wanted, grown.text)
-                if cost is not None:
-                    yield from site.replace(2.9 + cost + 0.45 * grown.size, "grown expression", grown.text)
+                priced = self._price(root, self.plot.evaluate(code, self.plot.scopes), original, wanted)
+                if priced is not None:
+                    cost = 2.9 + priced[0] + 0.45 * grown.size
+                    yield Offer(cost, (is_constant(grown.text), *priced[1]), hole, "grown expression", grown.text)
 
-    def _joined(self, root: ast.expr, original: tuple[Any, ...]) -> Iterator[Proposal]:
+    def _joined(self, root: ast.expr, original: tuple[Any, ...]) -> Iterator[Offer]:
         """The condition joined with a grown one by `and` or `or`."""
         assert self.garden is not None
-        site = Site(self.facts, root)
         text = ast.unparse(root)
         values = [value is not FAILURE and bool_of(value) for value in self.plot.values_of(root)]
         whole = f"({text})" if isinstance(root, (ast.BoolOp, ast.IfExp, ast.Lambda)) else text
-        wanted = self._expectations(root)
         for grown in self.garden.all:
             if grown.kind != "bool" and grown.size > 2:
                 continue
             for word, level in (("and", AND), ("or", OR)):
                 other = [value is not FAILURE and bool_of(value) for value in grown.values]
                 both = [x and y if word == "and" else x or y for x, y in zip(values, other, strict=True)]
-                cost = self._price(root, both, original, wanted, "x")
-                if cost is None:
+                priced = self._price(root, both, original, [])
+                if priced is None:
                     continue
                 part = grown.within(level)
-                price = 3.0 + cost + 0.3 * grown.size
-                yield from site.replace(price, "added condition", f"{whole} {word} {part}")
-                yield from site.replace(price + 0.6, "added condition", f"{part} {word} {whole}")
+                price = 3.0 + priced[0] + 0.3 * grown.size
+                key = (word, *priced[1])
+                yield Offer(price, key, root, "added condition", f"{whole} {word} {part}")
+                yield Offer(price + 0.6, key, root, "added condition", f"{part} {word} {whole}")
 
     def _prints(self, values: list[Any], root: ast.expr) -> tuple[Any, ...]:
         if is_test(root):
@@ -132,21 +175,20 @@ class Holes:
         return tuple(fingerprint(value) for value in values)
 
     def _price(
-        self, root: ast.expr, values: list[Any], original: tuple[Any, ...], wanted: list[Any], text: str
-    ) -> float | None:
+        self, root: ast.expr, values: list[Any], original: tuple[Any, ...], wanted: list[Any]
+    ) -> tuple[float, tuple[Any, ...]] | None:
         """What the values at the root say: None for none that could help, less for those that tests ask for."""
         prints = self._prints(values, root)
-        key = (id(root), is_constant(text), prints)
-        if key in self.seen or prints == original or not self._helps(prints, original):
+        if prints == original or not self._helps(prints, original):
             return None
-        self.seen.add(key)
+        kept = self._kept(prints, original)
         if not wanted:
-            return self._kept(prints, original)
+            return kept, prints
         pairs = [(value, goal) for value, goal in zip(values, wanted, strict=True) if goal is not NOTHING]
         if any(value is FAILURE or not equal(value, goal) for value, goal in pairs):
             return None
         same = all(type(value) is type(goal) for value, goal in pairs)
-        return self._kept(prints, original) - (1.2 if same else 0.0)
+        return kept - (1.2 if same else 0.0), prints
 
     def _helps(self, prints: tuple[Any, ...], original: tuple[Any, ...]) -> bool:
         """Whether something differs in each failing test that was recorded in full."""
@@ -158,7 +200,9 @@ class Holes:
 
     def _kept(self, prints: tuple[Any, ...], original: tuple[Any, ...]) -> float:
         """A little more for each change that passing tests would notice."""
-        passing = [new != old for state, new, old in zip(self.states, prints, original, strict=True) if not state.failing]
+        passing = [
+            new != old for state, new, old in zip(self.states, prints, original, strict=True) if not state.failing
+        ]
         return 0.8 * sum(passing) / len(passing) if passing else 0.0
 
     def _expectations(self, root: ast.expr) -> list[Any]:

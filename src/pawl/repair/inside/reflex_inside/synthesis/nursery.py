@@ -117,5 +117,3 @@ class Stream:
             self.open = False
             os.close(self.inbox)
             end_child(self.process)
-
-

@@ -22,15 +22,15 @@ UNSEEN_SIZE = 1.6
 """How large a constant counts that the function does not mention."""
 INNER_STATES = 40
 PURE_CALLS = frozenset(
-    {"len", "abs", "sorted", "set", "list", "tuple", "sum", "min", "max", "int", "str", "float", "bool", "round", "any",
-     "all", "ord", "chr", "range", "enumerate", "zip", "reversed", "dict", "isinstance", "repr", "bin", "hex", "divmod",
-     "frozenset", "map", "filter"}
+    {"len", "abs", "sorted", "set", "list", "tuple", "sum", "min", "max", "int", "str", "float", "bool", "round",
+     "any", "all", "ord", "chr", "range", "enumerate", "zip", "reversed", "dict", "isinstance", "repr", "bin", "hex",
+     "divmod", "frozenset", "map", "filter"}
 )  # fmt: skip
 PURE_METHODS = frozenset(
     {"lower", "upper", "strip", "lstrip", "rstrip", "split", "join", "startswith", "endswith", "isdigit", "isalpha",
-     "isupper", "islower", "isalnum", "isspace", "count", "index", "find", "rfind", "replace", "keys", "values", "items",
-     "get", "swapcase", "title", "capitalize", "zfill", "issubset", "issuperset", "union", "intersection", "difference",
-     "copy", "format", "is_integer"}
+     "isupper", "islower", "isalnum", "isspace", "count", "index", "find", "rfind", "replace", "keys", "values",
+     "items", "get", "swapcase", "title", "capitalize", "zfill", "issubset", "issuperset", "union", "intersection",
+     "difference", "copy", "format", "is_integer"}
 )  # fmt: skip
 IMPURE_NODES = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr, ast.Starred, ast.Lambda)
 
@@ -66,7 +66,7 @@ class Plot:
     def __init__(self, facts: Facts, states: list[State], seconds: float) -> None:
         self.facts = facts
         self.states = states
-        self.globals = facts.function.main.__globals__
+        self.globals = facts.function.namespace
         self.seconds = seconds
         self.scopes = [dict(state.names) for state in states]
 
@@ -121,7 +121,7 @@ class Plot:
     def _plant_calls(self, garden: Garden, scopes: list[dict[str, Any]], names: list[str]) -> None:
         """Calls of the module's own small functions with one variable each."""
         for callee, count in self.facts.callees.items():
-            function = self.globals.get(callee)
+            function: Any = (scopes[0].get(callee) or self.globals.get(callee)) if scopes else None
             own = isinstance(function, FunctionType) and function is not self.facts.function.main
             if own and count == 1 and not hasattr(builtins, callee):
                 for name in [each for each in names if "." not in each]:
@@ -146,15 +146,12 @@ class Plot:
         code = compiled(ast.ListComp(element, [plain]))
         inner: list[dict[str, Any]] = []
         for scope in scopes:
-            for values in (found := self.evaluate(code, [scope])[0]) if found_list(found) else ():
+            found = self.evaluate(code, [scope])[0]
+            for values in found if isinstance(found, list) else ():
                 inner.append({**scope, **dict(zip(names, values, strict=True))})
                 if len(inner) >= INNER_STATES:
                     return inner
         return inner
-
-
-def found_list(value: Any) -> bool:
-    return isinstance(value, list)
 
 
 def copied_call(function: FunctionType) -> Any:
@@ -168,8 +165,7 @@ def compiled(node: ast.expr) -> CodeType:
 
 def copy_node(node: ast.expr) -> ast.expr:
     """A copy without the links to parents, which would drag the module along."""
-    parsed = ast.parse(f"({ast.unparse(node)})", mode="eval").body
-    return parsed
+    return ast.parse(f"({ast.unparse(node)})", mode="eval").body
 
 
 def enclosing_comprehensions(node: ast.AST) -> list[Any]:
@@ -187,15 +183,14 @@ def enclosing_comprehensions(node: ast.AST) -> list[Any]:
     return found
 
 
-def with_hole(root: ast.expr, node: ast.expr) -> CodeType | None:
+def with_hole(root: ast.expr, node: ast.expr) -> CodeType:
     """The root's code with the node replaced by a name that can be bound to any value."""
     if root is node:
         return compile(HOLE, "hole", "eval")
-    text = replaced_text(root, node, HOLE)
-    return None if text is None else compile(f"({text})", "hole", "eval")
+    return compile(f"({replaced_text(root, node, HOLE)})", "hole", "eval")
 
 
-def replaced_text(root: ast.expr, node: ast.expr, text: str) -> str | None:
+def replaced_text(root: ast.expr, node: ast.expr, text: str) -> str:
     """The root's text with the node's replaced."""
 
     class Exchange(ast.NodeTransformer):

@@ -61,9 +61,7 @@ class Sprouts:
                 touched[state.test] = touched.get(state.test, False) or held
         return any(holds) and all(touched.values())
 
-    def _returns(
-        self, spot: Spot, garden: Garden, guards: list[tuple[Grown, tuple[bool, ...]]]
-    ) -> Iterator[Proposal]:
+    def _returns(self, spot: Spot, garden: Garden, guards: list[tuple[Grown, tuple[bool, ...]]]) -> Iterator[Proposal]:
         """`return E`, alone or under a guard, where E is what the tests want."""
         always = tuple(True for _ in self.states)
         for grown in garden.all[:MOST_RETURNED]:
@@ -103,9 +101,9 @@ class Sprouts:
         by_text = {grown.text: grown for grown in garden.all}
         for name in self.facts.outer_scope():
             target = by_text.get(name)
-            if target is None or "." in name and target.kind == "none":
+            if target is None or ("." in name and target.kind == "none"):
                 continue
-            values = [each for each in garden.all if each.text != name][:MOST_VALUES * 4]
+            values = [each for each in garden.all if each.text != name][: MOST_VALUES * 4]
             for grown in values:
                 yield from self._step(spot, target, grown)
             close = [each for each in values if fits(each.kind, target.kind) and self._differs(each, target)][:12]
@@ -145,7 +143,8 @@ class Sprouts:
                 yield from spot.insert(cost, "added guard", f"if {guard.text}:\n    {action}")
 
 
-
 def element_kind(grown: Grown) -> str:
     """The type of what the collections hold."""
-    return kind_of([element for value in grown.values if value is not FAILURE and value is not None for element in value])
+    return kind_of(
+        [element for value in grown.values if value is not FAILURE and value is not None for element in value]
+    )

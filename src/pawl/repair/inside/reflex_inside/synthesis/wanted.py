@@ -17,7 +17,9 @@ PURE = (
     ast.Constant, ast.Name, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.UnaryOp, ast.BinOp, ast.Attribute,
     ast.Subscript, ast.operator, ast.unaryop, ast.expr_context,
 )  # fmt: skip
-EQUALITIES = frozenset({"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertIs", "assertSetEqual"})
+EQUALITIES = frozenset(
+    {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertIs", "assertSetEqual"}
+)
 
 
 def wanted_values(program: Program, path: str, error: BaseException, calls: list[Call]) -> None:
@@ -95,7 +97,7 @@ def _called_function(program: Program, call: ast.Call, frame: FrameType) -> int:
     found: list[Any] = []
     with Caught():
         found.append(eval(compile(ast.Expression(call.func), "called", "eval"), frame.f_globals, frame.f_locals))
-    thing = getattr(found[0], "__func__", found[0]) if found else None
+    thing: Any = getattr(found[0], "__func__", found[0]) if found else None
     while hasattr(thing, "__wrapped__"):
         thing = thing.__wrapped__
     code = getattr(thing, "__code__", None)

@@ -7,6 +7,10 @@ import itertools
 
 from reflex_inside.templates.site import Proposals, Site
 
+KEYS = (
+    "len", "abs", "str", "str.lower", "lambda item: item[0]", "lambda item: item[1]", "lambda item: -item",
+    "lambda item: (len(item), item)", "lambda item: (-len(item), item)", "lambda item: item[-1]",
+)  # fmt: skip
 ORDERING = frozenset({"sorted", "max", "min", "sort"})
 
 
@@ -34,10 +38,15 @@ def calls(site: Site) -> Proposals:
     if isinstance(node.func, ast.Attribute):
         yield from site.replace(2.8, "dropped call", node.func.value)
     yield from _ordering(site, node, call(given))
+    yield from _results(site, node)
     for name in [*site.scope, "0", "1", "2", "-1"]:
         yield from site.replace(4.6, "added argument", call([*words, name, *keywords]))
         if words:
             yield from site.replace(4.8, "added argument", call([name, *given]))
+
+
+def _results(site: Site, node: ast.Call) -> Proposals:
+    """A step beside what a call gives, a part of it, or what it gives when awaited."""
     if site.facts.numeric(node) and not isinstance(site.parent, (ast.Expr, ast.Attribute)):
         for step in ("+ 1", "- 1"):
             yield from site.replace(2.5, "off by one", f"{ast.unparse(node)} {step}")
@@ -58,8 +67,7 @@ def _ordering(site: Site, node: ast.Call, text: str) -> Proposals:
     if name.startswith("sort") and "reverse" not in given:
         yield from site.replace(2.8, "reversed order", f"{open_text}reverse=True)")
     if "key" not in given:
-        keys = ["len", "abs", "str", "str.lower", "lambda item: item[0]", "lambda item: item[1]", "lambda item: -item",
-                "lambda item: (len(item), item)", "lambda item: (-len(item), item)", "lambda item: item[-1]"]  # fmt: skip
+        keys = list(KEYS)
         keys += [f"{name}.get" for name in site.scope if "dict" in site.facts.type_of(name)]
         keys += [f"lambda item: {callee}(item)" for callee in site.facts.callees if callee not in ORDERING][:8]
         for rank, key in enumerate(keys):
@@ -112,7 +120,7 @@ def _slices(site: Site, node: ast.Subscript, base: str) -> Proposals:
 def comprehensions(site: Site) -> Proposals:
     node = site.node
     assert isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp))
-    opening, closing = {ast.ListComp: "[]", ast.GeneratorExp: "()", ast.SetComp: "{}"}[type(node)]
+    opening, closing = {ast.ListComp: ("[", "]"), ast.GeneratorExp: ("(", ")"), ast.SetComp: ("{", "}")}[type(node)]
     texts = [ast.unparse(generator).strip() for generator in node.generators]
     element = ast.unparse(node.elt)
     for position, generator in enumerate(node.generators):
@@ -124,7 +132,9 @@ def comprehensions(site: Site) -> Proposals:
             yield from site.replace(2.6, "dropped filter", f"{opening}{element} {' '.join(parts)}{closing}")
     if not any(generator.ifs for generator in node.generators):
         for condition in _filters(site, node):
-            yield from site.replace(4.4, "added filter", f"{opening}{element} {' '.join(texts)} if {condition}{closing}")
+            yield from site.replace(
+                4.4, "added filter", f"{opening}{element} {' '.join(texts)} if {condition}{closing}"
+            )
     if isinstance(node, ast.ListComp):
         yield from site.replace(4.2, "set for a list", "{" + ast.unparse(node)[1:-1] + "}")
 

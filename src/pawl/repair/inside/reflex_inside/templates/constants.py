@@ -23,8 +23,8 @@ def constants(site: Site) -> Proposals:
     elif isinstance(value, int):
         yield from _integers(site, value)
     elif isinstance(value, float):
-        for other in (value + 1, value - 1, -value, value * 2, value / 2, value * 10, value / 10, 0.0, 1.0, 0.5):
-            yield from site.replace(2.6, "wrong number", repr(other))
+        for number in (value + 1, value - 1, -value, value * 2, value / 2, value * 10, value / 10, 0.0, 1.0, 0.5):
+            yield from site.replace(2.6, "wrong number", repr(number))
     elif isinstance(value, str) and len(value) < 80:
         yield from _strings(site, value)
     elif value is None:

@@ -104,15 +104,21 @@ def targets(site: Site) -> Proposals:
         for name in site.scope:
             if name != node.id:
                 yield from site.replace(3.4 + facts.distance(node.id, name), "wrong target", name)
-    if isinstance(node, (ast.Subscript, ast.Attribute)):
-        for text, ingredient in facts.ingredients.items():
-            if isinstance(ingredient, (ast.Subscript, ast.Attribute)):
-                yield from site.replace(3.9, "wrong target", text)
-        for name in site.scope:
-            yield from site.replace(4.6, "wrong target", name)
+    yield from _stored_parts(site)
     if isinstance(node, ast.Tuple) and len(node.elts) == 2:
         first, second = map(ast.unparse, node.elts)
         yield from site.replace(3.0, "swapped targets", f"{second}, {first}")
     if isinstance(node, ast.Attribute):
         for other in facts.attributes.get(ast.unparse(node.value)) or facts.module_attributes:
             yield from site.replace(3.4, "wrong target", f"{ast.unparse(node.value)}.{other}")
+
+
+def _stored_parts(site: Site) -> Proposals:
+    """Another element or attribute, or a variable, as what is assigned to."""
+    node, facts = site.node, site.facts
+    if isinstance(node, (ast.Subscript, ast.Attribute)):
+        for text, ingredient in facts.ingredients.items():
+            if isinstance(ingredient, (ast.Subscript, ast.Attribute)):
+                yield from site.replace(3.9, "wrong target", text)
+        for name in site.scope:
+            yield from site.replace(4.6, "wrong target", name)

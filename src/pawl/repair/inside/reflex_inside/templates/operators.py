@@ -90,7 +90,9 @@ def logic(site: Site) -> Proposals:
     old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
     for left, right in zip(node.values, node.values[1:], strict=False):
         yield from site.between(1.5, "logical operator", (left, right), (old, new))
-    texts = [f"({ast.unparse(value)})" if not isinstance(value, ast.Compare) else ast.unparse(value) for value in node.values]
+    texts = [
+        f"({ast.unparse(value)})" if not isinstance(value, ast.Compare) else ast.unparse(value) for value in node.values
+    ]
     if len(texts) > 2:
         yield from site.replace(2.4, "logical operators", f" {new} ".join(texts))
     for drop in range(len(texts)):

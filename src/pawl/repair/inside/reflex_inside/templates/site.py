@@ -78,7 +78,9 @@ class Site:
         start, end = self.source.span(old)
         yield Proposal(cost, template, (Edit(start, end, new),), self._line(old))
 
-    def between(self, cost: float, template: str, sides: tuple[ast.expr, ast.expr], words: tuple[str, str]) -> Proposals:
+    def between(
+        self, cost: float, template: str, sides: tuple[ast.expr, ast.expr], words: tuple[str, str]
+    ) -> Proposals:
         """Replaces an operator, which has no node with a place, between its two sides."""
         old, new = words
         start, end = self.source.span(sides[0])[1], self.source.span(sides[1])[0]

@@ -85,7 +85,9 @@ def _moves(facts: Facts, block: list[ast.stmt], place: int, lines: Lines) -> Pro
     if nested and len(block) > 1 and place == len(block) - 1 and not getattr(outer, "orelse", None):
         assert isinstance(outer, ast.stmt)
         if last_line(outer) == last_line(statement):
-            yield from lines.become(2.6, "moved out of the block", text_of(source, statement, indentation(source, outer)))
+            yield from lines.become(
+                2.6, "moved out of the block", text_of(source, statement, indentation(source, outer))
+            )
     if isinstance(statement, (ast.For, ast.While, ast.If)) and not statement.orelse and rest and alone(source, rest[0]):
         inner = indentation(source, statement.body[-1])
         yield from Lines(source, rest[0]).become(2.8, "moved into the block", text_of(source, rest[0], inner))

@@ -40,7 +40,9 @@ def _wrapped(site: Site, node: ast.expr, extra: float) -> Proposals:
             continue
         if types and not types & NUMBERS and wrapper in FOR_NUMBERS:
             continue
-        yield from site.replace(3.6 + extra + 0.5 * (wrapper in RARE_WRAPPERS), "wrapped in a call", f"{wrapper}({text})")
+        yield from site.replace(
+            3.6 + extra + 0.5 * (wrapper in RARE_WRAPPERS), "wrapped in a call", f"{wrapper}({text})"
+        )
     for function, count in site.facts.callees.items():
         if function not in WRAPPERS and count == 1:
             yield from site.replace(4.4 + extra, "wrapped in a call", f"{function}({text})")

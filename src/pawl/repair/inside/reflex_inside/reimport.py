@@ -1,0 +1,159 @@
+"""Candidates outside functions: each is judged in a process that imports the program anew with the edit made."""
+
+from __future__ import annotations
+
+import ast
+import importlib.machinery
+import importlib.util
+import math
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from reflex_inside.caught import Caught, end_child, forked, silence
+from reflex_inside.edits import Candidate, Reach
+from reflex_inside.facts import Facts, gather_facts
+from reflex_inside.generate import NARROW, own_expressions
+from reflex_inside.hosts import run_host
+from reflex_inside.limits import limit_memory
+from reflex_inside.program import Function, Program
+from reflex_inside.protocol import Request
+from reflex_inside.suite import Suite
+from reflex_inside.suspicion import Suspicion
+from reflex_inside.templates.site import Site
+from reflex_inside.templates.statements import changed_statements
+from reflex_inside.workers import receive, send
+
+SECONDS_PER_TEST = 3.0
+
+
+class Zygote:
+    """A process from before the program was imported; it forks once for every candidate."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        inbox, self.outbox = os.pipe()
+        self.inbox, outbox = os.pipe()
+        self.process = os.fork()
+        if self.process == 0:
+            with Caught():
+                os.close(self.outbox)
+                os.close(self.inbox)
+                silence()
+                self._serve(inbox, outbox)
+            os._exit(0)
+        os.close(inbox)
+        os.close(outbox)
+
+    def _serve(self, inbox: int, outbox: int) -> None:
+        limit_memory(self.request.memory)
+        while (task := receive(inbox)) is not None:
+            path, data, names, seconds = task
+            send(outbox, bool(forked(lambda: self._passes(path, data, names), seconds)))  # noqa: B023
+
+    def _passes(self, path: str, data: bytes, names: list[str]) -> bool:
+        """Whether all these tests pass, in this order, with the file's content replaced."""
+        serve_instead(path, data)
+        passed: list[bool] = []
+
+        def work(suite: Suite) -> None:
+            places = {case.name: index for index, case in enumerate(suite.cases)}
+            for name in names:
+                if name not in places or not suite.run(places[name], SECONDS_PER_TEST).passed:
+                    return
+            passed.append(True)
+
+        run_host(self.request, work)
+        return bool(passed)
+
+    def passes(self, path: str, data: bytes, names: list[str], seconds: float) -> bool:
+        send(self.outbox, (path, data, names, seconds))
+        return bool(receive(self.inbox))
+
+    def close(self) -> None:
+        os.close(self.outbox)
+        os.close(self.inbox)
+        end_child(self.process)
+
+
+def serve_instead(path: str, data: bytes) -> None:
+    """Makes every import of the file see other content."""
+    loader = importlib.machinery.SourceFileLoader
+    read = loader.get_data
+
+    def get_data(self: Any, wanted: str) -> bytes:
+        if wanted == path:
+            return data
+        if wanted == importlib.util.cache_from_source(path):
+            raise OSError(f"{wanted!r} is older than its source")
+        return read(self, wanted)
+
+    loader.get_data = get_data  # type: ignore[method-assign, assignment]
+
+
+def outside_candidates(program: Program, suspicion: Suspicion) -> list[Candidate]:
+    """Edits of suspicious definitions in modules and classes, cheapest first."""
+    found: list[Candidate] = []
+    for path, lines in suspicion.globals.items():
+        source = program.sources[path]
+        for block, place in definitions(source.tree.body):
+            statement = block[place]
+            score = lines.get(statement.lineno, 0.0)
+            if score > 0:
+                facts = module_facts(program, path, statement)
+                price = -1.2 * math.log(max(score, 0.05))
+                for proposal in _proposals(facts, block, place):
+                    found.append(
+                        Candidate(
+                            proposal.cost + price,
+                            proposal.template,
+                            path,
+                            proposal.edits,
+                            -1,
+                            proposal.line,
+                            Reach.MODULE,
+                        )
+                    )
+    unique = {candidate.key: candidate for candidate in sorted(found, key=lambda each: -each.cost)}
+    return sorted(unique.values(), key=lambda candidate: candidate.cost)
+
+
+def _proposals(facts: Facts, block: list[ast.stmt], place: int) -> Iterator[Any]:
+    for expression in own_expressions(block[place]):
+        template = NARROW.get(type(expression))
+        if template is not None and isinstance(getattr(expression, "ctx", ast.Load()), ast.Load):
+            yield from template(Site(facts, expression))
+    yield from changed_statements(facts, block, place)
+
+
+def definitions(body: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
+    for place, statement in enumerate(body):
+        if isinstance(statement, ast.ClassDef):
+            yield from definitions(statement.body)
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            yield body, place
+
+
+def module_facts(program: Program, path: str, statement: ast.stmt) -> Facts:
+    """Facts for a statement outside functions: it stands alone in a function that has no name."""
+    arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    around = ast.FunctionDef("", arguments, [statement], [], lineno=statement.lineno, col_offset=0)
+    around.end_lineno = statement.end_lineno
+    return gather_facts(Facts(program.sources[path], Function(-1, path, "", (), around)))
+
+
+def search_outside(
+    zygote: Zygote, program: Program, candidates: list[Candidate], names: list[str], deadline: float
+) -> list[Candidate]:
+    """The first candidates that pass all tests by name."""
+    plausible: list[Candidate] = []
+    for candidate in candidates:
+        left = deadline - time.monotonic()
+        if left <= 0 or len(plausible) >= 3:
+            break
+        data = program.sources[candidate.path].edited(candidate.edits)
+        if zygote.passes(candidate.path, data, names, min(left + 1, 60.0)):
+            plausible.append(candidate)
+            deadline = min(deadline, time.monotonic() + 3.0)
+    return plausible
