@@ -45,7 +45,7 @@ class Finding:
 
 
 class Standing(StrEnum):
-    PASS = "pass"  # noqa: S105
+    PASS = "pass"
     FAIL = "fail"
     SKIPPED = "skipped"
 

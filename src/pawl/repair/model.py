@@ -24,6 +24,8 @@ class RepairRequest:
     framework: str = "pytest"
     import_paths: tuple[str, ...] = ()
     """Folders put on the import path, relative to the root."""
+    mend: tuple[str, ...] = ()
+    """The failing tests to be mended, by their ids; other failures are left alone. Empty means all of them."""
 
     def to_json(self) -> str:
         values = asdict(self)

@@ -90,7 +90,7 @@ class _Fixer:
             parts = groups(failing) if failing else []
             for part in parts:
                 share = self.ground.left if len(parts) == 1 else self.ground.left * 0.5
-                ended = search.run(part, share)
+                ended = self._decided(search.run(part, share), len(part), verdict)
                 if self._is_disputed(ended):
                     return verdict, ended
                 better = self._take(ended, verdict)
@@ -102,6 +102,30 @@ class _Fixer:
             if not mended:
                 break
         return verdict, ended
+
+    def _decided(self, ended: RepairEnded, asked: int, verdict: Verdict) -> RepairEnded:
+        """Where a search was for part of the failures, the others speak for the patch that mends the most of them."""
+        failing = failing_tests(verdict)
+        if asked >= len(failing) or len(ended.patches) < 2 or self.ground.request.pick is not None:
+            return ended
+        mended = {patch: len(failing) - len(failing_tests(self._with(patch))) for patch in ended.patches}
+        ranked = sorted(ended.patches, key=lambda patch: -mended[patch])
+        best = ranked[0]
+        rivals = [patch for patch in ranked if patch.group != best.group and mended[patch] == mended[best]]
+        if rivals or mended[best] <= asked:
+            return replace(ended, patches=tuple(ranked))
+        reason = f"it mends {mended[best]} failing tests, more than any patch that behaves differently"
+        return replace(ended, patches=tuple(ranked), agreement=Agreement.DECIDED, reason=reason)
+
+    def _with(self, patch: FoundPatch) -> Verdict:
+        """What the suite says with the patch, which is then taken away again."""
+        files = self.ground.bench.files
+        before = files.read(patch.path)
+        files.write(patch.path, patch.applied(before))
+        try:
+            return self.ground.run_tests()
+        finally:
+            files.write(patch.path, before)
 
     def _is_disputed(self, ended: RepairEnded) -> bool:
         request = self.ground.request

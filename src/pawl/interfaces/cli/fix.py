@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 
 from pawl.app import fixing
@@ -10,26 +9,30 @@ from pawl.app.fixing import FixReport, FixRequest, Outcome
 from pawl.app.workshop import Workshop
 from pawl.core.errors import UsageError
 from pawl.core.finding import Finding, Standing, TestCounts, Verdict
+from pawl.core.patch import unified
+from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.progress import Progress
-from pawl.interfaces.cli.screen import brief, changes_json, emit, say, show_patch
+from pawl.interfaces.cli.screen import Screen, brief
+from pawl.interfaces.cli.shapes import changes_json
 
 EXIT = {Outcome.FIXED: 0, Outcome.NOTHING_FAILS: 0, Outcome.PARTLY: 1, Outcome.DISPUTED: 3, Outcome.NOT_FIXED: 1}
 MARKS = {Standing.PASS: "✓", Standing.FAIL: "✗", Standing.SKIPPED: "–"}
 MOST_SHOWN = 10
 
 
-def fix(shop: Workshop, options: argparse.Namespace) -> int:
-    request = _request(options)
-    with Progress(request.seconds, quiet=options.json) as progress:
+def fix(shop: Workshop, call: Call) -> int:
+    request = _request(shop, call)
+    with Progress(call.aside, request.seconds, quiet=call.options.json) as progress:
         report = fixing.fix(shop, request, progress.take)
-    if options.json:
-        emit(_json(shop, report))
+    if call.options.json:
+        call.emit(_json(shop, report))
     else:
-        _tell(shop, report, options)
+        _tell(shop, report, call)
     return EXIT[report.outcome]
 
 
-def _request(options: argparse.Namespace) -> FixRequest:
+def _request(shop: Workshop, call: Call) -> FixRequest:
+    options = call.options
     if not 1 <= options.seconds <= 86_400:
         raise UsageError(f"--seconds {options.seconds:g} is not between 1 and 86400", advice="60 suits most bugs")
     if not 1 <= options.workers <= 64:
@@ -39,7 +42,7 @@ def _request(options: argparse.Namespace) -> FixRequest:
     except ValueError as error:
         raise UsageError(f"--test {options.test!r} cannot be read: {error}", advice="close the quotes") from error
     return FixRequest(
-        targets=tuple(target.removeprefix("./").rstrip("/") for target in options.targets),
+        targets=tuple(call.inside(shop.workspace, target) for target in options.targets),
         test_command=command,
         seconds=options.seconds,
         workers=options.workers,
@@ -49,73 +52,75 @@ def _request(options: argparse.Namespace) -> FixRequest:
     )
 
 
-def _tell(shop: Workshop, report: FixReport, options: argparse.Namespace) -> None:
+def _tell(shop: Workshop, report: FixReport, call: Call) -> None:
+    out = call.out
     if report.outcome is Outcome.NOTHING_FAILS:
-        say(f"nothing fails: {_counts(report.before)}")
+        out.say(f"nothing fails: {_counts(report.before)}")
         return
-    _tell_tests("before", report.before, report.failing_before)
+    _tell_tests(out, "before", report.before, report.failing_before)
     for repair in report.repairs:
-        say(f"repaired  {repair.path}:{repair.line}  {repair.what}  ({repair.why})")
+        out.say(f"repaired  {repair.path}:{repair.line}  {repair.what}  ({repair.why})")
     if report.changes:
-        show_patch(report.changes, shop.store.blobs)
+        out.patch(report.changes, shop.store.blobs)
     if report.verdicts:
-        say("verified  " + "  ".join(f"{verdict.step} {_mark(verdict)}" for verdict in report.verdicts))
+        out.say("verified  " + "  ".join(f"{verdict.step} {_mark(verdict)}" for verdict in report.verdicts))
     if report.repairs:
-        _tell_tests("after", report.after, report.failing_after)
+        _tell_tests(out, "after", report.after, report.failing_after)
     if report.outcome is Outcome.DISPUTED:
-        _tell_rivals(shop, report)
+        _tell_rivals(shop, report, out)
     for note in report.notes:
-        say(f"note: {note}")
-    if options.explain:
-        _explain(report)
-    _tell_end(report, options)
+        out.say(f"note: {note}")
+    if call.options.explain:
+        _explain(report, out)
+    _tell_end(report, call)
 
 
-def _tell_tests(when: str, counts: TestCounts | None, failing: tuple[Finding, ...]) -> None:
-    say(f"{when:<9} {_counts(counts)}")
+def _tell_tests(out: Screen, when: str, counts: TestCounts | None, failing: tuple[Finding, ...]) -> None:
+    out.say(f"{when:<9} {_counts(counts)}")
     for finding in failing[:MOST_SHOWN]:
         place = f"{finding.path}:{finding.line}" if finding.path else ""
-        say(f"  ✗ {brief(finding.test or place)}  {brief(finding.message.splitlines()[0], 60)}")
+        out.say(f"  ✗ {brief(finding.test or place)}  {brief(finding.message.splitlines()[0], 60)}")
     if len(failing) > MOST_SHOWN:
-        say(f"  … and {len(failing) - MOST_SHOWN} more")
+        out.say(f"  … and {len(failing) - MOST_SHOWN} more")
 
 
-def _tell_rivals(shop: Workshop, report: FixReport) -> None:
-    say("several patches make the tests pass, behave differently on other inputs, and nothing decides:")
+def _tell_rivals(shop: Workshop, report: FixReport, out: Screen) -> None:
+    out.say("several patches make the tests pass, behave differently on other inputs, and nothing decides:")
     for rival in report.rivals:
-        say(
-            f"  {rival.number}. {rival.path}:{rival.line}  {rival.what}"
-            + (" (like 1)" if rival.number > 1 and rival.behaves_like_first else "")
-        )
-        show_patch(rival.changes, shop.store.blobs)
-    say("choose: pawl fix --pick N, or --accept-first for the likeliest; or write a test that tells them apart")
+        alike = " (behaves like 1)" if rival.number > 1 and rival.behaves_like_first else ""
+        out.say(f"  {rival.number}. {rival.path}:{rival.line}  {rival.what}{alike}")
+        for line in unified(rival.changes, shop.store.blobs).split("\n"):
+            if line[:1] in ("+", "-") and line[:3] not in ("+++", "---"):
+                out.say(f"     {line}", "green" if line[0] == "+" else "red")
+    out.say("choose: pawl fix --pick N, or --accept-first for the likeliest; or write a test that tells them apart")
 
 
-def _explain(report: FixReport) -> None:
+def _explain(report: FixReport, out: Screen) -> None:
     if report.suspicious:
-        say("suspicious lines (how much the failing tests run them and the passing ones do not):")
+        out.say("suspicious lines (how much the failing tests run them and the passing ones do not):")
         for line in report.suspicious:
-            say(f"  {line.score:.2f}  {line.path}:{line.line}")
+            out.say(f"  {line.score:.2f}  {line.path}:{line.line}")
     for verdict in report.verdicts:
         reason = f", {verdict.reason}" if verdict.reason else ""
-        say(f"  {verdict.step}: {verdict.standing}{reason} ({verdict.seconds:.1f} s)")
+        out.say(f"  {verdict.step}: {verdict.standing}{reason} ({verdict.seconds:.1f} s)")
     rate = report.tried / report.cpu_seconds if report.cpu_seconds else 0
-    say(f"  {report.tried:,} candidates in {report.cpu_seconds:.1f} CPU seconds ({rate:,.0f} a second)")
+    out.say(f"  {report.tried:,} candidates in {report.cpu_seconds:.1f} CPU seconds ({rate:,.0f} a second)")
 
 
-def _tell_end(report: FixReport, options: argparse.Namespace) -> None:
+def _tell_end(report: FixReport, call: Call) -> None:
+    out = call.out
     cost = f"{report.seconds:.1f} s, $0.00"
     if report.promotion is not None:
         number = report.promotion.entry
-        say(f"{report.outcome} in {cost}; promoted as entry {number}; undo with: pawl undo {number}")
+        out.say(f"{report.outcome} in {cost}; promoted as entry {number}; undo with: pawl undo {number}")
         return
-    if options.dry_run and report.repairs:
-        say(f"would be {report.outcome} ({cost}); nothing was changed")
+    if call.options.dry_run and report.repairs:
+        out.say(f"would be {report.outcome} ({cost}); nothing was changed")
         return
     if report.outcome is Outcome.NOT_FIXED:
-        say(f"not fixed in {cost}: {report.reason}; nothing was changed")
+        out.say(f"not fixed in {cost}: {report.reason}; nothing was changed")
     if report.advice:
-        say(report.advice)
+        out.say(report.advice)
 
 
 def _counts(counts: TestCounts | None) -> str:

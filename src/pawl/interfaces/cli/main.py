@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MODULES = {
     "run": "run",
+    "fix": "fix",
     "promote": "promote",
     "patch": "patch",
     "history": "history",

@@ -10,6 +10,7 @@ from pawl.interfaces.cli.overview import COMMANDS
 
 EXAMPLES = {
     "run": "pawl run --apply -- sed -i s/colour/color/ README.md",
+    "fix": "pawl fix\n  pawl fix src/cart.py --test 'pytest tests/unit' --seconds 30 --explain",
     "promote": "pawl promote 3",
     "patch": "git diff | pawl patch -\n  pawl patch --path app.py --old 'retries = 3' --new 'retries = 5'",
     "history": "pawl history --all",
@@ -123,6 +124,17 @@ def _run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("argv", nargs=argparse.REMAINDER, metavar="CMD", help="the command and its words, after '--'")
 
 
+def _fix(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="sources that may be edited (default: all)")
+    parser.add_argument("--test", metavar="CMD", help="the command that runs the tests (default: found by itself)")
+    parser.add_argument("--seconds", type=float, default=60.0, metavar="N", help="budget of the search (default 60)")
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="processes that try candidates (default 2)")
+    parser.add_argument("--pick", type=int, metavar="N", help="take this one of several patches")
+    parser.add_argument("--accept-first", action="store_true", help="take the likeliest even if patches disagree")
+    parser.add_argument("--explain", action="store_true", help="show suspicious lines, steps and figures")
+    parser.add_argument("--dry-run", action="store_true", help="promote nothing")
+
+
 def _promote(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="the entry (default: the newest, if it was kept)")
     parser.add_argument("--allow-protected", action="store_true", help="promote protected files too (hooks, CI, …)")
@@ -202,6 +214,7 @@ def _gc(parser: argparse.ArgumentParser) -> None:
 
 OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "run": _run,
+    "fix": _fix,
     "promote": _promote,
     "patch": _patch,
     "history": _history,

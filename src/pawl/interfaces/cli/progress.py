@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING
 
 from pawl.app.fixing import BaselineTaken, LinesSuspected, ProblemFound, Progressed, RepairEnded, StageBegun
 from pawl.core.display import safe_text
 from pawl.core.finding import Verdict
+from pawl.interfaces.cli.screen import Screen
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -29,7 +29,8 @@ STAGES = {
 class Progress:
     """One line in a terminal that changes in place; a line a stage where it is piped; nothing when quiet."""
 
-    def __init__(self, seconds: float, *, quiet: bool) -> None:
+    def __init__(self, screen: Screen, seconds: float, *, quiet: bool) -> None:
+        self._screen = screen
         self._quiet = quiet
         self._deadline = time.monotonic() + seconds
         self._live: Live | None = None
@@ -38,11 +39,13 @@ class Progress:
         self._suspect = ""
 
     def __enter__(self) -> Progress:
-        if not self._quiet and sys.stderr.isatty():
+        if not self._quiet and self._screen.is_terminal:
             from rich.console import Console
             from rich.live import Live
 
-            self._live = Live(console=Console(stderr=True, highlight=False), transient=True, refresh_per_second=8)
+            self._live = Live(
+                console=Console(file=self._screen.stream, highlight=False), transient=True, refresh_per_second=8
+            )
             self._live.start()
         return self
 
@@ -83,4 +86,4 @@ class Progress:
 
     def _line(self) -> None:
         if self._live is None and not self._quiet:
-            sys.stderr.write(safe_text(f"{self._stage} {self._detail}".rstrip()).text + "\n")
+            self._screen.say(f"{self._stage} {self._detail}".rstrip())

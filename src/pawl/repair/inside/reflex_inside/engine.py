@@ -76,6 +76,7 @@ class Engine:
             self.finish("suite died")
             return
         self._send_baseline(suite, baseline)
+        self._narrow(suite, baseline)
         if not baseline.failing:
             self.finish("flaky only" if baseline.flaky else "nothing fails")
             return
@@ -84,6 +85,12 @@ class Engine:
             self.finish("no sources")
             return
         self._repair(suite, baseline, program)
+
+    def _narrow(self, suite: Suite, baseline: Baseline) -> None:
+        """Several bugs are mended one after the other: only the failures asked about count, if they are known."""
+        wanted = set(self.request.mend)
+        chosen = [index for index in baseline.failing if suite.cases[index].name in wanted]
+        baseline.failing = chosen or baseline.failing
 
     def _targets(self, suite: Suite) -> list[str]:
         if self.request.targets:

@@ -22,6 +22,8 @@ class Request:
     framework: str = "pytest"
     paths: tuple[str, ...] = ()
     """Folders put on the import path, relative to the root."""
+    mend: tuple[str, ...] = ()
+    """The failing tests to be mended, by their ids; other failures are left alone. Empty means all of them."""
 
     @classmethod
     def parse(cls, text: str) -> Request:
