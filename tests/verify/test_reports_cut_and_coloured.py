@@ -7,6 +7,7 @@ import pytest
 from pawl.core.execution import Captured
 from pawl.verify.parsers.registry import PARSERS
 from pawl.verify.places import Origin
+from pawl.verify.tracebacks import places
 
 FIXTURES = Path(__file__).parent / "fixtures"
 ORIGIN = Origin(workspace="/project")
@@ -92,6 +93,39 @@ def test_random_bytes_between_the_lines_break_no_parser():
         PARSERS[parser](("\n" + noise).join(lines), ORIGIN)
         PARSERS[parser](noise, ORIGIN)
         PARSERS[parser]("", ORIGIN)
+
+
+HOSTILE = [
+    "at " + "( " * 40_000,
+    "    at " + ":1" * 40_000,
+    " " * 80_000 + "x",
+    "1 failed, " * 8_000 + "x",
+    "=" * 40_000 + " a " + "=" * 40_000,
+    '  File "' + '", line ' * 8_000,
+    "a/" * 40_000 + ".py:1: x",
+    "test " + "a " * 40_000 + "...",
+    "{\n" * 4_000,
+    "FAILED a.py::b" + " - c" * 8_000,
+    "SUBFAILED[" + "](" * 40_000,
+    "a.b (c" + ".d" * 40_000 + ")",
+    "<testsuite>" * 8_000,
+    "  ● x\n" + "    : /a" * 20_000,
+    "thread '" + "' " * 40_000,
+    "x\n" * 20_000,
+]
+
+
+@pytest.mark.spec("E8")
+@pytest.mark.parametrize("parser", PARSERS)
+def test_lines_made_to_be_slow_are_read_in_the_time_a_test_has(parser):
+    frame = {
+        "jest": "FAIL a.test.js\n  ● x\n",
+        "vitest": " FAIL  a.test.js > b\n",
+        "mocha": "  1 passing (1ms)\n  1) a:\n",
+    }
+    for text in HOSTILE:
+        PARSERS[parser](frame.get(parser, "") + text, ORIGIN)
+        places(text, ORIGIN)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ _HEADER = re.compile(r"^(\s*)(?:Exception Group )?Traceback \(most recent call l
 _FRAME = re.compile(r'^(\s*)File "(.+?)", line (\d+)(?:,? in (.+))?$')
 _RAISED = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?$")
 _PYTEST_FRAME = re.compile(r"^(?:E\s+)?([^\s:][^:\n]*\.py):(\d+): ?(?:in .+|[\w.]*)$")
-_NODE_FRAME = re.compile(r"^\s*(?:at|❯)\s+(?:.*?[( ])?((?:file://|/|\.{0,2}/?)?[^\s():][^():]*?):(\d+):(\d+)\)?$")
+_NODE_FRAME = re.compile(r"^\s*(?:at|❯)\s+(.+):(\d+):(\d+)\)?$")
 _RUBY_FRAME = re.compile(r"^\s*#?\s*((?:\./|/)[^\s:]+\.rb):(\d+)(?::in .+)?$")
 _TSC = re.compile(r"^(?P<path>[^\s(][^(\n]*?)\((?P<line>\d+),(?P<column>\d+)\): (?P<rest>(?:error|warning) TS\d+: .*)$")
 _TSC_PRETTY = re.compile(
@@ -23,6 +23,12 @@ _TSC_PRETTY = re.compile(
 )
 _DIAGNOSTIC = re.compile(r"^(?:error|warning) (TS\d+): (.*)$")
 _GO_OR_RUST_FRAME = re.compile(r"^\s+(?:at )?(\.?/?[^\s:]+\.(?:go|rs)):(\d+)(?::(\d+))?(?: \+0x[0-9a-f]+)?$")
+
+_LONGEST_LINE = 1000
+"""No frame is longer; lines without end come from programs that print data."""
+
+Hit = tuple[str, int, int]
+"""Path, line, column; 0 for a column that is not said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +74,17 @@ def _indentation(line: str) -> int:
 
 def node_frames(lines: Iterable[str], origin: Origin) -> tuple[Place, ...]:
     """The frames of a JavaScript stack inside the workspace, outermost first."""
-    frames = []
-    for line in lines:
-        match = _NODE_FRAME.match(line)
-        if match:
-            frames.append(origin.place(match[1], int(match[2]), int(match[3])))
-    return shortened(reversed(frames))
+    found = [hit for line in lines if (hit := _node(line))]
+    return shortened(origin.place(*hit) for hit in reversed(found))
+
+
+def _node(line: str) -> Hit | None:
+    """A stack's line: the path stands in brackets behind a name, or is the last word."""
+    match = _NODE_FRAME.match(line) if len(line) < _LONGEST_LINE else None
+    if not match:
+        return None
+    named, bracket, path = match[1].partition(" (")
+    return path if bracket else named.rpartition(" ")[2], int(match[2]), int(match[3])
 
 
 def tsc_findings(text: str, origin: Origin | None = None) -> tuple[Finding, ...]:
@@ -81,6 +92,8 @@ def tsc_findings(text: str, origin: Origin | None = None) -> tuple[Finding, ...]
     where = origin or Origin()
     found = []
     for line in cleaned(text).lines:
+        if len(line) > _LONGEST_LINE:
+            continue
         match = _TSC.match(line) or _TSC_PRETTY.match(line)
         said = _DIAGNOSTIC.match(match["rest"]) if match else None
         path = where.path(match["path"]) if match else None
@@ -98,8 +111,8 @@ def tsc_findings(text: str, origin: Origin | None = None) -> tuple[Finding, ...]
     return tuple(dict.fromkeys(found))
 
 
-def _simple(pattern: re.Pattern[str]) -> Callable[[str], tuple[str, int, int] | None]:
-    def find(line: str) -> tuple[str, int, int] | None:
+def _simple(pattern: re.Pattern[str]) -> Callable[[str], Hit | None]:
+    def find(line: str) -> Hit | None:
         match = pattern.match(line)
         if not match:
             return None
@@ -109,15 +122,15 @@ def _simple(pattern: re.Pattern[str]) -> Callable[[str], tuple[str, int, int] | 
     return find
 
 
-def _named(pattern: re.Pattern[str]) -> Callable[[str], tuple[str, int, int] | None]:
-    def find(line: str) -> tuple[str, int, int] | None:
+def _named(pattern: re.Pattern[str]) -> Callable[[str], Hit | None]:
+    def find(line: str) -> Hit | None:
         match = pattern.match(line)
         return (match["path"], int(match["line"]), int(match["column"])) if match else None
 
     return find
 
 
-def _python(line: str) -> tuple[str, int, int] | None:
+def _python(line: str) -> Hit | None:
     match = _FRAME.match(re.sub(r"^E ", "  ", _GROUP_BARS.sub(lambda bars: " " * len(bars[0]), line)))
     return (match[2], int(match[3]), 0) if match else None
 
@@ -127,7 +140,7 @@ _FINDERS = (
     _simple(_PYTEST_FRAME),
     _named(_TSC),
     _named(_TSC_PRETTY),
-    _simple(_NODE_FRAME),
+    _node,
     _simple(_RUBY_FRAME),
     _simple(_GO_OR_RUST_FRAME),
 )
@@ -138,7 +151,7 @@ def places(text: str, origin: Origin | None = None) -> tuple[Place, ...]:
     where = origin or Origin()
     found: dict[Place, None] = {}
     for line in cleaned(text).lines:
-        for finder in _FINDERS:
+        for finder in _FINDERS if len(line) < _LONGEST_LINE else ():
             hit = finder(line)
             if hit:
                 place = where.place(*hit)

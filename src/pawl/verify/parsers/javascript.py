@@ -13,9 +13,10 @@ from pawl.verify.tracebacks import node_frames
 
 _ERROR = re.compile(r"^(?:Uncaught )?(\w*(?:Error|Exception))(?: \[(\w+)\])?(?::|$)")
 _STACK_LINE = re.compile(r"^\s*(?:at\s|❯ )")
-_CODE_FRAME = re.compile(r"^\s*>?\s*\d*\s*\|")
+_CODE_FRAME = re.compile(r"^\s*(?:>\s*)?(?:\d+\s*)?\|")
 _NAMED_PLACE = re.compile(r"(?:^\s*File: |: )(/[^\s:]+):(?:(\d+):(\d+)| .*\((\d+):(\d+)\))")
 _IN_BRACKETS = re.compile(r"\((/[^\s()]+\.[cm]?[jt]sx?)\)$")
+_LONGEST_LINE = 1000
 
 
 def objects_with(text: str, key: str) -> Iterator[dict[str, object]]:
@@ -67,7 +68,7 @@ def failed(tool: str, test: str, lines: Sequence[str], origin: Origin, *, test_f
 
 def _named(lines: Sequence[str], origin: Origin) -> Place | None:
     """A place that the message itself names, for errors whose stack lies in a library."""
-    for line in lines:
+    for line in (line for line in lines if len(line) < _LONGEST_LINE):
         match = _NAMED_PLACE.search(line)
         if match:
             return origin.place(match[1], int(match[2] or match[4]), int(match[3] or match[5]))
