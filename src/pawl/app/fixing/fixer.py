@@ -77,7 +77,9 @@ class _Fixer:
             advice="; ".join(recovering.advice),
         )
         if ended is not None and self._is_disputed(ended):
-            return replace(report, outcome=Outcome.DISPUTED, reason=ended.reason, rivals=self._rivals(ended))
+            report = replace(report, outcome=Outcome.DISPUTED, reason=ended.reason, rivals=self._rivals(ended))
+            if not self.repairs:
+                return replace(report, after=verdict.counts, failing_after=verdict.findings)
         return self._judged(report, first, verdict, ended)
 
     def _search(self, search: Search, verdict: Verdict) -> tuple[Verdict, RepairEnded | None]:
@@ -193,15 +195,15 @@ class _Fixer:
         return self.ground.shop.tree.read(path)
 
     def _rivals(self, ended: RepairEnded) -> tuple[Rival, ...]:
-        """Every patch as a change set of its own; one of each behaviour is kept as an entry."""
+        """Every patch as a change set of its own, on top of what was mended before it, kept as an entry."""
         shop = self.ground.shop
         rivals = []
         for number, patch in enumerate(ended.patches, 1):
-            before = shop.tree.read(patch.path)
-            node = shop.tree.node(patch.path, shop.store.blobs)
-            assert node is not None
-            after = Node.file(shop.store.blobs.put(patch.applied(before)), node.mode)
-            changes = ChangeSet.of([Change(patch.path, node, after)])
+            before = self.ground.bench.files.read(patch.path)
+            seen = shop.tree.look(patch.path)
+            assert seen is not None
+            nodes = [Node.file(shop.store.blobs.put(data), seen.mode) for data in (before, patch.applied(before))]
+            changes = ChangeSet.of([Change(patch.path, *nodes)])
             entry = None
             if not self.ground.request.dry_run:
                 entry = shop.keep(shop.new_entry(EntryKind.EDIT, f"fix, rival {number}: {patch.template}"), changes)

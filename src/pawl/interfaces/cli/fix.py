@@ -66,7 +66,7 @@ def _tell(shop: Workshop, report: FixReport, call: Call) -> None:
         out.say("verified  " + "  ".join(f"{verdict.step} {_mark(verdict)}" for verdict in report.verdicts))
     if report.repairs:
         _tell_tests(out, "after", report.after, report.failing_after)
-    if report.outcome is Outcome.DISPUTED:
+    if report.rivals:
         _tell_rivals(shop, report, out)
     for note in report.notes:
         out.say(f"note: {note}")
@@ -85,7 +85,7 @@ def _tell_tests(out: Screen, when: str, counts: TestCounts | None, failing: tupl
 
 
 def _tell_rivals(shop: Workshop, report: FixReport, out: Screen) -> None:
-    out.say("several patches make the tests pass, behave differently on other inputs, and nothing decides:")
+    out.say("several patches would do, behave differently on other inputs, and nothing decides between them:", "bold")
     for rival in report.rivals:
         alike = " (behaves like 1)" if rival.number > 1 and rival.behaves_like_first else ""
         out.say(f"  {rival.number}. {rival.path}:{rival.line}  {rival.what}{alike}")

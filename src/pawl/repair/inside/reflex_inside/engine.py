@@ -16,6 +16,7 @@ from typing import Any
 from reflex_inside.amplify import Comparison, compare
 from reflex_inside.baseline import Baseline, take_baseline
 from reflex_inside.caught import Caught, forked, silence
+from reflex_inside.clusters import clusters
 from reflex_inside.edits import Candidate, Reach
 from reflex_inside.facts import Facts, gather_facts
 from reflex_inside.frontier import Frontier
@@ -102,6 +103,10 @@ class Engine:
         gc.collect()
         gc.freeze()
         observed = self._trace(suite, program, baseline)
+        groups = clusters(program, baseline, observed)
+        if len(groups) > 1:
+            self.wire.send("stage", name="largest group", tests=len(groups[0]))
+            baseline.failing = groups[0]
         suspicion = suspect(program, baseline, observed)
         self._send_suspicion(suspicion)
         if not suspicion.functions:
