@@ -36,7 +36,6 @@ PACKAGES = (
     Package("inflection", "0.5.1", "inflection", ("test_inflection.py",)),
     Package("toolz", "0.12.1", "toolz", ("toolz/tests",)),
     Package("boltons", "24.0.0", "boltons", ("tests",), (".",), ("tests/conftest.py",)),
-    Package("sortedcontainers", "2.4.0", "sortedcontainers", ("tests",)),
     Package("more-itertools", "10.1.0", "more_itertools", ("tests",)),
     Package("semver", "3.0.2", "src/semver", ("tests",), ("src",)),
 )
