@@ -36,7 +36,6 @@ PACKAGES = (
     Package("inflection", "0.5.1", "inflection", ("test_inflection.py",)),
     Package("toolz", "0.12.1", "toolz", ("toolz/tests",)),
     Package("boltons", "24.0.0", "boltons", ("tests",), (".",), ("tests/conftest.py",)),
-    Package("sortedcontainers", "2.4.0", "sortedcontainers", ("tests",)),
     Package("more-itertools", "10.1.0", "more_itertools", ("tests",)),
     Package("semver", "3.0.2", "src/semver", ("tests",), ("src",)),
 )
@@ -119,7 +118,7 @@ class Mutator(ast.NodeTransformer):
     def visit_If(self, node: ast.If) -> ast.AST:
         self.generic_visit(node)
         if self.kind == "condition" and self._here(node):
-            node.test = ast.UnaryOp(ast.Not(), node.test)
+            node.test = ast.copy_location(ast.UnaryOp(ast.Not(), node.test), node.test)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -149,7 +148,7 @@ def mutate(source: str, kind: str, rng: random.Random) -> tuple[str, int] | None
     if count.count < 0:
         return None
     mutator = Mutator(kind, rng.randint(0, count.count))
-    tree = mutator.visit(ast.parse(source))
+    tree = ast.fix_missing_locations(mutator.visit(ast.parse(source)))
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.stmt)
@@ -210,9 +209,8 @@ def mutants_of(package: Package, cache: Path, count: int) -> Iterator[Mutant]:
 
 def mutants(data: Path, count: int = 8) -> Iterator[Bug]:
     """The mutants as bugs; they are chosen once and kept beside the packages."""
-    cache = (
-        data / "mutants" if (data / "mutants").exists() or _writable(data) else Path.home() / ".cache" / "pawl-mutants"
-    )
+    cache = data / "mutants" if _writable(data) else Path(tempfile.gettempdir()) / "reflex-mutants"
+    cache.mkdir(exist_ok=True)
     kept = cache / f"chosen-{SEED}-{count}.json"
     if not kept.exists():
         rows = []

@@ -122,6 +122,7 @@ class Engine:
         ]
         for generator in generators:
             frontier.promise(generator.portions(diagnoses))
+        frontier.promise([(1.5, lambda: outside_candidates(program, suspicion))])
         self.wire.send("stage", name="search")
         nursery = Nursery(program, suite, generators)
         stream = Stream(nursery, baseline, plan.passing, self.request.memory)
@@ -252,8 +253,12 @@ class Engine:
         seconds = max(5.0, 4 * baseline.seconds) + 5
         kept: list[Candidate] = []
         for candidate in candidates:
-            inside = candidate.reach is not Reach.MODULE
-            if inside and self.left > 0 and len(kept) < MOST_WHOLE:
+            if self.left > 0 and len(kept) < MOST_WHOLE and candidate.reach is Reach.MODULE:
+                names = [suite.cases[index].name for index in order]
+                data = program.sources[candidate.path].edited(candidate.edits)
+                if not self.zygote.passes(candidate.path, data, names, seconds * 2):
+                    continue
+            elif self.left > 0 and len(kept) < MOST_WHOLE:
                 limits = {index: 4 * baseline.outcomes[index].seconds + 1.0 for index in order}
                 if forked(lambda: whole(suite, program, candidate, limits), seconds) is False:  # noqa: B023
                     continue
@@ -286,6 +291,7 @@ def make_plan(program: Program, baseline: Baseline, observed: Observed) -> Plan:
         places = {(function.path, line) for line in range(function.node.body[0].lineno, function.last_line + 1)}
         running = [index for index, lines in lines_of.items() if not places.isdisjoint(lines)]
         passing[function.index] = sorted(running, key=lambda index: seconds[index])
+    passing[-1] = sorted(baseline.passing, key=lambda index: seconds[index])
     usual = statistics.median([seconds[index] for index in baseline.passing] or [0.0])
     limit = max(SHORTEST_LIMIT, min(5 * usual, 2.0))
     return Plan(failing, passing, seconds, limit, isolated=bool(baseline.ordered), steady=frozenset(baseline.passing))

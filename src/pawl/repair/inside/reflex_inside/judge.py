@@ -61,7 +61,7 @@ class Judge:
             return Judgement(Verdict.BROKEN)
         try:
             if self.plan.isolated:
-                return self._in_fork(candidate, limit)
+                return self._in_fork(limit)
             return self._here(candidate, limit)
         finally:
             undo()
@@ -94,19 +94,18 @@ class Judge:
         finally:
             undo()
 
-    def _in_fork(self, candidate: Candidate, limit: float) -> Judgement:
+    def _in_fork(self, limit: float) -> Judgement:
         process = os.fork()
         if process == 0:
             with Caught():
-                os._exit(self._ordered(candidate, limit))
+                os._exit(self._ordered(limit))
             os._exit(1)
         return {0: Judgement(Verdict.PLAUSIBLE, len(self.plan.failing)), 2: Judgement(Verdict.SLOW)}.get(
             self._wait(process, max(8.0, limit * 20)), Judgement(Verdict.FAILED)
         )
 
-    def _ordered(self, candidate: Candidate, limit: float) -> int:
-        needed = set(self.plan.failing) | set(self.plan.passing.get(candidate.function, ()))
-        for index in sorted(needed):
+    def _ordered(self, limit: float) -> int:
+        for index in sorted({*self.plan.failing, *self.plan.steady}):
             outcome = self.suite.run(index, self.plan.limit_of(index, limit))
             if not outcome.passed:
                 return 2 if outcome.timed_out else 1

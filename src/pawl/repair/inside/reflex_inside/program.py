@@ -135,6 +135,15 @@ def nested_functions(node: FunctionNode, outer: tuple[str, ...]) -> Iterator[tup
             pending.extend(ast.iter_child_nodes(inner))
 
 
+def definitions(body: list[ast.stmt], owners: tuple[str, ...]) -> Iterator[tuple[list[ast.stmt], int, tuple[str, ...]]]:
+    """Assignments of modules and classes: their block, their place in it, and the classes they stand in."""
+    for place, statement in enumerate(body):
+        if isinstance(statement, ast.ClassDef):
+            yield from definitions(statement.body, (*owners, statement.name))
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            yield body, place, owners
+
+
 def _module_path(module: object) -> str:
     path = getattr(module, "__file__", None)
     return path if isinstance(path, str) else ""

@@ -17,7 +17,7 @@ from reflex_inside.facts import Facts, gather_facts
 from reflex_inside.generate import NARROW, own_expressions
 from reflex_inside.hosts import run_host
 from reflex_inside.limits import limit_memory
-from reflex_inside.program import Function, Program
+from reflex_inside.program import Function, Program, definitions
 from reflex_inside.protocol import Request
 from reflex_inside.suite import Suite
 from reflex_inside.suspicion import Suspicion
@@ -97,7 +97,7 @@ def outside_candidates(program: Program, suspicion: Suspicion) -> list[Candidate
     found: list[Candidate] = []
     for path, lines in suspicion.globals.items():
         source = program.sources[path]
-        for block, place in definitions(source.tree.body):
+        for block, place, _ in definitions(source.tree.body, ()):
             statement = block[place]
             score = lines.get(statement.lineno, 0.0)
             if score > 0:
@@ -125,14 +125,6 @@ def _proposals(facts: Facts, block: list[ast.stmt], place: int) -> Iterator[Any]
         if template is not None and isinstance(getattr(expression, "ctx", ast.Load()), ast.Load):
             yield from template(Site(facts, expression))
     yield from changed_statements(facts, block, place)
-
-
-def definitions(body: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
-    for place, statement in enumerate(body):
-        if isinstance(statement, ast.ClassDef):
-            yield from definitions(statement.body)
-        elif isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-            yield body, place
 
 
 def module_facts(program: Program, path: str, statement: ast.stmt) -> Facts:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
 from reflex_inside.caught import Caught
 from reflex_inside.edits import Candidate, Reach
-from reflex_inside.program import FUNCTION_NODES, Function, FunctionNode, Program
+from reflex_inside.program import FUNCTION_NODES, Function, FunctionNode, Program, definitions
 
 Undo = Callable[[], None]
 Defaults = tuple[tuple[Any, ...] | None, dict[str, Any] | None]
@@ -21,6 +22,8 @@ def install(program: Program, candidate: Candidate) -> Undo | None:
     with Caught():
         if candidate.reach is Reach.IMPORT:
             undo = _install_import(program, candidate)
+        elif candidate.reach is Reach.MODULE:
+            undo = _install_definition(program, candidate)
         else:
             undo = _install_code(program, candidate)
     return undo
@@ -36,6 +39,42 @@ def _install_import(program: Program, candidate: Candidate) -> Undo:
         names.update(before)
 
     return undo
+
+
+def _install_definition(program: Program, candidate: Candidate) -> Undo | None:
+    """Binds a name of a module or class anew, wherever the old value is known by that name."""
+    source, module = program.sources[candidate.path], program.modules[candidate.path]
+    before = [block[place] for block, place, _ in definitions(source.tree.body, ())]
+    after = list(definitions(ast.parse(source.edited(candidate.edits)).body, ()))
+    position = next(at for at, each in enumerate(before) if each.lineno <= candidate.line <= (each.end_lineno or 0))
+    if len(after) != len(before):
+        return None
+    block, place, owners = after[position]
+    statement = block[place]
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return None
+    name = statement.targets[0].id
+    value = eval(compile(ast.Expression(statement.value), candidate.path, "eval"), module.__dict__)
+    holder: Any = module
+    for owner in owners:
+        holder = getattr(holder, owner)
+    old = vars(holder)[name]
+    holders = [holder]
+    if not owners:
+        holders += [each for each in list(sys.modules.values()) if each is not module and _holds(each, name, old)]
+    for each in holders:
+        setattr(each, name, value)
+
+    def undo() -> None:
+        for each in holders:
+            setattr(each, name, old)
+
+    return undo
+
+
+def _holds(module: Any, name: str, value: Any) -> bool:
+    names = getattr(module, "__dict__", None)
+    return isinstance(names, dict) and names.get(name) is value
 
 
 def _install_code(program: Program, candidate: Candidate) -> Undo | None:

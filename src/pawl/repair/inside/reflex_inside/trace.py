@@ -127,7 +127,8 @@ def trace_suite(suite: Suite, program: Program, baseline: Baseline, passing: lis
     tracer, monitor = Tracer(program), LineMonitor(program)
     observed = tracer.observed
     deadline = time.monotonic() + seconds
-    for count, index in enumerate(failing + passing):
+    order = sorted(failing + passing) if baseline.ordered else failing + passing
+    for count, index in enumerate(order):
         left = deadline - time.monotonic()
         if count and left <= 0:
             break

@@ -17,9 +17,11 @@ LARGEST_NUMBER = 10**12
 LARGEST_RESULT = 2000
 FINALS_PER_KIND = 60
 FINALS_FROM = 4
+BOOLEAN_METHODS = frozenset({".startswith", ".endswith"})
 ATOM, POWER, UNARY, PRODUCT, SUM, COMPARISON, NEGATION, AND, OR, ANY = range(10)
 CHAINING = frozenset({PRODUCT, SUM, AND, OR})
 """Levels whose operators may stand on the left of one another without parentheses."""
+BOOLEAN_LEVELS = frozenset({COMPARISON, AND, OR})
 
 
 @dataclass(slots=True)
@@ -158,25 +160,40 @@ class Garden:
                 if self.late:
                     return
 
-    def finals(self, meets: Callable[[list[Any]], bool], seconds: float) -> Iterator[Grown]:
-        """Larger expressions of two kept ones, of which only those with the right values are made."""
+    def finals(self, check: Callable[[int, Any], bool], result: type, seconds: float) -> Iterator[Grown]:
+        """Larger expressions of two kept ones, of which only those with the right value in every state are made."""
         deadline = time.process_time() + seconds
-        small = sorted(self.all, key=lambda grown: grown.size)
         by_kind: dict[str, list[Grown]] = {}
-        for grown in small:
+        for grown in sorted(self.all, key=lambda grown: grown.size):
             if len(by_kind.setdefault(grown.kind, [])) < FINALS_PER_KIND:
                 by_kind[grown.kind].append(grown)
-        chosen = sorted((grown for group in by_kind.values() for grown in group), key=lambda grown: grown.size)
+        chosen = [grown for group in by_kind.values() for grown in group]
         for left, right in sorted(itertools.permutations(chosen, 2), key=lambda pair: pair[0].size + pair[1].size):
             if time.process_time() > deadline:
                 return
             if left.size + right.size < FINALS_FROM:
                 continue
             for sign, level, function in binary_forms(left.kind, right.kind):
-                values = self.apply(function, left.values, right.values)
-                if meets(values):
-                    size = left.size + right.size + 1
-                    yield Grown(pair_text(sign, level, left, right), level, size, values, kind_of(values))
+                if (result is bool) == (level in BOOLEAN_LEVELS or sign in BOOLEAN_METHODS):
+                    values = self._checked(function, left.values, right.values, check)
+                    if values is not None:
+                        size = left.size + right.size + 1
+                        yield Grown(pair_text(sign, level, left, right), level, size, values, kind_of(values))
+
+    @staticmethod
+    def _checked(
+        function: Callable[..., Any], left: list[Any], right: list[Any], check: Callable[[int, Any], bool]
+    ) -> list[Any] | None:
+        """The values, or None from the first one on that is not right."""
+        values: list[Any] = []
+        for position, (one, other) in enumerate(zip(left, right, strict=True)):
+            if one is FAILURE or other is FAILURE:
+                return None
+            with Caught() as caught:
+                values.append(function(one, other))
+            if caught.error is not None or not check(position, values[-1]):
+                return None
+        return values
 
     def _unary(self, base: Grown, size: int) -> None:
         for form, level, function in unary_forms(base.kind):

@@ -105,13 +105,12 @@ class Holes:
             for goal, state in zip(wanted, self.states, strict=True)
         ]
 
-        def meets(values: list[Any]) -> bool:
-            return all(
-                goal is NOTHING or (value is not FAILURE and type(value) is type(goal) and equal(value, goal))
-                for value, goal in zip(values, goals, strict=True)
-            )
+        def check(position: int, value: Any) -> bool:
+            goal = goals[position]
+            return goal is NOTHING or (type(value) is type(goal) and equal(value, goal))
 
-        for grown in self.garden.finals(meets, self.plot.seconds):
+        result = next((type(goal) for goal in wanted if goal is not NOTHING), object)
+        for grown in self.garden.finals(check, result, self.plot.seconds):
             key = (False, *self._prints(grown.values, root))
             yield Offer(1.7 + 0.45 * grown.size, key, root, "grown expression", grown.text)
 

@@ -1,0 +1,221 @@
+"""The reflex finds the patch for different kinds of slips."""
+
+import pytest
+
+SHOP = """
+    def cheapest(prices):
+        best = prices[0]
+        for price in prices:
+            if price > best:
+                best = price
+        return best
+"""
+TEST_SHOP = """
+    from shop import cheapest
+
+    def test_one():
+        assert cheapest([3]) == 3
+
+    def test_several():
+        assert cheapest([3, 1, 2]) == 1
+
+    def test_last():
+        assert cheapest([5, 4, 2]) == 2
+"""
+
+
+@pytest.mark.spec("F1")
+def test_a_wrong_comparison_is_turned_round(repair):
+    repaired = repair({"shop.py": SHOP, "test_shop.py": TEST_SHOP})
+    assert repaired.ended.status == "repaired"
+    assert "price < best" in repaired.patched()
+
+
+@pytest.mark.spec("F1")
+def test_the_patch_touches_nothing_but_the_slip(repair):
+    repaired = repair({"shop.py": SHOP, "test_shop.py": TEST_SHOP})
+    (edit,) = repaired.ended.chosen.edits
+    assert (edit.end - edit.start, edit.text) == (1, "<")
+
+
+@pytest.mark.spec("F1")
+def test_the_workspace_is_left_as_it_was(repair):
+    repaired = repair({"shop.py": SHOP, "test_shop.py": TEST_SHOP})
+    assert "price > best" in (repaired.root / "shop.py").read_text()
+    assert {path.name for path in repaired.root.iterdir()} == {"shop.py", "test_shop.py"}
+
+
+@pytest.mark.spec("F1")
+def test_windows_newlines_and_other_scripts_survive(repair, tmp_path):
+    source = 'NAME = "größe"\n\n\ndef double(größe):\n    "Nimmt größe zweimal — ganz."\n    return größe + 2\n'
+    (tmp_path / "size.py").write_bytes(source.replace("\n", "\r\n").encode())
+    tests = """
+        from size import double
+
+        def test_three():
+            assert double(3) == 6
+
+        def test_five():
+            assert double(5) == 10
+    """
+    repaired = repair({"test_size.py": tests})
+    assert repaired.patched() == source.replace("größe + 2", "größe * 2").replace("\n", "\r\n")
+
+
+@pytest.mark.spec("F1")
+def test_a_missing_statement_is_written_from_the_values_that_the_tests_want(repair):
+    source = """
+        def joined(words, mark):
+            if not words:
+                return []
+            result = []
+            for word in words[:-1]:
+                result.append(word)
+                result.append(mark)
+            return result
+    """
+    tests = """
+        from text import joined
+
+        def test_nothing():
+            assert joined([], "-") == []
+
+        def test_two():
+            assert joined(["a", "b"], "-") == ["a", "-", "b"]
+
+        def test_three():
+            assert joined(["x", "y", "z"], "+") == ["x", "+", "y", "+", "z"]
+    """
+    repaired = repair({"text.py": source, "test_text.py": tests})
+    assert repaired.ended.status == "repaired"
+    names: dict = {}
+    exec(repaired.patched(), names)
+    assert names["joined"](["p", "q"], ",") == ["p", ",", "q"]
+
+
+@pytest.mark.spec("F1")
+def test_an_expression_is_grown_that_no_template_has(repair):
+    source = """
+        def same_letters(first, second):
+            return first == second
+    """
+    tests = """
+        import pytest
+        from letters import same_letters
+
+        @pytest.mark.parametrize(
+            "first, second, same",
+            [("ab", "ba", True), ("abc", "cba", True), ("aab", "abb", True), ("ab", "abc", False), ("x", "y", False),
+             ("abcd", "dcb", False), ("", "a", False), ("abc", "abd", False), ("eabcdzzzz", "dddzzzzzzzddddabc", False),
+             ("eabcd", "aaabbcdee", True), ("bca", "acc", False)],
+        )
+        def test_letters(first, second, same):
+            assert same_letters(first, second) == same
+    """
+    repaired = repair({"letters.py": source, "test_letters.py": tests})
+    names: dict = {}
+    exec(repaired.patched(), names)
+    assert names["same_letters"]("listen", "silent") is True
+    assert names["same_letters"]("stone", "notes!") is False
+
+
+@pytest.mark.spec("F1", "A12")
+def test_a_missing_import_is_added(repair):
+    source = '''
+        """Ways."""
+
+
+        def shortest(ways):
+            ordered = defaultdict(list)
+            for way in ways:
+                ordered[len(way)].append(way)
+            return ordered[min(ordered)]
+    '''
+    tests = """
+        from ways import shortest
+
+        def test_shortest():
+            assert shortest(["aa", "b", "c"]) == ["b", "c"]
+    """
+    repaired = repair({"ways.py": source, "test_ways.py": tests})
+    assert "from collections import defaultdict\n" in repaired.patched()
+
+
+@pytest.mark.spec("F1", "A12")
+def test_a_misspelt_name_is_corrected(repair):
+    source = """
+        class Account:
+            def __init__(self, balance):
+                self.balance = balance
+
+            def deposit(self, amount):
+                self.balance += amonut
+                return self.balance
+    """
+    tests = """
+        from account import Account
+
+        def test_deposit():
+            assert Account(5).deposit(3) == 8
+    """
+    repaired = repair({"account.py": source, "test_account.py": tests})
+    assert "self.balance += amount" in repaired.patched()
+
+
+@pytest.mark.spec("F1")
+def test_a_definition_outside_functions_is_repaired(repair):
+    source = """
+        UNITS = {"second": 1, "minute": 6, "hour": 3600}
+
+
+        def seconds(text):
+            count, unit = text.split()
+            return int(count) * UNITS[unit.rstrip("s")]
+    """
+    tests = """
+        from span import seconds
+
+        def test_seconds():
+            assert seconds("7 seconds") == 7
+
+        def test_hours():
+            assert seconds("2 hours") == 7200
+
+        def test_minutes():
+            assert seconds("3 minutes") == 180
+
+        def test_one_minute():
+            assert seconds("1 minute") == 60
+    """
+    repaired = repair({"span.py": source, "test_span.py": tests})
+    assert '"minute": 60' in repaired.patched()
+
+
+@pytest.mark.slow
+@pytest.mark.spec("F1")
+def test_two_slips_in_one_function_are_found_together(repair):
+    source = """
+        def prime(number):
+            if number < 1:
+                return False
+            for divisor in range(1, number - 1):
+                if number % divisor == 0:
+                    return False
+            return True
+    """
+    tests = """
+        import pytest
+        from numbers_of import prime
+
+        @pytest.mark.parametrize("number", [2, 3, 5, 7, 11, 101])
+        def test_prime(number):
+            assert prime(number)
+
+        @pytest.mark.parametrize("number", [0, 1, 4, 6, 9, 15, 77])
+        def test_not_prime(number):
+            assert not prime(number)
+    """
+    repaired = repair({"numbers_of.py": source, "test_numbers.py": tests}, seconds=100)
+    names: dict = {}
+    exec(repaired.patched(), names)
+    assert [n for n in range(20) if names["prime"](n)] == [2, 3, 5, 7, 11, 13, 17, 19]
