@@ -161,6 +161,8 @@ class RepairEnded:
     """What decided between rivals, or what is unclear."""
     margin: float = 0.0
     """How much more is thought against the next group of patches than against the first."""
+    tests: tuple[str, ...] = ()
+    """The failing tests that the search was for."""
     tried: int = 0
     cpu: float = 0.0
     error: str = ""

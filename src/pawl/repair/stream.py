@@ -91,7 +91,8 @@ def _ended(values: dict[str, Any]) -> RepairEnded:
     patches = tuple(_patch(patch) for patch in values.pop("patches", ()))
     status = Status(values.pop("status"))
     agreement = Agreement(values.pop("agreement", Agreement.SOLE))
-    return RepairEnded(status=status, patches=patches, agreement=agreement, **values)
+    tests = tuple(values.pop("tests", ()))
+    return RepairEnded(status=status, patches=patches, agreement=agreement, tests=tests, **values)
 
 
 _PARSERS: dict[str, Callable[[dict[str, Any]], RepairEvent]] = {

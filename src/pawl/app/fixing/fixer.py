@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pawl.app.fixing.ground import Ground, failing_tests
 from pawl.app.fixing.recovering import Recovering
 from pawl.app.fixing.report import FixReport, FixRequest, Listener, Outcome, Repair, Rival
-from pawl.app.fixing.searching import Search, groups
+from pawl.app.fixing.searching import Search
 from pawl.app.running import open_bench
 from pawl.app.workshop import Workshop
 from pawl.core.change import Change, ChangeSet, Node
@@ -18,6 +18,9 @@ from pawl.core.history import EntryKind
 from pawl.repair.model import Agreement, FoundPatch, RepairEnded, Status
 from pawl.repair.stream import start_script
 from pawl.verify.ladder import accepted
+
+MOST_ALONE = 4
+"""How many failing tests of one group are tried one by one."""
 
 _WHY_NOT = {
     Status.NO_PATCH: "no patch of the search space makes the tests pass",
@@ -83,27 +86,46 @@ class _Fixer:
         return self._judged(report, first, verdict, ended)
 
     def _search(self, search: Search, verdict: Verdict) -> tuple[Verdict, RepairEnded | None]:
-        """Searches for all failing tests at once, then for parts of them, as long as time and failures are left."""
+        """Searches as long as time and failures are left. What is disputed is set aside, and the first dispute told."""
+        dispute: RepairEnded | None = None
         ended: RepairEnded | None = None
-        hopeless: set[str] = set()
+        aside: set[str] = set()
         while self.ground.left > 1 and verdict.standing is not Standing.PASS:
-            failing = [finding for finding in failing_tests(verdict) if finding.test not in hopeless]
-            mended = False
-            parts = groups(failing) if failing else []
-            for part in parts:
-                share = self.ground.left if len(parts) == 1 else self.ground.left * 0.5
-                ended = self._decided(search.run(part, share), len(part), verdict)
-                if self._is_disputed(ended):
-                    return verdict, ended
-                better = self._take(ended, verdict)
-                if better is not None:
-                    verdict, mended = better, True
-                    break
-                if ended.status is not Status.NO_PATCH or self.ground.left < 1:
-                    break
-            if not mended:
+            failing = [finding for finding in failing_tests(verdict) if finding.test not in aside]
+            if not failing:
                 break
-        return verdict, ended
+            ended, better = self._search_part(search, failing, verdict)
+            if better is not None:
+                verdict = better
+                continue
+            dispute = dispute or (ended if self._is_disputed(ended) else None)
+            if not ended.tests or ended.status is Status.OUT_OF_TIME:
+                break
+            aside.update(ended.tests)
+        return verdict, dispute or ended
+
+    def _search_part(
+        self, search: Search, failing: list[Finding], verdict: Verdict
+    ) -> tuple[RepairEnded, Verdict | None]:
+        """One search for the failures that belong together; where there is no patch for them all, for one by one."""
+        share = self.ground.left if len(failing) == 1 else self.ground.left * 0.5
+        ended = self._decided(search.run(failing, share), len(failing), verdict)
+        if not self._is_disputed(ended):
+            better = self._take(ended, verdict)
+            if better is not None:
+                return ended, better
+        together = [finding for finding in failing if finding.test in ended.tests]
+        if ended.status is not Status.NO_PATCH or len(together) < 2:
+            return ended, None
+        for finding in together[:MOST_ALONE]:
+            if self.ground.left < 2:
+                break
+            alone = self._decided(search.run([finding], self.ground.left * 0.5), 1, verdict)
+            if not self._is_disputed(alone):
+                better = self._take(alone, verdict)
+                if better is not None:
+                    return alone, better
+        return ended, None
 
     def _decided(self, ended: RepairEnded, asked: int, verdict: Verdict) -> RepairEnded:
         """Where a search was for part of the failures, the others speak for the patch that mends the most of them."""

@@ -107,21 +107,6 @@ class _Lines:
                     continue
 
 
-def groups(failing: Sequence[Finding]) -> list[tuple[Finding, ...]]:
-    """The failing tests together, then those that fail in the same place, then one by one: several bugs may hide."""
-    by_place: dict[tuple[str, str], list[Finding]] = {}
-    for finding in failing:
-        by_place.setdefault((_suspect(finding), finding.test.split("::")[0]), []).append(finding)
-    parts = [tuple(failing), *(tuple(group) for group in by_place.values()), *((finding,) for finding in failing)]
-    return list(dict.fromkeys(parts))
-
-
-def _suspect(finding: Finding) -> str:
-    """The innermost source on the way to the failure."""
-    sources = [frame.path for frame in finding.frames if not is_test(frame.path)]
-    return sources[-1] if sources else finding.path
-
-
 def _words(test_command: Sequence[str], framework: str) -> tuple[str, ...]:
     """What the user's command passes to the framework; nothing when the command only leads to it."""
     words = list(test_command)

@@ -223,6 +223,7 @@ class Engine:
 
     def _finish_search(self, suite: Suite, program: Program, baseline: Baseline, search: Search) -> None:
         values: dict[str, Any] = {"tried": search.pool.tried, "cpu": round(search.pool.cpu, 3)}
+        values["tests"] = [suite.cases[index].name for index in baseline.failing]
         if not search.plausible:
             self.finish("out of time" if self.left < self.request.seconds * 0.1 else "no patch", **values)
             return

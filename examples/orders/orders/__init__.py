@@ -1,0 +1,1 @@
+"""Orders of a small shop: lines, prices, pages and shipping."""
