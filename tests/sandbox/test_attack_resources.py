@@ -202,14 +202,16 @@ def test_a_daemon_that_holds_the_pipe_does_not_hold_up_the_answer(any_site):
 
 CROWD = """\
 import os, signal, sys
-for number in range(40):
+for number in range(100):
     if os.fork() == 0:
         os.setsid()
+        os.dup2(0, 1)
+        os.dup2(0, 2)
         block = bytearray(4 << 20)
         with open(f"up{number}", "w"):
             pass
         signal.pause()
-while not all(os.path.exists(f"up{number}") for number in range(40)):
+while not all(os.path.exists(f"up{number}") for number in range(100)):
     pass
 """
 
