@@ -101,8 +101,6 @@ class History:
         new = self._new(EntryKind.RESTORE, f"restore {checkpoint.name!r}", None)
         if not entries:
             raise NothingToDo(f"nothing was done since checkpoint {checkpoint.name!r}")
-        if not wish.dry_run:
-            self.checkpoint(f"before-restore-{entries[0].id}")
         return self._reverse(entries, new, wish)
 
     def checkpoint(self, name: str) -> Checkpoint:
@@ -148,8 +146,11 @@ class History:
         now: Nodes = {}
         goal: Nodes = {}
         conflicts: list[Conflict] = []
+        touched: set[str] = set()
         for entry in entries:
-            changes = _below(self.journal.changes(entry.id), wish.files)
+            every = self.journal.changes(entry.id)
+            touched |= every.paths
+            changes = _below(every, wish.files)
             for path in changes.paths - goal.keys():
                 now[path] = goal[path] = self._node(path)
             since = difference(
@@ -161,6 +162,11 @@ class History:
                 goal[change.path] = change.after
             if wish.on_conflict in (OnConflict.OVERWRITE, OnConflict.MARK):
                 goal.update(self._decided(rebased.conflicts, wish.on_conflict))
+        if not goal:
+            raise UnknownEntry(
+                f"that did not touch {', '.join(map(repr, wish.files))}",
+                advice=f"it touched {', '.join(sorted(map(repr, touched))[:5])}",
+            )
         reversal = Reversal(title=new.title, changes=difference(now, goal), conflicts=tuple(conflicts))
         return self._promote(reversal, new, wish)
 
@@ -181,6 +187,8 @@ class History:
             )
         if not reversal.changes:
             raise NothingToDo("the files already stand as they did before", advice="see 'pawl history'")
+        if new.kind is EntryKind.RESTORE:
+            self.checkpoint(f"before-restore-{self._done()[0].id}")
         promotion = self.promoter.promote(new, reversal.changes)
         return Reversal(
             title=reversal.title, changes=promotion.changes, conflicts=reversal.conflicts, promotion=promotion
@@ -212,10 +220,6 @@ class History:
 def _below(changes: ChangeSet, files: tuple[str, ...]) -> ChangeSet:
     if not files:
         return changes
-    chosen = {path for path in changes.paths if any(path == file or path.startswith(f"{file}/") for file in files)}
-    if not chosen:
-        raise UnknownEntry(
-            f"that entry did not touch {', '.join(map(repr, files))}",
-            advice=f"it touched {', '.join(sorted(map(repr, changes.paths))[:5])}",
-        )
-    return changes.only(chosen)
+    return changes.only(
+        path for path in changes.paths if any(path == file or path.startswith(f"{file}/") for file in files)
+    )

@@ -49,7 +49,7 @@ class Interruptions:
 
     def stop(self, number: int) -> None:
         """Asks the command for its end."""
-        self._heard = number
+        self._heard = self._heard or number
         if self._cancel is not None:
             self._cancel.request()
 
