@@ -22,6 +22,7 @@ _TICK = 0.05
 _CHUNK = 1 << 16
 _DRAIN_SECONDS = 1.0
 _SIGNAL_BASE = 128
+_SIGNALS = frozenset(map(int, signal.valid_signals()))
 _SLACK = 4
 """The kernel's own process limits may count the launchers; a fork that they refuse must not look like one too many."""
 
@@ -152,6 +153,6 @@ def _explain(ending: Ending, limits: Limits) -> str:
 def _plain_ending(code: int) -> tuple[Ending, int | None, int | None]:
     """A launcher passes a signal on the way shells do, as 128 and its number."""
     number = -code if code < 0 else code - _SIGNAL_BASE
-    if code < 0 or number in signal.valid_signals():
+    if code < 0 or number in _SIGNALS:
         return Ending.SIGNALLED, None, number
     return Ending.EXITED, code, None
