@@ -66,7 +66,8 @@ class NamespaceSandbox:
     ) -> Completed:
         check_words(execution)
         profile = self._profile(view, execution)
-        disk = DiskWatch([_allowance(view, execution.limits.disk_bytes)])
+        written = view.upper if isinstance(view, OverlayView) else view.copy
+        disk = DiskWatch(Allowance(written, execution.limits.disk_bytes))
         with self._groups.seat(execution.limits) as seat, self._launched(view, profile, seat) as launched:
             arrival = launched.wait_until_up(cancel)
             if arrival is Arrival.CANCELLED:
@@ -78,7 +79,7 @@ class NamespaceSandbox:
                 root=_hold(launched, execution, seat),
                 limits=execution.limits,
                 disk=disk,
-                group=seat.group if seat is not None else None,
+                seat=seat,
                 on_output=on_output,
                 cancel=cancel,
             )
@@ -177,12 +178,6 @@ def _forget_mark(work: str) -> None:
         return
 
 
-def _allowance(view: View, limit: int) -> Allowance:
-    if isinstance(view, OverlayView):
-        return Allowance(view.upper, limit)
-    return Allowance(view.copy, limit, baseline=view.workspace)
-
-
 def _hold(launched: Launched, execution: Execution, seat: Seat | None) -> int:
     """Sets the limits while the command waits at its gate; returns the first process of its namespace."""
     first = _first_process(launched)
@@ -193,7 +188,7 @@ def _hold(launched: Launched, execution: Execution, seat: Seat | None) -> int:
         set_ceilings(waiting[0], execution.limits)
         set_process_ceiling(waiting[0], execution.limits)
         if seat is not None:
-            seat.group.admit(waiting[0])
+            seat.admit(waiting[0])
         launched.follow(first)
     except OSError as error:
         raise SandboxUnavailable(f"cannot limit the command: {error}", advice="run `pawl doctor`") from error
