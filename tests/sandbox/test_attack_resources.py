@@ -261,6 +261,7 @@ def test_nothing_survives_the_death_of_the_agent(any_site):
         process.kill()
         process.wait()
         assert until(lambda: not processes_with(word))
+    assert until(lambda: not list((any_site.folder / "temporary").iterdir()))
 
 
 @pytest.mark.attack("A35")

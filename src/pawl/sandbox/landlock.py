@@ -138,6 +138,7 @@ class LandlockSandbox:
             "directory": directory,
             "readable": ["/usr", *SYSTEM_FOLDERS, *system_files(execution.network), *_KERNEL_FILES, *sources],
             "writable": [view.copy, private],
+            "private": private,
             "devices": _DEVICES,
             "network": execution.network is Network.ON,
             "filter": base64.b64encode(filter_program(platform.machine(), sockets)).decode(),
