@@ -51,9 +51,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _call(options: argparse.Namespace) -> int:
+    sys.excepthook = _Defect(options)
     from pawl.interfaces.cli.signals import Interrupted
 
-    sys.excepthook = _Defect(options)
     try:
         return _dispatch(options)
     except PawlError as error:
