@@ -198,11 +198,54 @@ def test_asking_git_makes_a_copy_too_where_no_overlay_can_be_mounted(overlay_sta
     assert len(bench.notices) == 1
 
 
-def test_a_place_that_cannot_hold_a_layer_is_passed_over(overlay_stand: Stand, tmp_path: Path):
-    """The system's own process files are a place where no folder can be made at all."""
-    with pytest.raises(OSError):
-        Bench.create(overlay_stand.workspace, Path("/proc/self"), UnsharedSandbox(), MemoryBlobs(), GUARDRAILS)
-    assert list(tmp_path.glob("state/benches/*")) == []
+def test_a_place_that_cannot_hold_a_layer_is_passed_over(workspace: Path, tmp_path: Path):
+    """The kernel does not put one overlay's upper layer onto another, which is what a place in a container may be."""
+    for name in ("lower", "upper", "work", "overlay", "second"):
+        (tmp_path / name).mkdir(mode=0o700)
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from pawl.core.blobs import MemoryBlobs\n"
+        "from pawl.policy.guardrails import preset\n"
+        "from pawl.workspace.bench import Bench, BenchSettings\n"
+        "workspace, place, second = map(Path, sys.argv[1:])\n"
+        "for settings in (BenchSettings(second_place=second), BenchSettings()):\n"
+        "    with Bench.create(workspace, place, None, MemoryBlobs(), preset('standard'), settings) as bench:\n"
+        "        bench.files.write('x', b'x')\n"
+        "        print(bench.folder.parent.parent.name, type(bench.view).__name__, *bench.capture().changes.paths)"
+    )
+    mount = "mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work,userxattr overlay"
+    words = [
+        sys.executable,
+        "-c",
+        code,
+        str(workspace),
+        str(tmp_path / "overlay/place"),
+        str(tmp_path / "second/place"),
+    ]
+    done = subprocess.run(
+        ["unshare", "-Urm", "sh", "-c", f'{mount} && exec "$@"', "sh", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("second OverlayView x\noverlay CopyView x\n", "")
+
+
+def test_a_place_that_others_can_write_is_not_used(stand: Stand, tmp_path: Path):
+    stand.place.mkdir(mode=0o777)
+    stand.place.chmod(0o777)
+    with pytest.raises(ConfigError):
+        stand.bench()
+    linked = tmp_path / "linked"
+    linked.symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    stand.place = linked
+    with pytest.raises(ConfigError):
+        stand.bench()
+    bench = stand.bench(ground=Ground.OVERLAY, second_place=tmp_path / "second")
+    assert bench.folder.parent == tmp_path / "second"
 
 
 @pytest.mark.parametrize("place", ["", "inside", "src/deep"])

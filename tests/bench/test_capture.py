@@ -308,6 +308,25 @@ def test_what_lies_in_a_folder_that_is_held_back_is_held_back_with_it(stand: Sta
     ]
 
 
+def test_what_lies_deeper_in_a_replaced_folder_is_gone_too(stand: Stand, tmp_path: Path):
+    lay(stand.workspace, {"a/b/c/d": b"d", "a/b/e": b"e", "a/f": b"f"})
+    for number, script in enumerate(("rm -r a; mkdir -p a/b/c; echo x > a/b/c/x", "rm -r a/b; mkdir -p a/b/c; rm a/f")):
+        bench = stand.bench()
+        wanted = rehearsed(stand.workspace, script, tmp_path / f"rehearsal{number}")
+        shell(bench, script)
+        assert bench.capture() == Capture(changes=wanted)
+
+
+def test_ignored_files_are_captured_when_that_is_asked_for(stand: Stand):
+    bench = stand.bench(include_ignored=True)
+    shell(bench, "mkdir __pycache__; echo x > __pycache__/x.pyc")
+    assert bench.capture() == Capture(
+        changes=ChangeSet.of(
+            [Change("__pycache__", None, Node.directory()), Change("__pycache__/x.pyc", None, file("x\n"))]
+        )
+    )
+
+
 def test_pawls_own_staging_names_are_out_of_reach(stand: Stand):
     bench = stand.bench()
     shell(bench, "mkdir .pawl-tmp-1; echo x > .pawl-tmp-1/x; echo y > y")

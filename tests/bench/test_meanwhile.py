@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 
 import pytest
 from bench.stand import Stand, shell
 from world import lay, snapshot
 
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
+from pawl.core.errors import MissingBlob
 from pawl.core.rebase import Conflict
 from pawl.core.rebase import Reason as Why
-from pawl.workspace.capture import Capture, Held, Reason
+from pawl.workspace.capture import Capture, Held, Reason, Rules, capture
+from pawl.workspace.ignore import Ignore
 
 
 def file(text: str, mode: int = 0o644) -> Node:
@@ -136,6 +139,47 @@ def test_moving_a_file_is_no_conflict_though_the_user_works_in_the_same_folder(s
         "src/main.py", "src/moved.py", "README.md", "src/readme", "new", "new/run", "run.sh",
     }  # fmt: skip
     assert captured.changes.get("src/moved.py").after.blob == blob_digest(before[b"src/main.py"][2])
+
+
+def test_a_secret_that_both_changed_is_held_back_and_reaches_no_blob(stand: Stand):
+    (stand.workspace / ".env").write_text("KEY=1\n")
+    bench = stand.bench()
+    shell(bench, "echo KEY=canary > .env", secrets="shown")
+    (stand.workspace / ".env").write_text("KEY=2\n")
+    assert bench.capture() == Capture(held=(Held(".env", Reason.SECRET),))
+    with pytest.raises(MissingBlob):
+        stand.blobs.get(blob_digest(b"KEY=canary\n"))
+
+
+def test_what_the_user_changes_while_the_bench_is_read_is_a_conflict_too(stand: Stand):
+    """Git is asked between the look at the names and the reading of the contents, so that is when the user saves."""
+    lay(stand.workspace, {"kept.log": b"1", ".env": b"KEY=1\n", "gone": b"1", "same": b"1", "removed": b"1"})
+    bench = stand.bench()
+    script = "for f in README.md kept.log gone same; do echo bench > $f; done; rm removed; echo KEY=canary > .env"
+    shell(bench, script, secrets="shown")
+
+    def save(asked: Sequence[str]) -> frozenset[str]:
+        assert asked == ["kept.log"]
+        for name in ("README.md", "removed"):
+            (stand.workspace / name).write_text("user\n")
+        (stand.workspace / "same").write_text("bench\n")
+        (stand.workspace / "gone").unlink()
+        (stand.workspace / ".env").unlink()
+        return frozenset()
+
+    ignore = Ignore(lambda path: b"*.log\n" if path == ".gitignore" else None)
+    rules = Rules(blobs=stand.blobs, guardrails=stand.guardrails, ignore=ignore, tracked=save)
+    assert capture(bench._surface, rules) == Capture(
+        ignored=("kept.log",),
+        held=(Held(".env", Reason.SECRET),),
+        conflicts=(
+            conflict("README.md", file("bench\n"), file("user\n")),
+            conflict("gone", file("bench\n"), None),
+            conflict("removed", None, file("user\n")),
+        ),
+    )
+    with pytest.raises(MissingBlob):
+        stand.blobs.get(blob_digest(b"KEY=canary\n"))
 
 
 def test_a_change_made_just_before_the_bench_is_part_of_its_base(stand: Stand):

@@ -35,7 +35,7 @@ class Site:
     """Python that the driver runs first, to make the machine worse than it is."""
 
     def __post_init__(self) -> None:
-        for name in ("workspace", "upper", "work", "merged", "home", "outside"):
+        for name in ("workspace", "upper", "work", "merged", "home", "outside", "temporary"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.workspace / "kept.txt").write_text("kept\n")
         self.user.own(self.folder)
@@ -82,6 +82,7 @@ class Site:
     def started(self, *orders: dict, env: dict | None = None) -> Iterator[subprocess.Popen[bytes]]:
         """A Pawl that runs these commands; its own standard error shows their output live when `announce` is set."""
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        env = {"TMPDIR": str(self.folder / "temporary"), **(env or {})}
         process = self.user.start_python(self.prelude + DRIVER, home=self.folder, env=env, **pipes)
         try:
             process.stdin.write(json.dumps(orders).encode() + b"\n")

@@ -141,6 +141,33 @@ def test_many_files_together_are_bounded(any_site):
     assert sum(path.stat().st_size for path in any_site.upper.glob("file*")) < 2 << 30
 
 
+NAMELESS = """\
+import os
+files = []
+while True:
+    files.append(open("file", "wb"))
+    os.unlink("file")
+    files[-1].write(bytes(4 << 20))
+    files[-1].flush()
+"""
+
+
+@pytest.mark.attack("A32")
+def test_files_without_a_name_are_bounded_too(any_site):
+    answer = any_site.run(PYTHON, "-c", NAMELESS, limits={"disk_bytes": 32 << 20, "seconds": 60})
+    assert answer["ending"] == "disk limit"
+
+
+@pytest.mark.attack("A32")
+def test_what_the_bench_held_before_does_not_count_against_the_next_command(site):
+    script = "i=0; while [ $i -lt 12 ]; do i=$((i+1)); dd if=/dev/zero of=file$i bs=1M count=1; done 2>/dev/null"
+    first, second = site.run_all(
+        site.order("sh", "-c", script),
+        site.order("sh", "-c", "sleep 2.5", limits={"disk_bytes": 1 << 20}),
+    )
+    assert (first["code"], second["ending"]) == (0, "exited")
+
+
 @pytest.mark.attack("A32")
 def test_there_is_no_other_place_to_fill(site):
     folders = ("/", "/dev", "/run", "/etc", "/home", "/proc/self", "/var")
@@ -202,14 +229,16 @@ def test_a_daemon_that_holds_the_pipe_does_not_hold_up_the_answer(any_site):
 
 CROWD = """\
 import os, signal, sys
-for number in range(40):
+for number in range(100):
     if os.fork() == 0:
         os.setsid()
+        os.dup2(0, 1)
+        os.dup2(0, 2)
         block = bytearray(4 << 20)
         with open(f"up{number}", "w"):
             pass
         signal.pause()
-while not all(os.path.exists(f"up{number}") for number in range(40)):
+while not all(os.path.exists(f"up{number}") for number in range(100)):
     pass
 """
 
@@ -232,6 +261,7 @@ def test_nothing_survives_the_death_of_the_agent(any_site):
         process.kill()
         process.wait()
         assert until(lambda: not processes_with(word))
+    assert until(lambda: not list((any_site.folder / "temporary").iterdir()))
 
 
 @pytest.mark.attack("A35")
@@ -251,3 +281,37 @@ launched.Launched.{hook} = die
         assert process.wait(60) == -signal.SIGKILL
     assert until(lambda: not processes_with(word))
     assert not (any_site.upper / "ran").exists()
+
+
+TIMED_DEATH = """\
+import os, signal, threading
+import pawl.sandbox.launched as launched
+import pawl.sandbox.landlock as landlock
+import pawl.sandbox.namespaces as namespaces
+def start_process(*arguments, original=launched.start_process):
+    threading.Timer({seconds}, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    return original(*arguments)
+landlock.start_process = namespaces.start_process = start_process
+"""
+
+
+def die_after(site, milliseconds: int) -> None:
+    """The agent is killed so long after it started the sandbox; nothing stays behind, whatever was going on."""
+    word = f"moment-{uuid.uuid4().hex}"
+    site.prelude = TIMED_DEATH.format(seconds=milliseconds / 1000)
+    with site.started(site.order("sh", "-c", "while :; do sleep 1; done", word)) as process:
+        assert process.wait(60) == -signal.SIGKILL
+    assert until(lambda: not processes_with(word)), milliseconds
+
+
+@pytest.mark.attack("A35")
+def test_the_agent_may_die_at_a_few_moments_of_the_start(any_site):
+    for milliseconds in (1, 7, 15, 40):
+        die_after(any_site, milliseconds)
+
+
+@pytest.mark.slow
+@pytest.mark.attack("A35")
+def test_the_agent_may_die_at_any_moment_of_the_start(any_site):
+    for milliseconds in range(60):
+        die_after(any_site, milliseconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from pawl.core.execution import Confinement, CopyView, Limits, Network, OverlayV
 from pawl.sandbox import Surroundings, open_sandbox
 from pawl.sandbox.capture import StreamCapture
 from pawl.sandbox.commands import Scenery, check_command
-from pawl.sandbox.disk import Allowance, DiskWatch, stored_bytes
+from pawl.sandbox.disk import nameless_bytes, stored_bytes
 from pawl.sandbox.groups import Group, Hierarchy, find_hierarchy, remove_leftovers
 from pawl.sandbox.layers import Layers
 from pawl.sandbox.process_tree import children, started_at, tree_use
@@ -225,16 +226,20 @@ def test_stored_bytes_count_each_file_once_and_follow_no_link(tmp_path):
     assert stored_bytes(str(tmp_path / "folder")) < once + 10_000
 
 
-def test_a_disk_watch_allows_what_the_copy_started_with(tmp_path):
-    for name in ("workspace", "copy"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_bytes(os.urandom(3 << 20))
-    watch = DiskWatch([Allowance(str(tmp_path / "copy"), 1 << 20, str(tmp_path / "workspace"))])
-    watch._gauges[0].next_count = 0
-    assert not watch.exceeded()
-    (tmp_path / "copy/more").write_bytes(os.urandom(2 << 20))
-    watch._gauges[0].next_count = 0
-    assert watch.exceeded()
+def test_what_stood_there_before_is_not_counted(tmp_path):
+    before = time.time_ns()
+    (tmp_path / "old").write_bytes(os.urandom(1 << 20))
+    assert stored_bytes(str(tmp_path), before - 10**9) >= 1 << 20
+    assert stored_bytes(str(tmp_path), time.time_ns() + 10**9) == 0
+
+
+def test_a_file_without_a_name_is_counted(tmp_path):
+    with open(tmp_path / "file", "wb") as file:
+        file.write(os.urandom(1 << 20))
+        file.flush()
+        assert nameless_bytes([os.getpid()]) < 1 << 20
+        (tmp_path / "file").unlink()
+        assert nameless_bytes([os.getpid()]) >= 1 << 20
 
 
 def test_a_tree_without_descendants_uses_nothing():

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pawl.app.config import Config
 from pawl.app.workshop import Workshop
-from pawl.core.change import EMPTY, Change, ChangeSet
+from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.errors import Conflicted, NothingToDo
 from pawl.core.execution import Completed, Confinement, Execution, Network, Secrets, Stream
 from pawl.core.history import EntryKind, NewEntry
 from pawl.core.ports import Cancel, Sandbox
-from pawl.core.redact import redacted
+from pawl.core.rebase import difference
+from pawl.core.redact import redacted_command
 from pawl.sandbox import CancelToken, Surroundings, open_sandbox
 from pawl.workspace.bench import Bench, BenchSettings
 from pawl.workspace.capture import Capture, Held, Reason
@@ -98,7 +98,7 @@ def run_on_bench(
     shop: Workshop, request: RunRequest, *, on_output: OnOutput | None = None, cancel: Cancel | None = None
 ) -> Ran:
     """Runs the command; the workspace is not touched."""
-    title = redacted(shlex.join(request.argv))
+    title = redacted_command(request.argv)
     shop.note("command", {"argv": title, "network": request.network, "directory": request.directory})
     execution = Execution(
         argv=request.argv,
@@ -124,14 +124,16 @@ def run_on_bench(
 
 
 def land(shop: Workshop, ran: Ran, *, allow_protected: bool) -> Landing:
-    """Promotes what the command changed. What is protected needs its own yes; what the user changed meanwhile stays."""
+    """Promotes what the command changed. What is protected needs its own yes; what the user changed meanwhile stays.
+
+    What is not promoted is kept as an entry of its own. When the promotion itself fails, `keep` still keeps all of it.
+    """
     released = _released(ran.capture, allow_protected=allow_protected)
     changes = ran.capture.changes.then(released)
     held = tuple(one for one in ran.capture.held if one.path not in released.paths)
-    outdated = tuple(one.path for one in ran.capture.conflicts)
-    spare = ChangeSet.of(one.change for one in held if one.change is not None).then(_bench_versions(ran.capture))
+    spare = ChangeSet.of(one.change for one in held if one.change is not None).then(_bench_versions(shop, ran.capture))
     promotion = None
-    conflicts = outdated
+    conflicts = tuple(one.path for one in ran.capture.conflicts)
     try:
         if changes:
             promotion = shop.promote(_entry(shop, ran), changes)
@@ -147,7 +149,7 @@ def land(shop: Workshop, ran: Ran, *, allow_protected: bool) -> Landing:
 def keep(shop: Workshop, ran: Ran) -> Landing:
     """Promotes nothing; what the command changed can still be looked at and promoted later."""
     held = ChangeSet.of(one.change for one in ran.capture.held if one.change is not None)
-    every = ran.capture.changes.then(held).then(_bench_versions(ran.capture))
+    every = ran.capture.changes.then(held).then(_bench_versions(shop, ran.capture))
     kept = shop.keep(_entry(shop, ran), every) if every else None
     outdated = tuple(one.path for one in ran.capture.conflicts)
     return Landing(kept=kept, held=ran.capture.held, conflicts=outdated)
@@ -161,10 +163,16 @@ def _released(captured: Capture, *, allow_protected: bool) -> ChangeSet:
     )
 
 
-def _bench_versions(captured: Capture) -> ChangeSet:
-    """What the bench has where the user changed the same file meanwhile."""
-    return ChangeSet.of(Change(one.path, one.theirs, one.ours) for one in captured.conflicts if one.theirs != one.ours)
+def _bench_versions(shop: Workshop, captured: Capture) -> ChangeSet:
+    """What the bench has where the user changed the same file meanwhile, as a change of the user's version."""
+    ours = {one.path: one.ours for one in captured.conflicts}
+    try:
+        theirs = shop.promoter.nodes(ours, frozenset())
+    except Conflicted as error:
+        # What no change set can hold, such as a FIFO, counts as nothing.
+        theirs = shop.promoter.nodes(ours.keys() - set(map(str, error.conflicts)), frozenset())
+    return difference(theirs, ours)
 
 
 def _entry(shop: Workshop, ran: Ran) -> NewEntry:
-    return shop.new_entry(EntryKind.RUN, shlex.join(ran.request.argv))
+    return shop.new_entry(EntryKind.RUN, redacted_command(ran.request.argv))

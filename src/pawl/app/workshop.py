@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pawl.app.config import Config
-from pawl.core.change import ChangeSet, Node
-from pawl.core.errors import Conflicted, UnknownEntry
+from pawl.core.change import ChangeSet
+from pawl.core.errors import Conflicted, UnknownEntry, UsageError
 from pawl.core.guardrails import Guardrails
-from pawl.core.history import Checkpoint, Entry, EntryKind, NewEntry
+from pawl.core.history import Checkpoint, Entry, EntryKind, NewEntry, RollbackPolicy
 from pawl.core.rebase import Conflict, difference, rebase
-from pawl.core.redact import redacted
+from pawl.core.redact import redacted, redacted_body
 from pawl.policy.guardrails import preset
 from pawl.store import Store
 from pawl.workspace.history import History, OnConflict, Reversal, Wish
@@ -41,15 +42,14 @@ class Workshop:
     @classmethod
     def open(cls, config: Config, workspace: Path) -> Workshop:
         """Opens the store and finishes or takes back what a crash interrupted, before anything else happens."""
-        store = Store.open(config.state)
-        try:
-            shop = cls(config, store, Tree(workspace), preset(config.settings.preset))
+        guardrails = preset(config.settings.preset)
+        with ExitStack() as cleanup:
+            store = cleanup.enter_context(Store.open(config.state))
+            shop = cls(config, store, cleanup.enter_context(_tree(workspace)), guardrails)
             shop.recovered = shop.promoter.recover()
-        except BaseException:
-            store.close()
-            raise
-        for recovery in shop.recovered:
-            shop.note("recovered", {"entry": recovery.entry.id, "state": recovery.state, "kept": recovery.kept})
+            for recovery in shop.recovered:
+                shop.note("recovered", {"entry": recovery.entry.id, "state": recovery.state, "kept": recovery.kept})
+            cleanup.pop_all()
         return shop
 
     def close(self) -> None:
@@ -72,11 +72,12 @@ class Workshop:
 
     @property
     def history(self) -> History:
-        return History(self.tree, self.promoter, self.store.journal, self.store.blobs, self.run_id)
+        policy = RollbackPolicy(depth=self.config.settings.rollback_depth)
+        return History(self.tree, self.promoter, self.store.journal, self.store.blobs, self.run_id, policy)
 
     def note(self, kind: str, body: Mapping[str, object]) -> None:
-        """Adds an event of this run."""
-        self.store.events.append(self.workspace, self.run_id, kind, body)
+        """Adds an event of this run, without secrets."""
+        self.store.events.append(self.workspace, self.run_id, kind, redacted_body(body))
 
     def new_entry(self, kind: EntryKind, title: str, reason: str = "") -> NewEntry:
         return NewEntry(
@@ -94,12 +95,9 @@ class Workshop:
 
     def rebased(self, changes: ChangeSet) -> ChangeSet:
         """The change set over the workspace as it stands now."""
-        blobs = self.store.blobs
-        now: dict[str, Node | None] = {}
-        for path in changes.paths:
-            now[path] = self.tree.node(path, blobs) if self.tree.find(path) is not None else None
+        now = self.promoter.nodes(changes.paths, changes.blobs)
         since = difference({change.path: change.before for change in changes}, now)
-        result = rebase(changes, since, blobs)
+        result = rebase(changes, since, self.store.blobs)
         if result.conflicts:
             raise Conflicted(_told(result.conflicts), result.conflicts, advice="nothing was written")
         return result.changes
@@ -137,8 +135,19 @@ class Workshop:
     def restore(self, name: str | None, wish: Wish) -> Reversal:
         return self._noted("restored", self.history.restore(self.checkpoint_named(name), wish))
 
-    def checkpoint(self, name: str | None) -> Checkpoint:
-        made = self.history.checkpoint(name or f"checkpoint-{len(self.checkpoints()) + 1}")
+    def checkpoint(
+        self,
+        name: str | None,
+        *,
+        progress: Mapping[str, object] | None = None,
+        verification: Mapping[str, object] | None = None,
+    ) -> Checkpoint:
+        """Marks this point of the history, with how far the task is and what was verified."""
+        history = self.history
+        chosen = history.free_name(f"checkpoint-{len(self.checkpoints()) + 1}") if name is None else _checked(name)
+        made = history.checkpoint(
+            chosen, progress=redacted_body(progress or {}), verification=redacted_body(verification or {})
+        )
         self.note("checkpoint", {"id": made.id, "name": made.name})
         return made
 
@@ -153,7 +162,7 @@ class Workshop:
         if name is None:
             return every[0]
         for checkpoint in every:
-            if name in (checkpoint.name, str(checkpoint.id)):
+            if name in (checkpoint.name, str(checkpoint.id)):  # No name is a number.
                 return checkpoint
         known = ", ".join(repr(checkpoint.name) for checkpoint in every[:5])
         raise UnknownEntry(f"there is no checkpoint {name!r}", advice=f"there are {known}")
@@ -162,6 +171,23 @@ class Workshop:
         if reversal.promotion is not None:
             self.note(kind, {"entry": reversal.promotion.entry, "digest": reversal.changes.digest})
         return reversal
+
+
+def _tree(workspace: Path) -> Tree:
+    try:
+        return Tree(workspace)
+    except OSError as error:
+        raise UsageError(
+            f"the workspace {str(workspace)!r} cannot be opened: {error.strerror}",
+            advice="check the path given with -C",
+        ) from error
+
+
+def _checked(name: str) -> str:
+    """A name that can be written on a command line and is not taken for a number."""
+    if not name.isprintable() or name.isdigit() or name.startswith("-") or name != name.strip() or not name:
+        raise UsageError(f"{name!r} cannot name a checkpoint", advice="choose words such as 'before-refactoring'")
+    return redacted(name)
 
 
 def _told(conflicts: Sequence[Conflict]) -> str:

@@ -29,7 +29,10 @@ class Scenery:
                 if found is None or not found.is_outside:
                     return found
                 path = found.path
-            real = os.path.realpath(self._on_this_machine(path))
+            here = self._on_this_machine(path)
+            if not os.path.lexists(here):
+                return None
+            real = os.path.realpath(here)
             if not is_below(real, self.layers.workspace):
                 return _stat(path, real) if self._is_visible(real) else None
             path = real

@@ -1,7 +1,8 @@
 """Control groups: where this process may make them, they bound the memory and the process count of a whole tree.
 
 Moving a process into a group can take ten milliseconds. Version 1 groups take single threads, so a command is born in
-its group when a thread that already sits there starts it; version 2 groups take the command while it waits at its gate.
+its group when a thread that already sits there starts it. The first command does not wait for that thread: it is moved
+while it stands at its gate, as every command is with version 2, and quickly, because the thread has just been moved.
 """
 
 from __future__ import annotations
@@ -80,10 +81,6 @@ class Group:
         for folder in self._folders.values():
             folder.mkdir(exist_ok=True)
 
-    @property
-    def bounds_processes(self) -> bool:
-        return "pids" in self._folders
-
     def limit(self, limits: Limits) -> None:
         memory = "memory.limit_in_bytes" if self._version == 1 else "memory.max"
         self._write("pids", "pids.max", limits.processes + (_LAUNCHERS if self._version == 1 else 0))
@@ -96,8 +93,8 @@ class Group:
 
     def admit(self, pid: int) -> None:
         """Takes in a process that has not yet started others."""
-        if self._version == 2:
-            self._write(next(iter(self._folders)), "cgroup.procs", pid)
+        for controller in self._folders if self._version == 1 else list(self._folders)[:1]:
+            self._write(controller, "cgroup.procs", pid)
 
     def out_of_memory_kills(self) -> int:
         name = "memory.oom_control" if self._version == 1 else "memory.events"
@@ -130,35 +127,49 @@ class Seat:
     """A group and, where groups take threads, the thread in it that starts the commands."""
 
     def __init__(self, hierarchy: Hierarchy, name: str) -> None:
-        self.group = Group(hierarchy, name)
+        self._group = Group(hierarchy, name)
         self._orders: queue.SimpleQueue[tuple[_Start, Future[Popen[bytes]]] | None] = queue.SimpleQueue()
+        self._seated: Future[None] = Future()
         self._thread: threading.Thread | None = None
+        self._is_born_inside = False
         if hierarchy.version == 1:
-            ready: Future[None] = Future()
-            self._thread = threading.Thread(target=self._serve, args=(ready,), name="pawl-launcher", daemon=True)
+            self._thread = threading.Thread(target=self._serve, name="pawl-launcher", daemon=True)
             self._thread.start()
-            ready.result()
+
+    def limit(self, limits: Limits) -> None:
+        self._group.limit(limits)
 
     def start(self, start: _Start) -> Popen[bytes]:
-        if self._thread is None:
+        self._is_born_inside = self._seated.done() and self._seated.exception() is None
+        if not self._is_born_inside:
             return start()
         answer: Future[Popen[bytes]] = Future()
         self._orders.put((start, answer))
         return answer.result()
 
+    def admit(self, pid: int) -> None:
+        """Makes sure that the command is in the group before it starts."""
+        if self._thread is not None:
+            self._seated.result()
+        if not self._is_born_inside:
+            self._group.admit(pid)
+
+    def out_of_memory_kills(self) -> int:
+        return self._group.out_of_memory_kills()
+
     def close(self) -> None:
         if self._thread is not None:
             self._orders.put(None)
             self._thread.join(timeout=5)
-        self.group.remove()
+        self._group.remove()
 
-    def _serve(self, ready: Future[None]) -> None:
+    def _serve(self) -> None:
         try:
-            self.group.seat(threading.get_native_id())
+            self._group.seat(threading.get_native_id())
         except OSError as error:
-            ready.set_exception(error)
+            self._seated.set_exception(error)
             return
-        ready.set_result(None)
+        self._seated.set_result(None)
         while (order := self._orders.get()) is not None:
             start, answer = order
             try:
@@ -203,7 +214,7 @@ class GroupPool:
                 name = f"{_PREFIX}-{self._owner}-{started_at(self._owner)}-{next(self._numbers)}"
                 seat = Seat(self._hierarchy, name)
                 self._all.append(seat)
-            seat.group.limit(limits)
+            seat.limit(limits)
         except OSError:
             return None
         return seat

@@ -94,8 +94,7 @@ class LandlockSandbox:
             private = stack.enter_context(tempfile.TemporaryDirectory(prefix="pawl-", ignore_cleanup_errors=True))
             order = self._order(view, execution, layers, private)
             limits = execution.limits
-            allowances = [Allowance(view.copy, limits.disk_bytes, view.workspace)]
-            disk = DiskWatch([*allowances, Allowance(private, limits.scratch_bytes)])
+            disk = DiskWatch(Allowance(view.copy, limits.disk_bytes), Allowance(private, limits.scratch_bytes))
             stack.enter_context(set_aside(view.copy, hidden_places(layers, execution.hidden)))
             seat = stack.enter_context(self._groups.seat(limits))
             launched = stack.enter_context(_launch(order, seat))
@@ -113,7 +112,7 @@ class LandlockSandbox:
                 root=launched.pid,
                 limits=limits,
                 disk=disk,
-                group=seat.group if seat is not None else None,
+                seat=seat,
                 on_output=on_output,
                 cancel=cancel,
             )
@@ -139,6 +138,7 @@ class LandlockSandbox:
             "directory": directory,
             "readable": ["/usr", *SYSTEM_FOLDERS, *system_files(execution.network), *_KERNEL_FILES, *sources],
             "writable": [view.copy, private],
+            "private": private,
             "devices": _DEVICES,
             "network": execution.network is Network.ON,
             "filter": base64.b64encode(filter_program(platform.machine(), sockets)).decode(),
@@ -190,6 +190,6 @@ def _hold(launched: Launched, execution: Execution, seat: Seat | None) -> None:
     try:
         set_ceilings(waiting[0], execution.limits)
         if seat is not None:
-            seat.group.admit(waiting[0])
+            seat.admit(waiting[0])
     except OSError as error:
         raise SandboxUnavailable(f"cannot limit the command: {error}", advice="run `pawl doctor`") from error

@@ -52,6 +52,10 @@ def main() -> NoReturn:
         _become_command(order, parent)
     status = _follow(command)
     _sweep()
+    if status is None:
+        # Nobody waits for the answer; when Pawl is dead, nobody else removes this.
+        _remove(order["private"])
+        os._exit(_NO_GO)
     # As shells do: a signal becomes 128 and its number.
     code = os.waitstatus_to_exitcode(status)
     os._exit(code if code >= 0 else 128 - code)
@@ -148,8 +152,8 @@ def _prctl(option: int, *arguments: Any) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), f"prctl {option}")
 
 
-def _follow(command: int) -> int:
-    """Waits for the end of the command, or of the gate; reaps whatever ends meanwhile."""
+def _follow(command: int) -> int | None:
+    """How the command ended, or None when the gate was closed first; reaps whatever ends meanwhile."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -163,8 +167,7 @@ def _follow(command: int) -> int:
                 return status
         events = dict(poll.poll())
         if 0 in events:
-            # The gate is closed: nobody waits for the answer.
-            return signal.SIGKILL
+            return None
         os.read(woken, 4096)
 
 
@@ -181,6 +184,13 @@ def _sweep() -> None:
         for _ in _reap():
             pass
         select.select([], [], [], 0.001)
+
+
+def _remove(folder: str) -> None:
+    # Imported only here, because it takes longer to import than everything else together.
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _signal_all(pids: set[int], number: int) -> None:

@@ -6,6 +6,7 @@ import functools
 import os
 import platform
 import select
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from pawl.sandbox.profile import HOME, Profile, bubblewrap_arguments, hidden_pla
 from pawl.sandbox.programs import Programs
 from pawl.sandbox.repository import has_git_folder, linked_repository
 from pawl.sandbox.seccomp import Sockets, filter_program
-from pawl.sandbox.surroundings import Surroundings, is_below, readonly_roots, visible_path
+from pawl.sandbox.surroundings import Root, Surroundings, is_below, readonly_roots, visible_path
 from pawl.sandbox.watch import OnOutput, Watch
 
 _NO_OVERLAY = 97
@@ -35,19 +36,21 @@ _NO_GO = 125
 _MOUNT_SCRIPT = f"""\
 mount=$1 target=$5
 "$mount" -t overlay overlay -o \
-lowerdir=/proc/self/fd/3,upperdir=/proc/self/fd/4,workdir=/proc/self/fd/5,userxattr "$target" \
+lowerdir=/proc/self/fd/3,upperdir=/proc/self/fd/4,workdir=/proc/self/fd/5,userxattr,volatile "$target" \
 3<"$2" 4<"$3" 5<"$4" || exit {_NO_OVERLAY}
 shift 5
 exec "$@"
 """
 _GATE_SCRIPT = f'printf R; read -r go || exit {_NO_GO}; exec "$@" </dev/null'
 _SETTLE_SECONDS = 10.0
+_ROOTS_SECONDS = 5.0
 
 
 class NamespaceSandbox:
     def __init__(self, surroundings: Surroundings, *, programs: Programs | None = None) -> None:
         self._surroundings = surroundings
         self._programs = programs or Programs.installed()
+        self._around: dict[str, tuple[float, tuple[Root, ...], str]] = {}
 
     @functools.cached_property
     def _groups(self) -> GroupPool:
@@ -63,7 +66,8 @@ class NamespaceSandbox:
     ) -> Completed:
         check_words(execution)
         profile = self._profile(view, execution)
-        disk = DiskWatch([_allowance(view, execution.limits.disk_bytes)])
+        written = view.upper if isinstance(view, OverlayView) else view.copy
+        disk = DiskWatch(Allowance(written, execution.limits.disk_bytes))
         with self._groups.seat(execution.limits) as seat, self._launched(view, profile, seat) as launched:
             arrival = launched.wait_until_up(cancel)
             if arrival is Arrival.CANCELLED:
@@ -75,7 +79,7 @@ class NamespaceSandbox:
                 root=_hold(launched, execution, seat),
                 limits=execution.limits,
                 disk=disk,
-                group=seat.group if seat is not None else None,
+                seat=seat,
                 on_output=on_output,
                 cancel=cancel,
             )
@@ -85,10 +89,8 @@ class NamespaceSandbox:
         """Everything about the run that can be known, and refused, before a process is started."""
         _check_workspace(view.workspace)
         layers = Layers(view)
-        roots = readonly_roots(self._surroundings, view.workspace)
-        environment = command_environment(
-            execution, home=HOME, temporary="/tmp", path=visible_path(self._surroundings, view.workspace, roots)
-        )
+        roots, path = self._roots_and_path(view.workspace)
+        environment = command_environment(execution, home=HOME, temporary="/tmp", path=path)
         scenery = Scenery(layers, roots, environment["PATH"])
         directory = check_directory(scenery, execution.directory)
         check_command(scenery, execution.argv[0], directory)
@@ -105,6 +107,15 @@ class NamespaceSandbox:
             repository=linked_repository(layers),
         )
 
+    def _roots_and_path(self, workspace: str) -> tuple[tuple[Root, ...], str]:
+        """Looked up anew only now and then: toolchains come and go slowly."""
+        expiry, roots, path = self._around.get(workspace, (0.0, (), ""))
+        if time.monotonic() >= expiry:
+            roots = readonly_roots(self._surroundings, workspace)
+            path = visible_path(self._surroundings, workspace, roots)
+            self._around[workspace] = (time.monotonic() + _ROOTS_SECONDS, roots, path)
+        return roots, path
+
     @contextmanager
     def _launched(self, view: View, profile: Profile, seat: Seat | None) -> Iterator[Launched]:
         if self._programs.bubblewrap is None:
@@ -113,7 +124,7 @@ class NamespaceSandbox:
         with memory_file("filter", program) as filter_file:
             arguments = bubblewrap_arguments(profile, filter_file)
             # By file and not on the command line, which every user of the machine can read.
-            with memory_file("arguments", b"".join(os.fsencode(word) + b"\0" for word in arguments)) as file:
+            with memory_file("arguments", os.fsencode("\0".join(arguments) + "\0")) as file:
                 inside = (self._programs.shell, "-c", _GATE_SCRIPT, "pawl", *profile.execution.argv)
                 words = [*self._mounting(view), self._programs.bubblewrap, "--args", str(file), "--", *inside]
                 start = functools.partial(start_process, words, (filter_file, file))
@@ -127,6 +138,7 @@ class NamespaceSandbox:
         if self._programs.unshare is None or self._programs.mount is None:
             raise OverlayUnavailable("unshare and mount are not installed", advice="install util-linux")
         _check_overlay(view)
+        _forget_mark(view.work)
         script = (self._programs.shell, "-c", _MOUNT_SCRIPT, "sh", self._programs.mount)
         folders = (view.workspace, view.upper, view.work, view.merged)
         return (self._programs.unshare, "-Urm", "--", *script, *folders)
@@ -150,10 +162,20 @@ def _check_overlay(view: OverlayView) -> None:
             raise OverlayUnavailable(f"{folder!r} belongs to another user", advice=remedies.MOVE_STATE)
 
 
-def _allowance(view: View, limit: int) -> Allowance:
-    if isinstance(view, OverlayView):
-        return Allowance(view.upper, limit)
-    return Allowance(view.copy, limit, baseline=view.workspace)
+def _forget_mark(work: str) -> None:
+    """Removes what forbids a second mount of a volatile overlay.
+
+    Without `volatile` the end of every command would wait until the whole disk is synchronised. A bench does not
+    outlive a power cut, so nothing is lost; the mark is meant for those that do.
+    """
+    folder = work
+    try:
+        for name in ("work", "incompat", "volatile"):
+            folder = os.path.join(folder, name)
+            os.chmod(folder, 0o700)
+        shutil.rmtree(os.path.dirname(folder))
+    except FileNotFoundError:
+        return
 
 
 def _hold(launched: Launched, execution: Execution, seat: Seat | None) -> int:
@@ -166,7 +188,7 @@ def _hold(launched: Launched, execution: Execution, seat: Seat | None) -> int:
         set_ceilings(waiting[0], execution.limits)
         set_process_ceiling(waiting[0], execution.limits)
         if seat is not None:
-            seat.group.admit(waiting[0])
+            seat.admit(waiting[0])
         launched.follow(first)
     except OSError as error:
         raise SandboxUnavailable(f"cannot limit the command: {error}", advice="run `pawl doctor`") from error

@@ -113,7 +113,7 @@ def _store(path: str, size: int, mode: str) -> tuple[str, ...]:
 
 def _toolchains(roots: Iterable[Root], home: str) -> Iterator[str]:
     for root in roots:
-        yield from ("--ro-bind", root.source, root.path)
+        yield from ("--ro-bind-try", root.source, root.path)
         if is_below(root.path, home) and not is_below(root.path, HOME):
             yield from ("--symlink", root.path, os.path.join(HOME, os.path.relpath(root.path, home)))
 

@@ -13,7 +13,7 @@ from pawl.core.execution import Completed, Confinement, Ending, Limits, Stream
 from pawl.core.ports import Cancel
 from pawl.sandbox.capture import StreamCapture
 from pawl.sandbox.disk import DiskWatch
-from pawl.sandbox.groups import Group
+from pawl.sandbox.groups import Seat
 from pawl.sandbox.launched import Launched
 from pawl.sandbox.process_tree import proportional_bytes, tree_use
 
@@ -22,6 +22,7 @@ _TICK = 0.05
 _CHUNK = 1 << 16
 _DRAIN_SECONDS = 1.0
 _SIGNAL_BASE = 128
+_SIGNALS = frozenset(map(int, signal.valid_signals()))
 _SLACK = 4
 """The kernel's own process limits may count the launchers; a fork that they refuse must not look like one too many."""
 
@@ -35,7 +36,7 @@ class Watch:
     """The process whose descendants are the command's tree."""
     limits: Limits
     disk: DiskWatch
-    group: Group | None = None
+    seat: Seat | None = None
     on_output: OnOutput | None = None
     cancel: Cancel | None = None
     _captures: dict[Stream, StreamCapture] = field(init=False)
@@ -44,7 +45,7 @@ class Watch:
 
     def __post_init__(self) -> None:
         self._captures = {stream: StreamCapture(self.limits.output_bytes) for stream in Stream}
-        self._kills_before = self.group.out_of_memory_kills() if self.group is not None else 0
+        self._kills_before = self.seat.out_of_memory_kills() if self.seat is not None else 0
 
     def run(self, confinement: Confinement, notices: tuple[str, ...]) -> Completed:
         start = time.monotonic()
@@ -110,10 +111,10 @@ class Watch:
             return Ending.MEMORY_LIMIT
         if use.tasks > self.limits.processes + _SLACK:
             return Ending.PROCESS_LIMIT
-        return Ending.DISK_LIMIT if self.disk.exceeded() else None
+        return Ending.DISK_LIMIT if self.disk.exceeded(use.processes) else None
 
     def _ran_out_of_memory(self) -> bool:
-        return self.group is not None and self.group.out_of_memory_kills() > self._kills_before
+        return self.seat is not None and self.seat.out_of_memory_kills() > self._kills_before
 
     def _read(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
         try:
@@ -152,6 +153,6 @@ def _explain(ending: Ending, limits: Limits) -> str:
 def _plain_ending(code: int) -> tuple[Ending, int | None, int | None]:
     """A launcher passes a signal on the way shells do, as 128 and its number."""
     number = -code if code < 0 else code - _SIGNAL_BASE
-    if code < 0 or number in signal.valid_signals():
+    if code < 0 or number in _SIGNALS:
         return Ending.SIGNALLED, None, number
     return Ending.EXITED, code, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from pawl.core.change import ChangeSet
-from pawl.core.errors import ConfigError, OverlayUnavailable, PawlError, UsageError
+from pawl.core.errors import ConfigError, DiskFull, OverlayUnavailable, PawlError, UsageError
 from pawl.core.execution import Completed, Execution, Secrets, Stream, View
 from pawl.core.guardrails import Guardrails
 from pawl.core.ports import BlobReader, BlobStore, Cancel, Sandbox
@@ -159,8 +160,10 @@ class Bench:
     def promoted(self, changes: ChangeSet) -> None:
         """Tells the bench that the workspace now holds these changes of its own, so that they are no conflict later."""
         with self._held() as surface:
+            workspace = surface.workspace
             for change in changes:
-                if surface.workspace.find(change.path) is None or surface.workspace.node(change.path) == change.after:
+                now = None if workspace.find(change.path) is None else workspace.node(change.path)
+                if now == change.after:
                     surface.trust(change.path)
 
     def discard(self) -> None:
@@ -271,8 +274,11 @@ def _is_inside(place: Path, workspace: str) -> bool:
 
 
 def _layered(tree: Tree, place: Path, identity: str) -> tuple[BenchFolder, LayeredSurface] | None:
-    """None where the file system cannot hold an upper layer."""
-    folder = BenchFolder.create(place, identity, tree.root)
+    """None where the place is not private or its file system cannot hold an upper layer."""
+    try:
+        folder = BenchFolder.create(place, identity, tree.root)
+    except (OSError, ConfigError):
+        return None
     try:
         return folder, LayeredSurface.create(tree, folder.path)
     except OSError:
@@ -284,8 +290,12 @@ def _copied(tree: Tree, place: Path, identity: str, settings: BenchSettings) -> 
     folder = BenchFolder.create(place, identity, tree.root)
     try:
         return folder, CopiedSurface.create(tree, folder.path, limit=settings.largest_copy)
-    except BaseException:
+    except BaseException as error:
         folder.discard()
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(
+                f"no room in {str(place)!r} for a copy of {tree.root!r}", advice="free some space and try again"
+            ) from error
         raise
 
 

@@ -6,11 +6,13 @@ import fcntl
 import json
 import os
 import secrets
+import stat
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pawl.core.errors import ConfigError
 from pawl.workspace.staging import empty
 
 _OWNER = "owner.json"
@@ -63,6 +65,7 @@ class BenchFolder:
     @classmethod
     def create(cls, place: Path, identity: str, workspace: str) -> BenchFolder:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_private(place)
         path = place / identity
         path.mkdir(mode=0o700)
         lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -76,6 +79,16 @@ class BenchFolder:
         """Removes the folder with everything in it, whatever a command did to it."""
         remove(self.path)
         os.close(self._lock)
+
+
+def _check_private(place: Path) -> None:
+    """Whoever can write here can swap what a bench is made of."""
+    status = place.lstat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022 or not stat.S_ISDIR(status.st_mode):
+        raise ConfigError(
+            f"{str(place)!r} is not a folder that only you can write",
+            advice="remove it, or set another state folder",
+        )
 
 
 def new_identity() -> str:
@@ -155,7 +168,7 @@ def _namespace() -> str:
 def _started(pid: int) -> int:
     """When the process began, in clock ticks since the machine did; -1 where that cannot be known."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+        status = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:
         return -1
-    return int(stat.rpartition(")")[2].split()[19])
+    return int(status.rpartition(")")[2].split()[19])

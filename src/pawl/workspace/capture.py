@@ -236,6 +236,9 @@ class _Sorting:
             assert difference.after is not None
             self.spare.append(Change(difference.path, None, Node.directory(difference.after.mode)))
             return
+        if self.rules.guardrails.is_secret(difference.path):
+            self._hold(difference, Reason.SECRET)
+            return
         self._check_size(difference)
         bench = None if difference.after is None else self.surface.node(difference.path, self.rules.blobs)
         try:

@@ -49,11 +49,14 @@ class _Search:
 
     def folder(self, folder: str) -> Iterator[str]:
         """Looks at the names in a folder; gives the folders in it that are worth entering."""
+        most = min(MOST_NAMES_OF_A_FOLDER, MOST_NAMES - self.looked)
+        if most <= 0:
+            self.complete = False
+            return
         try:
             kinds = self.surface.kinds(folder)
         except (PawlError, OSError):
             return
-        most = min(MOST_NAMES_OF_A_FOLDER, MOST_NAMES - self.looked)
         self.looked += min(most, len(kinds))
         self.complete = self.complete and len(kinds) <= most
         for name, kind in itertools.islice(kinds.items(), most):

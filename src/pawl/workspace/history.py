@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from enum import StrEnum
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from pawl.core.change import ChangeSet, Kind, Node
+from pawl.core.change import ChangeSet
 from pawl.core.errors import Conflicted, NothingToDo, UnknownEntry
-from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry
-from pawl.core.merge import merge3, with_markers
+from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry, RollbackPolicy
 from pawl.core.ports import BlobStore, Journal
-from pawl.core.rebase import Conflict, difference, rebase
+from pawl.core.rebase import Conflict, difference
 from pawl.workspace.promote import Promoter, Promotion
+from pawl.workspace.reversing import Nodes, OnConflict, Reversing, below
 from pawl.workspace.tree import Tree
 
-Nodes = dict[str, Node | None]
+__all__ = ["History", "OnConflict", "Reversal", "Wish"]
 
-
-class OnConflict(StrEnum):
-    """What to do where the user's later work and the step back cannot both be had."""
-
-    STOP = "stop"
-    """Change nothing and say where."""
-    KEEP = "keep"
-    """Leave those files as they are, take back the rest."""
-    OVERWRITE = "overwrite"
-    """Take them back all the same; this entry keeps the user's version, so undoing it brings that back."""
-    MARK = "mark"
-    """Write both versions between conflict markers, where the file is text."""
+_BACK_AND_FORTH = (EntryKind.UNDO, EntryKind.REDO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,53 +48,67 @@ class History:
     blobs: BlobStore
     run: str
     """The run that new entries belong to."""
+    policy: RollbackPolicy = field(default_factory=RollbackPolicy)
+    """What new checkpoints say about falling back; `restore` is how that is done."""
 
     @property
     def workspace(self) -> str:
         return self.tree.root
 
     def undo(self, number: int | None, wish: Wish) -> Reversal:
-        """Takes back one entry; without a number the newest that is not taken back."""
+        """Takes back one entry; without a number the newest that is not taken back.
+
+        Of an entry that was taken back, single files can be taken back still: some may have been left as they were.
+        """
         entry = self._newest_to_undo() if number is None else self.journal.entry(self.workspace, number)
         if entry.state is not EntryState.DONE:
-            raise NothingToDo(f"entry {entry.id} is {entry.state}; there is nothing of it in the workspace to undo")
-        if entry.reversed_by is not None:
+            raise NothingToDo(
+                f"entry {entry.id} is {entry.state}; there is nothing of it in the workspace to undo",
+                advice="see 'pawl history --all'",
+            )
+        if entry.reversed_by is not None and not wish.files:
             raise NothingToDo(
                 f"entry {entry.id} was already taken back by entry {entry.reversed_by}",
                 advice=f"bring it back with 'pawl undo {entry.reversed_by}' or 'pawl redo'",
             )
-        whole = not wish.files
-        new = self._new(EntryKind.UNDO, f"undo {entry.id}: {entry.title}", entry.id if whole else None)
-        return self._reverse([entry], new, wish)
+        return self._reverse([entry], self._new(EntryKind.UNDO, f"undo {entry.id}: {entry.title}"), wish)
 
     def undo_run(self, run: str, wish: Wish) -> Reversal:
-        """Takes back everything a run did."""
-        entries = [entry for entry in self.journal.entries(self.workspace, run=run) if entry.active]
-        if not entries:
+        """Takes back everything a run did and nobody else has taken back."""
+        standing: dict[int, Entry] = {}
+        for entry in self._done(run):
+            if entry.reversed_by is None or entry.reversed_by in standing:
+                standing[entry.id] = entry
+        if not standing:
             raise UnknownEntry(f"there is no run {run!r} with something to undo", advice="see 'pawl history'")
-        return self._reverse(entries, self._new(EntryKind.UNDO, f"undo run {run}", None), wish)
+        return self._reverse(list(standing.values()), self._new(EntryKind.UNDO, f"undo run {run}"), wish)
 
     def redo(self, wish: Wish) -> Reversal:
         """Brings back what the newest undo took, unless something new was done since."""
         for entry in self._done():
             if entry.kind is EntryKind.UNDO and entry.active:
-                return self._reverse([entry], self._new(EntryKind.REDO, f"redo of undo {entry.id}", entry.id), wish)
-            if entry.kind is not EntryKind.REDO and entry.kind is not EntryKind.UNDO and entry.active:
+                return self._reverse([entry], self._new(EntryKind.REDO, f"redo of {entry.title}"), wish)
+            if entry.kind not in _BACK_AND_FORTH and entry.active:
                 break
         raise NothingToDo("there is nothing to redo", advice="'pawl undo ID' of an undo brings back older work")
 
     def restore(self, checkpoint: Checkpoint, wish: Wish) -> Reversal:
         """Takes back everything done since the checkpoint; a checkpoint of the present is made first."""
         entries = [entry for entry in self._done() if entry.id > checkpoint.after_entry]
-        new = self._new(EntryKind.RESTORE, f"restore {checkpoint.name!r}", None)
         if not entries:
-            raise NothingToDo(f"nothing was done since checkpoint {checkpoint.name!r}")
-        if not wish.dry_run:
-            self.checkpoint(f"before-restore-{entries[0].id}")
-        return self._reverse(entries, new, wish)
+            raise NothingToDo(
+                f"nothing was done since checkpoint {checkpoint.name!r}", advice="see 'pawl checkpoint --list'"
+            )
+        return self._reverse(entries, self._new(EntryKind.RESTORE, f"restore {checkpoint.name!r}"), wish)
 
-    def checkpoint(self, name: str) -> Checkpoint:
-        """Marks this point of the history."""
+    def checkpoint(
+        self,
+        name: str,
+        *,
+        progress: Mapping[str, object] | None = None,
+        verification: Mapping[str, object] | None = None,
+    ) -> Checkpoint:
+        """Marks this point of the history; a name that is taken is an error."""
         done = self._done()
         earlier = self.journal.checkpoints(self.workspace)
         since = earlier[0].after_entry if earlier else 0
@@ -116,106 +118,98 @@ class History:
             for change in self.journal.changes(entry.id):
                 before.setdefault(change.path, change.before)
                 after[change.path] = change.after
-        taken = {known.name for known in earlier}
-        unique = (
-            name if name not in taken else next(f"{name}-{n}" for n in range(2, 10_000) if f"{name}-{n}" not in taken)
-        )
         return self.journal.add_checkpoint(
             Checkpoint(
                 id=0,
                 workspace=self.workspace,
-                name=unique,
-                created=datetime.now(UTC).isoformat(timespec="seconds"),
+                name=name,
+                created="",
                 after_entry=done[0].id if done else 0,
                 changes=difference(before, after),
+                progress=progress or {},
+                verification=verification or {},
+                policy=self.policy,
             )
         )
 
-    def _done(self) -> Sequence[Entry]:
-        return [entry for entry in self.journal.entries(self.workspace) if entry.state is EntryState.DONE]
+    def free_name(self, wish: str) -> str:
+        """A name for a checkpoint that begins like that and is not taken."""
+        taken = {known.name for known in self.journal.checkpoints(self.workspace)}
+        names = itertools.chain([wish], (f"{wish}-{n}" for n in itertools.count(2)))
+        return next(name for name in names if name not in taken)
+
+    def _done(self, run: str | None = None) -> Sequence[Entry]:
+        entries = self.journal.entries(self.workspace, run=run)
+        return [entry for entry in entries if entry.state is EntryState.DONE]
+
+    def _to_undo(self) -> list[Entry]:
+        return [entry for entry in self._done() if entry.kind not in _BACK_AND_FORTH and entry.active]
 
     def _newest_to_undo(self) -> Entry:
-        for entry in self._done():
-            if entry.kind not in (EntryKind.UNDO, EntryKind.REDO) and entry.active:
-                return entry
+        for entry in self._to_undo():
+            return entry
         raise NothingToDo("there is nothing to undo", advice="see 'pawl history --all'")
 
-    def _new(self, kind: EntryKind, title: str, reverses: int | None) -> NewEntry:
-        return NewEntry(workspace=self.workspace, run=self.run, kind=kind, title=title, reverses=reverses)
+    def _new(self, kind: EntryKind, title: str) -> NewEntry:
+        return NewEntry(workspace=self.workspace, run=self.run, kind=kind, title=title)
 
-    def _reverse(self, entries: Iterable[Entry], new: NewEntry, wish: Wish) -> Reversal:
+    def _reverse(self, entries: Sequence[Entry], new: NewEntry, wish: Wish) -> Reversal:
         """The entries, newest first, taken back one on top of the other and promoted as one change set."""
-        now: Nodes = {}
-        goal: Nodes = {}
-        conflicts: list[Conflict] = []
+        reversing = Reversing(self.promoter, self.blobs, wish.on_conflict)
+        touched: set[str] = set()
         for entry in entries:
-            changes = _below(self.journal.changes(entry.id), wish.files)
-            for path in changes.paths - goal.keys():
-                now[path] = goal[path] = self._node(path)
-            since = difference(
-                {change.path: change.after for change in changes}, {path: goal[path] for path in changes.paths}
+            every = self.journal.changes(entry.id)
+            touched |= every.paths
+            reversing.take_back(below(every, wish.files))
+        if not reversing.goal:
+            raise UnknownEntry(
+                f"that did not touch {', '.join(map(repr, wish.files))}",
+                advice=f"it touched {', '.join(sorted(map(repr, touched))[:5])}",
             )
-            rebased = rebase(changes.inverted(), since, self.blobs)
-            conflicts.extend(rebased.conflicts)
-            for change in rebased.changes:
-                goal[change.path] = change.after
-            if wish.on_conflict in (OnConflict.OVERWRITE, OnConflict.MARK):
-                goal.update(self._decided(rebased.conflicts, wish.on_conflict))
-        reversal = Reversal(title=new.title, changes=difference(now, goal), conflicts=tuple(conflicts))
-        return self._promote(reversal, new, wish)
+        if not wish.files:
+            numbers = tuple(entry.id for entry in entries)
+            is_single = len(numbers) == 1 and new.kind is not EntryKind.RESTORE
+            new = replace(new, reverses=numbers[0]) if is_single else replace(new, reverses_all=numbers)
+        changes, conflicts = reversing.settled()
+        reversal = Reversal(title=new.title, changes=changes, conflicts=conflicts)
+        if conflicts and wish.on_conflict is OnConflict.STOP and not wish.dry_run:
+            raise self._conflicted(entries, conflicts)
+        if not changes and not (wish.dry_run and conflicts):
+            raise self._nothing(entries, conflicts)
+        return reversal if wish.dry_run else self._promoted(reversal, new)
 
-    def _promote(self, reversal: Reversal, new: NewEntry, wish: Wish) -> Reversal:
-        if reversal.conflicts and wish.on_conflict is OnConflict.STOP and not wish.dry_run:
-            names = ", ".join(sorted(repr(conflict.path) for conflict in reversal.conflicts))
-            raise Conflicted(
-                f"you changed {names} since, where this would take something back; nothing was changed",
-                reversal.conflicts,
-                advice="choose with --on-conflict keep | overwrite | mark, or take back other files with --file",
-            )
-        if wish.dry_run and (reversal.changes or reversal.conflicts):
-            return reversal
-        if not reversal.changes and reversal.conflicts:
-            raise NothingToDo(
+    def _promoted(self, reversal: Reversal, new: NewEntry) -> Reversal:
+        if new.kind is EntryKind.RESTORE:
+            self.checkpoint(self.free_name(f"before-restore-{self._done()[0].id}"))
+        promotion = self.promoter.promote(new, reversal.changes)
+        return replace(reversal, changes=promotion.changes, promotion=promotion)
+
+    def _conflicted(self, entries: Iterable[Entry], conflicts: tuple[Conflict, ...]) -> Conflicted:
+        names = ", ".join(repr(conflict.path) for conflict in conflicts)
+        choice = "choose with --on-conflict keep | overwrite | mark, or take back other files with --file"
+        later = self._later(entries, frozenset(conflict.path for conflict in conflicts))
+        who = f"entry {later[0]} changed" if later else "you changed"
+        first = f"take back entry {later[0]} first, or " if later else ""
+        return Conflicted(
+            f"{who} {names} since, where this would take something back; nothing was changed",
+            conflicts,
+            advice=f"{first}{choice}",
+        )
+
+    def _later(self, entries: Iterable[Entry], paths: frozenset[str]) -> list[int]:
+        """Entries that hold, newest first, that changed one of these paths after the newest of those entries."""
+        newest = max(entry.id for entry in entries)
+        later = [entry for entry in self._done() if entry.id > newest and entry.active and not entry.pruned]
+        return [entry.id for entry in later if not paths.isdisjoint(self.journal.changes(entry.id).paths)]
+
+    def _nothing(self, entries: Sequence[Entry], conflicts: tuple[Conflict, ...]) -> NothingToDo:
+        if conflicts:
+            return NothingToDo(
                 "you changed everything that this would take back, and it was left as it is",
                 advice="--on-conflict overwrite takes it back all the same, --on-conflict mark writes both versions",
             )
-        if not reversal.changes:
-            raise NothingToDo("the files already stand as they did before", advice="see 'pawl history'")
-        promotion = self.promoter.promote(new, reversal.changes)
-        return Reversal(
-            title=reversal.title, changes=promotion.changes, conflicts=reversal.conflicts, promotion=promotion
+        older = [entry.id for entry in self._to_undo() if entry.id < entries[-1].id]
+        return NothingToDo(
+            "the files already stand as they did before",
+            advice=f"'pawl undo {older[0]}' takes back what was done before that" if older else "see 'pawl history'",
         )
-
-    def _decided(self, conflicts: Iterable[Conflict], choice: OnConflict) -> Nodes:
-        decided: Nodes = {}
-        for conflict in conflicts:
-            if choice is OnConflict.OVERWRITE:
-                decided[conflict.path] = conflict.ours
-            elif (node := self._marked(conflict)) is not None:
-                decided[conflict.path] = node
-        return decided
-
-    def _marked(self, conflict: Conflict) -> Node | None:
-        nodes = (conflict.base, conflict.ours, conflict.theirs)
-        if any(node is None or node.kind is not Kind.FILE or node.blob is None for node in nodes):
-            return None
-        base, ours, theirs = (self.blobs.get(node.blob) for node in nodes if node is not None and node.blob is not None)
-        merged = merge3(base, theirs, ours)
-        assert conflict.theirs is not None
-        text = with_markers(merged, ours="your version", theirs="before the change")
-        return Node.file(self.blobs.put(text), conflict.theirs.mode)
-
-    def _node(self, path: str) -> Node | None:
-        return self.tree.node(path, self.blobs) if self.tree.find(path) is not None else None
-
-
-def _below(changes: ChangeSet, files: tuple[str, ...]) -> ChangeSet:
-    if not files:
-        return changes
-    chosen = {path for path in changes.paths if any(path == file or path.startswith(f"{file}/") for file in files)}
-    if not chosen:
-        raise UnknownEntry(
-            f"that entry did not touch {', '.join(map(repr, files))}",
-            advice=f"it touched {', '.join(sorted(map(repr, changes.paths))[:5])}",
-        )
-    return changes.only(chosen)

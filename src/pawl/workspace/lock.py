@@ -13,9 +13,12 @@ from pathlib import Path
 
 from pawl.core.errors import StoreBusy
 
+LOCK_SECONDS = 10.0
+"""How long to wait for a holder. A promotion of thousands of files takes less."""
+
 
 @contextmanager
-def writer_lock(folder: Path, workspace: str, *, seconds: float = 10.0) -> Iterator[None]:
+def writer_lock(folder: Path, workspace: str, *, seconds: float = LOCK_SECONDS) -> Iterator[None]:
     """Holds the workspace's lock; `StoreBusy` with the holder's process number when it does not come free in time."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:24]

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pawl.core.change import Change, ChangeSet, Kind, Node
-from pawl.core.errors import Conflicted, NotAFile, NothingToDo, PawlError, PromotionFailed, ProtectedRefused, StoreError
-from pawl.core.history import Entry, EntryState, NewEntry
+from pawl.core.change import EMPTY, Change, ChangeSet, Kind, Node, is_directory
+from pawl.core.errors import (
+    Conflicted,
+    NothingToDo,
+    PathRefused,
+    PawlError,
+    PromotionFailed,
+    ProtectedRefused,
+    StoreError,
+)
+from pawl.core.history import Entry, EntryKind, EntryState, NewEntry
 from pawl.core.ports import BlobStore, Journal
-from pawl.workspace.lock import writer_lock
+from pawl.workspace.lock import LOCK_SECONDS, writer_lock
 from pawl.workspace.paths import depth, parent
+from pawl.workspace.plan import Plan, Planning
+from pawl.workspace.standing import SPECIAL, Standing, open_closed
 from pawl.workspace.tree import Tree
-from pawl.workspace.writer import STAGING_PREFIX, SYNC_EACH, Step, Writer, back, forward, is_locked, staging_name, steps
+from pawl.workspace.writer import STAGING_PREFIX, SYNC_EACH, Step, Writer
 
-_NEW_FOLDER = Node.directory(0o755)
+Goal = Callable[[Change], Node | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +49,11 @@ class Recovery:
     kept: tuple[str, ...] = ()
     """Paths that are neither old nor new, so they are the user's and were left alone."""
 
+    @property
+    def notice(self) -> str:
+        kept = f"; {', '.join(map(repr, self.kept))} left as you made it" if self.kept else ""
+        return f"entry {self.entry.id} was interrupted earlier and is now {self.state}{kept}"
+
 
 @dataclass(slots=True)
 class Promoter:
@@ -45,173 +62,233 @@ class Promoter:
     blobs: BlobStore
     locks: Path
     sync_each: int = SYNC_EACH
+    lock_seconds: float = LOCK_SECONDS
+    """How long to wait for another process that writes the workspace."""
 
     def promote(self, entry: NewEntry, changes: ChangeSet) -> Promotion:
         """Writes the change set if every path still stands where the set starts; else `Conflicted`, nothing written."""
-        with writer_lock(self.locks, self.tree.root):
-            self._recover()
-            plan = self.plan(changes)
-            if not plan:
+        for change in changes:
+            _refuse_own_ground(change.path)
+        with self._lock():
+            recovered = self._recover()
+            plan = self._plan(changes)
+            if not plan.steps:
                 raise NothingToDo("the workspace already stands as the change wants it")
-            number = self.journal.begin(entry, plan, self._locked_folders(plan))
+            number = self.journal.begin(entry, plan.changes, plan.modes)
             self._write(number, plan)
-            notices = self._finish(number, EntryState.DONE)
-        return Promotion(entry=number, changes=plan, notices=notices)
+            notices = (*(recovery.notice for recovery in recovered), *self._confirm(number))
+        return Promotion(entry=number, changes=plan.changes, notices=notices)
 
     def recover(self) -> tuple[Recovery, ...]:
         """Finishes or takes back what a crash interrupted. Call before the workspace is used."""
         if not self.journal.pending(self.tree.root):
             return ()
-        with writer_lock(self.locks, self.tree.root):
+        with self._lock():
             return self._recover()
 
-    def plan(self, changes: ChangeSet) -> ChangeSet:
-        """The set as it can be written now: with the folders it needs and without what is already so."""
-        for change in changes:
-            _refuse_own_ground(change.path)
-        wanted = {change.path: change for change in (*self._missing_folders(changes), *changes)}
-        planned: list[Change] = []
-        conflicts: list[str] = []
-        for path, change in wanted.items():
+    def nodes(self, paths: Iterable[str], known: frozenset[str]) -> dict[str, Node | None]:
+        """What stands at the paths now. A content that is not among the known ones is stored, so that it can come back.
+
+        Raises `Conflicted` for what no change set can hold, such as a FIFO.
+        """
+        wanted = sorted(paths)
+        with _reading():
             try:
-                planned.extend(self._from_here(change))
-            except Conflicted:
-                conflicts.append(path)
-        plan, blocked = self._keep_folders_in_use(ChangeSet.of(planned))
-        conflicts.extend(blocked)
-        if conflicts:
-            raise Conflicted(
-                f"changed meanwhile: {', '.join(repr(path) for path in sorted(conflicts))}",
-                tuple(sorted(conflicts)),
-                advice="nothing was written; look at the difference and try again",
-            )
-        return plan
+                return self._nodes(wanted, known, {})
+            except PermissionError:
+                with self._lock(), self._opened(wanted) as modes:
+                    return self._nodes(wanted, known, modes)
 
-    def _node(self, path: str) -> Node | None:
-        return self.tree.node(path) if self.tree.find(path) is not None else None
+    def _lock(self) -> AbstractContextManager[None]:
+        return writer_lock(self.locks, self.tree.root, seconds=self.lock_seconds)
 
-    def _from_here(self, change: Change) -> tuple[Change, ...]:
-        """The change as it starts from what stands there now; nothing when it is already so."""
+    def _nodes(self, paths: Sequence[str], known: frozenset[str], modes: Mapping[str, int]) -> dict[str, Node | None]:
+        standing = Standing(self.tree, modes)
+        found = {path: standing.at(path)[1] for path in paths}
+        blobs = {path: node.blob for path, node in found.items() if node is not None and node.blob is not None}
+        fresh = [path for path, blob in blobs.items() if blob not in known]
+        odd = tuple(path for path in fresh if found[path] == SPECIAL)
+        if odd:
+            raise Conflicted(f"{', '.join(map(repr, odd))} is no file, folder or link that could be changed", odd)
+        if fresh:
+            with self.blobs.batch():
+                for path in fresh:
+                    node = self.tree.node(path, self.blobs)
+                    found[path] = None if node is None else replace(node, mode=modes.get(path, node.mode))
+        return found
+
+    def _plan(self, changes: ChangeSet) -> Plan:
+        with _reading():
+            try:
+                return Planning(Standing(self.tree), changes).plan()
+            except PermissionError:
+                with self._opened(changes.paths) as modes:
+                    return Planning(Standing(self.tree, modes), changes).plan()
+
+    @contextmanager
+    def _opened(self, paths: Iterable[str]) -> Iterator[Mapping[str, int]]:
+        """Opens what its owner may not look into; the journal knows the modes, so that a crash leaves nothing open."""
+        entry = NewEntry(workspace=self.tree.root, run="", kind=EntryKind.EDIT, title="a look at what is closed")
+        numbers: list[int] = []
         try:
-            now = self._node(change.path)
-        except NotAFile as error:
-            raise Conflicted(str(error)) from error
-        if now == change.after:
-            return ()
-        if now == change.before:
-            return (change,)
-        if _is_folder(now) and (_is_folder(change.before) or (change.before is None and _is_folder(change.after))):
-            return (Change(change.path, now, change.after),)
-        raise Conflicted(f"{change.path!r} is not what it was")
+            yield open_closed(self.tree, paths, lambda modes: numbers.append(self.journal.begin(entry, EMPTY, modes)))
+        finally:
+            for number in reversed(numbers):
+                self._writer(number).settle(())
+                self.journal.finish(number, EntryState.ROLLED_BACK)
 
-    def _missing_folders(self, changes: ChangeSet) -> Iterable[Change]:
-        """A change set read from a patch does not speak of folders; the files need them."""
-        for change in changes:
-            above = parent(change.path) if change.after is not None else ""
-            while above:
-                seen = self.tree.find(above)
-                if seen is None:
-                    yield Change(above, None, _NEW_FOLDER)
-                above = parent(above)
-
-    def _keep_folders_in_use(self, plan: ChangeSet) -> tuple[ChangeSet, list[str]]:
-        """A folder that holds something the set does not remove stays; one that must become a file is blocked."""
-        gone = {change.path for change in plan if change.before is not None and change.after is None}
-        kept: list[str] = []
-        blocked: list[str] = []
-        for change in sorted(plan, key=lambda change: depth(change.path), reverse=True):
-            if not _is_folder(change.before) or _is_folder(change.after):
-                continue
-            inside = {f"{change.path}/{name}" for name in self.tree.names(change.path)}
-            if inside <= gone:
-                continue
-            if change.after is None:
-                kept.append(change.path)
-                gone.discard(change.path)
-            else:
-                blocked.append(change.path)
-        return plan.without(kept), blocked
-
-    def _locked_folders(self, plan: ChangeSet) -> Mapping[str, int]:
-        locked: dict[str, int] = {}
-        for path in {parent(change.path) for change in plan} - plan.paths - {""}:
-            seen = self.tree.find(path)
-            if seen is not None and seen.kind is Kind.DIRECTORY and is_locked(seen):
-                locked[path] = seen.mode
-        return locked
-
-    def _write(self, number: int, plan: ChangeSet) -> None:
-        writer = self._writer(number)
+    def _write(self, number: int, plan: Plan) -> None:
         try:
-            writer.settle(steps(plan, self.tree, forward))
+            self._writer(number).settle(plan.steps)
         except BaseException as error:
-            self._take_back(number, plan, error)
+            self._take_back(number, plan.changes, error)
             if isinstance(error, OSError):
                 raise PromotionFailed(
-                    f"the workspace could not be written ({error.strerror or error}) and is as it was",
-                    advice="free space or mend the permissions, then try again",
+                    f"the workspace could not be written ({_told(error)}) and is as it was",
+                    advice=f"free space or mend the permissions, then try again; 'pawl diff {number}' has the change",
                 ) from error
             raise
 
-    def _take_back(self, number: int, plan: ChangeSet, cause: BaseException) -> None:
+    def _take_back(self, number: int, changes: ChangeSet, cause: BaseException) -> None:
+        """What the caller is told has failed stays undone: recovery does not begin what has left no trace."""
         try:
-            self._go_back(number, plan)
+            kept = self._go_back(number, changes)
         except (OSError, PawlError) as error:
             raise PromotionFailed(
                 f"writing failed ({cause}) and so did taking it back ({error})",
                 advice="run any pawl command once the disk is well again: it finishes or takes back entry "
                 f"{number} before anything else",
             ) from cause
-        self._finish(number, EntryState.ROLLED_BACK)
-
-    def _go_back(self, number: int, plan: ChangeSet) -> tuple[str, ...]:
-        """Puts back everything that is old or new; what is neither is the user's and stays."""
-        writer = self._writer(number)
-        found = list(steps(plan, self.tree, back))
-        foreign = _foreign(plan, found)
-        writer.settle(step for step in found if step.path not in foreign)
-        return foreign
-
-    def _recover(self) -> tuple[Recovery, ...]:
-        return tuple(self._recover_one(entry) for entry in self.journal.pending(self.tree.root))
-
-    def _recover_one(self, entry: Entry) -> Recovery:
-        plan = self.journal.changes(entry.id)
-        writer = self._writer(entry.id)
-        writer.sweep()
-        found = list(steps(plan, self.tree, forward))
-        state = EntryState.DONE
-        foreign: tuple[str, ...] = ()
-        try:
-            if _foreign(plan, found):
-                raise Conflicted("the user changed it meanwhile")
-            writer.settle(found)
-        except Conflicted:
-            state, foreign = EntryState.CONFLICT, self._go_back(entry.id, plan)
-        except OSError:
-            state, foreign = EntryState.ROLLED_BACK, self._go_back(entry.id, plan)
-        self.journal.finish(entry.id, state)
-        return Recovery(entry=entry, state=state, kept=foreign)
-
-    def _writer(self, number: int) -> Writer:
-        return Writer(self.tree, self.blobs, staging_name(number), self.journal.modes(number), self.sync_each)
-
-    def _finish(self, number: int, state: EntryState) -> tuple[str, ...]:
-        """The files are durable by now: if only the mark fails, recovery confirms it at the next start."""
+        state = EntryState.CONFLICT if kept else EntryState.ROLLED_BACK
         try:
             self.journal.finish(number, state)
         except StoreError as error:
-            return (f"entry {number} could not be marked as {state}: {error}; the next pawl command will do it",)
+            raise PromotionFailed(
+                f"writing failed ({cause}) and the workspace is as it was, but entry {number} could not be marked as "
+                f"{state} ({error})",
+                advice="the next pawl command marks it; nothing of it will be written",
+            ) from cause
+
+    def _confirm(self, number: int) -> tuple[str, ...]:
+        """The files are durable by now: if only the mark fails, recovery confirms it at the next start."""
+        try:
+            self.journal.finish(number, EntryState.DONE)
+        except StoreError as error:
+            return (
+                f"entry {number} is written but could not be marked as {EntryState.DONE} ({error}); "
+                "run a pawl command before you change these files, it will do it",
+            )
         return ()
 
+    def _recover(self) -> tuple[Recovery, ...]:
+        """Only the holder of the lock stages, so what is staged here now was left behind."""
+        for name in os.listdir(self.tree.fd):
+            if name.startswith(self._staging_name("")):
+                with suppress(OSError, PawlError):
+                    Writer(self.tree, self.blobs, name).sweep()
+        return tuple(self._recover_one(entry) for entry in self.journal.pending(self.tree.root))
 
-def _is_folder(node: Node | None) -> bool:
-    return node is not None and node.kind is Kind.DIRECTORY
+    def _recover_one(self, entry: Entry) -> Recovery:
+        changes = self.journal.changes(entry.id)
+        state = EntryState.DONE
+        kept: tuple[str, ...] = ()
+        try:
+            if not self._has_gone_forward(entry.id, changes):
+                kept = self._go_back(entry.id, changes)
+                state = EntryState.CONFLICT if kept else EntryState.ROLLED_BACK
+        except OSError as error:
+            raise PromotionFailed(
+                f"entry {entry.id} was interrupted and can be neither finished nor taken back ({_told(error)})",
+                advice="free space or mend the permissions, then run any pawl command: it tries again first",
+            ) from error
+        self.journal.finish(entry.id, state)
+        return Recovery(entry=entry, state=state, kept=kept)
+
+    def _has_gone_forward(self, number: int, changes: ChangeSet) -> bool:
+        """Finishes what was begun, unless nothing of it was done yet or the user's own work is in the way."""
+        writer, found = self._look(number, changes, _after)
+        if all(_is_untouched(step.now, change) for change, step in zip(changes, found, strict=True)) and not (
+            changes and all(step.now == step.goal for step in found)
+        ):
+            return False
+        if self._in_the_way(changes, found):
+            return False
+        try:
+            writer.settle(found)
+        except (OSError, PawlError):
+            return False
+        return True
+
+    def _go_back(self, number: int, changes: ChangeSet) -> tuple[str, ...]:
+        """Puts back everything that is old or new; what is neither is the user's, stays and is named."""
+        kept: frozenset[str] = frozenset()
+        while True:
+            writer, found = self._look(number, changes, _before)
+            kept |= self._in_the_way(changes, found, kept)
+            try:
+                writer.settle(step for step in found if step.path not in kept)
+                return tuple(sorted(kept))
+            except Conflicted as error:
+                fresh = frozenset(map(str, error.conflicts)) - kept
+                if not fresh:
+                    raise
+                kept |= fresh
+
+    def _look(self, number: int, changes: ChangeSet, goal: Goal) -> tuple[Writer, list[Step]]:
+        """Where each path stands now, and where it shall stand."""
+        standing = Standing(self.tree)
+        writer = self._writer(number)
+
+        def steps() -> list[Step]:
+            looks = ((change, *standing.at(change.path)) for change in changes)
+            return [Step(change.path, now, goal(change), seen) for change, seen, now in looks]
+
+        try:
+            return writer, steps()
+        except PermissionError:
+            opened = open_closed(self.tree, changes.paths, lambda _: None)
+            writer.modes = {**opened, **writer.modes}
+            return writer, steps()
+
+    def _in_the_way(
+        self, changes: ChangeSet, found: Sequence[Step], kept: frozenset[str] = frozenset()
+    ) -> frozenset[str]:
+        """Paths that cannot be settled: the user's own, and what has no folder to stand in because of those."""
+        foreign = {step.path for change, step in zip(changes, found, strict=True) if not _is_ours(step.now, change)}
+        left = foreign | kept
+        goals = {step.path: step.goal for step in found}
+        for step in sorted(found, key=lambda step: depth(step.path)):
+            above = parent(step.path)
+            if above and step.goal is not None and step.now != step.goal and step.path not in left:
+                if above in goals and above not in left:
+                    has_room = is_directory(goals[above])
+                else:
+                    seen = self.tree.find(above)
+                    has_room = seen is not None and seen.kind is Kind.DIRECTORY
+                if not has_room:
+                    left.add(step.path)
+        return frozenset(left)
+
+    def _writer(self, number: int) -> Writer:
+        return Writer(self.tree, self.blobs, self._staging_name(number), self.journal.modes(number), self.sync_each)
+
+    def _staging_name(self, number: int | str) -> str:
+        """Different for different state folders, which do not know of each other."""
+        state = hashlib.sha256(os.fsencode(self.locks)).hexdigest()[:8]
+        return f"{STAGING_PREFIX}{state}-{number}"
 
 
-def _foreign(plan: ChangeSet, found: Sequence[Step]) -> tuple[str, ...]:
-    """Paths that are neither old nor new nor on the way between them."""
-    return tuple(step.path for change, step in zip(plan, found, strict=True) if not _is_ours(step.now, change))
+def _after(change: Change) -> Node | None:
+    return change.after
+
+
+def _before(change: Change) -> Node | None:
+    return change.before
+
+
+def _is_untouched(now: Node | None, change: Change) -> bool:
+    """Whether nothing was done there yet; a folder may have been opened for writing."""
+    return now == change.before or (is_directory(now) and is_directory(change.before))
 
 
 def _is_ours(now: Node | None, change: Change) -> bool:
@@ -221,16 +298,34 @@ def _is_ours(now: Node | None, change: Change) -> bool:
     if now is None:
         return change.before is not None and change.after is not None and change.before.kind is not change.after.kind
     if now.kind is Kind.DIRECTORY:
-        return _is_folder(change.before) or _is_folder(change.after)
+        return is_directory(change.before) or is_directory(change.after)
     # A mode that was opened or not yet set, with the content of either side.
     return any(
         node is not None and (node.kind, node.blob) == (now.kind, now.blob) for node in (change.before, change.after)
     )
 
 
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise PromotionFailed(
+            f"the workspace could not be read ({_told(error)}); nothing was written",
+            advice="mend the permissions of that file or folder, then try again",
+        ) from error
+
+
+def _told(error: OSError) -> str:
+    named = f"{error.filename!r}: " if error.filename is not None else ""
+    return f"{named}{error.strerror or error}"
+
+
 def _refuse_own_ground(path: str) -> None:
     names = path.split("/")
     if any(name.casefold() == ".git" for name in names):
         raise ProtectedRefused(f"{path!r} is git's own; Pawl never writes it", advice="use git for that")
-    if names[0].startswith(STAGING_PREFIX) or os.path.isabs(path) or {"", ".", ".."} & set(names):
-        raise ProtectedRefused(f"{path!r} is not a path that can be promoted")
+    if names[0].startswith(STAGING_PREFIX):
+        raise ProtectedRefused(f"{path!r} is where Pawl stages what it writes", advice="choose another name")
+    if os.path.isabs(path) or "\0" in path or {"", ".", ".."} & set(names):
+        raise PathRefused(f"{path!r} is not a path inside the workspace", advice="give a path relative to it")

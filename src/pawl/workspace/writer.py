@@ -10,26 +10,29 @@ import ctypes
 import errno
 import fcntl
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from pawl.core.change import Change, ChangeSet, Kind, Node
+from pawl.core.change import Kind, Node, parents
 from pawl.core.errors import Conflicted, PathRefused
 from pawl.core.ports import BlobReader
 from pawl.workspace.paths import depth, parent
+from pawl.workspace.standing import is_closed
+from pawl.workspace.surface import change_mode
 from pawl.workspace.tree import Seen, Tree
 
 STAGING_PREFIX = ".pawl-tmp-"
 
-SPECIAL = Node(Kind.FILE, "special", 0)
-"""Stands for a device, FIFO or socket: equal to nothing that a change set can hold."""
-
 SYNC_EACH = 16
 """Up to this many files each is flushed by itself; above, one flush of the file system is cheaper."""
 
-_HANDLE = getattr(os, "O_PATH", 0)
+_OF_THE_CONTENT = frozenset({"security.capability", "security.ima", "security.evm"})
+"""Attributes that vouch for a content, or give it rights, and so do not pass on to another one."""
+
+_WITH_MODES = frozenset({Kind.FILE, Kind.DIRECTORY})
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -52,10 +55,6 @@ def flush_file_system(fd: int) -> None:
 
 def _later(_: int) -> None:
     """One flush of the whole file system follows."""
-
-
-def staging_name(entry: int) -> str:
-    return f"{STAGING_PREFIX}{entry}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +84,15 @@ class Writer:
     blobs: BlobReader
     staging: str
     modes: Mapping[str, int] = field(default_factory=dict)
-    """Folders that are opened for writing meanwhile though the change set does not speak of them."""
+    """What is opened meanwhile though the change set does not speak of it, with its mode."""
     sync_each: int = SYNC_EACH
 
     def settle(self, steps: Iterable[Step]) -> None:
         """Takes every step. Raises `OSError` or `Conflicted` half-way; the caller then goes back."""
         every = list(steps)
         todo = [step for step in every if step.now != step.goal]
-        staged = self._stage(todo)
         self._unlock(todo)
+        staged = self._stage(todo)
         touched: set[str] = set()
         for step in sorted(todo, key=lambda step: depth(step.path), reverse=True):
             if step.removes:
@@ -103,12 +102,8 @@ class Writer:
             if step.goal is not None and step.goal.kind is Kind.DIRECTORY and (step.now is None or step.removes):
                 self._make_folder(step.path)
                 touched.add(parent(step.path))
-        for step, name in staged:
-            self._put(step, name)
-            touched.add(parent(step.path))
-        self._set_modes(every)
-        self.sweep()
-        self._flush_folders(touched)
+        touched |= self._put_all(staged)
+        self._finish(touched, self._wrong_modes(every))
 
     def sweep(self) -> None:
         """Removes the staging folder with whatever is left in it."""
@@ -144,6 +139,8 @@ class Writer:
         data = self.blobs.get(step.goal.blob)
         if step.goal.kind is Kind.LINK:
             os.symlink(data, os.fsencode(name), dir_fd=folder)
+            with suppress(PermissionError):
+                os.chown(name, *self._ownership(step), dir_fd=folder, follow_symlinks=False)
             return name
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(name, flags, 0o600, dir_fd=folder)
@@ -151,55 +148,62 @@ class Writer:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(fd, rest) :]
-            self._keep_ownership(fd, step)
+            with suppress(PermissionError):
+                os.fchown(fd, *self._ownership(step))
+            if step.now is not None and not step.removes:
+                self._copy_attributes(fd, step.path)
             os.fchmod(fd, step.goal.mode)
             harden(fd)
         finally:
             os.close(fd)
         return name
 
-    def _keep_ownership(self, fd: int, step: Step) -> None:
-        """A replaced file keeps its owner and attributes; what root creates belongs to the folder's owner."""
-        model = step.seen if step.seen is not None and not step.removes else None
-        if model is not None:
-            self._copy_attributes(fd, step.path)
+    def _ownership(self, step: Step) -> tuple[int, int]:
+        """What is replaced keeps its owner and group, as far as the user may give it to them; what root makes anew
+        belongs to the folder's owner."""
+        if step.seen is not None and not step.removes:
+            return step.seen.owner if os.geteuid() == 0 else -1, step.seen.group
+        folder = self._nearest_folder(step.path)
         if os.geteuid() == 0:
-            model = model or self._nearest_folder(step.path)
-            if (model.owner, model.group) != (0, 0):
-                os.fchown(fd, model.owner, model.group)
+            return folder.owner, folder.group
+        return -1, folder.group if folder.mode & stat.S_ISGID else -1
 
     def _copy_attributes(self, fd: int, path: str) -> None:
+        if sys.platform != "linux":
+            return
         with suppress(OSError), self.tree.folder_of(path) as (folder, name), _opened(name, folder) as old:
             for attribute in os.listxattr(old):
-                with suppress(OSError):
-                    os.setxattr(fd, attribute, os.getxattr(old, attribute))
+                if attribute not in _OF_THE_CONTENT:
+                    with suppress(OSError):
+                        os.setxattr(fd, attribute, os.getxattr(old, attribute))
 
     def _nearest_folder(self, path: str) -> Seen:
-        above = parent(path)
-        while above:
+        for above in parents(path):
             seen = self.tree.find(above)
             if seen is not None and seen.kind is Kind.DIRECTORY:
                 return seen
-            above = parent(above)
         return Seen.of(os.fstat(self.tree.fd))
 
     def _unlock(self, todo: list[Step]) -> None:
-        """Folders whose entries change are opened for their owner; each gets its mode back at the end."""
-        folders = {parent(step.path) for step in todo if step.removes or step.now is None or step.stages}
-        for path in sorted(folders - {""}, key=depth):
+        """Folders are opened for their owner where that is needed; each gets its mode back at the end."""
+        if os.geteuid() == 0:
+            return
+        written = {parent(step.path) for step in todo if step.removes or step.now is None or step.stages}
+        for path in sorted({above for step in todo for above in parents(step.path)}, key=depth):
             seen = self.tree.find(path)
-            if seen is not None and seen.kind is Kind.DIRECTORY and is_locked(seen):
+            needed = 0o700 if path in written else 0o500
+            if seen is not None and seen.kind is Kind.DIRECTORY and is_closed(seen, needed):
                 self._chmod(path, seen.mode | 0o700)
 
     def _still(self, step: Step) -> None:
         """The user may have saved the file since it was looked at: then it is theirs."""
         if not _same(self.tree.find(step.path), step.seen):
-            raise Conflicted(f"{step.path!r} changed while it was being written", (step.path,))
+            raise _changed(step.path)
 
     def _remove(self, step: Step) -> None:
         self._still(step)
         assert step.now is not None
-        with self.tree.folder_of(step.path) as (folder, name):
+        with _as_conflict(step.path), self.tree.folder_of(step.path) as (folder, name):
             if step.now.kind is not Kind.DIRECTORY:
                 os.unlink(name, dir_fd=folder)
                 return
@@ -213,89 +217,74 @@ class Writer:
                 # What the user put there meanwhile keeps its folder.
 
     def _make_folder(self, path: str) -> None:
-        with self.tree.folder_of(path) as (folder, name):
+        with _as_conflict(path), self.tree.folder_of(path) as (folder, name):
             os.mkdir(name, 0o700, dir_fd=folder)
             if os.geteuid() == 0:
                 model = Seen.of(os.fstat(folder))
                 os.chown(name, model.owner, model.group, dir_fd=folder, follow_symlinks=False)
 
-    def _put(self, step: Step, staged: str) -> None:
+    def _put_all(self, staged: list[tuple[Step, str]]) -> set[str]:
+        """Renames everything that was staged to its place; returns the folders that it went to."""
+        if not staged:
+            return set()
+        fd = self.tree.open_folder(self.staging)
+        try:
+            for step, name in staged:
+                self._put(step, fd, name)
+        finally:
+            os.close(fd)
+        return {parent(step.path) for step, _ in staged}
+
+    def _put(self, step: Step, staging: int, staged: str) -> None:
         if step.removes:
             if self.tree.find(step.path) is not None:
                 raise Conflicted(f"{step.path!r} was created while it was being written", (step.path,))
         else:
             self._still(step)
-        staging = self.tree.open_folder(self.staging)
-        try:
-            with self.tree.folder_of(step.path) as (folder, name):
-                os.rename(staged, name, src_dir_fd=staging, dst_dir_fd=folder)
-        finally:
-            os.close(staging)
+        with _as_conflict(step.path), self.tree.folder_of(step.path) as (folder, name):
+            os.rename(staged, name, src_dir_fd=staging, dst_dir_fd=folder)
 
-    def _set_modes(self, every: list[Step]) -> None:
-        wanted = {
-            step.path: step.goal.mode
-            for step in every
-            if step.goal is not None and not step.stages and step.goal.kind is not Kind.LINK
-        }
-        for path, mode in self.modes.items():
-            wanted.setdefault(path, mode)
-        one_by_one = len(wanted) <= self.sync_each
+    def _wrong_modes(self, every: list[Step]) -> dict[str, int]:
+        """What has another mode than it shall have, the deepest first."""
+        wanted = {path: (mode, _WITH_MODES) for path, mode in self.modes.items()}
+        for step in every:
+            node = step.goal or step.now
+            # A folder that was to go and could not, because the user put something into it, keeps its mode.
+            if node is not None and (node.kind is Kind.DIRECTORY or (step.goal is not None and not step.stages)):
+                wanted[step.path] = (node.mode, _WITH_MODES & {node.kind})
+        wrong = {}
         for path in sorted(wanted, key=depth, reverse=True):
+            mode, kinds = wanted[path]
             seen = self.tree.find(path)
-            if seen is not None and seen.mode != wanted[path] and seen.kind is not Kind.LINK:
-                self._chmod(path, wanted[path], flush if one_by_one else _later)
-        if not one_by_one:
-            flush_file_system(self.tree.fd)
+            if seen is not None and seen.kind in kinds and seen.mode != mode:
+                wrong[path] = mode
+        return wrong
 
-    def _chmod(self, path: str, mode: int, harden: Callable[[int], None] = flush) -> None:
-        with self.tree.folder_of(path) as (folder, name):
-            fd = os.open(name, _HANDLE | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-            try:
-                # A handle needs no read permission, and its /proc link cannot be swapped for another file.
-                os.chmod(f"/proc/self/fd/{fd}" if _HANDLE else fd, mode)
-                try:
-                    with _opened(name, folder) as file:
-                        harden(file)
-                except PermissionError:
-                    flush_file_system(folder)
-            finally:
-                os.close(fd)
-
-    def _flush_folders(self, touched: set[str]) -> None:
-        if len(touched) > self.sync_each:
-            flush_file_system(self.tree.fd)
-            return
-        for path in sorted(touched | {""}):
+    def _finish(self, touched: set[str], modes: Mapping[str, int]) -> None:
+        """Everything becomes durable; folders are flushed before their mode may close them."""
+        one_by_one = len(touched) + len(modes) <= self.sync_each
+        for path in sorted(touched - {""}) if one_by_one else ():
             with suppress(FileNotFoundError, NotADirectoryError, PathRefused):
                 fd = self.tree.open_folder(path)
                 try:
                     flush(fd)
                 finally:
                     os.close(fd)
+        for path, mode in modes.items():
+            self._chmod(path, mode, durable=one_by_one)
+        self.sweep()
+        (flush if one_by_one else flush_file_system)(self.tree.fd)
 
-
-def steps(changes: ChangeSet, tree: Tree, goal: Callable[[Change], Node | None]) -> Iterator[Step]:
-    """Where each path of the set stands now, and where it shall stand."""
-    for change in changes:
-        seen = tree.find(change.path)
-        now: Node | None = None
-        if seen is not None:
-            now = SPECIAL if seen.kind is None else tree.node(change.path)
-        yield Step(change.path, now, goal(change), seen)
-
-
-def forward(change: Change) -> Node | None:
-    return change.after
-
-
-def back(change: Change) -> Node | None:
-    return change.before
-
-
-def is_locked(seen: Seen) -> bool:
-    """Whether a folder's mode keeps even its owner from changing its entries."""
-    return seen.mode & 0o700 != 0o700 and os.geteuid() != 0
+    def _chmod(self, path: str, mode: int, *, durable: bool = True) -> None:
+        with self.tree.folder_of(path) as (folder, name):
+            change_mode(folder, name, mode)
+            if not durable:
+                return
+            try:
+                with _opened(name, folder) as file:
+                    flush(file)
+            except PermissionError:
+                flush_file_system(folder)
 
 
 @contextmanager
@@ -307,11 +296,24 @@ def _opened(name: str, folder: int) -> Iterator[int]:
         os.close(fd)
 
 
+@contextmanager
+def _as_conflict(path: str) -> Iterator[None]:
+    """The folder was taken away, or something was put in the place, since the path was looked at."""
+    try:
+        yield
+    except (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PathRefused) as error:
+        raise _changed(path) from error
+
+
+def _changed(path: str) -> Conflicted:
+    return Conflicted(f"{path!r} changed while it was being written", (path,), advice="your version stands; try again")
+
+
 def _same(now: Seen | None, known: Seen | None) -> bool:
     """Whether nobody wrote the node between two looks. A change of its other names or of a folder's entries is none."""
     if now is None or known is None:
         return now is known
     if now.kind is Kind.DIRECTORY and known.kind is Kind.DIRECTORY:
         return True
-    facts = [(seen.kind, seen.inode, seen.size, seen.modified_ns) for seen in (now, known)]
+    facts = [(seen.kind, seen.mode, seen.inode, seen.size, seen.modified_ns) for seen in (now, known)]
     return facts[0] == facts[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pawl.app.workshop import Workshop
 from pawl.core.errors import UsageError
 from pawl.core.history import Checkpoint
@@ -18,7 +20,7 @@ def checkpoint(shop: Workshop, call: Call) -> int:
         call.emit(checkpoint_json(made))
         return 0
     call.out.say(f"checkpoint {made.name}, {_place(made)}")
-    call.out.hint(f"come back with: pawl restore {made.name}")
+    call.out.hint(f"come back with: pawl restore {made.name if _is_plain(made.name) else made.id}")
     return 0
 
 
@@ -34,6 +36,11 @@ def _list(shop: Workshop, call: Call) -> int:
     else:
         call.out.say("there is no checkpoint yet")
     return 0
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a shell takes the name as it is, and as the name."""
+    return re.fullmatch(r"[\w.+:@-]+", name, re.ASCII) is not None and not name.startswith("-")
 
 
 def _place(one: Checkpoint) -> str:

@@ -26,7 +26,7 @@ def history(shop: Workshop, call: Call) -> int:
         call.emit({"entries": [entry_json(entry) for entry in part], "total": len(shown)})
         return 0
     if part:
-        rows = [_cells(entry, today=call.out.is_terminal) for entry in part]
+        rows = [_cells(entry, live=call.out.is_terminal) for entry in part]
         call.out.table(("id", "when", "what", "state", "paths", "run"), rows, flexible=2)
     else:
         call.out.say("nothing was promoted in this workspace yet")
@@ -59,9 +59,10 @@ def when(created: str, *, today: bool = False) -> str:
     return f"{local:%H:%M}" if local.date() == datetime.now().astimezone().date() else f"{local:%Y-%m-%d}"
 
 
-def _cells(entry: Entry, *, today: bool) -> tuple[str, ...]:
-    shown = when(entry.created, today=today)
-    return (str(entry.id), shown, brief(entry.title, 100), standing(entry), str(entry.files), entry.run)
+def _cells(entry: Entry, *, live: bool) -> tuple[str, ...]:
+    """In a terminal the table itself cuts the title to what fits."""
+    title = brief(entry.title, 400 if live else 60)
+    return (str(entry.id), when(entry.created, today=live), title, standing(entry), str(entry.files), entry.run)
 
 
 def standing(entry: Entry) -> str:

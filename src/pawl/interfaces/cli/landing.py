@@ -28,19 +28,18 @@ def tell_ending(screen: Screen, done: Completed) -> None:
             screen.say(f"note: of its {captured.total:,} bytes of {name} {captured.dropped:,} were not kept")
 
 
-def tell_landing(screen: Screen, blobs: BlobReader, ran: Ran, landing: Landing, *, fate: str) -> None:
-    """What was asked about is not listed once more."""
+def tell_landing(screen: Screen, blobs: BlobReader, ran: Ran, landing: Landing, *, failed: bool, listed: bool) -> None:
+    """`failed` says that only the command's failure kept its changes out, `listed` that the user has seen them."""
     promotion, kept = landing.promotion, landing.kept
     changes = promotion.changes if promotion is not None else ran.capture.changes
     if promotion is not None:
         screen.say(f"promoted as entry {promotion.entry}", "bold")
     elif kept is not None:
-        failed = fate == "apply" and not ran.completed.ok
         why = "the command failed, so nothing was promoted; " if failed else "not promoted, "
         screen.say(f"{why}kept as entry {kept}", "bold")
     elif not landing.held:
         screen.say("nothing changed" if not ran.capture.ignored else "nothing to promote")
-    if fate != "ask":
+    if not listed:
         screen.changes(changes, blobs, most=_MOST)
     for notice in promotion.notices if promotion is not None else ():
         screen.say(f"note: {notice}", "yellow")
@@ -52,7 +51,9 @@ def tell_landing(screen: Screen, blobs: BlobReader, ran: Ran, landing: Landing, 
     if kept is not None and promotion is None:
         screen.hint(f"see it with: pawl diff {kept}     promote it with: pawl promote {kept}")
     elif kept is not None:
-        screen.hint(f"the rest is kept as entry {kept}: pawl diff {kept}")
+        screen.hint(f"the rest is kept as entry {kept}; see it with: pawl diff {kept}")
+    if kept is not None:
+        hint_protected(screen, landing.held, kept)
 
 
 def tell_held(screen: Screen, held: Iterable[Held]) -> None:
@@ -62,6 +63,11 @@ def tell_held(screen: Screen, held: Iterable[Held]) -> None:
         screen.marked(rows[:_MOST])
     if len(rows) > _MOST:
         screen.say(f"  … and {len(rows) - _MOST} more")
+
+
+def hint_protected(screen: Screen, held: Iterable[Held], entry: int) -> None:
+    if any(one.reason == "protected" for one in held):
+        screen.hint(f"promote what is protected with: pawl promote {entry} --allow-protected")
 
 
 def tell_changes(screen: Screen, changes: ChangeSet, blobs: BlobReader) -> None:
@@ -79,9 +85,8 @@ def _tell_ignored(screen: Screen, ignored: tuple[str, ...]) -> None:
 
 
 def _reason(held: Held) -> str:
-    advice = "; --allow-protected promotes it" if held.reason == "protected" else ""
     flags = warnings(held.path)
-    return f"{held.reason}{advice}{f'  {flags}' if flags else ''}"
+    return f"{held.reason}{f'  {flags}' if flags else ''}"
 
 
 def _how(done: Completed) -> str:

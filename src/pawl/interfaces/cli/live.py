@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TextIO
 
 from pawl.core.display import SafeStream
@@ -27,19 +28,23 @@ class Live:
         safe = self._safe.get(stream)
         try:
             self._write(stream, data if safe is None else safe.feed(data))
-        except OSError:
+        except OSError as error:
             # As in a pipe of a shell, a command whose reader has gone is stopped; what it changed is kept.
             self._broken = True
+            if not isinstance(error, BrokenPipeError):
+                with suppress(OSError):
+                    sys.stderr.write(f"pawl: the output cannot be written: {error.strerror}\n")
             self._interruptions.stop(signal.SIGPIPE)
 
     def close(self) -> None:
         """Ends a colour and a line that the command left open, and sets what Pawl says apart."""
         if self._broken:
             return
-        for stream, safe in self._safe.items():
-            self._write(stream, safe.close())
-        if self._anything and _same_place(sys.stdout, sys.stderr):
-            sys.stderr.write("\n\n" if self._line_open else "\n")
+        with suppress(OSError):  # The terminal has gone; what the command changed is still to be kept.
+            for stream, safe in self._safe.items():
+                self._write(stream, safe.close())
+            if self._anything and _same_place(sys.stdout, sys.stderr):
+                sys.stderr.write("\n\n" if self._line_open else "\n")
 
     def _write(self, stream: Stream, data: bytes | str) -> None:
         place = self._streams[stream]

@@ -39,7 +39,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         options = read(arguments)
     except WrongWords as error:
-        sys.stderr.write(f"pawl: {_safe(error.message)}\n      {_safe(error.hint)}\n")
+        sys.stderr.write(f"{_safe(error.message)}\n      {_safe(error.hint)}\n")
         return 2
     except SystemExit:  # The help of a command.
         return 0
@@ -52,9 +52,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _call(options: argparse.Namespace) -> int:
+    sys.excepthook = _Defect(options)
     from pawl.interfaces.cli.signals import Interrupted
 
-    sys.excepthook = _Defect(options)
     try:
         return _dispatch(options)
     except PawlError as error:
@@ -78,7 +78,8 @@ def _dispatch(options: argparse.Namespace) -> int:
     from pawl.interfaces.cli.screen import Screen
 
     config = load()
-    call = Call(options, Screen(sys.stdout, color=config.color), Screen(sys.stderr, color=config.color))
+    aside = Screen(sys.stderr, color=config.color, aside=True)
+    call = Call(options, Screen(sys.stdout, color=config.color), aside)
     call.interruptions.listen()
     module = importlib.import_module(f"pawl.interfaces.cli.{MODULES[options.command]}")
     command: Callable[[Workshop, Call], int] = getattr(module, options.command)

@@ -37,7 +37,7 @@ class CommandParser(argparse.ArgumentParser):
     """The options of one command."""
 
     def error(self, message: str) -> NoReturn:
-        raise WrongWords(f"{self.prog.removeprefix('pawl ')}: {message}", f"see '{self.prog} --help'")
+        raise WrongWords(f"{self.prog}: {message}", f"see '{self.prog} --help'")
 
 
 def read(arguments: Sequence[str]) -> argparse.Namespace:
@@ -48,10 +48,10 @@ def read(arguments: Sequence[str]) -> argparse.Namespace:
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
     if not words:
-        raise WrongWords("there is no command", "'pawl --help' lists them")
+        raise WrongWords("pawl: there is no command", "'pawl --help' lists them")
     name, rest = words[0], words[1:]
     if name not in OPTIONS:
-        raise WrongWords(f"there is no command {name!r}", _similar(name))
+        raise WrongWords(f"pawl: there is no command {name!r}", _similar(name))
     options = parser_for(name).parse_args(_without_tail(name, rest))
     if name == "run":
         # Read here, because what argparse does with `--` differs between versions of Python.

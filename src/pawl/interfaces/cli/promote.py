@@ -5,7 +5,7 @@ from __future__ import annotations
 from pawl.app.promoting import Kept, propose_entry
 from pawl.app.workshop import Workshop
 from pawl.interfaces.cli.call import Call
-from pawl.interfaces.cli.landing import tell_held
+from pawl.interfaces.cli.landing import hint_protected, tell_held
 from pawl.interfaces.cli.shapes import changes_json, path_json
 
 
@@ -28,6 +28,7 @@ def promote(shop: Workshop, call: Call) -> int:
         )
         return 0
     _tell(shop, call, kept, None if promotion is None else promotion.entry)
+    hint_protected(call.out, kept.held, entry.id)
     for notice in promotion.notices if promotion else ():
         call.out.say(f"note: {notice}", "yellow")
     return 0

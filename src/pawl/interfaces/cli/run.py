@@ -45,7 +45,9 @@ def run(shop: Workshop, call: Call) -> int:
     if call.options.json:
         call.emit(_json(shop, ran, landing, code))
     else:
-        tell_landing(call.aside, shop.store.blobs, ran, landing, fate=fate)
+        failed = fate == "apply" and stopped is None and not ran.completed.ok
+        listed = fate == "ask" and call.interruptions.heard is None
+        tell_landing(call.aside, shop.store.blobs, ran, landing, failed=failed, listed=listed)
     return code
 
 

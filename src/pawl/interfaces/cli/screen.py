@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from pawl.core.change import Change, ChangeSet, Kind, Node
-from pawl.core.display import safe_text
+from pawl.core.display import Flag, safe_text
 from pawl.core.patch import FileSummary, What, git_patch, summary, unified
 from pawl.core.ports import BlobReader
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 _LINE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _MARK_STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "bold red"}
-_MANY = 2000
-"""Lines that are coloured at once."""
+_NOT_TEXT = re.compile("[\ud800-\udfff]")
 
 
 class Screen:
-    """A stream that a person may be looking at."""
+    """A stream that a person may be looking at. What is `aside` is not worth failing for when nobody is there."""
 
-    def __init__(self, stream: TextIO, *, color: bool) -> None:
+    def __init__(self, stream: TextIO, *, color: bool, aside: bool = False) -> None:
         self.stream = stream
         self.is_terminal = stream.isatty()
         self._color = color and self.is_terminal
+        self._aside = aside
 
     @property
     def width(self) -> int:
@@ -77,9 +74,7 @@ class Screen:
             self.stream.buffer.write(git_patch(changes, blobs))
             return
         lines = unified(changes, blobs).split("\n")[:-1]
-        for start in range(0, len(lines[:most]), _MANY):
-            part = lines[start : min(start + _MANY, most or len(lines))]
-            self._write(part, [_line_style(line) for line in part])
+        self._write(lines[:most], [_line_style(line) for line in lines[:most]])
         if most is not None and len(lines) > most:
             self.say(f"… and {len(lines) - most} more lines")
         flags = safe_text(git_patch(changes, blobs).decode("utf-8", "surrogateescape")).flags
@@ -90,8 +85,7 @@ class Screen:
         """One of the letters in `answers`; the first when the user gives none, or when the input ends."""
         _forget_what_was_typed()
         while True:
-            self.stream.write(f"{one_line(question)} [{hint}] ")
-            self.stream.flush()
+            self._put(f"{one_line(question)} [{hint}] ")
             line = sys.stdin.readline()
             if not line:
                 self.say()
@@ -102,22 +96,17 @@ class Screen:
                 return answer
 
     def _write(self, lines: Sequence[str], styles: Sequence[str]) -> None:
-        if not self._color or not any(styles):
-            self.stream.write("".join(f"{line}\n" for line in lines))
-        else:
-            from rich.text import Text
+        if self._color and any(styles):
+            lines = _coloured(lines, styles)
+        self._put("".join(f"{line}\n" for line in lines))
 
-            text = Text()
-            for line, style in zip(lines, styles, strict=True):
-                text.append(f"{line}\n", style)
-            self._console.print(text, end="")
-        self.stream.flush()
-
-    @cached_property
-    def _console(self) -> Console:
-        from rich.console import Console
-
-        return Console(file=self.stream, highlight=False, soft_wrap=True)
+    def _put(self, text: str) -> None:
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except OSError:
+            if not self._aside:
+                raise
 
 
 def one_line(text: str) -> str:
@@ -131,10 +120,15 @@ def brief(title: str, most: int = 60) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def warnings(text: str) -> str:
+def warnings(name: str) -> str:
     """What a person should know about a name before trusting their eyes."""
-    flags = safe_text(text).flags
-    return f"! {', '.join(sorted(flags))}" if flags else ""
+    text = _NOT_TEXT.sub("", name)
+    found = {str(flag) for flag in safe_text(text).flags}
+    if text != name:
+        found.add("bytes that are not text")
+    if "\n" in name or "\t" in name:
+        found.add(str(Flag.CONTROL))
+    return f"! {', '.join(sorted(found))}" if found else ""
 
 
 def _row(change: Change, row: FileSummary) -> tuple[str, str, str]:
@@ -164,6 +158,17 @@ def _modes(before: Node | None, after: Node | None) -> Iterator[str]:
 
 def _line_style(line: str) -> str:
     return "bold" if line.startswith(("+++ ", "--- ")) else _LINE_STYLES.get(line[:1], "")
+
+
+def _coloured(lines: Sequence[str], styles: Sequence[str]) -> list[str]:
+    from rich.color import ColorSystem
+    from rich.style import Style
+
+    # The colours that the user's own theme decides; every terminal that has any has these.
+    return [
+        Style.parse(style).render(line, color_system=ColorSystem.STANDARD) if style else line
+        for line, style in zip(lines, styles, strict=True)
+    ]
 
 
 def _cells(text: str) -> int:

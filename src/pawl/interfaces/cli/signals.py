@@ -6,8 +6,10 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from pawl.app.running import CancelToken
+if TYPE_CHECKING:
+    from pawl.app.running import CancelToken
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGPIPE: "nobody reads the output"}
@@ -49,13 +51,15 @@ class Interruptions:
 
     def stop(self, number: int) -> None:
         """Asks the command for its end."""
-        self._heard = number
+        self._heard = self._heard or number
         if self._cancel is not None:
             self._cancel.request()
 
     @contextmanager
     def stopping(self) -> Iterator[CancelToken]:
         """While this lasts, a signal stops the command instead of Pawl."""
+        from pawl.app.running import CancelToken
+
         self._cancel = CancelToken()
         try:
             yield self._cancel

@@ -68,10 +68,12 @@ def _tell(shop: Workshop, call: Call, report: Examination) -> None:
     out = call.out
     weak = report.protection.confinement is not Confinement.NAMESPACES
     out.say(f"protection  {_WORDS[report.protection.confinement]}", "bold yellow" if weak else "bold green")
+    remedies: list[str] = []
     for probe in report.protection.probes:
         out.say(f"  {'✓' if probe.works else '✗'} {probe.name}: {probe.detail}", "" if probe.works else "yellow")
-        if not probe.works and probe.remedy:
+        if not probe.works and probe.remedy and probe.remedy not in remedies:
             out.say(f"      {probe.remedy}")
+            remedies.append(probe.remedy)
     benches = f", {_counted(report.benches, 'open bench', 'open benches')}" if report.benches else ""
     out.say(f"workspace   {shop.workspace}")
     out.say(f"state       {shop.store.path} ({report.state_bytes / 1e6:.1f} MB{benches})")

@@ -1,0 +1,246 @@
+"""The commands that look at the history and take back: what each says to a person and to a program."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from cli.console import Pawl
+from world import snapshot
+
+from pawl.core.change import Change, ChangeSet, Node
+from pawl.core.history import EntryKind, NewEntry
+from pawl.store import Store
+
+
+@pytest.mark.spec("B9", "F3")
+def test_undo_redo_and_undo_of_an_undo_say_what_they_did_and_leave_the_tree_exact(pawl: Pawl):
+    before = snapshot(pawl.workspace)
+    pawl.applied("rm -r src; echo x > x; chmod 700 run.sh")
+    after = snapshot(pawl.workspace)
+    said = pawl("undo")
+    assert (said.code, said.err) == (0, "")
+    assert said.lines == [
+        "undo 1: sh -c 'rm -r src; echo x > x; chmod 700 run.sh'",
+        "  ~ run.sh          mode 700 → 755",
+        "  + src/",
+        "  + src/greeter.py  +2 −0",
+        "  + src/main.py     +3 −0",
+        "  - x               +0 −1",
+        "this is entry 2; take it back with: pawl undo 2",
+    ]
+    assert snapshot(pawl.workspace) == before
+    assert pawl("redo").lines[-1] == "this is entry 3; take it back with: pawl undo 3"
+    assert snapshot(pawl.workspace) == after
+    assert pawl("undo", "3").code == 0
+    assert snapshot(pawl.workspace) == before
+
+
+@pytest.mark.spec("B9")
+def test_one_file_is_taken_back_named_from_where_the_user_is(repository: Pawl):
+    repository.applied("echo a > src/a; echo b > b")
+    assert repository("undo", "--file", "a", cwd=repository.workspace / "src").lines[1] == "  - src/a  +0 −1"
+    assert (repository.workspace / "b").exists()
+    outside = repository("undo", "1", "--file", "../b")
+    assert (outside.code, "is not inside the workspace" in outside.err) == (1, True)
+
+
+@pytest.mark.spec("B9")
+def test_a_run_is_taken_back_by_its_name(pawl: Pawl):
+    run = pawl.json("run", "--apply", "--", "touch", "x")["run"]
+    assert pawl("undo", run).lines[0] == f"undo run {run}"
+    assert not (pawl.workspace / "x").exists()
+
+
+@pytest.mark.spec("B9")
+@pytest.mark.parametrize(
+    ("choice", "says", "leaves"),
+    [
+        ("keep", "left as it is", "one\nMINE\n"),
+        ("overwrite", "your version is kept in this entry", "one\n"),
+        ("mark", "both are marked in the file", "<<<<<<<"),
+    ],
+)
+def test_a_conflict_stops_an_undo_until_the_user_chooses(pawl: Pawl, choice: str, says: str, leaves: str):
+    (pawl.workspace / "f").write_text("one\n")
+    pawl.applied("echo two >> f; touch other")
+    (pawl.workspace / "f").write_text("one\nMINE\n")
+    stopped = pawl("undo")
+    assert stopped.code == 1
+    assert stopped.err.splitlines()[0].startswith("pawl: you changed 'f' since")
+    assert "--on-conflict keep | overwrite | mark" in stopped.err
+    assert pawl.json("undo", code=1)["conflicts"] == ["f"]
+    assert (
+        "  ! f  you changed the same place since; without --dry-run this stops here" in pawl("undo", "--dry-run").lines
+    )
+    assert (pawl.workspace / "other").exists()
+    said = pawl("undo", "--on-conflict", choice)
+    assert said.code == 0
+    assert any(line.startswith("  ! f  ") and line.endswith(says) for line in said.lines), said.out
+    assert leaves in (pawl.workspace / "f").read_text()
+    assert not (pawl.workspace / "other").exists()
+
+
+def test_keeping_everything_that_conflicts_takes_nothing_back_and_says_so(pawl: Pawl):
+    pawl.applied("echo two > README.md")
+    (pawl.workspace / "README.md").write_text("mine\n")
+    said = pawl("undo", "--on-conflict", "keep")
+    assert (said.code, said.out) == (1, "")
+    assert "you changed everything that this would take back" in said.err
+
+
+@pytest.mark.spec("A3", "B9")
+def test_a_checkpoint_is_made_listed_and_restored_by_name_number_or_file(pawl: Pawl):
+    assert pawl("checkpoint", "start").out == (
+        "checkpoint start, before the first entry\ncome back with: pawl restore start\n"
+    )
+    pawl.applied("touch a")
+    pawl.applied("touch b")
+    assert pawl("checkpoint").lines[0] == "checkpoint checkpoint-2, after entry 2"
+    listed = pawl("checkpoint", "--list").lines
+    assert [line.split()[0] for line in listed] == ["id", "2", "1"]
+    assert listed[1].endswith("after entry 2")
+    assert pawl("restore", "start", "--dry-run").lines == ["would restore 'start'", "  - a", "  - b"]
+    assert pawl("restore", "start", "--file", "a").lines[1:] == [
+        "  - a",
+        "this is entry 3; take it back with: pawl undo 3",
+    ]
+    assert pawl("restore", "1").code == 0
+    assert not (pawl.workspace / "b").exists()
+
+
+@pytest.mark.spec("A3")
+def test_a_checkpoint_as_json_holds_progress_verification_and_policy(pawl: Pawl):
+    pawl.applied("touch a")
+    body = pawl.json("checkpoint", "one")
+    assert body.pop("created").endswith("+00:00")
+    assert body == {
+        "id": 1,
+        "name": "one",
+        "after_entry": 1,
+        "changes": ["a"],
+        "progress": {},
+        "verification": {},
+        "policy": {"automatic_on_error": True, "depth": 5, "preserve_user_edits": True},
+    }
+    assert pawl.json("checkpoint", "--list")["checkpoints"][0]["name"] == "one"
+
+
+@pytest.mark.spec("B9")
+def test_a_restore_that_stops_leaves_no_checkpoint_behind(pawl: Pawl):
+    pawl("checkpoint", "start")
+    pawl.applied("echo two > README.md; touch other")
+    (pawl.workspace / "README.md").write_text("mine\n")
+    assert pawl("restore").code == 1
+    assert pawl("restore", "--on-conflict", "keep").lines[0] == "restore 'start'"
+    assert not (pawl.workspace / "other").exists()
+
+
+def test_the_history_shows_what_stands_and_how_to_see_the_rest(pawl: Pawl):
+    assert pawl("history").out == "nothing was promoted in this workspace yet\n"
+    pawl.applied("touch a")
+    pawl("run", "--", "touch", "kept")
+    pawl("undo", "1")
+    lines = pawl("history", "--limit", "1").lines
+    assert [lines[0].split(), lines[1].split()[0], *lines[2:]] == [
+        ["id", "when", "what", "state", "paths", "run"],
+        "3",
+        "… and 1 older: --limit 2",
+        "1 more not promoted: --all",
+    ]
+    everything = pawl("history", "--all").lines[1:]
+    assert [line.split()[0] for line in everything] == ["3", "2", "1"]
+    assert [word in line for word, line in zip(["promoted", "kept", "undone by 3"], everything, strict=True)] == [
+        True
+    ] * 3
+
+
+def test_the_history_as_json_holds_whole_entries(pawl: Pawl):
+    pawl.applied("echo a long title that is not cut however long it may be, because a program can cut it by itself > a")
+    body = pawl.json("history")
+    entry = body["entries"][0]
+    assert body["total"] == 1
+    assert entry["title"].endswith("by itself > a'")
+    assert {key: entry[key] for key in ("id", "kind", "state", "paths", "reverses", "reversed_by", "pruned")} == {
+        "id": 1,
+        "kind": "run",
+        "state": "done",
+        "paths": 1,
+        "reverses": None,
+        "reversed_by": None,
+        "pruned": False,
+    }
+
+
+@pytest.mark.spec("F3")
+def test_a_piped_diff_is_a_patch_that_git_and_pawl_take(pawl: Pawl):
+    before = snapshot(pawl.workspace)
+    pawl.applied(r"printf 'x\0y' > binary; rm logo.bin; echo more >> README.md; chmod +x README.md")
+    after = snapshot(pawl.workspace)
+    patch = pawl.raw("diff", "1").stdout
+    pawl("undo")
+    assert snapshot(pawl.workspace) == before
+    subprocess.run(["git", "apply", "-"], input=patch, cwd=pawl.workspace, check=True, capture_output=True)
+    assert snapshot(pawl.workspace) == after
+    subprocess.run(["git", "apply", "-R", "-"], input=patch, cwd=pawl.workspace, check=True, capture_output=True)
+    assert pawl("patch", "-", stdin=patch).code == 0
+    assert snapshot(pawl.workspace) == after
+
+
+def test_a_diff_is_narrowed_to_files_and_to_names(pawl: Pawl):
+    pawl.applied("echo a > src/a; echo b > b")
+    assert pawl("diff", "1", "--stat").lines == ["  + b      +1 −0", "  + src/a  +1 −0"]
+    assert pawl("diff", "--stat", "--file", "src/").lines == ["  + src/a  +1 −0"]
+    missing = pawl("diff", "--file", "nothing")
+    assert (missing.code, missing.err.splitlines()[0]) == (42, "pawl: that entry did not touch 'nothing'")
+    body = pawl.json("diff", "1")
+    assert ([row["path"] for row in body["changes"]], body["entry"]["id"], len(body["digest"])) == (
+        ["b", "src/a"],
+        1,
+        64,
+    )
+
+
+@pytest.mark.spec("A16")
+def test_pruned_history_is_listed_and_says_why_it_cannot_be_taken_back(pawl: Pawl):
+    pawl.applied("touch a")
+    assert pawl("gc", "--days", "0", "--backups", "0").lines == [
+        "dropped the contents of 1 old entry, freed 0.0 MB",
+        "kept what is younger than 0 days, and the last 0 changes of each file",
+    ]
+    assert "promoted, pruned" in pawl("history").lines[1]
+    for command in (["undo", "1"], ["diff", "1"], ["diff", "1", "--stat"]):
+        said = pawl(*command)
+        assert (said.code, said.out, "was pruned by retention" in said.err) == (1, "", True)
+    assert pawl.json("gc") == {"entries": 0, "bytes_freed": 0, "benches": 0, "days": 30, "backups": 5}
+
+
+def test_the_doctor_says_what_protects_commands_here_and_where_things_are(pawl: Pawl, state_directory: Path):
+    said = pawl("doctor", "--verify")
+    assert said.code == 0
+    words = {line.split()[0] for line in said.lines}
+    assert {"protection", "workspace", "state", "settings", "guardrails", "contents"} <= words
+    assert f"workspace   {pawl.workspace}" in said.lines
+    body = pawl.json("doctor")
+    assert (body["ok"], body["problems"], body["state"]) == (True, [], str(state_directory / "pawl.db"))
+    assert {"name", "works", "detail", "remedy"} == set(body["probes"][0])
+
+
+@pytest.mark.spec("F2")
+def test_what_a_crash_interrupted_is_finished_and_said(pawl: Pawl, state_directory: Path):
+    with Store.open(state_directory) as store:
+        blob = store.blobs.put(b"late\n")
+        entry = NewEntry(workspace=str(pawl.workspace), run="r1", kind=EntryKind.RUN, title="late")
+        store.journal.begin(entry, ChangeSet.of([Change("late", None, Node.file(blob))]), {})
+    said = pawl("history")
+    assert said.err == "pawl: entry 1 was interrupted and is now done\n"
+    assert (pawl.workspace / "late").read_text() == "late\n"
+
+
+def test_a_damaged_state_file_is_set_aside_and_said(pawl: Pawl, state_directory: Path):
+    (state_directory / "pawl.db").write_bytes(b"not a database, but long enough to be taken for one" * 100)
+    said = pawl("history", "--json")
+    assert said.out == '{"entries": [], "total": 0}\n'
+    assert said.err.startswith("pawl: the state file was damaged; it is kept as ")
+    assert [path.name for path in state_directory.glob("pawl.db.corrupt-*")] != []
