@@ -10,6 +10,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from repair_inputs import QUIXBUGS, graph_arguments, mutated
 
 INPUTS = 350
 SEEDS = 60
+ENOUGH_SECONDS = 15.0
 
 
 class TimeUp(BaseException):
@@ -83,6 +85,8 @@ def differences_quixbugs(data: Path, name: str, patched: str) -> dict[str, Any]:
     compared = wrong = 0
     example = ""
     for number in range(INPUTS):
+        if time.process_time() > ENOUGH_SECONDS:
+            break
         pair = []
         for _ in range(2):
             rng = random.Random(1000 + number)
@@ -124,6 +128,8 @@ def differences_humanevalfix(row: dict[str, Any], patched: str) -> dict[str, Any
     compared = wrong = 0
     example = ""
     for number in range(INPUTS if seeds else 0):
+        if time.process_time() > ENOUGH_SECONDS:
+            break
         arguments = copy.deepcopy(seeds[number % len(seeds)])
         if number >= len(seeds):
             for _ in range(rng.randint(1, 3)):

@@ -11,6 +11,7 @@ from reflex_inside.suite import Outcome, Suite
 TEST_SECONDS = 0.6
 TEST_SECONDS_AFTER_HANGS = 0.2
 PATIENT_SECONDS = 2.5
+QUICK_SECONDS = 0.05
 HANGS_BEFORE_HURRY = 2
 CHEAP_SHARE = 0.12
 
@@ -68,7 +69,10 @@ def _look_again_at_hangs(suite: Suite, first: list[tuple[int, Outcome]], deadlin
     stuck = [index for index, outcome in first if outcome.timed_out]
     if not stuck:
         return first
-    probe = forked(lambda: suite.run(stuck[0], PATIENT_SECONDS), PATIENT_SECONDS * 9 + 5)
+    # Where all others are quick, a second look need not be a long one.
+    slowest = max((outcome.seconds for _, outcome in first if outcome.passed), default=0.0)
+    seconds = PATIENT_SECONDS if slowest > QUICK_SECONDS else PATIENT_SECONDS / 2
+    probe = forked(lambda: suite.run(stuck[0], seconds), seconds * 9 + 5)
     if probe is None or probe.timed_out:
         return first
     left = max(1.0, deadline - time.monotonic())

@@ -27,19 +27,20 @@ from reflex_inside.pairs import pairs, partial_fixes
 from reflex_inside.program import Program, editable_paths
 from reflex_inside.protocol import Request, Wire
 from reflex_inside.rank import rank
-from reflex_inside.reimport import Zygote, outside_candidates, search_outside
+from reflex_inside.reimport import Zygote, import_time_candidates, outside_candidates, search_outside
 from reflex_inside.search import Search
 from reflex_inside.suite import Suite
 from reflex_inside.suspicion import Suspicion, suspect
 from reflex_inside.swap import install
 from reflex_inside.synthesis.nursery import Nursery, Stream
 from reflex_inside.templates.diagnostics import Diagnosis
-from reflex_inside.trace import Observed, trace_suite
+from reflex_inside.trace import Observed, files_run, trace_suite
 from reflex_inside.workers import Pool
 
 TRACE_SHARE = 0.15
 SHORTEST_LIMIT = 0.03
 MOST_FUNCTIONS = 60
+MANY_SOURCES = 12
 MOST_COMPARED = 30
 MOST_OFFERED = 8
 MOST_WHOLE = 12
@@ -48,10 +49,10 @@ MOST_WHOLE = 12
 class Engine:
     """Carries one request to its end, inside the test framework's own loop."""
 
-    def __init__(self, request: Request, wire: Wire, zygote: Zygote) -> None:
+    def __init__(self, request: Request, wire: Wire, zygotes: list[Zygote]) -> None:
         self.request = request
         self.wire = wire
-        self.zygote = zygote
+        self.zygotes = zygotes
         self.started = time.monotonic()
         self.done = False
 
@@ -81,7 +82,7 @@ class Engine:
         if not baseline.failing:
             self.finish("flaky only" if baseline.flaky else "nothing fails")
             return
-        program = Program(self.request.root, self._targets(suite))
+        program = Program(self.request.root, self._targets(suite, baseline))
         if not program.functions:
             self.finish("no sources")
             return
@@ -93,10 +94,16 @@ class Engine:
         chosen = [index for index in baseline.failing if suite.cases[index].name in wanted]
         baseline.failing = chosen or baseline.failing
 
-    def _targets(self, suite: Suite) -> list[str]:
+    def _targets(self, suite: Suite, baseline: Baseline) -> list[str]:
+        """The sources to look at; of many, only those that failing tests enter."""
         if self.request.targets:
             return [os.path.join(self.request.root, target) for target in self.request.targets]
-        return editable_paths(self.request.root, {case.path for case in suite.cases})
+        paths = editable_paths(self.request.root, {case.path for case in suite.cases})
+        if len(paths) > MANY_SOURCES:
+            tests = sorted(baseline.failing, key=lambda index: baseline.outcomes[index].timed_out)
+            entered = forked(lambda: files_run(suite, tests, 5.0), 30.0) or set()
+            paths = [path for path in paths if path in entered] or paths
+        return paths
 
     def _repair(self, suite: Suite, baseline: Baseline, program: Program) -> None:
         self.wire.send("stage", name="trace")
@@ -112,7 +119,7 @@ class Engine:
         if not suspicion.functions:
             self.finish("nothing to edit")
             return
-        plan = make_plan(program, baseline, observed)
+        plan = make_plan(program, baseline, observed, suspicion)
         frontier = Frontier()
         diagnoses = diagnoses_of(baseline)
         strings = strings_of(suite, baseline.failing)
@@ -127,10 +134,11 @@ class Engine:
         nursery = Nursery(program, suite, generators)
         stream = Stream(nursery, baseline, plan.passing, self.request.memory)
         pool = Pool(Judge(program, suite, plan), self.request.workers, self.request.memory)
+        early = import_time_candidates(program, suspicion)
         search = Search(
             frontier=frontier,
             pool=pool,
-            deadline=self.started + self.request.seconds * (0.7 if len(plan.failing) > 1 else 0.9),
+            deadline=self.started + self.request.seconds * (0.55 if early else 0.7 if len(plan.failing) > 1 else 0.9),
             limit=plan.limit,
             failing=len(plan.failing),
             report=self._send_progress,
@@ -148,7 +156,8 @@ class Engine:
 
     def _search_outside(self, suite: Suite, program: Program, suspicion: Suspicion, search: Search) -> None:
         """Looks at definitions outside functions, which take effect only in a new process."""
-        candidates = outside_candidates(program, suspicion)
+        candidates = outside_candidates(program, suspicion) + import_time_candidates(program, suspicion)
+        candidates.sort(key=lambda candidate: candidate.cost)
         if not candidates:
             return
         self.wire.send("stage", name="definitions", tests=len(candidates))
@@ -157,7 +166,7 @@ class Engine:
         names = [suite.cases[index].name for index in plan.failing]
         names += [suite.cases[index].name for index in passing if index not in plan.failing and index in plan.steady]
         deadline = self.started + self.request.seconds * 0.8
-        search.plausible += search_outside(self.zygote, program, candidates, names, deadline)
+        search.plausible += search_outside(self.zygotes, program, candidates, names, deadline)
 
     def _search_pairs(self, search: Search) -> None:
         """Looks for two edits, when no single one will do."""
@@ -257,7 +266,7 @@ class Engine:
             if self.left > 0 and len(kept) < MOST_WHOLE and candidate.reach is Reach.MODULE:
                 names = [suite.cases[index].name for index in order]
                 data = program.sources[candidate.path].edited(candidate.edits)
-                if not self.zygote.passes(candidate.path, data, names, seconds * 2):
+                if not self.zygotes[0].passes(candidate.path, data, names, seconds * 2):
                     continue
             elif self.left > 0 and len(kept) < MOST_WHOLE:
                 limits = {index: 4 * baseline.outcomes[index].seconds + 1.0 for index in order}
@@ -283,12 +292,12 @@ def whole(suite: Suite, program: Program, candidate: Candidate, limits: dict[int
     return install(program, candidate) is not None and all(suite.run(i, limit).passed for i, limit in limits.items())
 
 
-def make_plan(program: Program, baseline: Baseline, observed: Observed) -> Plan:
+def make_plan(program: Program, baseline: Baseline, observed: Observed, suspicion: Suspicion) -> Plan:
     seconds = {index: outcome.seconds for index, outcome in baseline.outcomes.items()}
     failing = sorted(baseline.failing, key=lambda index: (baseline.outcomes[index].timed_out, seconds[index]))
     passing: dict[int, list[int]] = {}
     lines_of = {index: observed.covered.get(index, frozenset()) for index in baseline.passing}
-    for function in program.functions:
+    for function in (program.functions[index] for index in suspicion.functions):
         places = {(function.path, line) for line in range(function.node.body[0].lineno, function.last_line + 1)}
         running = [index for index, lines in lines_of.items() if not places.isdisjoint(lines)]
         passing[function.index] = sorted(running, key=lambda index: seconds[index])
@@ -334,14 +343,15 @@ def main(arguments: list[str]) -> int:
     sys.path[:0] = [os.path.join(root, path) for path in request.paths] + [root]
     request = Request(**{**request.__dict__, "root": root})
     preload(request)
-    zygote = Zygote(request)
-    engine = Engine(request, wire, zygote)
+    zygotes = [Zygote(request) for _ in range(max(1, request.workers))]
+    engine = Engine(request, wire, zygotes)
     with Caught() as caught:
         suite = run_host(request, engine.work)
         if not engine.done:
             engine._send_problems(suite)
             engine.finish("not collected" if suite.problems else "no tests")
-    zygote.close()
+    for zygote in zygotes:
+        zygote.close()
     if caught.error is not None and not engine.done:
         engine.finish("engine failed", error=f"{type(caught.error).__name__}: {caught.error}")
     return 0

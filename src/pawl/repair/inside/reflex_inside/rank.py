@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from reflex_inside.amplify import Behaviour, Comparison
 from reflex_inside.edits import Candidate
 
-CLEAR_MARGIN = 1.0
+CLEAR_MARGIN = 1.5
 EXAMPLE_COST = 6.0
 TROUBLE_COST = 3.0
 KEPT_BONUS = 0.5

@@ -7,6 +7,7 @@ import importlib.machinery
 import importlib.util
 import math
 import os
+import select
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from reflex_inside.caught import Caught, end_child, forked, silence
 from reflex_inside.edits import Candidate, Reach
 from reflex_inside.facts import Facts, gather_facts
-from reflex_inside.generate import NARROW, own_expressions
+from reflex_inside.generate import NARROW, blocks_of, own_expressions
 from reflex_inside.hosts import run_host
 from reflex_inside.limits import limit_memory
 from reflex_inside.program import Function, Program, definitions
@@ -26,6 +27,9 @@ from reflex_inside.templates.statements import changed_statements
 from reflex_inside.workers import receive, send
 
 SECONDS_PER_TEST = 3.0
+MOST_PLAUSIBLE = 3
+RIVAL_SECONDS = 3.0
+IMPORT_TIME_COST = 1.0
 
 
 class Zygote:
@@ -68,7 +72,13 @@ class Zygote:
         return bool(passed)
 
     def passes(self, path: str, data: bytes, names: list[str], seconds: float) -> bool:
+        self.begin(path, data, names, seconds)
+        return self.result()
+
+    def begin(self, path: str, data: bytes, names: list[str], seconds: float) -> None:
         send(self.outbox, (path, data, names, seconds))
+
+    def result(self) -> bool:
         return bool(receive(self.inbox))
 
     def close(self) -> None:
@@ -136,16 +146,54 @@ def module_facts(program: Program, path: str, statement: ast.stmt) -> Facts:
 
 
 def search_outside(
-    zygote: Zygote, program: Program, candidates: list[Candidate], names: list[str], deadline: float
+    zygotes: list[Zygote], program: Program, candidates: list[Candidate], names: list[str], deadline: float
 ) -> list[Candidate]:
-    """The first candidates that pass all tests by name."""
+    """The first candidates that pass all tests by name, several judged at a time."""
     plausible: list[Candidate] = []
-    for candidate in candidates:
+    waiting = list(reversed(candidates))
+    busy: dict[int, tuple[Zygote, Candidate]] = {}
+    while waiting or busy:
         left = deadline - time.monotonic()
-        if left <= 0 or len(plausible) >= 3:
+        for zygote in zygotes:
+            if zygote.inbox not in busy and waiting and left > 0 and len(plausible) < MOST_PLAUSIBLE:
+                candidate = waiting.pop()
+                data = program.sources[candidate.path].edited(candidate.edits)
+                zygote.begin(candidate.path, data, names, min(left + 1, 60.0))
+                busy[zygote.inbox] = (zygote, candidate)
+        if not busy:
             break
-        data = program.sources[candidate.path].edited(candidate.edits)
-        if zygote.passes(candidate.path, data, names, min(left + 1, 60.0)):
-            plausible.append(candidate)
-            deadline = min(deadline, time.monotonic() + 3.0)
+        ready, _, _ = select.select(list(busy), [], [])
+        for inbox in ready:
+            zygote, candidate = busy.pop(inbox)
+            if zygote.result():
+                plausible.append(candidate)
+                deadline = min(deadline, time.monotonic() + RIVAL_SECONDS)
     return plausible
+
+
+def called_at_import(program: Program, path: str) -> set[str]:
+    """Names of functions that the module itself calls while it is imported."""
+    found: set[str] = set()
+    for statement in program.sources[path].tree.body:
+        if isinstance(statement, (ast.Expr, ast.Assign, ast.For, ast.If)):
+            found |= {
+                n.func.id for n in ast.walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+            }
+    return found
+
+
+def import_time_candidates(program: Program, suspicion: Suspicion) -> list[Candidate]:
+    """Edits of functions that have done their work before any test begins."""
+    found: list[Candidate] = []
+    for path in {program.functions[index].path for index in suspicion.functions}:
+        names = called_at_import(program, path)
+        for function in program.functions:
+            if function.path == path and function.name in names and function.index not in suspicion.functions:
+                facts = gather_facts(Facts(program.sources[path], function))
+                for block, place in blocks_of(function.node.body):
+                    for proposal in _proposals(facts, block, place):
+                        cost = proposal.cost + IMPORT_TIME_COST
+                        line = proposal.line
+                        found.append(Candidate(cost, proposal.template, path, proposal.edits, -1, line, Reach.MODULE))
+    unique = {candidate.key: candidate for candidate in found}
+    return sorted(unique.values(), key=lambda candidate: candidate.cost)

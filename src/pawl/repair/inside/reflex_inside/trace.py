@@ -120,6 +120,26 @@ class LineMonitor:
             self.monitoring.free_tool_id(tool)
 
 
+def files_run(suite: Suite, tests: list[int], seconds: float) -> set[str]:
+    """The files whose functions these tests enter."""
+    found: set[str] = set()
+    deadline = time.monotonic() + seconds
+
+    def enter(frame: FrameType, event: str, argument: Any) -> None:
+        found.add(frame.f_code.co_filename)
+
+    for test in tests:
+        if found and time.monotonic() > deadline:
+            break
+        sys.settrace(enter)
+        try:
+            with Caught():
+                suite.run(test, 2.0)
+        finally:
+            sys.settrace(None)
+    return found
+
+
 def trace_suite(suite: Suite, program: Program, baseline: Baseline, passing: list[int], seconds: float) -> Observed:
     """Traces the failing tests with values, then as many passing ones as the time allows."""
     failing = baseline.failing
