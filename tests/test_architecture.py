@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-LEAVES = frozenset({"policy", "store", "sandbox", "workspace", "tools", "context"})
+LEAVES = frozenset({"policy", "store", "sandbox", "workspace", "verify", "repair", "tools", "context"})
 MAY_IMPORT = {
     "core": frozenset(),
     **dict.fromkeys(LEAVES, frozenset({"core"})),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pawl.app.config import Config
+from pawl.app.environments import readable_roots
 from pawl.app.workshop import Workshop
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.errors import Conflicted, NothingToDo
@@ -74,7 +75,7 @@ def bench_place(config: Config) -> Path:
 
 def open_sandbox_for(shop: Workshop, extra_readonly: tuple[str, ...] = ()) -> Sandbox:
     config = shop.config
-    extra = (config.virtual_environment, *extra_readonly) if config.virtual_environment else extra_readonly
+    extra = (*readable_roots(config.virtual_environment), *extra_readonly)
     return open_sandbox(
         Surroundings(home=str(config.home), path=config.search_path, extra_readonly=extra),
         minimum=Confinement(config.settings.minimum_confinement),

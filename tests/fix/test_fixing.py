@@ -1,0 +1,191 @@
+"""`fix` on small real projects, in the real sandbox, with the project's own pytest."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from world import snapshot
+
+from pawl.app.config import load
+from pawl.app.fixing import FixReport, FixRequest, Outcome, fix
+from pawl.app.workshop import Wish, Workshop
+from pawl.core.errors import CannotFix, NoTests
+
+CART = '''"""A cart."""
+
+
+def total(prices):
+    result = 0
+    for price in prices:
+        result -= price
+    return result
+
+
+def page(items, number, size=10):
+    start = number * size
+    return items[start : start + size]
+'''
+
+TESTS = """from cart import page, total
+
+
+def test_total():
+    assert total([1, 2, 3]) == 6
+    assert total([10]) == 10
+    assert total([]) == 0
+
+
+def test_first_page():
+    assert page(list(range(25)), 1) == list(range(10))
+
+
+def test_last_page():
+    assert page(list(range(25)), 3) == [20, 21, 22, 23, 24]
+
+
+def test_small_pages():
+    assert page(list(range(25)), 2, size=4) == [4, 5, 6, 7]
+"""
+
+SETTINGS = '[tool.pytest.ini_options]\npythonpath = ["."]\n'
+
+
+@pytest.fixture(autouse=True)
+def _this_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The projects use the environment that runs these tests, as a user with an active environment would."""
+    prefix = Path(sys.prefix)
+    monkeypatch.setenv("VIRTUAL_ENV", str(prefix))
+    monkeypatch.setenv("PATH", f"{prefix / 'bin'}:/usr/local/bin:/usr/bin:/bin")
+
+
+def project(root: Path, files: Mapping[str, str]) -> Path:
+    workspace = root / "project"
+    for name, text in {"pyproject.toml": SETTINGS, **files}.items():
+        path = workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return workspace
+
+
+def fixed(workspace: Path, request: FixRequest | None = None) -> FixReport:
+    with Workshop.open(load(), workspace) as shop:
+        return fix(shop, request or FixRequest(seconds=60), lambda event: None)
+
+
+@pytest.mark.spec("F1", "A8")
+@pytest.mark.timeout(300)
+def test_two_bugs_in_two_functions_are_mended_verified_and_can_be_undone(tmp_path: Path) -> None:
+    workspace = project(tmp_path, {"cart.py": CART, "test_cart.py": TESTS})
+    before = snapshot(workspace)
+    with Workshop.open(load(), workspace) as shop:
+        report = fix(shop, FixRequest(seconds=90), lambda event: None)
+        assert (report.outcome, report.reason) == (Outcome.FIXED, "")
+        assert "result += price" in (workspace / "cart.py").read_text()
+        assert (workspace / "test_cart.py").read_text() == TESTS
+        assert report.after is not None
+        assert (report.after.passed, report.after.failed) == (4, 0)
+        assert {verdict.step: verdict.standing for verdict in report.verdicts}["tests"] == "pass"
+        assert report.promotion is not None
+        shop.undo(report.promotion.entry, Wish())
+    assert snapshot(workspace) == before
+
+
+@pytest.mark.spec("F1", "A12")
+@pytest.mark.timeout(300)
+def test_a_missing_import_is_added_without_a_search(tmp_path: Path) -> None:
+    source = (
+        "def names(lines):\n    found = defaultdict(int)\n"
+        "    for line in lines:\n        found[line] += 1\n    return dict(found)\n"
+    )
+    tests = "from count import names\n\n\ndef test_names():\n    assert names(['a', 'b', 'a']) == {'a': 2, 'b': 1}\n"
+    workspace = project(tmp_path, {"count.py": source, "test_count.py": tests})
+    report = fixed(workspace)
+    assert report.outcome is Outcome.FIXED
+    assert report.tried == 0
+    assert "from collections import defaultdict" in (workspace / "count.py").read_text()
+
+
+@pytest.mark.spec("F1")
+def test_nothing_is_touched_when_nothing_fails(tmp_path: Path) -> None:
+    workspace = project(tmp_path, {"test_ok.py": "def test_ok():\n    assert True\n"})
+    before = snapshot(workspace)
+    assert fixed(workspace).outcome is Outcome.NOTHING_FAILS
+    assert snapshot(workspace) == before
+
+
+@pytest.mark.spec("F1")
+def test_a_folder_without_tests_says_so(tmp_path: Path) -> None:
+    with pytest.raises(NoTests, match="no tests found"):
+        fixed(project(tmp_path, {"app.py": "x = 1\n"}))
+
+
+@pytest.mark.spec("F1", "E8")
+def test_tests_of_another_language_are_left_to_another_tier(tmp_path: Path) -> None:
+    package = '{"devDependencies": {"vitest": "1"}, "scripts": {"test": "vitest run"}}'
+    workspace = project(tmp_path, {"package.json": package, "sum.test.js": "import { test } from 'vitest'\n"})
+    (workspace / "pyproject.toml").unlink()
+    with pytest.raises(CannotFix, match="vitest"):
+        fixed(workspace)
+
+
+@pytest.mark.spec("F1", "A12")
+@pytest.mark.timeout(300)
+def test_a_missing_package_is_named_and_nothing_changes(tmp_path: Path) -> None:
+    files = {
+        "app.py": "import yaml_that_is_not_there\n",
+        "test_app.py": "import app\n\n\ndef test_app():\n    assert app\n",
+    }
+    workspace = project(tmp_path, files)
+    before = snapshot(workspace)
+    report = fixed(workspace, FixRequest(seconds=10))
+    assert report.outcome is Outcome.NOT_FIXED
+    assert "yaml_that_is_not_there" in f"{report.advice} {report.failing_after}"
+    assert snapshot(workspace) == before
+
+
+@pytest.mark.spec("F1")
+@pytest.mark.timeout(300)
+def test_a_bug_beyond_the_search_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    source = "def answer(question):\n    return None\n"
+    tests = (
+        "from app import answer\n\n\ndef test_answer():\n"
+        "    assert answer('2 + 2 * 7') == 16\n    assert answer('9 - 1') == 8\n"
+    )
+    workspace = project(tmp_path, {"app.py": source, "test_app.py": tests})
+    before = snapshot(workspace)
+    report = fixed(workspace, FixRequest(seconds=6))
+    assert report.outcome is Outcome.NOT_FIXED
+    assert report.reason
+    assert snapshot(workspace) == before
+
+
+@pytest.mark.spec("F1")
+@pytest.mark.timeout(300)
+def test_a_dry_run_shows_the_patch_and_promotes_nothing(tmp_path: Path) -> None:
+    workspace = project(tmp_path, {"cart.py": CART, "test_cart.py": TESTS})
+    before = snapshot(workspace)
+    report = fixed(workspace, FixRequest(seconds=60, dry_run=True))
+    assert report.changes
+    assert report.promotion is None
+    assert snapshot(workspace) == before
+
+
+@pytest.mark.spec("F1")
+@pytest.mark.timeout(300)
+def test_patches_that_disagree_are_offered_and_none_is_taken_silently(tmp_path: Path) -> None:
+    source = "def limit(value):\n    if value > 10:\n        return 0\n    return value\n"
+    tests = "from app import limit\n\n\ndef test_limit():\n    assert limit(3) == 3\n    assert limit(40) == 10\n"
+    workspace = project(tmp_path, {"app.py": source, "test_app.py": tests})
+    report = fixed(workspace, FixRequest(seconds=30))
+    if report.outcome is Outcome.DISPUTED:
+        assert len(report.rivals) > 1
+        assert all(rival.entry is not None for rival in report.rivals)
+        assert (workspace / "app.py").read_text() == source
+        picked = fixed(workspace, FixRequest(seconds=30, pick=1))
+        assert picked.outcome is Outcome.FIXED
+    else:
+        assert report.outcome is Outcome.FIXED
+        assert report.repairs[0].agreement in ("decided", "alike", "sole")
