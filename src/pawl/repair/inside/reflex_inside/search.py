@@ -87,6 +87,6 @@ class Search:
             return
         nearly = result.judgement.fixed >= max(1, self.failing - 1)
         steps = sum(used >= step for step in RETRY_LIMITS)
-        penalty = (0.3 if nearly else 2.0 if result.judgement.fixed else 3.0) + 2.0 * steps
+        penalty = (0.3 if nearly else 1.0 if result.judgement.fixed else 3.0) + 1.0 * steps
         limit = next((step for step in RETRY_LIMITS if step > used * 2), LONGEST_LIMIT)
         self.frontier.retry(result.candidate, penalty, limit)
