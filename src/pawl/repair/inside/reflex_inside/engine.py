@@ -54,6 +54,7 @@ class Engine:
         self.zygotes = zygotes
         self.started = time.monotonic()
         self.done = False
+        self.verified: set[Candidate] = set()
 
     @property
     def left(self) -> float:
@@ -255,10 +256,14 @@ class Engine:
                 data = program.sources[candidate.path].edited(candidate.edits)
                 if not self.zygotes[0].passes(candidate.path, data, names, seconds * 2):
                     continue
+                self.verified.add(candidate)
             elif self.left > 0 and len(kept) < MOST_WHOLE:
                 limits = {index: 4 * baseline.outcomes[index].seconds + 1.0 for index in order}
-                if forked(lambda: whole(suite, program, candidate, limits), seconds) is False:  # noqa: B023
+                passed = forked(lambda: whole(suite, program, candidate, limits), seconds)  # noqa: B023
+                if passed is False:
                     continue
+                if passed and baseline.complete:
+                    self.verified.add(candidate)
             kept.append(candidate)
         return kept
 
@@ -271,6 +276,7 @@ class Engine:
             "function": function,
             "line": candidate.line,
             "cost": round(candidate.cost, 2),
+            "verified": candidate in self.verified,
         }
 
 

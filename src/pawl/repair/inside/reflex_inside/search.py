@@ -36,7 +36,6 @@ class Search:
     more: Callable[[], bool] = lambda: False
     """Whether more can still come from elsewhere."""
     plausible: list[Candidate] = field(default_factory=list)
-    partial: list[Candidate] = field(default_factory=list)
     stop_cpu: float = float("inf")
     stop_cost: float = float("inf")
 
@@ -77,8 +76,6 @@ class Search:
                 self.stop_cost = candidate.cost + RIVAL_COST
         elif judgement.verdict is Verdict.SLOW:
             self._retry(result)
-        elif judgement.fixed:
-            self.partial.append(candidate)
 
     def _retry(self, result: Result) -> None:
         """Slow right programs exist; one that has fixed nearly everything is looked at again at once."""
