@@ -43,6 +43,8 @@ MANY_SOURCES = 12
 MOST_COMPARED = 30
 MOST_OFFERED = 8
 MOST_WHOLE = 12
+MOST_EARLY = 1000
+"""Above this, functions that run at import are too many to keep time for."""
 
 
 class Engine:
@@ -123,7 +125,7 @@ class Engine:
         nursery = Nursery(program, suite, generators)
         stream = Stream(nursery, baseline, plan.passing, self.request.memory)
         pool = Pool(Judge(program, suite, plan), self.request.workers, self.request.memory)
-        early = import_time_candidates(program, suspicion)
+        early = 0 < len(import_time_candidates(program, suspicion)) <= MOST_EARLY
         search = Search(
             frontier=frontier,
             pool=pool,
@@ -154,7 +156,7 @@ class Engine:
         passing = sorted(plan.seconds, key=lambda index: plan.seconds[index])
         names = [suite.cases[index].name for index in plan.failing]
         names += [suite.cases[index].name for index in passing if index not in plan.failing and index in plan.steady]
-        deadline = self.started + self.request.seconds * 0.8
+        deadline = min(self.started + self.request.seconds * 0.8, time.monotonic() + self.request.seconds * 0.3)
         search.plausible += search_outside(self.zygotes, program, candidates, names, deadline)
 
     def _search_pairs(self, search: Search) -> None:
@@ -175,7 +177,7 @@ class Engine:
         near = {suite.cases[index].path for index in baseline.failing}
         passing = sorted(baseline.passing, key=lambda index: suite.cases[index].path not in near)
         share = max(3.0, self.request.seconds * TRACE_SHARE)
-        traced = forked(lambda: trace_suite(suite, program, baseline, passing, share), share + 10)
+        traced = forked(lambda: trace_suite(suite, program, baseline, passing, share), share * 3 + 20)
         return traced if isinstance(traced, Observed) else Observed()
 
     def _facts(self, program: Program, index: int, observed: Observed, strings: list[str]) -> Facts:
