@@ -235,7 +235,7 @@ class Engine:
         tests = baseline.failing[:10] + baseline.passing[:30]
         seconds = max(1.0, min(4.0, self.request.seconds * 0.08))
         compared = forked(
-            lambda: compare(program, suite, candidates, tests, seconds, self.request.seed), seconds * 4 + 5
+            lambda: compare(program, suite, candidates, tests, seconds, self.request.seed), seconds * 8 + 20
         )
         ranking = rank(candidates, compared if isinstance(compared, Comparison) else None)
         ordered = ranking.ordered()[:MOST_OFFERED]
