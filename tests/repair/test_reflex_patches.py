@@ -25,22 +25,13 @@ TEST_SHOP = """
 
 
 @pytest.mark.spec("F1")
-def test_a_wrong_comparison_is_turned_round(repair):
+def test_a_wrong_comparison_is_turned_round_and_nothing_else_touched(repair):
     repaired = repair({"shop.py": SHOP, "test_shop.py": TEST_SHOP})
     assert repaired.ended.status == "repaired"
     assert "price < best" in repaired.patched()
-
-
-@pytest.mark.spec("F1")
-def test_the_patch_touches_nothing_but_the_slip(repair):
-    repaired = repair({"shop.py": SHOP, "test_shop.py": TEST_SHOP})
     (edit,) = repaired.ended.chosen.edits
     assert (edit.end - edit.start, edit.text) == (1, "<")
-
-
-@pytest.mark.spec("F1")
-def test_the_workspace_is_left_as_it_was(repair):
-    repaired = repair({"shop.py": SHOP, "test_shop.py": TEST_SHOP})
+    assert repaired.ended.chosen.verified
     assert "price > best" in (repaired.root / "shop.py").read_text()
     assert {path.name for path in repaired.root.iterdir()} == {"shop.py", "test_shop.py"}
 

@@ -44,6 +44,8 @@ MANY_SOURCES = 12
 MOST_COMPARED = 30
 MOST_OFFERED = 8
 MOST_WHOLE = 12
+MOST_EARLY = 1000
+"""Above this, functions that run at import are too many to keep time for."""
 
 
 class Engine:
@@ -55,6 +57,7 @@ class Engine:
         self.zygotes = zygotes
         self.started = time.monotonic()
         self.done = False
+        self.verified: set[Candidate] = set()
 
     @property
     def left(self) -> float:
@@ -134,7 +137,7 @@ class Engine:
         nursery = Nursery(program, suite, generators)
         stream = Stream(nursery, baseline, plan.passing, self.request.memory)
         pool = Pool(Judge(program, suite, plan), self.request.workers, self.request.memory)
-        early = import_time_candidates(program, suspicion)
+        early = 0 < len(import_time_candidates(program, suspicion)) <= MOST_EARLY
         search = Search(
             frontier=frontier,
             pool=pool,
@@ -165,7 +168,7 @@ class Engine:
         passing = sorted(plan.seconds, key=lambda index: plan.seconds[index])
         names = [suite.cases[index].name for index in plan.failing]
         names += [suite.cases[index].name for index in passing if index not in plan.failing and index in plan.steady]
-        deadline = self.started + self.request.seconds * 0.8
+        deadline = min(self.started + self.request.seconds * 0.8, time.monotonic() + self.request.seconds * 0.3)
         search.plausible += search_outside(self.zygotes, program, candidates, names, deadline)
 
     def _search_pairs(self, search: Search) -> None:
@@ -186,7 +189,7 @@ class Engine:
         near = {suite.cases[index].path for index in baseline.failing}
         passing = sorted(baseline.passing, key=lambda index: suite.cases[index].path not in near)
         share = max(3.0, self.request.seconds * TRACE_SHARE)
-        traced = forked(lambda: trace_suite(suite, program, baseline, passing, share), share + 10)
+        traced = forked(lambda: trace_suite(suite, program, baseline, passing, share), share * 3 + 20)
         return traced if isinstance(traced, Observed) else Observed()
 
     def _facts(self, program: Program, index: int, observed: Observed, strings: list[str]) -> Facts:
@@ -245,7 +248,7 @@ class Engine:
         tests = baseline.failing[:10] + baseline.passing[:30]
         seconds = max(1.0, min(4.0, self.request.seconds * 0.08))
         compared = forked(
-            lambda: compare(program, suite, candidates, tests, seconds, self.request.seed), seconds * 4 + 5
+            lambda: compare(program, suite, candidates, tests, seconds, self.request.seed), seconds * 8 + 20
         )
         ranking = rank(candidates, compared if isinstance(compared, Comparison) else None)
         ordered = ranking.ordered()[:MOST_OFFERED]
@@ -268,10 +271,14 @@ class Engine:
                 data = program.sources[candidate.path].edited(candidate.edits)
                 if not self.zygotes[0].passes(candidate.path, data, names, seconds * 2):
                     continue
+                self.verified.add(candidate)
             elif self.left > 0 and len(kept) < MOST_WHOLE:
                 limits = {index: 4 * baseline.outcomes[index].seconds + 1.0 for index in order}
-                if forked(lambda: whole(suite, program, candidate, limits), seconds) is False:  # noqa: B023
+                passed = forked(lambda: whole(suite, program, candidate, limits), seconds)  # noqa: B023
+                if passed is False:
                     continue
+                if passed and baseline.complete:
+                    self.verified.add(candidate)
             kept.append(candidate)
         return kept
 
@@ -284,6 +291,7 @@ class Engine:
             "function": function,
             "line": candidate.line,
             "cost": round(candidate.cost, 2),
+            "verified": candidate in self.verified,
         }
 
 

@@ -17,10 +17,10 @@ SECOND_TRIED = 2500
 
 def partial_fixes(judge: Judge, candidates: list[Candidate], seconds: float) -> list[tuple[int, Candidate]]:
     """The candidates that fix most of the failing tests while keeping the passing ones, best first."""
-    deadline = time.process_time() + seconds
+    deadline = time.monotonic() + seconds
     found: list[tuple[int, Candidate]] = []
     for candidate in candidates[:FIRST_TRIED]:
-        if time.process_time() > deadline:
+        if time.monotonic() > deadline:
             break
         fixed = judge.count_fixed(candidate)
         if fixed:

@@ -81,7 +81,11 @@ def alike(first: Behaviour, second: Behaviour) -> bool:
 def scored(group: Group, groups: list[Group], original: Behaviour) -> float:
     """The cost of the group: its cheapest members, its troubles, and how far it leaves the old behaviour."""
     cheapest: float = min(candidate.cost for candidate in group.candidates)
-    votes = math.log(sum(math.exp(cheapest - candidate.cost) for candidate in group.candidates))
+    # Variants of one template are one opinion.
+    opinions: dict[str, float] = {}
+    for candidate in group.candidates:
+        opinions[candidate.template] = min(candidate.cost, opinions.get(candidate.template, math.inf))
+    votes = math.log(sum(math.exp(cheapest - cost) for cost in opinions.values()))
     fewest = min(each.failed_examples for each in groups)
     looked = [(own, old) for own, old in zip(group.behaviour, original, strict=True) if own is not None]
     trouble = sum(troubled(own) and not troubled(old) for own, old in looked) / max(1, len(looked))

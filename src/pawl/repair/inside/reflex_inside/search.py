@@ -36,7 +36,6 @@ class Search:
     more: Callable[[], bool] = lambda: False
     """Whether more can still come from elsewhere."""
     plausible: list[Candidate] = field(default_factory=list)
-    partial: list[Candidate] = field(default_factory=list)
     stop_cpu: float = float("inf")
     stop_cost: float = float("inf")
 
@@ -77,8 +76,6 @@ class Search:
                 self.stop_cost = candidate.cost + RIVAL_COST
         elif judgement.verdict is Verdict.SLOW:
             self._retry(result)
-        elif judgement.fixed:
-            self.partial.append(candidate)
 
     def _retry(self, result: Result) -> None:
         """Slow right programs exist; one that has fixed nearly everything is looked at again at once."""
@@ -87,6 +84,6 @@ class Search:
             return
         nearly = result.judgement.fixed >= max(1, self.failing - 1)
         steps = sum(used >= step for step in RETRY_LIMITS)
-        penalty = (0.3 if nearly else 2.0 if result.judgement.fixed else 3.0) + 2.0 * steps
+        penalty = (0.3 if nearly else 1.0 if result.judgement.fixed else 3.0) + 1.0 * steps
         limit = next((step for step in RETRY_LIMITS if step > used * 2), LONGEST_LIMIT)
         self.frontier.retry(result.candidate, penalty, limit)

@@ -11,7 +11,7 @@ from reflex_inside.caught import Caught
 from reflex_inside.edits import field_of, parent_of
 from reflex_inside.facts import Facts
 from reflex_inside.generate import own_expressions
-from reflex_inside.synthesis.grow import AND, OR, Garden, Grown, is_constant, kind_of
+from reflex_inside.synthesis.grow import AND, OR, Garden, is_constant, kind_of
 from reflex_inside.synthesis.plot import HOLE, Plot, enclosing_comprehensions, pure_roots, replaced_text, with_hole
 from reflex_inside.synthesis.record import NOTHING, Recording
 from reflex_inside.synthesis.values import FAILURE, equal, fingerprint
@@ -208,14 +208,8 @@ class Holes:
         """For a returned expression: the value that each state should give, as far as the tests say."""
         if not isinstance(self.statement, ast.Return) or self.statement.value is not root:
             return []
-        found = [expected_of(self.recording, state.call) for state in self.states]
+        found = [self.recording.calls[state.call].wanted for state in self.states]
         return found if any(goal is not NOTHING for goal in found) else []
-
-
-def expected_of(recording: Recording, call: int) -> Any:
-    """What a call should return: what a failing test wanted, or what a passing one got."""
-    known = recording.calls[call]
-    return known.wanted
 
 
 def is_test(root: ast.AST) -> bool:
@@ -238,6 +232,3 @@ def fits(first: str, second: str) -> bool:
 def _is_callee(node: ast.expr) -> bool:
     parent = parent_of(node)
     return isinstance(parent, ast.Call) and parent.func is node
-
-
-__all__ = ["Grown", "Holes", "expected_of", "is_test"]

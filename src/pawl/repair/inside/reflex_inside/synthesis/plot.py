@@ -12,7 +12,7 @@ from typing import Any
 from reflex_inside.caught import Caught
 from reflex_inside.edits import parent_of
 from reflex_inside.facts import COMPREHENSIONS, Facts
-from reflex_inside.synthesis.grow import Garden, Grown
+from reflex_inside.synthesis.grow import Garden
 from reflex_inside.synthesis.record import State
 from reflex_inside.synthesis.values import FAILURE
 
@@ -213,6 +213,3 @@ def _path_copy(root: ast.AST, node: ast.AST) -> Any:
         elif isinstance(value, ast.AST):
             setattr(fresh, field, _path_copy(value, node))
     return fresh
-
-
-__all__ = ["HOLE", "Grown", "Plot", "compiled", "enclosing_comprehensions", "pure_roots", "replaced_text", "with_hole"]
