@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,12 @@ from bench.stand import GUARDRAILS, Stand, shell
 from bench.unshared import UnsharedSandbox
 from world import lay, snapshot
 
-from pawl.core.blobs import MemoryBlobs
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
 from pawl.core.errors import ConfigError, OverlayUnavailable, SandboxUnavailable, TooLarge, UsageError
 from pawl.core.execution import Completed, Ending, Execution, Secrets
 from pawl.workspace.bench import Bench, BenchSettings, Ground, sweep
 from pawl.workspace.capture import DEEPEST, Capture, Held, Reason
-from pawl.workspace.staging import empty
+from pawl.workspace.staging import empty, tick
 
 MAKE = """
 import sys
@@ -86,6 +86,15 @@ def test_a_tree_deeper_than_python_recurses_is_emptied():
     finally:
         os.close(fd)
     top.rmdir()
+
+
+def test_after_a_tick_every_write_is_later_than_the_given_time(tmp_path: Path):
+    given = time.time_ns() + 20_000_000
+    tick(tmp_path, given, seconds=30)
+    (tmp_path / "x").touch()
+    assert (tmp_path / "x").stat().st_ctime_ns > given
+    tick(tmp_path, 2**62, seconds=0.01)
+    assert os.listdir(tmp_path) == ["x"]
 
 
 @pytest.mark.slow

@@ -365,3 +365,13 @@ def test_the_whole_of_a_copied_up_tree_is_compared_with_a_full_look(stand: Stand
     bench = stand.bench()
     shell(bench, script)
     assert bench.capture().changes == wanted
+
+
+@pytest.mark.attack("A37")
+@pytest.mark.spec("F4")
+def test_a_program_that_would_run_with_its_owners_rights_is_held_back(stand: Stand):
+    bench = stand.bench()
+    shell(bench, "cp run.sh tool; chmod 4755 tool; chmod 0755 README.md")
+    captured = bench.capture()
+    assert [(held.path, held.reason) for held in captured.held] == [("tool", Reason.PROTECTED)]
+    assert captured.changes.paths == {"README.md"}

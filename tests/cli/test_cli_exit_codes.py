@@ -107,7 +107,7 @@ def test_75_when_another_pawl_is_writing_and_nothing_is_lost(pawl: Pawl, state_d
         said = pawl("run", "--apply", "--", "touch", "x")
     assert said.code == 75
     assert said.err.startswith("pawl: another Pawl (process ")
-    assert "the changes are kept, try again with: pawl promote 1\n" in said.err
+    assert "; what the command changed is kept: pawl promote 1\n" in said.err
     assert pawl("promote", "1").code == 0
     assert (pawl.workspace / "x").exists()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 from sandbox.site import Site
@@ -144,6 +145,22 @@ def test_an_overlay_that_cannot_be_mounted_is_told_apart_from_a_command_that_fai
     assert not has_run(site)
     site.programs = {}
     assert site.shell("exit 97")["code"] == 97
+
+
+@pytest.mark.parametrize("name", ["upper", "work", "copy"])
+def test_a_bench_that_is_gone_is_told(site, name):
+    site.view_kind = "copy" if name == "copy" else "overlay"
+    order = site.order("touch", "ran")
+    shutil.rmtree(site.folder / name)
+    (answer,) = site.run_all(order)
+    assert answer["error"] == ("SandboxUnavailable" if name == "copy" else "OverlayUnavailable")
+
+
+def test_a_filter_that_pawl_itself_runs_under_is_no_hindrance(site):
+    """As in a container: every process has a filter from the start."""
+    site.prelude = DENY + "deny((444, None, 38))\n"
+    answer = site.shell("touch ran")
+    assert (answer["confinement"], answer["code"]) == ("namespaces", 0)
 
 
 @pytest.mark.attack("A36")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -139,3 +141,23 @@ def test_every_call_gets_an_answer(machine, sockets, number, arguments):
 def test_an_unknown_processor_is_refused():
     with pytest.raises(SandboxUnavailable, match="riscv64"):
         filter_program("riscv64", Sockets.PRIVATE)
+
+
+HEADERS = {
+    "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+    "aarch64": Path("/usr/include/asm-generic/unistd.h"),
+}
+
+
+def test_the_numbers_are_those_of_the_kernels_headers(machine):
+    if not HEADERS[machine].exists():
+        pytest.skip(f"no {HEADERS[machine]}")
+    known = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", HEADERS[machine].read_text()))
+    numbers = {name: pair[0 if machine == "x86_64" else 1] for name, pair in _REFUSED.items()}
+    numbers |= {
+        name: getattr(_MACHINES[machine], name) for name in ("clone", "ioctl", "socket", "socketpair", "connect")
+    }
+    # Headers older than a call do not know it.
+    expected = {name: int(known[name]) for name in numbers if name in known}
+    assert {name: numbers[name] for name in expected} == expected
+    assert len(expected) > 45

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 from pawl.core.errors import ConfigError
 from pawl.core.execution import Confinement, Limits
 from pawl.core.history import Retention
+from pawl.policy.guardrails import presets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,8 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
     """The configuration of this process."""
     env = os.environ if environment is None else environment
     home = Path(env.get("HOME") or os.path.expanduser("~"))
+    if not home.is_absolute():
+        raise ConfigError(f"HOME is {str(home)!r}, which is not absolute", advice="set HOME to your home folder")
     config_home = _folder(env, "XDG_CONFIG_HOME", home / ".config")
     file = Path(env["PAWL_CONFIG"]) if env.get("PAWL_CONFIG") else config_home / "pawl" / "config.toml"
     state = (
@@ -83,7 +87,7 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
         search_path=env.get("PATH", ""),
         virtual_environment=env.get("VIRTUAL_ENV"),
         global_ignore=config_home / "git" / "ignore",
-        color="NO_COLOR" not in env and env.get("TERM") != "dumb",
+        color=not env.get("NO_COLOR") and env.get("TERM") != "dumb",
         settings=_settings(file, required=bool(env.get("PAWL_CONFIG"))),
     )
 
@@ -114,23 +118,13 @@ def _settings(file: Path, *, required: bool) -> Settings:
 
 def _checked(table: Mapping[str, object], file: Path) -> Settings:
     """Every mistake is reported at once."""
-    known = {one.name: type(getattr(Settings(), one.name)) for one in fields(Settings)}
-    mistakes = []
-    values: dict[str, object] = {}
-    for name, value in table.items():
-        if name not in known:
-            mistakes.append(f"{name!r} is not a setting")
-        elif known[name] is float and type(value) is int:
-            values[name] = float(value)
-        elif type(value) is not known[name]:
-            mistakes.append(f"{name} must be {_word(known[name])}, not {value!r}")
-        else:
-            values[name] = value
-        if isinstance(value, int | float) and name in known and value <= 0:
-            mistakes.append(f"{name} must be above 0, not {value!r}")
-    allowed = (Confinement.NAMESPACES, Confinement.LANDLOCK)
-    if values.get("minimum_confinement", "landlock") not in allowed:
-        mistakes.append("minimum_confinement must be 'namespaces' or 'landlock'")
+    defaults = Settings()
+    known = {one.name: type(getattr(defaults, one.name)) for one in fields(Settings)}
+    values = {
+        name: float(value) if type(value) is int and known.get(name) is float else value
+        for name, value in table.items()
+    }
+    mistakes = [mistake for name in values if (mistake := _mistake(name, values[name], known.get(name))) is not None]
     if mistakes:
         raise ConfigError(
             f"{str(file)!r}: " + "; ".join(mistakes), advice=f"the settings are {', '.join(sorted(known))}"
@@ -138,5 +132,16 @@ def _checked(table: Mapping[str, object], file: Path) -> Settings:
     return Settings(**values)  # type: ignore[arg-type]
 
 
-def _word(kind: type) -> str:
-    return {int: "a whole number", float: "a number", str: "a text in quotes"}[kind]
+def _mistake(name: str, value: object, kind: type | None) -> str | None:
+    if kind is None:
+        return f"{name!r} is not a setting"
+    if type(value) is not kind:
+        words = {int: "a whole number", float: "a number", str: "a text in quotes"}
+        return f"{name} must be {words[kind]}, not {value!r}"
+    if isinstance(value, int | float) and not 0 < value < math.inf:
+        return f"{name} must be above 0, not {value!r}"
+    if name == "minimum_confinement" and value not in (Confinement.NAMESPACES, Confinement.LANDLOCK):
+        return f"minimum_confinement must be 'namespaces' or 'landlock', not {value!r}"
+    if name == "preset" and value not in presets():
+        return f"no guardrail preset {value!r}; there are {', '.join(presets())}"
+    return None

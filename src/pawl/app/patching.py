@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pawl.app.running import open_bench
 from pawl.app.workshop import Workshop
-from pawl.core.change import ChangeSet, Node
-from pawl.core.errors import ProtectedRefused, SecretRefused
+from pawl.core.change import Change, ChangeSet, Kind, Node
+from pawl.core.errors import Conflicted, PathRefused, ProtectedRefused, SecretRefused, TooLarge
 from pawl.core.guardrails import Breach, Touched
 from pawl.core.patch import summary
 from pawl.core.patch_read import read_patch
@@ -37,6 +37,10 @@ def propose_patch(shop: Workshop, text: bytes, *, allow_protected: bool) -> Prop
         return shop.tree.node(path, shop.store.blobs) if shop.tree.look(path) is not None else None
 
     resolved = resolve(patches, node, shop.store.blobs)
+    for change in resolved.changes:
+        check_path(shop, change.path, allow_protected=allow_protected)
+        _check_size(shop, change)
+    _check_links(shop, resolved.changes)
     return _proposal(shop, resolved.changes, resolved.notices)
 
 
@@ -48,6 +52,8 @@ def propose_text(shop: Workshop, path: str, old: str, new: str, *, allow_protect
         editor.read(path)
         editor.patch(path, old, new)
         captured = bench.capture()
+    if captured.conflicts:
+        raise Conflicted(f"you changed {path!r} meanwhile", captured.conflicts, advice="nothing was written; try again")
     allowed = ChangeSet.of(one.change for one in captured.held if one.change and one.reason is Reason.PROTECTED)
     return _proposal(shop, captured.changes.then(allowed), ())
 
@@ -63,6 +69,31 @@ def check_path(shop: Workshop, path: str, *, allow_protected: bool) -> None:
         raise ProtectedRefused(
             f"{name!r} configures or executes things and is protected",
             advice="look at it closely, then repeat with --allow-protected",
+        )
+
+
+def _check_size(shop: Workshop, change: Change) -> None:
+    for node in (change.before, change.after):
+        if node is None or node.kind is not Kind.FILE or node.blob is None or change.after is None:
+            continue
+        size, most = len(shop.store.blobs.get(node.blob)), shop.guardrails.file_bytes
+        if size > most:
+            raise TooLarge(
+                f"{change.path!r} has {size:,} bytes; {most:,} is the most", advice="change it with a command: pawl run"
+            )
+
+
+def _check_links(shop: Workshop, changes: ChangeSet) -> None:
+    """A link that leads out of the workspace is refused. Where it leads is followed on a bench."""
+    if not any(change.after is not None and change.after.kind is Kind.LINK for change in changes):
+        return
+    with open_bench(shop, include_ignored=True) as bench:
+        bench.apply(changes, shop.store.blobs)
+        held = bench.capture().held
+    outside = [one.path for one in held if one.reason is Reason.LEAVES_TREE]
+    if outside:
+        raise PathRefused(
+            f"{', '.join(map(repr, outside))} would be a link out of the workspace", advice="make it by hand"
         )
 
 

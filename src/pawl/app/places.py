@@ -14,7 +14,8 @@ MARKS = (".git", ".pawl")
 def find_workspace(start: Path, config: Config, *, exact: bool) -> Path:
     """The nearest folder upwards that is a repository, or `start` itself; `exact` takes `start` as it is.
 
-    A folder that holds the user's home or Pawl's own state is refused: every command could read and change it.
+    A folder that holds the user's home or Pawl's own state is refused: every command could read and change it. So is
+    one inside that state, such as a bench.
     """
     try:
         folder = start.resolve(strict=True)
@@ -30,6 +31,8 @@ def find_workspace(start: Path, config: Config, *, exact: bool) -> Path:
                 f"{str(folder)!r} holds {name}, so it cannot be a workspace",
                 advice="change to your project's folder, or name it with -C",
             )
+    if _holds(config.state.resolve(), folder):
+        raise UsageError(f"{str(folder)!r} lies in Pawl's own state", advice="change to your project's folder")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"the workspace {str(folder)!r} is not writable", advice="mend its permissions")
     return folder
@@ -39,7 +42,7 @@ def _repository(folder: Path, config: Config) -> Path | None:
     for candidate in (folder, *folder.parents):
         if _holds(candidate, config.home):
             return None
-        if any((candidate / mark).exists() for mark in MARKS):
+        if any(os.path.exists(candidate / mark) for mark in MARKS):
             return candidate
     return None
 

@@ -101,10 +101,11 @@ class Group:
         folder = self._folders.get("memory")
         if folder is None:
             return 0
-        for line in (folder / name).read_text().splitlines():
-            word, _, count = line.partition(" ")
-            if word == "oom_kill":
-                return int(count)
+        with contextlib.suppress(OSError):
+            for line in (folder / name).read_text().splitlines():
+                word, _, count = line.partition(" ")
+                if word == "oom_kill":
+                    return int(count)
         return 0
 
     def remove(self) -> None:
@@ -148,11 +149,12 @@ class Seat:
         return answer.result()
 
     def admit(self, pid: int) -> None:
-        """Makes sure that the command is in the group before it starts."""
-        if self._thread is not None:
-            self._seated.result()
-        if not self._is_born_inside:
-            self._group.admit(pid)
+        """Puts the command into the group before it starts; where that fails, the tree is still watched."""
+        with contextlib.suppress(OSError):
+            if self._thread is not None:
+                self._seated.result()
+            if not self._is_born_inside:
+                self._group.admit(pid)
 
     def out_of_memory_kills(self) -> int:
         return self._group.out_of_memory_kills()

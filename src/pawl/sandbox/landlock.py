@@ -32,6 +32,7 @@ from pawl.sandbox.launcher import landlock_version
 from pawl.sandbox.layers import Layers
 from pawl.sandbox.process_tree import children
 from pawl.sandbox.profile import hidden_places
+from pawl.sandbox.repository import linked_repository
 from pawl.sandbox.seccomp import Sockets, filter_program
 from pawl.sandbox.surroundings import (
     SYSTEM_FOLDERS,
@@ -132,6 +133,9 @@ class LandlockSandbox:
         check_command(scenery, execution.argv[0], directory)
         sockets = Sockets.INTERNET if execution.network is Network.ON else Sockets.NONE
         sources = [root.source for root in roots]
+        repository = linked_repository(Layers(view))
+        if repository is not None:
+            sources.append(repository)
         return {
             "argv": execution.argv,
             "environment": {"PWD": directory, **environment},

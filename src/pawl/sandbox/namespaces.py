@@ -22,7 +22,7 @@ from pawl.sandbox.environment import check_words, command_environment
 from pawl.sandbox.groups import GroupPool, Seat, find_hierarchy
 from pawl.sandbox.launched import Arrival, Launched, Stopping, memory_file, start_process, started_in
 from pawl.sandbox.layers import Layers
-from pawl.sandbox.process_tree import children, is_filtered
+from pawl.sandbox.process_tree import children, filter_count
 from pawl.sandbox.profile import HOME, Profile, bubblewrap_arguments, hidden_places
 from pawl.sandbox.programs import Programs
 from pawl.sandbox.repository import has_git_folder, linked_repository
@@ -87,7 +87,7 @@ class NamespaceSandbox:
 
     def _profile(self, view: View, execution: Execution) -> Profile:
         """Everything about the run that can be known, and refused, before a process is started."""
-        _check_workspace(view.workspace)
+        _check_view(view)
         layers = Layers(view)
         roots, path = self._roots_and_path(view.workspace)
         environment = command_environment(execution, home=HOME, temporary="/tmp", path=path)
@@ -137,18 +137,22 @@ class NamespaceSandbox:
             return ()
         if self._programs.unshare is None or self._programs.mount is None:
             raise OverlayUnavailable("unshare and mount are not installed", advice="install util-linux")
-        _check_overlay(view)
         _forget_mark(view.work)
         script = (self._programs.shell, "-c", _MOUNT_SCRIPT, "sh", self._programs.mount)
         folders = (view.workspace, view.upper, view.work, view.merged)
         return (self._programs.unshare, "-Urm", "--", *script, *folders)
 
 
-def _check_workspace(workspace: str) -> None:
+def _check_view(view: View) -> None:
+    workspace = view.workspace
     if not os.path.isabs(workspace) or os.path.normpath(workspace) != workspace:
         raise SandboxUnavailable(f"not a resolved path: {workspace!r}", advice="resolve the workspace's path first")
     if workspace == "/" or any(is_below(workspace, folder) for folder in ("/proc", "/sys", "/dev/pts")):
         raise SandboxUnavailable(f"{workspace!r} cannot be a workspace", advice="work in a folder of your own")
+    if isinstance(view, OverlayView):
+        _check_overlay(view)
+    elif not os.path.isdir(view.copy):
+        raise SandboxUnavailable(f"there is no copy at {view.copy!r}", advice="make the bench anew")
 
 
 def _check_overlay(view: OverlayView) -> None:
@@ -198,14 +202,14 @@ def _hold(launched: Launched, execution: Execution, seat: Seat | None) -> int:
 def _first_process(launched: Launched) -> int:
     """bubblewrap's own child, once it is sure to die with bubblewrap.
 
-    It asks the kernel for that right before it loads the filter, so a loaded filter is the proof.
+    It asks the kernel for that right before it loads the filter, so one filter more than bubblewrap has is the proof.
     """
     poll = select.poll()
     poll.register(launched.exited, select.POLLIN)
     deadline = time.monotonic() + _SETTLE_SECONDS
     while time.monotonic() < deadline:
         found = children(launched.pid)
-        if len(found) == 1 and is_filtered(found[0]):
+        if len(found) == 1 and filter_count(found[0]) > filter_count(launched.pid):
             return found[0]
         if poll.poll(1):
             break
@@ -215,6 +219,9 @@ def _first_process(launched: Launched) -> int:
 def _explained(code: int, complaint: str) -> PawlError:
     """Why the sandbox did not come up. The command has not run."""
     said = complaint or f"it ended with code {code}"
-    if code == _NO_OVERLAY or complaint.startswith("unshare:"):
+    if code == _NO_OVERLAY:
         return OverlayUnavailable(f"the overlay could not be mounted: {said}", advice=remedies.MOVE_STATE)
+    if complaint.startswith("unshare:"):
+        # bubblewrap may be allowed what unshare is not, so a copy is still worth trying.
+        return OverlayUnavailable(f"no place to mount the overlay: {said}", advice=remedies.ALLOW_NAMESPACES)
     return SandboxUnavailable(f"the sandbox could not be set up: {said}", advice=remedies.remedy_for(complaint))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PROPORTIONAL = re.compile(rb"^Pss:\s+(\d+) kB$", re.MULTILINE)
+_FILTERS = re.compile(rb"^Seccomp_filters:\s+(\d+)$", re.MULTILINE)
 _FILTERED = re.compile(rb"^Seccomp:\s+2$", re.MULTILINE)
 _GONE = (FileNotFoundError, ProcessLookupError)
 
@@ -60,12 +61,14 @@ def proportional_bytes(use: TreeUse) -> int:
     return total
 
 
-def is_filtered(pid: int) -> bool:
-    """Whether the process runs under a system call filter."""
+def filter_count(pid: int) -> int:
+    """How many system call filters the process runs under; kernels that do not count say one or none."""
     try:
-        return _FILTERED.search(Path(f"/proc/{pid}/status").read_bytes()) is not None
+        status = Path(f"/proc/{pid}/status").read_bytes()
     except _GONE:
-        return False
+        return 0
+    match = _FILTERS.search(status)
+    return int(match[1]) if match else int(_FILTERED.search(status) is not None)
 
 
 def started_at(pid: int) -> str:

@@ -13,7 +13,7 @@ from pawl.core.errors import SandboxUnavailable
 
 
 class Sockets(Enum):
-    """Which sockets a command may open, as (families, may it connect)."""
+    """Which sockets a command may open."""
 
     PRIVATE = "private"
     """Inside a network namespace of its own, or with the network allowed: local, IPv4, IPv6 and routing sockets."""

@@ -35,7 +35,7 @@ class Root:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Compares whole names: /work-old is not below /work."""
+    """Compares whole names: /w-old is not below /w."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -225,7 +226,7 @@ class _Sorting:
         path = difference.path
         if change.after is not None and change.after.kind is Kind.LINK and leads_out(self.surface, path):
             self._hold(difference, Reason.LEAVES_TREE, change)
-        elif self.rules.guardrails.is_protected(path):
+        elif self.rules.guardrails.is_protected(path) or _gains_rights(change):
             self._hold(difference, Reason.PROTECTED, change)
         else:
             self.changes[path] = change
@@ -274,6 +275,14 @@ def _folders_of(paths: Iterable[str]) -> set[str]:
         while (path := parent(path)) and path not in found:
             found.add(path)
     return found
+
+
+def _gains_rights(change: Change) -> bool:
+    """Whether a file would run with the rights of its owner or group, as it did not before."""
+    after, before = change.after, change.before
+    if after is None or after.kind is not Kind.FILE:
+        return False
+    return bool(after.mode & ~(before.mode if before is not None else 0) & (stat.S_ISUID | stat.S_ISGID))
 
 
 def _is_folder(side: Seen | Node | None) -> bool:

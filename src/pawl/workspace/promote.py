@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from pawl.core.change import EMPTY, Change, ChangeSet, Kind, Node, is_directory
 from pawl.core.errors import (
@@ -29,6 +30,7 @@ from pawl.workspace.tree import Tree
 from pawl.workspace.writer import STAGING_PREFIX, SYNC_EACH, Step, Writer
 
 Goal = Callable[[Change], Node | None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +94,25 @@ class Promoter:
         Raises `Conflicted` for what no change set can hold, such as a FIFO.
         """
         wanted = sorted(paths)
+        return self._looking(wanted, lambda modes: self._nodes(wanted, known, modes))
+
+    def obstacles(self, paths: Iterable[str]) -> frozenset[str]:
+        """Those of the paths at which something stands that is no folder."""
+
+        def look(_: object) -> frozenset[str]:
+            seen = {path: self.tree.find(path) for path in wanted}
+            return frozenset(path for path, one in seen.items() if one is not None and one.kind is not Kind.DIRECTORY)
+
+        wanted = sorted(paths)
+        return self._looking(wanted, look)
+
+    def _looking(self, paths: Sequence[str], look: Callable[[Mapping[str, int]], T]) -> T:
         with _reading():
             try:
-                return self._nodes(wanted, known, {})
+                return look({})
             except PermissionError:
-                with self._lock(), self._opened(wanted) as modes:
-                    return self._nodes(wanted, known, modes)
+                with self._lock(), self._opened(paths) as modes:
+                    return look(modes)
 
     def _lock(self) -> AbstractContextManager[None]:
         return writer_lock(self.locks, self.tree.root, seconds=self.lock_seconds)
@@ -299,9 +314,9 @@ def _is_ours(now: Node | None, change: Change) -> bool:
         return change.before is not None and change.after is not None and change.before.kind is not change.after.kind
     if now.kind is Kind.DIRECTORY:
         return is_directory(change.before) or is_directory(change.after)
-    # A mode that was opened or not yet set, with the content of either side.
+    # A file that its owner could not read was opened for a look.
     return any(
-        node is not None and (node.kind, node.blob) == (now.kind, now.blob) for node in (change.before, change.after)
+        node is not None and now == replace(node, mode=node.mode | 0o400) for node in (change.before, change.after)
     )
 
 

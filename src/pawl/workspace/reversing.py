@@ -76,17 +76,9 @@ class Reversing:
     def _obstacles(self, back: ChangeSet) -> frozenset[str]:
         """Where something else stands now in the place of a folder that the step back needs."""
         above = {folder for change in back if change.after is not None for folder in parents(change.path)}
-        found = set()
-        for path in above - back.paths:
-            if path in self.goal:
-                node = self.goal[path]
-                is_free = node is None or is_directory(node)
-            else:
-                seen = self.promoter.tree.find(path)
-                is_free = seen is None or seen.kind is Kind.DIRECTORY
-            if not is_free:
-                found.add(path)
-        return frozenset(found)
+        unknown = above - self.goal.keys()
+        known = {path for path in above - unknown - back.paths if not _is_free(self.goal[path])}
+        return self.promoter.obstacles(unknown) | known
 
     def _decide(self, conflict: Conflict) -> None:
         if self.on_conflict is OnConflict.OVERWRITE:
@@ -103,6 +95,10 @@ class Reversing:
             return None
         text = with_markers(merge3(*texts), ours="your version", theirs="before the change")
         return Node.file(self.blobs.put(text), conflict.theirs.mode)
+
+
+def _is_free(node: Node | None) -> bool:
+    return node is None or is_directory(node)
 
 
 def below(changes: ChangeSet, files: Iterable[str]) -> ChangeSet:

@@ -147,7 +147,8 @@ def _landed(shop: Workshop, ran: Ran, verdict: Verdict) -> Landing:
         return land(shop, ran, allow_protected=verdict is Verdict.PROMOTE_PROTECTED)
     except PawlError as error:
         kept = keep(shop, ran).kept
-        error.advice += f"; the changes are kept, try again with: pawl promote {kept}"
+        hint = f"what the command changed is kept: pawl promote {kept}"
+        error.advice = f"{error.advice}; {hint}" if error.advice else hint
         raise
 
 
