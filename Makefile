@@ -8,7 +8,7 @@ UV = $$(command -v uv || echo $(BIN)/uv)
 WORKERS = 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench lock clean
+.PHONY: help setup demo test test-slow lint format bench bench-repair lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | while IFS='	' read -r name text; do \
@@ -37,10 +37,15 @@ format: setup ## format the code and mend what lint can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup ## run every benchmark
-	@for file in benchmarks/*.py; do \
-		[ -e "$$file" ] || continue; \
-		echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+bench: setup ## measure start, sandbox, capture and undo
+	@for name in startup sandbox capture undo; do \
+		echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+bench-repair: setup ## measure the reflex on public bug sets: make bench-repair DATA=folder
+	@test -n "$(DATA)" || { echo "make bench-repair DATA=folder (see benchmarks/repair.py)"; exit 2; }
+	$(BIN)/python benchmarks/repair.py --data "$(DATA)" --set quixbugs
+	$(BIN)/python benchmarks/repair.py --data "$(DATA)" --set humanevalfix
+	$(BIN)/python benchmarks/repair.py --data "$(DATA)" --set mutants
 
 lock: setup ## pin what pyproject.toml asks for (delete a lock first to move its versions)
 	UV_SYSTEM_CERTS=1 $(LOCK) pyproject.toml -o requirements.lock
