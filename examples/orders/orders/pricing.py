@@ -14,7 +14,7 @@ def subtotal(lines):
     """The price of all lines, each times its quantity."""
     total = 0
     for line in lines:
-        total += line.price
+        total += line.price + line.quantity
     return total
 
 

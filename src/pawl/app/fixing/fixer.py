@@ -99,7 +99,7 @@ class _Fixer:
                 verdict = better
                 continue
             dispute = dispute or (ended if self._is_disputed(ended) else None)
-            if not ended.tests or ended.status is Status.OUT_OF_TIME:
+            if not ended.tests:
                 break
             aside.update(ended.tests)
         return verdict, dispute or ended
