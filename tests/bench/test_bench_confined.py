@@ -25,7 +25,7 @@ import json, os, sys
 from pathlib import Path
 from pawl.core.blobs import MemoryBlobs
 from pawl.core.errors import PawlError
-from pawl.core.execution import Execution
+from pawl.core.execution import Execution, Secrets
 from pawl.policy.guardrails import preset
 from pawl.sandbox import Surroundings, open_sandbox
 from pawl.workspace.bench import Bench, BenchSettings, Ground
@@ -41,6 +41,8 @@ with Bench.create(folder / "workspace", folder / "benches", sandbox, blobs, pres
         done = bench.run(Execution(argv=("sh", "-c", script)))
         said.append((done.code, done.stdout.text, done.stderr.text))
     captured = [bench.capture() for _ in range(2)]
+    look = Execution(argv=("sh", "-c", "stat -c '%n %a' . *"), secrets=Secrets.SHOWN)
+    modes = bench.run(look).stdout.text
     again = Bench.create(folder / "workspace", folder / "benches", sandbox, blobs, preset("standard"), settings)
     again.apply(captured[0].changes, blobs)
     applied = again.capture().changes.digest
@@ -52,6 +54,7 @@ print(json.dumps({
     "changes": sorted(ascii(change.path) for change in captured[0].changes),
     "digests": [one.changes.digest for one in captured] + [applied],
     "left": left,
+    "modes on the bench": modes,
     "modes": {ascii(change.path): change.after.mode for change in captured[0].changes if change.after},
     "held": sorted([ascii(held.path), held.reason] for held in captured[0].held),
     "conflicts": [ascii(one.path) for one in captured[0].conflicts],
@@ -157,11 +160,12 @@ def test_what_a_command_closed_to_its_owner_is_read_all_the_same(somebody: User,
         theirs,
         ground,
         "mkdir -p d/e; echo x > d/e/f; chmod 000 d/e/f d/e; chmod 311 d; echo y > old; chmod 000 old; rm -r kept",
-        "stat -c %a old d; chmod 111 .",
+        "stat -c %a old d; chmod 511 .",
     )
     assert answer["said"] == [[0, "", ""], [0, "0\n311\n", ""]]
     assert answer["changes"] == ["'d'", "'d/e'", "'d/e/f'", "'kept'", "'kept/a'", "'old'"]
     assert answer["modes"] == {"'d'": 0o311, "'d/e'": 0, "'d/e/f'": 0, "'old'": 0}
+    assert answer["modes on the bench"] == ". 511\nd 311\nold 0\n"
     assert (answer["held"], answer["conflicts"], answer["left"], answer["benches"]) == ([], [], 0, [])
     assert len(set(answer["digests"])) == 1
     assert snapshot(theirs / "workspace") == before

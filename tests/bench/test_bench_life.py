@@ -134,6 +134,15 @@ def test_a_process_number_alone_does_not_keep_a_bench(stand: Stand, change: dict
     assert bench.folder.exists()
 
 
+@pytest.mark.parametrize("change", [{"namespace": "another"}, {"pid": 2**22 + 1}])
+def test_a_living_owner_is_known_by_its_lock_where_its_number_means_nothing(stand: Stand, change: dict):
+    bench = stand.bench()
+    record = bench.folder / "owner.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), **change}))
+    assert sweep(stand.place) == 0
+    assert bench.files.exists("README.md")
+
+
 def test_a_folder_without_an_owner_is_left_while_it_is_young(stand: Stand):
     young, old = stand.place / "young", stand.place / "old"
     for folder in (young, old):

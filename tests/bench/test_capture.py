@@ -74,7 +74,7 @@ def test_what_stays_the_same_is_no_change(stand: Stand, script: str, tmp_path: P
         "rm README.md && ln -s src/main.py README.md",
         "rm -r src && mkdir src && echo x > src/main.py && mkdir src/greeter.py",
         "mkdir -p a/b/c && chmod 700 a/b && rm -r src && mv a src",
-        "chmod 700 src && chmod 755 README.md && chmod 4755 run.sh",
+        "chmod 700 src && chmod 755 README.md && chmod 1751 run.sh",
         "ln -sf src/main.py latest",
         "ln README.md hard && echo x >> hard",
         "mv src/main.py README.md && mv README.md src/main.py && mv run.sh src/run",

@@ -116,8 +116,9 @@ class Pawl:
             process.communicate()
 
     @contextmanager
-    def terminal(self, *words: str, columns: int = 80) -> Iterator[Terminal]:
-        made = Terminal(words, self.workspace, columns)
+    def terminal(self, *words: str, columns: int = 80, stdout: int | None = None) -> Iterator[Terminal]:
+        """Pawl in a terminal of its own; its output may go elsewhere."""
+        made = Terminal(words, self.workspace, columns, stdout)
         try:
             yield made
         finally:
@@ -127,13 +128,13 @@ class Pawl:
 class Terminal:
     """A terminal with Pawl in it."""
 
-    def __init__(self, words: Sequence[str], cwd: Path, columns: int) -> None:
+    def __init__(self, words: Sequence[str], cwd: Path, columns: int, stdout: int | None = None) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         self.process = subprocess.Popen(
             [*PAWL, *words],
             stdin=slave,
-            stdout=slave,
+            stdout=slave if stdout is None else stdout,
             stderr=slave,
             cwd=cwd,
             start_new_session=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -73,26 +74,29 @@ def keys(value: object) -> Iterator[str]:
             yield from keys(inner)
 
 
+ASKED = {
+    "run": "run --apply -- mkdir .vscode x",
+    "promote": "promote 2 --allow-protected --dry-run",
+    "patch": "patch --path README.md --old hello --new bye",
+    "history": "history",
+    "diff": "diff",
+    "undo": "undo",
+    "redo": "redo",
+    "checkpoint": "checkpoint --list",
+    "restore": "restore --dry-run",
+    "doctor": "doctor",
+    "gc": "gc",
+}
+
+
 def test_every_key_of_every_json_object_is_documented(pawl: Pawl):
+    assert list(ASKED) == list(OPTIONS)
+    pawl("checkpoint", "start")
     shared = COMMANDS[: COMMANDS.index("## pawl run")]
-    script = "echo x > x; mkdir .vscode"
-    answers = {
-        "run": [pawl.json("run", "--apply", "--", "sh", "-c", script)],
-        "promote": [pawl.json("promote", "2", "--allow-protected", "--dry-run")],
-        "patch": [pawl.json("patch", "--path", "x", "--old", "x", "--new", "y")],
-        "history": [pawl.json("history")],
-        "diff": [pawl.json("diff")],
-        "undo": [pawl.json("undo")],
-        "redo": [pawl.json("redo")],
-        "checkpoint": [pawl.json("checkpoint"), pawl.json("checkpoint", "--list")],
-        "restore": [pawl.json("undo"), pawl.json("restore", "1", "--dry-run")],
-        "doctor": [pawl.json("doctor")],
-        "gc": [pawl.json("gc")],
-    }
-    assert list(answers) == list(OPTIONS)
-    for name, objects in answers.items():
+    for name, said in zip(ASKED, pawl.many([["--json", *words.split()] for words in ASKED.values()]), strict=True):
+        assert said.code == 0, said
         text = shared + section("undo" if name in ("redo", "restore") else name) + section("history")
-        unnamed = {key for key in keys(objects) if f"`{key}`" not in text and f'"{key}"' not in text}
+        unnamed = {key for key in keys(json.loads(said.out)) if f"`{key}`" not in text and f'"{key}"' not in text}
         assert unnamed == set(), name
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -66,14 +67,12 @@ def test_a_conflict_stops_an_undo_until_the_user_chooses(pawl: Pawl, choice: str
     (pawl.workspace / "f").write_text("one\n")
     pawl.applied("echo two >> f; touch other")
     (pawl.workspace / "f").write_text("one\nMINE\n")
-    stopped = pawl("undo")
-    assert stopped.code == 1
+    stopped, answer, dry = pawl.many([["undo"], ["undo", "--json"], ["undo", "--dry-run"]])
+    assert (stopped.code, answer.code, dry.code) == (1, 1, 0)
     assert stopped.err.splitlines()[0].startswith("pawl: you changed 'f' since")
     assert "--on-conflict keep | overwrite | mark" in stopped.err
-    assert pawl.json("undo", code=1)["conflicts"] == ["f"]
-    assert (
-        "  ! f  you changed the same place since; without --dry-run this stops here" in pawl("undo", "--dry-run").lines
-    )
+    assert json.loads(answer.out)["conflicts"] == ["f"]
+    assert "  ! f  you changed the same place since; without --dry-run this stops here" in dry.lines
     assert (pawl.workspace / "other").exists()
     said = pawl("undo", "--on-conflict", choice)
     assert said.code == 0
@@ -92,21 +91,26 @@ def test_keeping_everything_that_conflicts_takes_nothing_back_and_says_so(pawl: 
 
 @pytest.mark.spec("A3", "B9")
 def test_a_checkpoint_is_made_listed_and_restored_by_name_number_or_file(pawl: Pawl):
-    assert pawl("checkpoint", "start").out == (
-        "checkpoint start, before the first entry\ncome back with: pawl restore start\n"
+    made, first, second, again, listed, dry, one, rest = pawl.many(
+        [
+            ["checkpoint", "start"],
+            ["run", "--apply", "--", "touch", "a"],
+            ["run", "--apply", "--", "touch", "b"],
+            ["checkpoint"],
+            ["checkpoint", "--list"],
+            ["restore", "start", "--dry-run"],
+            ["restore", "start", "--file", "a"],
+            ["restore", "1"],
+        ]
     )
-    pawl.applied("touch a")
-    pawl.applied("touch b")
-    assert pawl("checkpoint").lines[0] == "checkpoint checkpoint-2, after entry 2"
-    listed = pawl("checkpoint", "--list").lines
-    assert [line.split()[0] for line in listed] == ["id", "2", "1"]
-    assert listed[1].endswith("after entry 2")
-    assert pawl("restore", "start", "--dry-run").lines == ["would restore 'start'", "  - a", "  - b"]
-    assert pawl("restore", "start", "--file", "a").lines[1:] == [
-        "  - a",
-        "this is entry 3; take it back with: pawl undo 3",
-    ]
-    assert pawl("restore", "1").code == 0
+    assert made.lines == ["checkpoint start, before the first entry", "come back with: pawl restore start"]
+    assert (first.code, second.code) == (0, 0)
+    assert again.lines[0] == "checkpoint checkpoint-2, after entry 2"
+    assert [line.split()[0] for line in listed.lines] == ["id", "2", "1"]
+    assert listed.lines[1].endswith("after entry 2")
+    assert dry.lines == ["would restore 'start'", "  - a", "  - b"]
+    assert one.lines == ["restore 'start'", "  - a", "this is entry 3; take it back with: pawl undo 3"]
+    assert rest.code == 0
     assert not (pawl.workspace / "b").exists()
 
 
@@ -138,22 +142,26 @@ def test_a_restore_that_stops_leaves_no_checkpoint_behind(pawl: Pawl):
 
 
 def test_the_history_shows_what_stands_and_how_to_see_the_rest(pawl: Pawl):
-    assert pawl("history").out == "nothing was promoted in this workspace yet\n"
-    pawl.applied("touch a")
-    pawl("run", "--", "touch", "kept")
-    pawl("undo", "1")
-    lines = pawl("history", "--limit", "1").lines
-    assert [lines[0].split(), lines[1].split()[0], *lines[2:]] == [
+    empty, _, _, _, short, everything = pawl.many(
+        [
+            ["history"],
+            ["run", "--apply", "--", "touch", "a"],
+            ["run", "--", "touch", "kept"],
+            ["undo", "1"],
+            ["history", "--limit", "1"],
+            ["history", "--all"],
+        ]
+    )
+    assert empty.out == "nothing was promoted in this workspace yet\n"
+    assert [short.lines[0].split(), short.lines[1].split()[0], *short.lines[2:]] == [
         ["id", "when", "what", "state", "paths", "run"],
         "3",
         "… and 1 older: --limit 2",
         "1 more not promoted: --all",
     ]
-    everything = pawl("history", "--all").lines[1:]
-    assert [line.split()[0] for line in everything] == ["3", "2", "1"]
-    assert [word in line for word, line in zip(["promoted", "kept", "undone by 3"], everything, strict=True)] == [
-        True
-    ] * 3
+    rows = everything.lines[1:]
+    assert [line.split()[0] for line in rows] == ["3", "2", "1"]
+    assert all(word in line for word, line in zip(["promoted", "kept", "undone by 3"], rows, strict=True))
 
 
 def test_the_history_as_json_holds_whole_entries(pawl: Pawl):
@@ -190,30 +198,42 @@ def test_a_piped_diff_is_a_patch_that_git_and_pawl_take(pawl: Pawl):
 
 def test_a_diff_is_narrowed_to_files_and_to_names(pawl: Pawl):
     pawl.applied("echo a > src/a; echo b > b")
-    assert pawl("diff", "1", "--stat").lines == ["  + b      +1 −0", "  + src/a  +1 −0"]
-    assert pawl("diff", "--stat", "--file", "src/").lines == ["  + src/a  +1 −0"]
-    missing = pawl("diff", "--file", "nothing")
-    assert (missing.code, missing.err.splitlines()[0]) == (42, "pawl: that entry did not touch 'nothing'")
-    body = pawl.json("diff", "1")
-    assert ([row["path"] for row in body["changes"]], body["entry"]["id"], len(body["digest"])) == (
-        ["b", "src/a"],
-        1,
-        64,
+    names, part, missing, answer = pawl.many(
+        [
+            ["diff", "1", "--stat"],
+            ["diff", "--stat", "--file", "src/"],
+            ["diff", "--file", "nothing"],
+            ["diff", "1", "--json"],
+        ]
     )
+    assert names.lines == ["  + b      +1 −0", "  + src/a  +1 −0"]
+    assert part.lines == ["  + src/a  +1 −0"]
+    assert (missing.code, missing.err.splitlines()[0]) == (42, "pawl: that entry did not touch 'nothing'")
+    body = json.loads(answer.out)
+    assert [row["path"] for row in body["changes"]] == ["b", "src/a"]
+    assert (body["entry"]["id"], len(body["digest"])) == (1, 64)
 
 
 @pytest.mark.spec("A16")
 def test_pruned_history_is_listed_and_says_why_it_cannot_be_taken_back(pawl: Pawl):
     pawl.applied("touch a")
-    assert pawl("gc", "--days", "0", "--backups", "0").lines == [
+    dropped, listed, again, *refused = pawl.many(
+        [
+            ["gc", "--days", "0", "--backups", "0"],
+            ["history"],
+            ["gc", "--json"],
+            ["undo", "1"],
+            ["diff", "1"],
+            ["diff", "1", "--stat"],
+        ]
+    )
+    assert dropped.lines == [
         "dropped the contents of 1 old entry, freed 0.0 MB",
         "kept what is younger than 0 days, and the last 0 changes of each file",
     ]
-    assert "promoted, pruned" in pawl("history").lines[1]
-    for command in (["undo", "1"], ["diff", "1"], ["diff", "1", "--stat"]):
-        said = pawl(*command)
-        assert (said.code, said.out, "was pruned by retention" in said.err) == (1, "", True)
-    assert pawl.json("gc") == {"entries": 0, "bytes_freed": 0, "benches": 0, "days": 30, "backups": 5}
+    assert "promoted, pruned" in listed.lines[1]
+    assert json.loads(again.out) == {"entries": 0, "bytes_freed": 0, "benches": 0, "days": 30, "backups": 5}
+    assert [(said.code, said.out, "was pruned by retention" in said.err) for said in refused] == [(1, "", True)] * 3
 
 
 def test_the_doctor_says_what_protects_commands_here_and_where_things_are(pawl: Pawl, state_directory: Path):

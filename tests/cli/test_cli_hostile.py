@@ -42,10 +42,9 @@ def test_names_are_written_out_one_line_each_with_a_warning(pawl: Pawl):
 
 
 def test_every_command_that_lists_paths_writes_them_out(hostile: Pawl):
-    for words in (["diff", "--stat"], ["undo", "--dry-run"], ["undo"], ["redo"]):
-        said = hostile(*words)
+    for said in hostile.many([["diff", "--stat"], ["undo", "--dry-run"], ["undo"], ["redo"]]):
         assert said.code == 0
-        assert all(any(text in line for line in said.lines) for text, _ in NAMES.values()), words
+        assert all(any(text in line for line in said.lines) for text, _ in NAMES.values()), said
         assert not set("\x1b\r\x9b\u202e\u200b\U000e0072") & set(said.out)
 
 
@@ -91,7 +90,7 @@ def test_a_title_and_a_checkpoint_stay_on_their_line(pawl: Pawl):
 
 
 def test_errors_write_out_what_they_name(pawl: Pawl):
-    for words in (["undo", "--file", "/\x1b[2J"], ["patch", "\x1b[2J"], ["restore", "\x1b[2J"], ["-C", "\x1b", "gc"]):
-        said = pawl(*words)
+    calls = [["undo", "--file", "/\x1b[2J"], ["patch", "\x1b[2J"], ["restore", "\x1b[2J"], ["-C", "\x1b", "gc"]]
+    for said in pawl.many(calls):
         assert said.code in (1, 42)
         assert "\x1b" not in said.err

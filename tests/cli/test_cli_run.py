@@ -52,11 +52,10 @@ def test_what_the_user_changed_since_is_merged_into_a_promotion(pawl: Pawl):
 
 
 def test_only_a_kept_entry_is_promoted_and_only_once(pawl: Pawl):
-    pawl("run", "--", "touch", "new")
-    assert pawl.json("promote", "1")["entry"] == 2
-    again = pawl.json("promote", "1", code=1)
-    assert (again["error"], again["message"]) == ("nothing_to_do", "the workspace already holds what entry 1 changed")
-    assert "only a kept entry" in pawl.json("promote", "2", code=1)["message"]
+    _, once, again, other = pawl.many([["run", "--", "touch", "new"], *(["promote", n] for n in ("1", "1", "2"))])
+    assert once.lines[0] == "promoted as entry 2"
+    assert (again.code, again.err) == (1, "pawl: the workspace already holds what entry 1 changed\n")
+    assert (other.code, "only a kept entry can be promoted" in other.err) == (1, True)
 
 
 @pytest.mark.spec("F3")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 from cli.console import Pawl
 from world import snapshot
@@ -79,6 +81,17 @@ def test_nothing_is_asked_when_nothing_changed(pawl: Pawl):
     with pawl.terminal("run", "--", "true") as terminal:
         assert terminal.finish() == 0
     assert terminal.text == "nothing changed\n"
+
+
+def test_with_its_output_in_a_pipe_it_asks_only_when_told_to(pawl: Pawl):
+    with pawl.terminal("run", "--", "touch", "x", stdout=subprocess.DEVNULL) as terminal:
+        assert terminal.finish() == 0
+    assert terminal.text.startswith("not promoted, kept as entry 1\n")
+    with pawl.terminal("run", "--ask", "--", "touch", "x", stdout=subprocess.DEVNULL) as terminal:
+        terminal.expect(ASKED)
+        terminal.type("y\n")
+        assert terminal.finish() == 0
+    assert (pawl.workspace / "x").exists()
 
 
 @pytest.mark.attack("A44")

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from pawl.core.errors import OverlayUnavailable, SandboxUnavailable
@@ -170,7 +171,7 @@ def _moved(surroundings: Surroundings, view: CopyView) -> Surroundings:
         view.copy + entry[len(view.workspace) :] if is_below(entry, view.workspace) else entry
         for entry in surroundings.path.split(":")
     )
-    return Surroundings(home=surroundings.home, path=":".join(entries), extra_readonly=surroundings.extra_readonly)
+    return replace(surroundings, path=":".join(entries))
 
 
 def _link_toolchains(home: str, roots: Iterable[Root], caller_home: str) -> None:

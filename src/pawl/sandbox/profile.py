@@ -103,7 +103,7 @@ def _stores(scratch: int) -> Iterator[str]:
     """Devices, processes and the three places to write to beside the workspace, all in bounded memory."""
     yield from ("--dev", "/dev", *_store("/dev/shm", _SMALL_STORE, "1777"), "--remount-ro", "/dev")
     yield from ("--proc", "/proc", "--remount-ro", "/proc")
-    yield from (*_store("/tmp", scratch, "1777"), "--symlink", "/tmp", "/var/tmp", "--dir", "/run")
+    yield from (*_store("/tmp", scratch, "1777"), *_store("/var/tmp", _SMALL_STORE, "1777"), "--dir", "/run")
     yield from _store(HOME, _SMALL_STORE, "0700")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pawl.core.errors import SandboxUnavailable
 from pawl.core.execution import Network
 
 SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -24,6 +25,8 @@ class Surroundings:
     path: str = ":".join(DEFAULT_PATH)
     extra_readonly: tuple[str, ...] = ()
     """Further folders to read from, such as the prefix of the active virtual environment."""
+    private: tuple[str, ...] = ()
+    """Folders that no command may see, such as Pawl's own state; a root that holds one is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ def readonly_roots(surroundings: Surroundings, workspace: str) -> tuple[Root, ..
     """The toolchains that exist here and hold no credentials; what lies in the workspace is part of the view."""
     homes = {surroundings.home.rstrip("/"), os.path.realpath(surroundings.home)}
     credentials = {_at_home(name, home) for name in _table()["credentials"] for home in homes}
+    credentials |= _private(surroundings)
     roots: dict[str, Root] = {}
     for name in (*_table()["readonly"], *surroundings.extra_readonly):
         literal = os.path.normpath(_at_home(name, surroundings.home))
@@ -70,6 +74,17 @@ def readonly_roots(surroundings: Surroundings, workspace: str) -> tuple[Root, ..
         for path in (literal, real):
             roots.setdefault(path, Root(path, real))
     return _outermost(roots)
+
+
+def _private(surroundings: Surroundings) -> set[str]:
+    """What must stay out of sight, by both its spellings; it cannot lie where every command looks."""
+    private = {spelling for path in surroundings.private for spelling in (path, os.path.realpath(path))}
+    for path in private:
+        if any(is_below(path, folder) for folder in ("/usr", *SYSTEM_FOLDERS)):
+            raise SandboxUnavailable(
+                f"every command could read {path!r}, which is Pawl's own", advice="set PAWL_STATE to another folder"
+            )
+    return private
 
 
 def _shows_too_much(path: str, homes: Iterable[str], credentials: Iterable[str]) -> bool:

@@ -68,7 +68,13 @@ class Blobs:
                 f"the content {digest[:12]!r} is not stored",
                 advice="it was dropped by retention, or its change was never promoted",
             )
-        return _decoded(digest, *row)
+        data = _decoded(digest, *row)
+        if blob_digest(data) != digest:
+            raise StoreCorrupt(
+                f"the content {digest[:12]!r} is not what its name says",
+                advice="the other contents are not touched; check the disk",
+            )
+        return data
 
     def batch(self) -> AbstractContextManager[None]:
         """Many puts as one durable step; may be entered again inside itself."""

@@ -100,6 +100,8 @@ def _make_private_directory(directory: Path) -> None:
             f"the state directory {str(directory)!r} can be written by others (mode {stat.S_IMODE(found.st_mode):04o})",
             advice=f"chmod go-w {str(directory)!r}, or choose another state directory",
         )
+    if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) & 0o077:
+        directory.chmod(0o700)
 
 
 def _create_private(directory: Path) -> None:

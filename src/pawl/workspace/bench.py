@@ -206,7 +206,7 @@ class Bench:
         )
 
     def _with_hidden(self, execution: Execution) -> tuple[Execution, tuple[str, ...]]:
-        found = secret_files(self._surface, self._means.guardrails, self._ignore(self._surface))
+        found = secret_files(self._surface, self._means.guardrails)
         self._surface.restore()
         hidden = tuple(dict.fromkeys((*execution.hidden, *found.paths)))
         notices = () if found.complete else ("the workspace is too large to look everywhere for secrets to hide",)

@@ -77,8 +77,10 @@ class BenchFolder:
 
     def discard(self) -> None:
         """Removes the folder with everything in it, whatever a command did to it."""
-        remove(self.path)
-        os.close(self._lock)
+        try:
+            remove(self.path)
+        finally:
+            os.close(self._lock)
 
 
 def _check_private(place: Path) -> None:
@@ -118,7 +120,8 @@ def sweep(place: Path) -> int:
     for path in sorted(place.iterdir()) if place.is_dir() else ():
         if path.is_symlink() or not path.is_dir() or not _is_abandoned(path):
             continue
-        with suppress(FileNotFoundError):
+        # One that belongs to another user, such as root after sudo, does not keep the others from going.
+        with suppress(OSError):
             remove(path)
             count += 1
     return count

@@ -75,10 +75,11 @@ class Rules:
 def capture(surface: Surface, rules: Rules) -> Capture:
     """Reads what the bench changed. Contents go to the blob store as one durable step; those of secrets never do."""
     sorting = _Sorting(surface, rules)
+    for difference in surface.differences():
+        sorting.take(difference)
+    sorting.take_back_tracked()
+    # Only now: nobody else can write to the store while a batch is open.
     with rules.blobs.batch():
-        for difference in surface.differences():
-            sorting.take(difference)
-        sorting.take_back_tracked()
         for difference in sorting.open:
             sorting.read(difference)
     return sorting.settled()

@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from pawl.core.change import Kind
 from pawl.core.errors import PawlError
 from pawl.core.guardrails import Guardrails
-from pawl.workspace.ignore import Ignore
 from pawl.workspace.surface import Surface
 
-LEVELS = 3
+LEVELS = 12
 MOST_NAMES = 5000
 MOST_NAMES_OF_A_FOLDER = 1000
 MOST_SECRETS = 200
+NOT_ENTERED = frozenset(
+    {"node_modules", ".venv", "venv", "site-packages", "__pycache__", ".tox", ".nox", ".mypy_cache", ".pytest_cache"}
+)
+"""Folders of installed packages and caches: what looks like a key there, such as a list of certificates, is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +28,14 @@ class Found:
     """Whether everything within reach was looked at."""
 
 
-def secret_files(surface: Surface, guardrails: Guardrails, ignore: Ignore) -> Found:
-    """The secret files in the root and in two levels of folders below it.
+def secret_files(surface: Surface, guardrails: Guardrails) -> Found:
+    """The secret files of the workspace, the shallow ones first.
 
-    At most 5,000 names are looked at, 1,000 of each folder, and 200 secrets found; ignored folders, where packages and
-    builds live, and git's own are not entered. A secret out of reach is not hidden, but is still never stored.
+    At most 5,000 names are looked at, 1,000 of each folder, twelve levels deep, and 200 secrets found; the folders of
+    installed packages, known caches and git's own are not entered. A secret out of reach is not hidden, which is said,
+    and is still never stored.
     """
-    search = _Search(surface, guardrails, ignore)
+    search = _Search(surface, guardrails)
     level = [""]
     for _ in range(LEVELS):
         level = [below for folder in level for below in search.folder(folder)]
@@ -42,7 +46,6 @@ def secret_files(surface: Surface, guardrails: Guardrails, ignore: Ignore) -> Fo
 class _Search:
     surface: Surface
     guardrails: Guardrails
-    ignore: Ignore
     found: list[str] = field(default_factory=list)
     looked: int = 0
     complete: bool = True
@@ -66,8 +69,8 @@ class _Search:
                     self.found.append(path)
                 else:
                     self.complete = False
-            elif kind is Kind.DIRECTORY and path.count("/") < LEVELS - 1 and self._is_entered(path):
-                yield path
-
-    def _is_entered(self, path: str) -> bool:
-        return not self.guardrails.never(path) and self.ignore.topmost(path, folder=True) is None
+            elif kind is Kind.DIRECTORY and name not in NOT_ENTERED and not self.guardrails.never(path):
+                if path.count("/") < LEVELS - 1:
+                    yield path
+                else:
+                    self.complete = False

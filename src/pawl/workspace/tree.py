@@ -41,6 +41,8 @@ class Seen:
     group: int
     whiteout: bool = False
     """A device numbered 0:0, with which an overlay says that nothing stands here."""
+    links: int = 1
+    """How many names a file has."""
 
     @classmethod
     def of(cls, status: os.stat_result) -> Seen:
@@ -56,6 +58,7 @@ class Seen:
             status.st_uid,
             status.st_gid,
             stat.S_ISCHR(status.st_mode) and status.st_rdev == 0,
+            status.st_nlink if stat.S_ISREG(status.st_mode) else 1,
         )
 
 

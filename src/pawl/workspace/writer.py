@@ -34,6 +34,7 @@ _OF_THE_CONTENT = frozenset({"security.capability", "security.ima", "security.ev
 
 _WITH_MODES = frozenset({Kind.FILE, Kind.DIRECTORY})
 _libc = ctypes.CDLL(None, use_errno=True)
+_NO_REPLACE = 1
 
 
 def flush(fd: int) -> None:
@@ -75,7 +76,10 @@ class Step:
         """Whether a new content or link has to be put in place."""
         if self.goal is None or self.goal.kind is Kind.DIRECTORY:
             return False
-        return self.now is None or (self.now.kind, self.now.blob) != (self.goal.kind, self.goal.blob)
+        if self.now is None or (self.now.kind, self.now.blob) != (self.goal.kind, self.goal.blob):
+            return True
+        # A mode belongs to the file, which may have another name outside the workspace.
+        return self.now.mode != self.goal.mode and self.seen is not None and self.seen.links > 1
 
 
 @dataclass(slots=True)
@@ -242,7 +246,10 @@ class Writer:
         else:
             self._still(step)
         with _as_conflict(step.path), self.tree.folder_of(step.path) as (folder, name):
-            os.rename(staged, name, src_dir_fd=staging, dst_dir_fd=folder)
+            if step.now is None or step.removes:
+                _rename_to_nothing(staged, name, staging, folder)
+            else:
+                os.rename(staged, name, src_dir_fd=staging, dst_dir_fd=folder)
 
     def _wrong_modes(self, every: list[Step]) -> dict[str, int]:
         """What has another mode than it shall have, the deepest first."""
@@ -303,6 +310,20 @@ def _as_conflict(path: str) -> Iterator[None]:
         yield
     except (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PathRefused) as error:
         raise _changed(path) from error
+
+
+def _rename_to_nothing(staged: str, name: str, staging: int, folder: int) -> None:
+    """Renames without replacing what somebody may have created in this instant."""
+    words = (os.fsencode(staged), ctypes.c_int(folder), os.fsencode(name), ctypes.c_uint(_NO_REPLACE))
+    if hasattr(_libc, "renameat2"):
+        if _libc.renameat2(ctypes.c_int(staging), *words) == 0:
+            return
+        number = ctypes.get_errno()
+        if number == errno.EEXIST:
+            raise _changed(name)
+        if number not in (errno.ENOSYS, errno.EINVAL):
+            raise OSError(number, os.strerror(number), name)
+    os.rename(staged, name, src_dir_fd=staging, dst_dir_fd=folder)
 
 
 def _changed(path: str) -> Conflicted:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pawl.core.errors import PathRefused, UnknownEntry, UsageError
 from pawl.interfaces.cli.screen import Screen
+from pawl.interfaces.cli.shapes import as_json
 from pawl.interfaces.cli.signals import Interruptions
 
 _LONGEST_NUMBER = 18
 """Digits that any store can hold."""
-_NOT_TEXT = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(slots=True)
@@ -34,7 +32,7 @@ class Call:
 
     def emit(self, body: object) -> None:
         """One JSON object on stdout, which every reader of JSON takes."""
-        print(json.dumps(_as_text(body), default=str))
+        print(as_json(body))
 
     def entry_number(self) -> int | None:
         """The entry as a person names it."""
@@ -68,16 +66,3 @@ class Call:
         if self.options.workspace is not None or here == root or not here.is_relative_to(root):
             return ""
         return str(here.relative_to(root))
-
-
-def _as_text(value: object) -> object:
-    """Names that are not UTF-8 have their odd bytes written out, such as `caf\\xe9`."""
-    match value:
-        case str():
-            return _NOT_TEXT.sub(lambda found: f"\\x{ord(found[0]) & 0xFF:02x}", str(value))
-        case dict():
-            return {key: _as_text(one) for key, one in value.items()}
-        case list() | tuple():
-            return [_as_text(one) for one in value]
-        case _:
-            return value

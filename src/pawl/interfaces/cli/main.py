@@ -119,11 +119,10 @@ def _report(
     conflicts: Sequence[str] = (),
 ) -> int:
     if options.json:
-        import json
+        from pawl.interfaces.cli.shapes import as_json
 
         body = {"error": name, "message": message, "advice": advice, "exit_code": exit_code}
-        # One that is said twice, because the first did not get out, is better than none.
-        print(json.dumps(body | ({"conflicts": list(conflicts)} if conflicts else {})), flush=True)
+        print(as_json(body | ({"conflicts": list(conflicts)} if conflicts else {})))
         return exit_code
     sys.stderr.write(f"pawl: {_safe(message)}\n")
     if advice:

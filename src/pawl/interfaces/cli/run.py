@@ -69,7 +69,8 @@ def _fate(call: Call) -> str:
     fate: str | None = call.options.fate
     if fate == "ask" and not call.can_ask:
         raise UsageError("--ask needs a terminal to ask on", advice="say --apply or --discard")
-    return fate or ("ask" if call.can_ask else "discard")
+    # With the output in a pipe, whoever reads it may want the keyboard for itself, as a pager does.
+    return fate or ("ask" if call.can_ask and call.out.is_terminal else "discard")
 
 
 def _run(shop: Workshop, call: Call) -> Ran:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
+import re
 
 from pawl.core.change import ChangeSet, Node
 from pawl.core.history import Checkpoint, Entry
@@ -11,6 +13,12 @@ from pawl.core.patch import summary
 from pawl.core.ports import BlobReader
 
 Json = dict[str, object]
+_NOT_TEXT = re.compile("[\ud800-\udfff]")
+
+
+def as_json(body: object) -> str:
+    """One line that every reader of JSON takes."""
+    return json.dumps(_as_text(body), default=str)
 
 
 def changes_json(changes: ChangeSet, blobs: BlobReader) -> list[Json]:
@@ -72,3 +80,16 @@ def checkpoint_json(one: Checkpoint) -> Json:
 
 def _node(node: Node | None) -> Json | None:
     return None if node is None else {"kind": node.kind, "mode": f"{node.mode:o}"}
+
+
+def _as_text(value: object) -> object:
+    """Names that are not UTF-8 have their odd bytes written out, such as `caf\\xe9`."""
+    match value:
+        case str():
+            return _NOT_TEXT.sub(lambda found: f"\\x{ord(found[0]) & 0xFF:02x}", str(value))
+        case dict():
+            return {key: _as_text(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_as_text(one) for one in value]
+        case _:
+            return value
