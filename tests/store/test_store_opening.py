@@ -305,3 +305,16 @@ def test_the_store_can_be_moved_with_its_directory(state_directory, desk):
     moved = state_directory.rename(state_directory.with_name("moved"))
     with Store.open(moved) as store:
         assert store.journal.entry(desk.workspace, number).state is EntryState.DONE
+
+
+def test_a_table_whose_pages_are_damaged_is_set_aside_too(tmp_path: Path):
+    with Store.open(tmp_path / "state") as store:
+        root = store._database.one("SELECT rootpage FROM sqlite_master WHERE name = 'entry'")[0]
+        size = store._database.one("PRAGMA page_size")[0]
+        store._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    with (tmp_path / "state" / "pawl.db").open("r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(b"\xff" * size)
+    with Store.open(tmp_path / "state") as store:
+        assert store.set_aside is not None
+        assert store.set_aside.exists()

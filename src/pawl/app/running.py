@@ -11,7 +11,7 @@ from pawl.app.config import Config
 from pawl.app.environments import readable_roots
 from pawl.app.workshop import Workshop
 from pawl.core.change import EMPTY, ChangeSet
-from pawl.core.errors import Conflicted, NothingToDo
+from pawl.core.errors import Conflicted, NothingToDo, StoreBusy
 from pawl.core.execution import Completed, Confinement, Execution, Network, Secrets, Stream
 from pawl.core.history import EntryKind, NewEntry
 from pawl.core.ports import Cancel, Sandbox
@@ -29,13 +29,15 @@ __all__ = [
     "OnOutput",
     "Ran",
     "RunRequest",
-    "bench_place",
     "keep",
     "land",
     "open_bench",
     "open_sandbox_for",
     "run_on_bench",
 ]
+
+MOST_WAITS = 24
+"""How often the store is asked again, each time as long as it waits by itself."""
 
 OnOutput = Callable[[Stream, bytes], None]
 
@@ -69,27 +71,31 @@ class Landing:
     """Paths that the user changed meanwhile; theirs stand."""
 
 
-def bench_place(config: Config) -> Path:
-    return config.state / "benches"
+def bench_places(config: Config) -> tuple[Path, ...]:
+    """Where benches can stand: beside the store, or in memory where that cannot hold an overlay."""
+    memory = Path("/dev/shm")
+    beside = config.state / "benches"
+    return (beside, memory / f"pawl-{os.getuid()}") if memory.is_dir() else (beside,)
 
 
 def open_sandbox_for(shop: Workshop, extra_readonly: tuple[str, ...] = ()) -> Sandbox:
     config = shop.config
     extra = (*readable_roots(config.virtual_environment), *extra_readonly)
     return open_sandbox(
-        Surroundings(home=str(config.home), path=config.search_path, extra_readonly=extra),
+        Surroundings(
+            home=str(config.home), path=config.search_path, extra_readonly=extra, private=(str(config.state),)
+        ),
         minimum=Confinement(config.settings.minimum_confinement),
     )
 
 
 def open_bench(shop: Workshop, *, include_ignored: bool = False, extra_readonly: tuple[str, ...] = ()) -> Bench:
-    memory = Path("/dev/shm")
+    place, *second = bench_places(shop.config)
     settings = BenchSettings(
-        second_place=memory / f"pawl-{os.getuid()}" if memory.is_dir() else None,
+        second_place=second[0] if second else None,
         global_ignore=shop.config.global_ignore,
         include_ignored=include_ignored,
     )
-    place = bench_place(shop.config)
     return Bench.create(
         Path(shop.workspace), place, open_sandbox_for(shop, extra_readonly), shop.store.blobs, shop.guardrails, settings
     )
@@ -110,8 +116,8 @@ def run_on_bench(
     )
     with open_bench(shop, include_ignored=request.include_ignored) as bench:
         completed = bench.run(execution, on_output=on_output, cancel=cancel)
-        captured = bench.capture()
-    shop.note(
+        captured = _captured(bench)
+    shop.note_if_possible(
         "command ended",
         {
             "ending": completed.ending,
@@ -122,6 +128,16 @@ def run_on_bench(
         },
     )
     return Ran(request=request, completed=completed, capture=captured)
+
+
+def _captured(bench: Bench) -> Capture:
+    """The command's work exists only on the bench now, so a store that others keep busy is waited for."""
+    for _ in range(MOST_WAITS - 1):
+        try:
+            return bench.capture()
+        except StoreBusy:
+            continue
+    return bench.capture()
 
 
 def land(shop: Workshop, ran: Ran, *, allow_protected: bool) -> Landing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pawl.app.running import bench_place, open_sandbox_for
+from pawl.app.running import bench_places, open_sandbox_for
 from pawl.app.workshop import Workshop
 from pawl.core.errors import UsageError
 from pawl.core.execution import Protection
@@ -31,12 +31,12 @@ class Cleaned:
 
 def examine(shop: Workshop, *, thorough: bool) -> Examination:
     """What protection commands get here, and whether the state file is sound; `thorough` reads all of it."""
-    place = bench_place(shop.config)
+    places = [place for place in bench_places(shop.config) if place.is_dir()]
     return Examination(
         protection=open_sandbox_for(shop).protection(),
         problems=tuple(shop.store.integrity()) if thorough else (),
         state_bytes=shop.store.size_bytes(),
-        benches=sum(1 for _ in place.iterdir()) if place.is_dir() else 0,
+        benches=sum(1 for place in places for _ in place.iterdir()),
     )
 
 
@@ -52,7 +52,7 @@ def clean(shop: Workshop, *, days: int | None, backups: int | None) -> Cleaned:
     before = shop.store.size_bytes()
     entries, _ = shop.store.journal.prune(retention)
     shop.store.collect(vacuum=True)
-    benches = sweep(bench_place(shop.config))
+    benches = sum(sweep(place) for place in bench_places(shop.config))
     freed = max(0, before - shop.store.size_bytes())
     shop.note("collected", {"entries": entries, "bytes": freed, "benches": benches})
     return Cleaned(entries=entries, bytes_freed=freed, benches=benches, days=retention.days, backups=retention.backups)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pawl.app.config import Config
 from pawl.core.change import ChangeSet
-from pawl.core.errors import Conflicted, UnknownEntry, UsageError
+from pawl.core.errors import Conflicted, PromotionFailed, StoreError, UnknownEntry, UsageError
 from pawl.core.guardrails import Guardrails
 from pawl.core.history import Checkpoint, Entry, EntryKind, NewEntry, RollbackPolicy
 from pawl.core.rebase import Conflict, difference, rebase
@@ -38,6 +38,8 @@ class Workshop:
     guardrails: Guardrails
     run_id: str = field(default_factory=new_run_id)
     recovered: tuple[Recovery, ...] = ()
+    unrecovered: str = ""
+    """Why an interrupted entry could be neither finished nor taken back."""
 
     @classmethod
     def open(cls, config: Config, workspace: Path) -> Workshop:
@@ -46,7 +48,11 @@ class Workshop:
         with ExitStack() as cleanup:
             store = cleanup.enter_context(Store.open(config.state))
             shop = cls(config, store, cleanup.enter_context(_tree(workspace)), guardrails)
-            shop.recovered = shop.promoter.recover()
+            try:
+                shop.recovered = shop.promoter.recover()
+            except PromotionFailed as error:
+                # Looking at the history must still be possible; promoting tries again first.
+                shop.unrecovered = error.message
             for recovery in shop.recovered:
                 shop.note("recovered", {"entry": recovery.entry.id, "state": recovery.state, "kept": recovery.kept})
             cleanup.pop_all()
@@ -78,6 +84,11 @@ class Workshop:
     def note(self, kind: str, body: Mapping[str, object]) -> None:
         """Adds an event of this run, without secrets."""
         self.store.events.append(self.workspace, self.run_id, kind, redacted_body(body))
+
+    def note_if_possible(self, kind: str, body: Mapping[str, object]) -> None:
+        """Adds an event that is not worth losing work for."""
+        with suppress(StoreError):
+            self.note(kind, body)
 
     def new_entry(self, kind: EntryKind, title: str, reason: str = "") -> NewEntry:
         return NewEntry(

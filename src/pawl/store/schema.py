@@ -174,7 +174,14 @@ def check(database: Database) -> int:
             f"{str(database.path)!r} is a database of another program",
             advice="choose another state directory",
         )
+    _touch_every_table(database)
     return version
+
+
+def _touch_every_table(database: Database) -> None:
+    """A first look into each table, which finds most damage at once instead of half-way through a command."""
+    for (name,) in database.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"):
+        database.first(f'SELECT 1 FROM "{name}" LIMIT 1')
 
 
 def migrate(database: Database) -> None:

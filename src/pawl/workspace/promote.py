@@ -13,11 +13,13 @@ from typing import TypeVar
 from pawl.core.change import EMPTY, Change, ChangeSet, Kind, Node, is_directory
 from pawl.core.errors import (
     Conflicted,
+    MissingBlob,
     NothingToDo,
     PathRefused,
     PawlError,
     PromotionFailed,
     ProtectedRefused,
+    StoreCorrupt,
     StoreError,
 )
 from pawl.core.history import Entry, EntryKind, EntryState, NewEntry
@@ -211,7 +213,7 @@ class Promoter:
             if not self._has_gone_forward(entry.id, changes):
                 kept = self._go_back(entry.id, changes)
                 state = EntryState.CONFLICT if kept else EntryState.ROLLED_BACK
-        except OSError as error:
+        except (OSError, MissingBlob, PathRefused, StoreCorrupt) as error:
             raise PromotionFailed(
                 f"entry {entry.id} was interrupted and can be neither finished nor taken back ({_told(error)})",
                 advice="free space or mend the permissions, then run any pawl command: it tries again first",
@@ -331,7 +333,9 @@ def _reading() -> Iterator[None]:
         ) from error
 
 
-def _told(error: OSError) -> str:
+def _told(error: OSError | PawlError) -> str:
+    if isinstance(error, PawlError):
+        return error.message
     named = f"{error.filename!r}: " if error.filename is not None else ""
     return f"{named}{error.strerror or error}"
 

@@ -104,6 +104,8 @@ def _tell_recovery(shop: Workshop, call: Call) -> None:
     if shop.store.set_aside is not None:
         call.aside.say(f"pawl: the state file was damaged; it is kept as {str(shop.store.set_aside)!r}")
         call.aside.say("      a new one was started")
+    if shop.unrecovered:
+        call.aside.say(f"pawl: {shop.unrecovered}")
     for recovery in shop.recovered:
         call.aside.say(f"pawl: entry {recovery.entry.id} was interrupted and is now {recovery.state}")
         for path in recovery.kept:
