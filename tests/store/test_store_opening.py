@@ -213,10 +213,11 @@ def test_damage_found_later_is_said_with_what_to_do(state_directory, desk):
     desk.edit(**{f"file{n}": "x" * n for n in range(200)})
     root = desk.store._database.one("SELECT rootpage FROM sqlite_master WHERE name = 'entry_change'")[0]
     desk.store.close()
-    with (state_directory / "pawl.db").open("r+b") as file:
-        file.seek((root - 1) * 4096)
-        file.write(b"\xff" * 4096)
     with Store.open(state_directory) as store:
+        with (state_directory / "pawl.db").open("r+b") as file:
+            file.seek((root - 1) * 4096)
+            file.write(b"\xff" * 4096)
+        store._database.rows("PRAGMA shrink_memory")
         with pytest.raises(StoreCorrupt, match="damaged") as caught:
             store.journal.changes(1)
         assert "move it aside" in caught.value.advice
