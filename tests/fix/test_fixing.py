@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -106,6 +108,20 @@ def test_a_missing_import_is_added_without_a_search(tmp_path: Path) -> None:
     assert report.outcome is Outcome.FIXED
     assert report.tried == 0
     assert "from collections import defaultdict" in (workspace / "count.py").read_text()
+
+
+@pytest.mark.spec("F1", "F5")
+@pytest.mark.timeout(300)
+def test_the_command_tells_programs_everything_the_page_names(tmp_path: Path) -> None:
+    workspace = project(tmp_path, {"cart.py": CART, "test_cart.py": TESTS})
+    words = [sys.executable, "-m", "pawl", "fix", "-C", str(workspace), "--json", "--dry-run", "--seconds", "60"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    told = json.loads(done.stdout)
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
+    section = page[page.index("## pawl fix") : page.index("## pawl promote")]
+    assert [key for key in told if f"`{key}`" not in section] == []
+    assert (done.returncode, told["outcome"], told["cost_usd"]) == (0, "fixed", 0.0)
+    assert (workspace / "cart.py").read_text() == CART
 
 
 @pytest.mark.spec("F1")
