@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -162,7 +163,7 @@ class Promoter:
             if isinstance(error, OSError):
                 raise PromotionFailed(
                     f"the workspace could not be written ({_told(error)}) and is as it was",
-                    advice=f"free space or mend the permissions, then try again; 'pawl diff {number}' has the change",
+                    advice=f"{_remedy(error)}; 'pawl diff {number}' has the change",
                 ) from error
             raise
 
@@ -331,6 +332,12 @@ def _reading() -> Iterator[None]:
             f"the workspace could not be read ({_told(error)}); nothing was written",
             advice="mend the permissions of that file or folder, then try again",
         ) from error
+
+
+def _remedy(error: OSError) -> str:
+    if error.errno == errno.EXDEV:
+        return "another file system is mounted there: make it a workspace of its own with -C"
+    return "free space or mend the permissions, then try again"
 
 
 def _told(error: OSError | PawlError) -> str:
