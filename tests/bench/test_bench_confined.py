@@ -153,19 +153,23 @@ def test_a_workspace_whose_path_is_full_of_signs_is_shown_at_its_own_place(confi
 
 @pytest.mark.parametrize("ground", list(Ground))
 def test_what_a_command_closed_to_its_owner_is_read_all_the_same(somebody: User, theirs: Path, ground: Ground):
-    lay(theirs / "workspace", {"old": b"old", "kept/a": b"a"})
+    lay(theirs / "workspace", {"old": b"old", "kept/a": b"a", "shut/x": b"x"})
+    (theirs / "workspace/shut").chmod(0o555)
     before = snapshot(theirs / "workspace")
     answer = drive(
         somebody,
         theirs,
         ground,
-        "mkdir -p d/e; echo x > d/e/f; chmod 000 d/e/f d/e; chmod 311 d; echo y > old; chmod 000 old; rm -r kept",
+        "mkdir -p d/e; echo x > d/e/f; chmod 000 d/e/f d/e; chmod 311 d; echo y > old; chmod 000 old; rm -r kept;"
+        "mkdir ro; echo x > ro/x; chmod 555 ro; chmod 755 shut; echo y > shut/x; rm -f shut/y; chmod 555 shut",
         "stat -c %a old d; chmod 511 .",
     )
     assert answer["said"] == [[0, "", ""], [0, "0\n311\n", ""]]
-    assert answer["changes"] == ["'d'", "'d/e'", "'d/e/f'", "'kept'", "'kept/a'", "'old'"]
-    assert answer["modes"] == {"'d'": 0o311, "'d/e'": 0, "'d/e/f'": 0, "'old'": 0}
-    assert answer["modes on the bench"] == ". 511\nd 311\nold 0\n"
+    assert answer["changes"] == ["'d'", "'d/e'", "'d/e/f'", "'kept'", "'kept/a'", "'old'", "'ro'", "'ro/x'", "'shut/x'"]
+    assert answer["modes"] == {
+        "'d'": 0o311, "'d/e'": 0, "'d/e/f'": 0, "'old'": 0, "'ro'": 0o555, "'ro/x'": 0o644, "'shut/x'": 0o644,
+    }  # fmt: skip
+    assert answer["modes on the bench"] == ". 511\nd 311\nold 0\nro 555\nshut 555\n"
     assert (answer["held"], answer["conflicts"], answer["left"], answer["benches"]) == ([], [], 0, [])
     assert len(set(answer["digests"])) == 1
     assert snapshot(theirs / "workspace") == before

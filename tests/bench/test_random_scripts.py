@@ -69,7 +69,7 @@ def script_of(chance: random.Random, steps: int) -> str:
                 first,
                 second,
                 n=chance.randrange(3),
-                mode=chance.choice(["600", "644", "700", "755", "640"]),
+                mode=chance.choice(["600", "644", "700", "755", "500", "555"]),
                 target=chance.choice(["a", "b", "missing", "."]),
             )
         )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
 from pawl.core.change import Change, ChangeSet, Kind, Node
 from pawl.core.errors import Conflicted, NotAFile, PathRefused, ProtectedRefused
 from pawl.core.ports import BlobReader
-from pawl.workspace.paths import depth
+from pawl.workspace.bench_files import told
+from pawl.workspace.paths import depth, parent
 from pawl.workspace.surface import Surface
 
 _OPEN_FOLDER = 0o700
@@ -20,20 +25,49 @@ def apply(surface: Surface, changes: ChangeSet, blobs: BlobReader) -> None:
         if change.after is not None and change.after.blob is not None
     }
     upwards = sorted(steps, key=lambda change: depth(change.path), reverse=True)
+    closed = _opened(surface, steps)
     for change in upwards:
         if change.before is not None and (change.after is None or change.after.kind is not change.before.kind):
-            surface.remove(change.path)
+            with _at(change.path):
+                surface.remove(change.path)
     for change in reversed(upwards):
-        match change.after:
-            case Node(kind=Kind.DIRECTORY) if change.before is None or change.before.kind is not Kind.DIRECTORY:
-                surface.make_folder(change.path, _OPEN_FOLDER)
-            case Node(kind=Kind.LINK):
-                surface.put_link(change.path, contents[change.path])
-            case Node(kind=Kind.FILE, mode=mode):
-                surface.put_file(change.path, contents[change.path], mode)
-    for change in upwards:
-        if change.after is not None and change.after.kind is Kind.DIRECTORY:
-            surface.set_mode(change.path, change.after.mode)
+        with _at(change.path):
+            _put(surface, change, contents.get(change.path, b""))
+    modes = {path: mode for path, mode in closed.items() if path not in changes.paths}
+    modes |= {change.path: change.after.mode for change in upwards if change.after and _is_folder(change.after)}
+    for path in sorted(modes, key=depth, reverse=True):
+        with _at(path):
+            surface.set_mode(path, modes[path])
+
+
+def _put(surface: Surface, change: Change, content: bytes) -> None:
+    match change.after:
+        case Node(kind=Kind.DIRECTORY) if not _is_folder(change.before):
+            surface.make_folder(change.path, _OPEN_FOLDER)
+        case Node(kind=Kind.LINK):
+            surface.put_link(change.path, content)
+        case Node(kind=Kind.FILE, mode=mode):
+            surface.put_file(change.path, content, mode)
+
+
+@contextmanager
+def _at(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise told(error, path) from error
+
+
+def _opened(surface: Surface, steps: list[Change]) -> dict[str, int]:
+    """Opens the folders whose mode keeps even their owner from changing their entries; gives their modes."""
+    closed: dict[str, int] = {}
+    for path in sorted({parent(change.path) for change in steps} - {""}, key=depth):
+        with suppress(PathRefused):
+            seen = surface.look(path)
+            if seen is not None and seen.kind is Kind.DIRECTORY and seen.mode & 0o700 != 0o700 and os.geteuid() != 0:
+                closed[path] = seen.mode
+                surface.set_mode(path, seen.mode | 0o700)
+    return closed
 
 
 def _planned(surface: Surface, changes: ChangeSet) -> list[Change]:

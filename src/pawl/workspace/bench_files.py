@@ -112,7 +112,7 @@ class BenchFiles:
             try:
                 yield surface, place
             except OSError as error:
-                raise _told(error, place) from error
+                raise told(error, place) from error
 
     def _is_gits(self, path: str) -> bool:
         return self._guardrails.never(path) or ".git" in path.casefold().split("/")
@@ -150,7 +150,8 @@ def _above(path: str) -> Iterator[str]:
         yield path
 
 
-def _told(error: OSError, path: str) -> Exception:
+def told(error: OSError, path: str) -> Exception:
+    """What the disk says of a path, as an error with advice."""
     why = error.strerror or str(error)
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
