@@ -72,6 +72,8 @@ class Yard:
     store: Store
     tree: Tree
     run: str = "r1"
+    case: str = ""
+    """What a parametrized fixture has set up."""
 
     @classmethod
     @contextmanager

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pawl.core.change import EMPTY, Change, ChangeSet, Node, blob_digest
-from pawl.core.errors import MissingBlob, StoreError, UnknownEntry
+from pawl.core.errors import Conflicted, MissingBlob, StoreError, UnknownEntry
 from pawl.core.history import Entry, EntryKind, EntryState, NewEntry
 
 pytestmark = pytest.mark.spec("B9")
@@ -208,6 +208,18 @@ def test_a_restore_over_an_undo_takes_back_the_undo_and_what_it_undid(desk):
     assert links(desk, older, first, outer, inner) == [None, restore, restore, restore]
     desk.reverse(EntryKind.UNDO, restore)
     assert links(desk, older, first, outer, inner) == [outer, inner, None, None]
+
+
+def test_what_would_take_back_an_entry_that_another_has_taken_back_does_not_begin(desk):
+    first, second = desk.edit(a="1"), desk.edit(b="2")
+    restore = desk.reverse_all(EntryKind.RESTORE, second, first)
+    undo = desk.reverse(EntryKind.UNDO, restore)
+    again = desk.reverse(EntryKind.UNDO, second)
+    with pytest.raises(Conflicted, match=f"entry {second} was taken back by entry {again} since") as caught:
+        desk.reverse(EntryKind.UNDO, undo)
+    assert caught.value.advice == f"take back entry {again} first"
+    assert links(desk, first, second, restore, undo, again) == [None, again, undo, None, None]
+    assert len(desk.store.journal.entries(desk.workspace)) == 5
 
 
 def test_entries_of_another_workspace_cannot_be_taken_back_together(desk):

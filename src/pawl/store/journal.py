@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from pawl.core.change import ChangeSet
-from pawl.core.errors import StoreError, UnknownEntry
+from pawl.core.errors import Conflicted, StoreError, UnknownEntry
 from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry, Retention
 from pawl.store import checkpoints
 from pawl.store.blobs import Blobs
@@ -41,7 +41,15 @@ class Journal:
                 "an entry cannot begin inside a batch, where its intent is not yet durable",
                 advice="leave the batch of contents first",
             )
-        return self._insert(entry, EntryState.PREPARED, changes, modes)
+        with self._database.transaction():
+            number = self._insert(entry, EntryState.PREPARED, changes, modes)
+            _, blocked = self._flips(number)
+            if blocked is not None:
+                by = self._found(blocked)[9]
+                raise Conflicted(
+                    f"entry {blocked} was taken back by entry {by} since", advice=f"take back entry {by} first"
+                )
+        return number
 
     def _insert(self, entry: NewEntry, state: EntryState, changes: ChangeSet, modes: Mapping[str, int]) -> int:
         workspace = os.fsencode(entry.workspace)
@@ -92,19 +100,29 @@ class Journal:
         return self._database.run(sql, (after.value, entry, before.value)).rowcount == 1
 
     def _link(self, entry: int) -> None:
-        """Follows what an undo, a redo or a restore takes back: what that one had taken back holds again, and so on.
+        for target, by in self._flips(entry)[0].items():
+            self._database.run("UPDATE entry SET reversed_by = ? WHERE id = ?", (by, target))
 
-        Each link changes only from the value it must have; the first to take an entry back keeps the link. Entries are
-        taken back newest first and brought back oldest first, because one of them may have taken back another.
+    def _flips(self, entry: int) -> tuple[dict[int, int | None], int | None]:
+        """Who will have taken back which entry once this one is done: what it takes back itself, what that one had
+        taken back and holds again, and so on down.
+
+        Entries are taken back newest first and brought back oldest first, because one of them may have taken back
+        another. A link changes only from the value it must have; the second result is one that has another.
         """
+        links: dict[int, int | None] = {}
+        blocked: int | None = None
         todo = [(target, entry, True) for target in self._targets(entry)]
         while todo:
             target, by, takes_back = todo.pop()
-            before, after = (None, by) if takes_back else (by, None)
-            sql = "UPDATE entry SET reversed_by = ? WHERE id = ? AND reversed_by IS ?"
-            if self._database.run(sql, (after, target, before)).rowcount:
-                earlier = self._targets(target)
-                todo += [(one, target, not takes_back) for one in (reversed(earlier) if takes_back else earlier)]
+            now = links[target] if target in links else self._found(target)[9]
+            if now != (None if takes_back else by):
+                blocked = target if blocked is None else blocked
+                continue
+            links[target] = by if takes_back else None
+            earlier = self._targets(target)
+            todo += [(one, target, not takes_back) for one in (reversed(earlier) if takes_back else earlier)]
+        return links, blocked
 
     def _targets(self, entry: int) -> list[int]:
         """What the entry takes back, oldest first."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import errno
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress

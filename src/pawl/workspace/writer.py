@@ -319,8 +319,6 @@ def _rename_to_nothing(staged: str, name: str, staging: int, folder: int) -> Non
         if _libc.renameat2(ctypes.c_int(staging), *words) == 0:
             return
         number = ctypes.get_errno()
-        if number == errno.EEXIST:
-            raise _changed(name)
         if number not in (errno.ENOSYS, errno.EINVAL):
             raise OSError(number, os.strerror(number), name)
     os.rename(staged, name, src_dir_fd=staging, dst_dir_fd=folder)
