@@ -43,8 +43,8 @@ _PATTERNS = (
     # A header whose whole value is secret.
     re.compile(
         r"""(?ix)
-        (?P<name>\b(?:proxy-)?authorization["']?\s{0,4}[:=]\s{0,4}["']?(?:[a-z]{1,16}\s{1,4})?+
-          | \b(?:set-)?cookie["']?\s{0,4}:\s{0,4}["']?)
+        (?P<name>\b(?:proxy-)?authorization["']?\s{0,4}[:=]\s{0,4}+["']?+(?:[a-z]{1,16}\s{1,4})?+
+          | \b(?:set-)?cookie["']?\s{0,4}:\s{0,4}+["']?+)
         (?P<value>(?!\[redacted\])[^\r\n"']+)
         """
     ),
@@ -55,14 +55,14 @@ _PATTERNS = (
     # A password in an address, as in https://user:password@host.
     re.compile(r"(?P<name>://[^\s/:@]{0,256}:)(?P<value>(?!\[redacted\])[^\s/@]{1,1024})(?=@)"),
     # An option that is followed by its value.
-    re.compile(rf"(?i)(?P<name>(?<![^\s\"'])--?[a-z0-9-]{{0,40}}{_WORD}(?:=|\s{{1,4}}))(?!-)" + _ARGUMENT),
+    re.compile(rf"(?i)(?P<name>(?<![^\s\"'])--?[a-z0-9-]{{0,40}}{_WORD}(?:=|\s{{1,4}}+))(?!-)" + _ARGUMENT),
     re.compile(
-        r"(?P<name>(?<!\S)(?:-u|--user|--proxy-user)[=\s]{1,4}[\"']?[^\s:\"']{1,128}:)"
+        r"(?P<name>(?<!\S)(?:-u|--user|--proxy-user)[=\s]{1,4}+[\"']?+[^\s:\"']{1,128}:)"
         r"(?P<value>(?!\[redacted\])[^\s\"']+)"
     ),
-    re.compile(r"(?P<name>\bsshpass\s{1,4}-p\s{0,4})" + _ARGUMENT),
+    re.compile(r"(?P<name>\bsshpass\s{1,4}-p\s{0,4}+)" + _ARGUMENT),
     # A name that is given a value, as in an environment, JSON, YAML or a query.
-    re.compile(rf"(?i)(?P<name>{_WORD}s?[a-z0-9_.-]{{0,40}}\\?[\"']?\s{{0,4}}(?:=>?|:)\s{{0,4}}\\?)" + _VALUE),
+    re.compile(rf"(?i)(?P<name>{_WORD}s?[a-z0-9_.-]{{0,40}}\\?[\"']?\s{{0,4}}(?:=>?+|:)\s{{0,4}}+\\?+)" + _VALUE),
 )
 
 _COUNT = re.compile(r"(?i)tokens\W*\Z")
