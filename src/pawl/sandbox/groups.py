@@ -222,6 +222,19 @@ class GroupPool:
         return seat
 
 
+_POOLS: dict[int, GroupPool] = {}
+_MAKING = threading.Lock()
+
+
+def process_pool() -> GroupPool:
+    """The one pool of this process, shared by every sandbox in it: a seat is a thread and a group."""
+    with _MAKING:
+        pool = _POOLS.get(os.getpid())
+        if pool is None:
+            pool = _POOLS[os.getpid()] = GroupPool(find_hierarchy())
+        return pool
+
+
 def remove_leftovers(hierarchy: Hierarchy) -> None:
     """Removes the groups of processes that were killed before they could do it."""
     for folder in set(hierarchy.folders.values()):

@@ -27,7 +27,7 @@ from pawl.sandbox.ceilings import set_ceilings
 from pawl.sandbox.commands import Scenery, check_command, check_directory
 from pawl.sandbox.disk import Allowance, DiskWatch
 from pawl.sandbox.environment import check_words, command_environment
-from pawl.sandbox.groups import GroupPool, Seat, find_hierarchy
+from pawl.sandbox.groups import GroupPool, Seat, process_pool
 from pawl.sandbox.launched import Arrival, Launched, Stopping, memory_file, start_process, started_in
 from pawl.sandbox.launcher import landlock_version
 from pawl.sandbox.layers import Layers
@@ -76,7 +76,7 @@ class LandlockSandbox:
 
     @functools.cached_property
     def _groups(self) -> GroupPool:
-        return GroupPool(find_hierarchy())
+        return process_pool()
 
     def run(
         self,
