@@ -41,6 +41,12 @@ class Site:
 
 
 @pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    with in_memory(tmp_path) as place:
+        yield place
+
+
+@pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     with in_memory(tmp_path) as place:
         monkeypatch.setenv("PAWL_STATE", str(place / "state"))
