@@ -93,8 +93,12 @@ def remove(folder: Path) -> None:
         for name in folders:
             path = os.path.join(parent, name)
             if not os.path.islink(path):
-                os.chmod(path, 0o700)
-    shutil.rmtree(folder)
+                with contextlib.suppress(FileNotFoundError):
+                    os.chmod(path, 0o700)
+    # A launcher whose agent was killed clears its own folder away at the same time.
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        shutil.rmtree(folder)
 
 
 @functools.cache

@@ -168,12 +168,29 @@ def test_a_bug_beyond_the_search_leaves_everything_as_it_was(tmp_path: Path) -> 
     source = "def answer(question):\n    return None\n"
     tests = (
         "from app import answer\n\n\ndef test_answer():\n"
-        "    assert answer('2 + 2 * 7') == 16\n    assert answer('9 - 1') == 8\n"
+        "    assert answer('what?') == 'a long story'\n    assert answer('who?') == 'nobody you know'\n"
+        "    assert answer('when?') == 'yesterday, or the day after'\n"
     )
     workspace = project(tmp_path, {"app.py": source, "test_app.py": tests})
     before = snapshot(workspace)
     report = fixed(workspace, FixRequest(seconds=6))
     assert report.outcome is Outcome.NOT_FIXED
+    assert report.reason
+    assert snapshot(workspace) == before
+
+
+@pytest.mark.spec("F1")
+@pytest.mark.timeout(300)
+def test_a_patch_that_only_fits_the_examples_is_offered_and_not_taken(tmp_path: Path) -> None:
+    source = "def answer(question):\n    return None\n"
+    tests = (
+        "from app import answer\n\n\ndef test_answer():\n"
+        "    assert answer('2 + 2 * 7') == 16\n    assert answer('9 - 1') == 8\n"
+    )
+    workspace = project(tmp_path, {"app.py": source, "test_app.py": tests})
+    before = snapshot(workspace)
+    report = fixed(workspace, FixRequest(seconds=10))
+    assert report.outcome in (Outcome.DISPUTED, Outcome.NOT_FIXED)
     assert report.reason
     assert snapshot(workspace) == before
 

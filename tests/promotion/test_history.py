@@ -583,6 +583,15 @@ class TestConflict:
         filled.undo()
         assert filled.now() == mine
 
+    def test_keep_leaves_a_file_whole_though_only_one_of_the_entries_conflicts(self, filled: Yard) -> None:
+        filled.history.checkpoint("start")
+        filled.promote({"a": with_line(1, b"one"), "b": b"1\n"})
+        filled.promote({"a": with_line(5, b"five", filled.read("a"))})
+        filled.write("a", with_line(5, b"mine", filled.read("a")))
+        mine = filled.read("a")
+        filled.restore("start", on_conflict="keep")
+        assert (filled.read("a"), filled.read("b")) == (mine, b"b\n")
+
     def test_a_fifo_in_the_place_is_told(self, filled: Yard) -> None:
         filled.promote({"b": b"ours\n"})
         (filled.workspace / "b").unlink()

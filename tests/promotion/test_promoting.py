@@ -412,13 +412,26 @@ def test_a_folder_with_files_that_stay_stays_with_them(filled: Yard) -> None:
     assert {b"pkg/cache.pyc", b"pkg/sub/mine"} <= filled.now().keys()
 
 
-def test_a_folder_that_the_user_filled_during_the_write_keeps_its_mode_too(filled: Yard) -> None:
-    (filled.workspace / "pkg").chmod(0o750)
-    promoter = filled.promoter
-    promoter.blobs = MeddlingBlobs(filled.store, lambda: filled.write("pkg/mine", b"mine"))
-    promoter.promote(filled.entry(), filled.changes({"pkg/mod.py": None, "pkg": None, "text": b"edited\n"}))
-    assert filled.now()[b"pkg"] == ("folder", 0o750, b"")
-    assert filled.read("pkg/mine") == b"mine"
+def test_a_folder_that_the_user_filled_during_the_write_stays_with_the_mode_it_had() -> None:
+    code = (
+        "class Meddling:\n"
+        "    def get(self, digest):\n"
+        "        open(tree.root + '/locked/deep/mine', 'w').write('mine')\n"
+        "        return store.blobs.get(digest)\n"
+        "blobs, promoter.blobs = promoter.blobs, Meddling()\n"
+        "nodes = Promoter(tree, store.journal, blobs, promoter.locks).nodes\n"
+        "gone = ['locked/deep/old', 'locked/deep/gone', 'locked/deep']\n"
+        "changes = [Change(path, node, None) for path, node in nodes(gone, frozenset()).items()]\n"
+        "changes.append(Change('new', None, Node.file(blobs.put(b'1'))))\n"
+        "promoter.promote(entry, ChangeSet.of(changes))\n"
+    )
+    _, after, _ = as_ordinary_user(_read_only_folder, code)
+    assert after == {
+        b"locked": ("folder", 0o555, b""),
+        b"locked/deep": ("folder", 0o555, b""),
+        b"locked/deep/mine": ("file", 0o644, b"mine"),
+        b"new": ("file", 0o644, b"1"),
+    }
 
 
 def test_a_socket_in_the_way_is_a_conflict(filled: Yard, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,7 +178,7 @@ def test_a_virtual_environment_of_the_workspace_works_unchanged(site):
 def test_temporary_files_and_shared_memory_work(site):
     code = "import multiprocessing, tempfile; multiprocessing.Lock(); tempfile.NamedTemporaryFile(); print('ok')"
     assert site.run(PYTHON, "-c", code)["stdout"]["text"] == "ok\n"
-    assert site.shell("touch /var/tmp/x && ls /tmp/x")["stdout"]["text"] == "/tmp/x\n"
+    assert site.shell("touch /var/tmp/x && ls /var/tmp/x")["stdout"]["text"] == "/var/tmp/x\n"
 
 
 @pytest.mark.parametrize(

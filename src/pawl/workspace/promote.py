@@ -26,7 +26,6 @@ from pawl.core.errors import (
 from pawl.core.history import Entry, EntryKind, EntryState, NewEntry
 from pawl.core.ports import BlobStore, Journal
 from pawl.workspace.lock import LOCK_SECONDS, writer_lock
-from pawl.workspace.paths import depth, parent
 from pawl.workspace.plan import Plan, Planning
 from pawl.workspace.standing import SPECIAL, Standing, open_closed
 from pawl.workspace.tree import Tree
@@ -229,7 +228,7 @@ class Promoter:
             changes and all(step.now == step.goal for step in found)
         ):
             return False
-        if self._in_the_way(changes, found):
+        if _foreign(changes, found):
             return False
         try:
             writer.settle(found)
@@ -238,11 +237,12 @@ class Promoter:
         return True
 
     def _go_back(self, number: int, changes: ChangeSet) -> tuple[str, ...]:
-        """Puts back everything that is old or new; what is neither is the user's, stays and is named."""
+        """Puts back everything that is old or new. What is neither is the user's, stays and is named; so is what has no
+        place to go back to because of that."""
         kept: frozenset[str] = frozenset()
         while True:
             writer, found = self._look(number, changes, _before)
-            kept |= self._in_the_way(changes, found, kept)
+            kept |= _foreign(changes, found)
             try:
                 writer.settle(step for step in found if step.path not in kept)
                 return tuple(sorted(kept))
@@ -268,25 +268,6 @@ class Promoter:
             writer.modes = {**opened, **writer.modes}
             return writer, steps()
 
-    def _in_the_way(
-        self, changes: ChangeSet, found: Sequence[Step], kept: frozenset[str] = frozenset()
-    ) -> frozenset[str]:
-        """Paths that cannot be settled: the user's own, and what has no folder to stand in because of those."""
-        foreign = {step.path for change, step in zip(changes, found, strict=True) if not _is_ours(step.now, change)}
-        left = foreign | kept
-        goals = {step.path: step.goal for step in found}
-        for step in sorted(found, key=lambda step: depth(step.path)):
-            above = parent(step.path)
-            if above and step.goal is not None and step.now != step.goal and step.path not in left:
-                if above in goals and above not in left:
-                    has_room = is_directory(goals[above])
-                else:
-                    seen = self.tree.find(above)
-                    has_room = seen is not None and seen.kind is Kind.DIRECTORY
-                if not has_room:
-                    left.add(step.path)
-        return frozenset(left)
-
     def _writer(self, number: int) -> Writer:
         return Writer(self.tree, self.blobs, self._staging_name(number), self.journal.modes(number), self.sync_each)
 
@@ -302,6 +283,12 @@ def _after(change: Change) -> Node | None:
 
 def _before(change: Change) -> Node | None:
     return change.before
+
+
+def _foreign(changes: ChangeSet, found: Iterable[Step]) -> frozenset[str]:
+    """Paths that are neither old nor new nor on the way between them, so the user's own."""
+    pairs = zip(changes, found, strict=True)
+    return frozenset(step.path for change, step in pairs if not _is_ours(step.now, change))
 
 
 def _is_untouched(now: Node | None, change: Change) -> bool:

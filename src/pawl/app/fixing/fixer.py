@@ -19,6 +19,8 @@ from pawl.repair.model import Agreement, FoundPatch, RepairEnded, Status
 from pawl.repair.stream import start_script
 from pawl.verify.ladder import accepted
 
+DEAR = 4.0
+FEW_TESTS = 3
 MOST_ALONE = 4
 """How many failing tests of one group are tried one by one."""
 
@@ -80,7 +82,7 @@ class _Fixer:
             advice="; ".join(recovering.advice),
         )
         if ended is not None and self._is_disputed(ended):
-            report = replace(report, outcome=Outcome.DISPUTED, reason=ended.reason, rivals=self._rivals(ended))
+            report = replace(report, outcome=Outcome.DISPUTED, reason=_why_disputed(ended), rivals=self._rivals(ended))
             if not self.repairs:
                 return replace(report, after=verdict.counts, failing_after=verdict.findings)
         return self._judged(report, first, verdict, ended)
@@ -153,7 +155,8 @@ class _Fixer:
 
     def _is_disputed(self, ended: RepairEnded) -> bool:
         request = self.ground.request
-        return ended.agreement is Agreement.DISPUTED and request.pick is None and not request.accept_first
+        doubtful = ended.agreement is Agreement.DISPUTED or _is_a_guess(ended)
+        return doubtful and request.pick is None and not request.accept_first
 
     def _take(self, ended: RepairEnded, verdict: Verdict) -> Verdict | None:
         """The first patch after which the suite is better and nothing that passed fails."""
@@ -241,6 +244,18 @@ class _Fixer:
                 )
             )
         return tuple(rivals)
+
+
+def _why_disputed(ended: RepairEnded) -> str:
+    if ended.agreement is Agreement.DISPUTED:
+        return ended.reason
+    return "the patch was built to fit the few examples in the tests, and nothing else speaks for it"
+
+
+def _is_a_guess(ended: RepairEnded) -> bool:
+    """Whether the patch was built to fit a few examples: then it may say nothing about other inputs."""
+    patch = ended.chosen
+    return patch is not None and "grown" in patch.template and patch.cost >= DEAR and len(ended.tests) < FEW_TESTS
 
 
 def _is_progress(after: Verdict, before: Verdict) -> bool:

@@ -85,7 +85,7 @@ def _tell_tests(out: Screen, when: str, counts: TestCounts | None, failing: tupl
 
 
 def _tell_rivals(shop: Workshop, report: FixReport, out: Screen) -> None:
-    out.say("several patches would do, behave differently on other inputs, and nothing decides between them:", "bold")
+    out.say(f"nothing was taken for {'the rest' if report.repairs else 'these tests'}: {report.reason}", "bold")
     for rival in report.rivals:
         alike = " (behaves like 1)" if rival.number > 1 and rival.behaves_like_first else ""
         out.say(f"  {rival.number}. {rival.path}:{rival.line}  {rival.what}{alike}")

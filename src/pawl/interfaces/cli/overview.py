@@ -2,7 +2,7 @@
 
 COMMANDS = {
     "run": "run a command on a bench, see what it changed, promote it or not",
-    "fix": "repair failing tests by search, with no model; the smallest patch that verifies",
+    "fix": "repair failing Python tests by search, with no model",
     "promote": "bring a kept entry into the workspace",
     "patch": "apply a patch, or replace a text that occurs exactly once",
     "history": "what was done in this workspace",
