@@ -115,7 +115,7 @@ def test_a_secret_file_cannot_be_read_unless_the_user_shows_it(site: Site, run: 
 @pytest.mark.spec("B13")
 def test_secrets_in_a_command_are_in_no_title_and_no_event(site: Site, shop: Workshop) -> None:
     script = f"echo 1 > plain # TOKEN={CANARY}"
-    argv = ("/bin/sh", "-c", script, "sh", "--password", f"{CANARY} with words", f"https://me:{CANARY}@host")
+    argv = ("/bin/sh", "-c", script, "sh", "--password", f"words and {CANARY}", f"https://me:{CANARY}@host")
     landing = land(shop, run_on_bench(shop, RunRequest(argv=argv, seconds=60)), allow_protected=False)
     assert landing.promotion is not None
     assert "echo 1 > plain" in shop.entry(landing.promotion.entry).title
