@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 from app.conftest import Site
+from world import snapshot
 
 from pawl.app.patching import propose_patch, propose_text
+from pawl.app.running import open_bench
 from pawl.app.workshop import Wish, Workshop
+from pawl.context.imports import ImportMap
+from pawl.core.edits import Action, EditType, Modification
 from pawl.core.errors import (
     BadPatch,
     Conflicted,
@@ -20,8 +24,12 @@ from pawl.core.errors import (
     TooLarge,
 )
 from pawl.core.history import EntryKind
+from pawl.workspace.editor import BenchEditor
 
 PATCH = b"--- a/README.md\n+++ b/README.md\n@@ -1,3 +1,3 @@\n-# Greeter\n+# Renamed\n \n Says hello.\n"
+
+MAIN = "from greeter import salute\n\nprint(salute('world'))\n"
+GREETER = 'def salute(name):\n    return f"Hello, {name}!"\n'
 
 
 def new_file(path: str, content: str = "x") -> bytes:
@@ -136,3 +144,25 @@ def test_a_text_of_a_secret_or_protected_file_is_refused(site: Site, shop: Works
     with pytest.raises(ProtectedRefused):
         propose_text(shop, "AGENTS.md", "rules", "none", allow_protected=False)
     assert propose_text(shop, "AGENTS.md", "rules", "none", allow_protected=True).changes.paths == {"AGENTS.md"}
+
+
+@pytest.mark.spec("A7", "B9")
+def test_a_chain_of_edits_over_several_files_is_one_entry_and_is_reverted_as_one(site: Site, shop: Workshop) -> None:
+    site.write("src/main.py", b"from greeter import greet\n\nprint(greet('world'))\n")
+    before = snapshot(site.workspace)
+    with open_bench(shop) as bench:
+        sources = {path: bench.files.read(path) for path in ("src/main.py", "src/greeter.py")}
+        editor = BenchEditor(bench.files, shop.guardrails)
+        renames = [
+            Modification(path="src/main.py", action=Action.EDIT, edit_type=EditType.FULL_REPLACE, content=MAIN),
+            Modification(path="src/greeter.py", action=Action.EDIT, edit_type=EditType.FULL_REPLACE, content=GREETER),
+        ]
+        for path in sources:
+            editor.read(path)
+        editor.chain(renames, justification="the function has a new name", dependencies=ImportMap.of(sources))
+        captured = bench.capture()
+    promotion = shop.promote(shop.new_entry(EntryKind.EDIT, "rename", "the function has a new name"), captured.changes)
+    assert promotion.changes.paths == {"src/main.py", "src/greeter.py"}
+    assert site.read("src/main.py") == MAIN.encode()
+    shop.undo(promotion.entry, Wish())
+    assert snapshot(site.workspace) == before

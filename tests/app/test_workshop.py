@@ -108,6 +108,13 @@ def test_a_change_set_can_be_kept_and_looked_at(site: Site, shop: Workshop) -> N
     assert not (site.workspace / "new").exists()
 
 
+def test_the_newest_entry_is_one_that_changes_something(shop: Workshop) -> None:
+    number = promote(shop, one=b"1")
+    empty = shop.store.journal.begin(shop.new_entry(EntryKind.EDIT, "a look"), ChangeSet(), {})
+    shop.store.journal.finish(empty, EntryState.ROLLED_BACK)
+    assert shop.entry(None).id == number
+
+
 def test_an_empty_history_is_told(shop: Workshop) -> None:
     with pytest.raises(UnknownEntry, match="nothing was done in this workspace yet"):
         shop.entry(None)

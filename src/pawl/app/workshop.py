@@ -123,13 +123,13 @@ class Workshop:
         return self.store.journal.entries(self.workspace, run=run, limit=limit)
 
     def entry(self, number: int | None) -> Entry:
-        """The entry of that number, or the newest."""
+        """The entry of that number, or the newest that changes something."""
         if number is not None:
             return self.store.journal.entry(self.workspace, number)
-        newest = self.entries(limit=1)
-        if not newest:
-            raise UnknownEntry("nothing was done in this workspace yet", advice="try 'pawl run -- CMD'")
-        return newest[0]
+        for entry in self.entries():
+            if entry.files:
+                return entry
+        raise UnknownEntry("nothing was done in this workspace yet", advice="try 'pawl run -- CMD'")
 
     def changes(self, entry: Entry) -> ChangeSet:
         return self.store.journal.changes(entry.id)

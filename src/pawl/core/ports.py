@@ -39,7 +39,8 @@ class Journal(Protocol):
     def begin(self, entry: NewEntry, changes: ChangeSet, modes: Mapping[str, int]) -> int:
         """Writes the intent durably (state PREPARED) before the first file is touched; returns its number.
 
-        `modes` are directories whose mode must be put back whatever happens.
+        `modes` are files and directories whose mode must be put back whatever happens. `Conflicted` when another entry
+        has taken back what this one would.
         """
         ...
 
