@@ -10,12 +10,23 @@ def main() -> int:
     try:
         _open_streams()
         code = _answer(sys.argv[1:])
-        sys.stdout.flush()
     except KeyboardInterrupt:
         sys.stderr.write("pawl: interrupted\n")
         return 130
     except OSError as error:
         return _without_output(error)
+    return _flushed(code)
+
+
+def _flushed(code: int) -> int:
+    """What is still to be written goes out now: at exit Python would put its own code in the place of ours."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError as error:
+        if code == 0:
+            return _without_output(error)
+        _lead_nowhere(1, 2)
     return code
 
 
@@ -49,14 +60,19 @@ def _open_streams() -> None:
 
 def _without_output(error: OSError) -> int:
     """The output cannot be written: its reader went away, as `head` does, or the disk is full."""
-    # Python would complain once more when it flushes at exit.
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
     if isinstance(error, BrokenPipeError):
-        os.dup2(nowhere, 2)
+        _lead_nowhere(1, 2)
         return 141
+    _lead_nowhere(1)
     sys.stderr.write(f"pawl: the output cannot be written: {error.strerror}\n")
     return 1
+
+
+def _lead_nowhere(*streams: int) -> None:
+    """Python would complain once more when it flushes at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(nowhere, stream)
 
 
 if __name__ == "__main__":
