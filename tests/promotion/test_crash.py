@@ -170,9 +170,11 @@ def test_what_was_said_to_have_failed_at_any_call_is_not_carried_out_later(
 
 @pytest.mark.spec("F2")
 @pytest.mark.timeout(300)
-def test_without_recovery_some_kill_leaves_the_tree_mixed(memory: Path) -> None:
-    ground = Ground(memory, "promote")
-    renames = [point for point in ground.points() if point[0] in ("rename", "renameat", "unlinkat", "mkdirat")]
+@pytest.mark.parametrize("action", ["promote", "undo"])
+def test_without_recovery_some_kill_leaves_the_tree_mixed(memory: Path, action: str) -> None:
+    ground = Ground(memory, action)
+    visible = ("rename", "renameat", "renameat2", "unlinkat", "mkdirat")
+    renames = [point for point in ground.points() if point[0] in visible]
     mixed = 0
     for name, number in renames:
         ground.strike("kill", name, number)
