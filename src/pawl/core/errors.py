@@ -21,6 +21,27 @@ PawlError
 │   ├── SecretRefused          a file that holds secrets
 │   ├── ProtectedRefused       a file that configures or executes; needs the user's own yes
 │   └── TooLarge               a file or change above the preset's limit
+├── ModelError                 a model could not be asked, or its answer cannot be used
+│   ├── UnknownModel           no such provider, name or file                     exit 52
+│   ├── NotAuthorized          the key is missing, wrong or revoked               exit 41
+│   ├── RateLimited            the provider says later; `wait_seconds` when known exit 75
+│   ├── QuotaExhausted         the account has nothing left                       exit 75
+│   ├── Overloaded             the provider cannot cope now                       exit 75
+│   ├── Unreachable            no connection: name, network, proxy, certificate   exit 75
+│   ├── ModelTimedOut          connected, but silent or too slow                  exit 75
+│   ├── AnswerInterrupted      the answer did not end properly; `text` is what came
+│   ├── AnswerUnusable         not what the wire format allows, or too large
+│   ├── RequestRejected        the provider refuses the request itself
+│   │   ├── ContextTooLong     more than the model can read
+│   │   └── BrokenHistory      it does not accept the turns as they are
+│   ├── Diverted               it sent Pawl to another host, where the key must not go
+│   ├── SchemaUnmet            the answer does not fit its schema, twice
+│   └── ScriptEnded            the scripted model has no turn for this request    exit 52
+├── BudgetExceeded             the next request could cost more than is left      exit 54
+├── LimitReached               turns or time are used up                          exit 53
+├── Cancelled                  the user stopped it                                exit 130
+├── PolicyViolation            a request that the user's terms or the table forbid
+├── PromptError                a prompt or a role file that cannot be used        exit 52
 └── ToolError                  a tool call that failed; every mode of failure is its own type
     ├── NoMatches, NotFound, AlreadyThere, NotAFile, BinaryFile, PermissionDenied, DiskFull
     ├── TextNotFound, AmbiguousMatch, LineMismatch, TooManyEdits, TooManyLines, NothingToDo
@@ -141,6 +162,98 @@ class ProtectedRefused(Refused):
 
 class TooLarge(Refused):
     pass
+
+
+class ModelError(PawlError):
+    pass
+
+
+class UnknownModel(ModelError):
+    exit_code = 52
+
+
+class NotAuthorized(ModelError):
+    exit_code = 41
+
+
+class RateLimited(ModelError):
+    exit_code = 75
+
+    def __init__(self, message: str, wait_seconds: float | None = None, *, advice: str = "") -> None:
+        super().__init__(message, advice=advice)
+        self.wait_seconds = wait_seconds
+
+
+class QuotaExhausted(ModelError):
+    exit_code = 75
+
+
+class Overloaded(ModelError):
+    exit_code = 75
+
+
+class Unreachable(ModelError):
+    exit_code = 75
+
+
+class ModelTimedOut(ModelError):
+    exit_code = 75
+
+
+class AnswerInterrupted(ModelError):
+    """Nothing of such an answer is executed; the text is kept, marked as interrupted."""
+
+    def __init__(self, message: str, text: str = "", *, advice: str = "") -> None:
+        super().__init__(message, advice=advice)
+        self.text = text
+
+
+class AnswerUnusable(ModelError):
+    pass
+
+
+class RequestRejected(ModelError):
+    pass
+
+
+class ContextTooLong(RequestRejected):
+    pass
+
+
+class BrokenHistory(RequestRejected):
+    pass
+
+
+class Diverted(ModelError):
+    pass
+
+
+class SchemaUnmet(ModelError):
+    pass
+
+
+class ScriptEnded(ModelError):
+    exit_code = 52
+
+
+class BudgetExceeded(PawlError):
+    exit_code = 54
+
+
+class LimitReached(PawlError):
+    exit_code = 53
+
+
+class Cancelled(PawlError):
+    exit_code = 130
+
+
+class PolicyViolation(PawlError):
+    pass
+
+
+class PromptError(PawlError):
+    exit_code = 52
 
 
 class ToolError(PawlError):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 from pawl.core.change import ChangeSet
 from pawl.core.content import Text
+from pawl.core.dialogue import ModelEvent, Request
 from pawl.core.edits import Edited, LineEdit, Modification
 from pawl.core.execution import Completed, Execution, Protection, Stream, View
 from pawl.core.history import Checkpoint, Entry, EntryState, NewEntry, Retention
+from pawl.core.run import RequestRecord
 
 
 class BlobReader(Protocol):
@@ -161,4 +163,23 @@ class Editor(Protocol):
 class CommandRunner(Protocol):
     def run(self, execution: Execution) -> Completed:
         """Runs the command on the bench, confined."""
+        ...
+
+
+class Model(Protocol):
+    """Whatever answers a request: a provider, a local file, a script."""
+
+    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+        """What happens while the model answers; the last event is `Answered`, or a `ModelError` is raised.
+
+        Closing the generator aborts the request. After `cancel`, `Cancelled` is raised within a second.
+        """
+        ...
+
+
+class RequestLog(Protocol):
+    def record(self, workspace: str, record: RequestRecord) -> int: ...
+
+    def records(self, workspace: str, *, run: str | None = None, limit: int | None = None) -> Sequence[RequestRecord]:
+        """Oldest first; with a limit, the newest of them."""
         ...

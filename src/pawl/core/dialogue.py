@@ -1,0 +1,203 @@
+"""What is said to a model and what comes back, as values that no provider's wire format shows through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+
+from pawl.core.run import Reasoning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOffer:
+    """A tool as a model sees it."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One call that a model asked for. `id` is Pawl's own; providers repeat theirs or leave them out."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, object] | None
+    """None when what was sent is not a JSON object: such a call is answered with `mistake`, never executed."""
+    raw: str = ""
+    """The arguments as they were sent."""
+    mistake: str = ""
+    provider_id: str = ""
+    signature: str = ""
+    """Opaque; the provider wants it back with the call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAnswer:
+    """What a call came to, for the model."""
+
+    call: str
+    name: str
+    text: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thought:
+    """A piece of a provider's own reasoning. The signature is opaque and goes back unchanged with the text."""
+
+    text: str
+    signature: str = ""
+
+
+class Speaker(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One turn. An assistant's carries calls, a tool's carries answers; every call has exactly one answer."""
+
+    speaker: Speaker
+    text: str = ""
+    thoughts: tuple[Thought, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    answers: tuple[ToolAnswer, ...] = ()
+
+
+def user(text: str) -> Message:
+    return Message(speaker=Speaker.USER, text=text)
+
+
+def assistant(text: str, *calls: ToolCall) -> Message:
+    return Message(speaker=Speaker.ASSISTANT, text=text, calls=calls)
+
+
+def tool_answers(*answers: ToolAnswer) -> Message:
+    return Message(speaker=Speaker.TOOL, answers=answers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How an answer is drawn (A10)."""
+
+    temperature: float = 0.1
+    top_p: float = 0.95
+    max_output: int = 4096
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request to a model. `system` comes stable parts first, so that a provider's prompt cache holds."""
+
+    model: str
+    """`provider/name`, `scripted:FILE` or `local:FILE`."""
+    system: tuple[str, ...]
+    messages: tuple[Message, ...]
+    tools: tuple[ToolOffer, ...] = ()
+    answer_schema: Mapping[str, object] | None = None
+    """A JSON schema that the answer's text must fit."""
+    sampling: Sampling = field(default_factory=Sampling)
+    reasoning: Reasoning = Reasoning.OFF
+
+
+class Stop(StrEnum):
+    """Why an answer ended."""
+
+    END = "end"
+    CALLS = "calls"
+    LENGTH = "length"
+    SEQUENCE = "sequence"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one request. `input` counts all of the prompt, the cached and the newly cached part with it."""
+
+    input: int = 0
+    output: int = 0
+    """With the reasoning."""
+    cached: int = 0
+    cache_written: int = 0
+    reasoning: int = 0
+    estimated: bool = False
+    """The provider said nothing usable, so that these are Pawl's own figures."""
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            cached=self.cached + other.cached,
+            cache_written=self.cache_written + other.cache_written,
+            reasoning=self.reasoning + other.reasoning,
+            estimated=self.estimated or other.estimated,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A whole answer that ended properly; only from such a one are calls executed."""
+
+    text: str
+    stop: Stop
+    usage: Usage
+    model: str
+    """The model that answered, as `provider/name`."""
+    thoughts: tuple[Thought, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    cost: Decimal | None = None
+    """In US dollars; None when the price is unknown."""
+    seconds: float = 0.0
+    first_token_seconds: float | None = None
+    attempts: int = 1
+    served_by: str = ""
+    """What the provider itself says answered, where it says so."""
+
+    @property
+    def message(self) -> Message:
+        return Message(speaker=Speaker.ASSISTANT, text=self.text, thoughts=self.thoughts, calls=self.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrying:
+    """The attempt failed and is thrown away whole: what it had streamed does not count."""
+
+    why: str
+    wait_seconds: float
+    attempt: int
+    """The one that failed, from 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FellBack:
+    """The user listed another model for this case, and it takes over."""
+
+    model: str
+    to: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    answer: Answer
+
+
+ModelEvent = TextDelta | ThoughtDelta | Retrying | FellBack | Answered
