@@ -16,11 +16,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-LEAVES = frozenset({"policy", "store", "sandbox", "workspace", "verify", "repair", "tools", "context"})
+LEAVES = frozenset({"policy", "store", "sandbox", "workspace", "verify", "repair", "tools", "context", "models"})
 MAY_IMPORT = {
     "core": frozenset(),
     **dict.fromkeys(LEAVES, frozenset({"core"})),
-    "app": LEAVES | {"core"},
+    "workflow": frozenset({"core", "policy"}),
+    "app": LEAVES | {"core", "workflow"},
     "interfaces": frozenset({"app", "core"}),
     "__main__": frozenset({"interfaces"}),
     "__init__": frozenset(),

@@ -1,0 +1,1 @@
+"""Asking models: wire formats, the router, prices, the ledger, scripts."""

@@ -1,0 +1,1 @@
+"""How a run goes: turns with a model, their limits and their record."""
