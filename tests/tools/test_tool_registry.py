@@ -73,7 +73,7 @@ def test_the_schema_is_made_from_the_types_of_the_input():
                     "type": "object",
                     "properties": {
                         "number": {"type": "integer", "description": "a count", "minimum": 1},
-                        "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                        "note": {"type": "string"},
                     },
                     "required": ["number"],
                     "additionalProperties": False,
@@ -81,7 +81,7 @@ def test_the_schema_is_made_from_the_types_of_the_input():
             },
             "colour": {"type": "string", "enum": ["red", "blue"]},
             "ratio": {"type": "number", "default": 0.5},
-            "loud": {"type": "boolean", "default": False},
+            "loud": {"type": "boolean"},
         },
         "required": ["name"],
         "additionalProperties": False,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
 
 from pawl.core.ports import DependencyMap, Editor
 from pawl.tools.edit_report import EditReport
@@ -15,8 +14,8 @@ from pawl.tools.tool import Effect, Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFiles:
-    justification: Annotated[str, "why these files have to change together"]
-    changes: Annotated[tuple[Modify, ...], "one entry for each change"]
+    justification: str
+    changes: tuple[Modify, ...]
 
 
 def change_files(editor: Editor, dependencies: Callable[[], DependencyMap], page: Page) -> Tool[ChangeFiles]:

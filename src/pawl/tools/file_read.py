@@ -15,10 +15,10 @@ from pawl.tools.tool import Effect, Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRead:
-    path: Annotated[str, "relative to the workspace"]
-    start: Annotated[int, "the first line", AtLeast(1)] = 1
-    end: Annotated[int | None, "the last line"] = None
-    numbered: Annotated[bool, "put its number before each line"] = True
+    path: str
+    start: Annotated[int, AtLeast(1)] = 1
+    end: int | None = None
+    numbered: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,13 +32,13 @@ class Where(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSearch:
-    query: Annotated[str, "what to look for"]
-    path: Annotated[str, "the folder or file to search under"] = ""
-    extensions: Annotated[tuple[str, ...], "only files that end so, such as py"] = ()
-    regex: Annotated[bool, "the query is a regular expression"] = False
+    query: str
+    path: str = ""
+    extensions: tuple[str, ...] = ()
+    regex: bool = False
     ignore_case: bool = False
-    where: Annotated[Where, "search in contents or in file names"] = Where.CONTENT
-    limit: Annotated[int, "the most matches to show", AtLeast(1)] = 50
+    where: Where = Where.CONTENT
+    limit: Annotated[int, AtLeast(1)] = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from pawl.core.ports import Editor
 from pawl.tools.edit_report import EditReport
@@ -13,8 +12,8 @@ from pawl.tools.tool import Effect, Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileWrite:
-    path: Annotated[str, "relative to the workspace"]
-    content: Annotated[str, "the whole text of the file"]
+    path: str
+    content: str
 
 
 def file_write(editor: Editor, page: Page) -> Tool[FileWrite]:

@@ -15,15 +15,15 @@ from pawl.tools.tool import Effect, Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    line: Annotated[int, "its number", AtLeast(1)]
-    old: Annotated[str, "the line as it is now"]
-    new: Annotated[str | None, "what stands in its place; null takes it out"]
+    line: Annotated[int, AtLeast(1)]
+    old: str
+    new: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineEdits:
-    path: Annotated[str, "relative to the workspace"]
-    edits: Annotated[tuple[Line, ...], "the lines to replace"]
+    path: str
+    edits: tuple[Line, ...]
 
 
 def line_edit(editor: Editor, page: Page) -> Tool[LineEdits]:

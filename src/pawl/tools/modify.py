@@ -15,12 +15,12 @@ from pawl.tools.tool import Effect, Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modify:
-    path: Annotated[str, "relative to the workspace"]
+    path: str
     action: Action
-    edit_type: Annotated[EditType | None, "how to edit"] = None
-    target: Annotated[str | None, "the text to replace or to insert at"] = None
-    content: Annotated[str | None, "the new text"] = None
-    line: Annotated[int | None, "a line number, from 1", AtLeast(1)] = None
+    edit_type: EditType | None = None
+    target: str | None = None
+    content: str | None = None
+    line: Annotated[int | None, AtLeast(1)] = None
 
     @property
     def modification(self) -> Modification:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Annotated
 
 from pawl.core.errors import BadArguments, CommandNotFound, PathRefused, TimedOut
 from pawl.core.execution import Captured, Completed, Ending, Execution, Limits
@@ -25,10 +24,10 @@ _SHOWN_IN_FAILURE = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCommand:
-    command: Annotated[str | None, "a line for /bin/sh"] = None
-    argv: Annotated[tuple[str, ...] | None, "the words of a command, run without a shell"] = None
-    directory: Annotated[str, "where to run it, relative to the workspace"] = ""
-    seconds: Annotated[float | None, "its time limit"] = None
+    command: str | None = None
+    argv: tuple[str, ...] | None = None
+    directory: str = ""
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,18 +61,22 @@ def _of(hint: object, field: dataclasses.Field[object] | None = None) -> dict[st
             if isinstance(note, AtLeast):
                 described["minimum"] = note.value
         return described
-    result = _of_plain(hint)
-    if field is not None and isinstance(field.default, str | int | float) and not isinstance(field.default, StrEnum):
-        result["default"] = field.default
+    result = _of_plain(hint, field)
+    # Every request carries the schemas, so that a default which goes without saying is left out.
+    default = None if field is None else field.default
+    if isinstance(default, str | int | float) and default and not isinstance(default, StrEnum):
+        result["default"] = default
     return result
 
 
-def _of_plain(hint: object) -> dict[str, object]:
+def _of_plain(hint: object, field: dataclasses.Field[object] | None = None) -> dict[str, object]:
     if hint in _SCALARS:
         return {"type": _SCALARS[hint][0]}
     optional = _optional(hint)
     if optional is not None:
-        return {"anyOf": [_of(optional), {"type": "null"}]}
+        inner = _of(optional)
+        # What may be left out need not be offered as null too; null is still understood.
+        return inner if field is not None and field.default is None else {"anyOf": [inner, {"type": "null"}]}
     if get_origin(hint) is tuple:
         return {"type": "array", "items": _of(get_args(hint)[0])}
     assert isinstance(hint, type)

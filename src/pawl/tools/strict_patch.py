@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from pawl.core.ports import Editor
 from pawl.tools.edit_report import EditReport
@@ -13,9 +12,9 @@ from pawl.tools.tool import Effect, Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrictPatch:
-    path: Annotated[str, "relative to the workspace"]
-    old: Annotated[str, "the text as it is now; it must occur exactly once"]
-    new: Annotated[str, "the text in its place"]
+    path: str
+    old: str
+    new: str
 
 
 def strict_patch(editor: Editor, page: Page) -> Tool[StrictPatch]:
