@@ -12,19 +12,26 @@ from reflex_inside.trace import Observed
 def clusters(program: Program, baseline: Baseline, observed: Observed) -> list[list[int]]:
     """The failing tests in groups that share no suspicious function, the largest first.
 
-    A function that more passing than failing tests run joins nobody: it is common ground.
+    A function that more passing than failing tests run joins nobody: it is common ground. A test of which no trace
+    tells what it ran (one that hangs, say) joins the largest group.
     """
     ran = {index: _functions(program, observed, index) for index in (*baseline.failing, *baseline.passing)}
     failed = _counted([ran[index] for index in baseline.failing])
     passed = _counted([ran[index] for index in baseline.passing])
     groups: list[tuple[set[int], list[int]]] = []
+    untold = [index for index in baseline.failing if not ran[index]]
     for index in baseline.failing:
+        if not ran[index]:
+            continue
         telling = {function for function in ran[index] if failed[function] >= passed.get(function, 0)} or ran[index]
         joined = [group for group in groups if not group[0].isdisjoint(telling)]
         functions = telling.union(*(group[0] for group in joined))
         tests = [test for group in joined for test in group[1]] + [index]
         groups = [group for group in groups if group not in joined] + [(functions, tests)]
-    return sorted((sorted(tests) for _, tests in groups), key=lambda tests: (-len(tests), tests))
+    ordered = sorted((sorted(tests) for _, tests in groups), key=lambda tests: (-len(tests), tests))
+    if not ordered:
+        return [untold]
+    return [sorted(ordered[0] + untold), *ordered[1:]]
 
 
 def _functions(program: Program, observed: Observed, index: int) -> set[int]:

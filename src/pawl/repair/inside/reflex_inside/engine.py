@@ -144,6 +144,7 @@ class Engine:
             deadline=self.started + self.request.seconds * (0.55 if early else 0.7 if len(plan.failing) > 1 else 0.9),
             limit=plan.limit,
             failing=len(plan.failing),
+            stuck=baseline.outcomes[plan.failing[0]].timed_out,
             report=self._send_progress,
             arrived=stream.arrived,
             more=lambda: stream.open,

@@ -30,6 +30,8 @@ class Search:
     deadline: float
     limit: float
     failing: int
+    stuck: bool = False
+    """The first test hung before any change too, so that a candidate which hangs there has told nothing new."""
     report: Callable[[Search], None] = lambda search: None
     arrived: Callable[[float], Iterable[Candidate]] = lambda seconds: ()
     """Candidates that come from elsewhere, waited for as long as this."""
@@ -84,6 +86,7 @@ class Search:
             return
         nearly = result.judgement.fixed >= max(1, self.failing - 1)
         steps = sum(used >= step for step in RETRY_LIMITS)
-        penalty = (0.3 if nearly else 1.0 if result.judgement.fixed else 3.0) + 1.0 * steps
+        some = 1.0 if result.judgement.fixed else 6.0 if self.stuck else 3.0
+        penalty = (0.3 if nearly and result.judgement.fixed else some) + 1.0 * steps
         limit = next((step for step in RETRY_LIMITS if step > used * 2), LONGEST_LIMIT)
         self.frontier.retry(result.candidate, penalty, limit)

@@ -63,6 +63,8 @@ def _operated(site: Site, node: ast.expr, extra: float) -> Proposals:
     text = ast.unparse(node)
     whole = text if atomic(node) else f"({text})"
     numeric = facts.numeric(node)
+    if numeric and not isinstance(node, ast.Constant):
+        yield from site.replace(4.0 + extra, "squared", f"{whole} ** 2")
     for name in [*site.scope, "0", "1", "2"]:
         other = facts.type_of(name)
         constant = name in {"0", "1", "2"}
