@@ -1,0 +1,185 @@
+"""Where a model is asked and how its server departs from its wire format, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from pawl.core.errors import NotAuthorized
+from pawl.models.tables import Fields, raise_mistakes
+
+
+class Wire(StrEnum):
+    """A format that servers of models speak."""
+
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+    GEMINI = "gemini"
+
+
+class ReasoningSwitch(StrEnum):
+    """How a server is told to reason or not to."""
+
+    NATIVE = ""
+    """As the wire format has it: `thinking`, `thinkingConfig`, and nothing in the OpenAI format."""
+    NONE = "none"
+    EFFORT = "effort"
+    """`reasoning_effort`."""
+    OBJECT = "object"
+    """`reasoning: {enabled}`."""
+    THINKING = "thinking"
+    """Anthropic's, with a budget of tokens."""
+    ADAPTIVE = "adaptive"
+    """Anthropic's, the model sets the amount itself."""
+    CONFIG = "thinking_config"
+    """Gemini's."""
+    TEMPLATE = "template"
+    """`chat_template_kwargs: {enable_thinking}`."""
+
+
+class SchemaCarrier(StrEnum):
+    """How the schema of an answer is sent."""
+
+    NATIVE = ""
+    """As the wire format has it: `json_schema`, `tool`, `response_json_schema`."""
+    JSON_SCHEMA = "json_schema"
+    JSON_OBJECT = "json_object"
+    """The server only promises JSON; the schema goes into the system text."""
+    TOOL = "tool"
+    """A tool that must be called; its input is the answer."""
+    RESPONSE_SCHEMA = "response_schema"
+    RESPONSE_JSON_SCHEMA = "response_json_schema"
+    NONE = "none"
+    """The schema goes into the system text and nowhere else."""
+
+
+_NATIVE_REASONING = {
+    Wire.OPENAI: ReasoningSwitch.NONE,
+    Wire.ANTHROPIC: ReasoningSwitch.THINKING,
+    Wire.GEMINI: ReasoningSwitch.CONFIG,
+}
+_NATIVE_SCHEMA = {
+    Wire.OPENAI: SchemaCarrier.JSON_SCHEMA,
+    Wire.ANTHROPIC: SchemaCarrier.TOOL,
+    Wire.GEMINI: SchemaCarrier.RESPONSE_JSON_SCHEMA,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quirks:
+    """How a server departs from its format. Every field has a name that a configuration file can use."""
+
+    max_tokens_field: str = "max_tokens"
+    seed_field: str = "seed"
+    seed: bool = True
+    temperature: bool = True
+    top_p: bool = True
+    stop: bool = True
+    stream: bool = True
+    stream_options: bool = True
+    done_mark: bool = True
+    """The OpenAI format ends with `[DONE]`; without this, a finish reason and a clean end are enough."""
+    cache_marks: bool = True
+    """Only the Anthropic format has them."""
+    reasoning: ReasoningSwitch = ReasoningSwitch.NATIVE
+    reasoning_on: str = "medium"
+    """The effort or the level when it is on."""
+    reasoning_off: str = ""
+    """The effort when it is off; empty to say nothing."""
+    reasoning_budget: int = 4096
+    """Tokens on top of the answer's own."""
+    thought_field: str = ""
+    """The field in which the OpenAI format wants earlier reasoning back; empty for never."""
+    schema: SchemaCarrier = SchemaCarrier.NATIVE
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A model at its server. The key shows in no representation and no message."""
+
+    wire: Wire
+    base_url: str
+    name: str
+    """What the server calls the model."""
+    provider: str
+    key: str = field(default="", repr=False)
+    quirks: Quirks = field(default_factory=Quirks)
+
+    def __post_init__(self) -> None:
+        # The key is checked here because a header that cannot be written would be quoted in an error.
+        if self.key and not (self.key.isascii() and self.key.isprintable() and " " not in self.key):
+            raise NotAuthorized(
+                f"the key for {self.provider!r} has characters that no key has",
+                advice="look for a line break, a space or quotes around it where it is set",
+            )
+
+    @property
+    def model(self) -> str:
+        return f"{self.provider}/{self.name}"
+
+    @property
+    def host(self) -> str:
+        """What messages call the server: no user, no path, no query."""
+        parts = urlsplit(self.base_url)
+        return f"{parts.hostname or ''}:{parts.port}" if parts.port else parts.hostname or ""
+
+    @property
+    def reasoning(self) -> ReasoningSwitch:
+        return self.quirks.reasoning or _NATIVE_REASONING[self.wire]
+
+    @property
+    def schema(self) -> SchemaCarrier:
+        return self.quirks.schema or _NATIVE_SCHEMA[self.wire]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """In seconds, all by the monotonic clock. Pings are no progress."""
+
+    connect: float = 10.0
+    first_byte: float = 120.0
+    """From the connection to the first thing that the model says."""
+    idle: float = 60.0
+    """Between two things that the model says."""
+    whole: float = 600.0
+    """For everything, retries included."""
+
+
+def quirks_of(table: Mapping[str, object], *, where: str = "quirks") -> Quirks:
+    """Quirks from a configuration; `ConfigError` names every mistake."""
+    mistakes: list[str] = []
+    given = Fields(where, table, mistakes)
+    plain = Quirks()
+    headers = given.table("headers")
+    if not all(isinstance(value, str) for value in headers.values()):
+        given.wrong("headers", "must be a table of texts")
+    budget = given.whole("reasoning_budget", least=1)
+    read = Quirks(
+        max_tokens_field=given.text("max_tokens_field", plain.max_tokens_field),
+        seed_field=given.text("seed_field", plain.seed_field),
+        seed=given.flag("seed", default=plain.seed),
+        temperature=given.flag("temperature", default=plain.temperature),
+        top_p=given.flag("top_p", default=plain.top_p),
+        stop=given.flag("stop", default=plain.stop),
+        stream=given.flag("stream", default=plain.stream),
+        stream_options=given.flag("stream_options", default=plain.stream_options),
+        done_mark=given.flag("done_mark", default=plain.done_mark),
+        cache_marks=given.flag("cache_marks", default=plain.cache_marks),
+        reasoning=ReasoningSwitch(given.text("reasoning", choices=_choices(ReasoningSwitch))),
+        reasoning_on=given.text("reasoning_on", plain.reasoning_on),
+        reasoning_off=given.text("reasoning_off", plain.reasoning_off),
+        reasoning_budget=plain.reasoning_budget if budget is None else budget,
+        thought_field=given.text("thought_field", plain.thought_field),
+        schema=SchemaCarrier(given.text("schema", choices=_choices(SchemaCarrier))),
+        headers={name: str(value) for name, value in headers.items()},
+    )
+    given.close()
+    raise_mistakes("the quirks are wrong", mistakes, advice=f"there are {', '.join(f.name for f in fields(Quirks))}")
+    return read
+
+
+def _choices(kind: type[StrEnum]) -> tuple[str, ...]:
+    return tuple(member.value for member in kind if member.value)

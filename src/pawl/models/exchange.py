@@ -1,0 +1,187 @@
+"""A model behind a wire format: asks it, tries again where that makes sense, and gives the answer as events."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Generator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pawl.core.dialogue import Answer, Answered, ModelEvent, Request, Retrying, TextDelta, ThoughtDelta
+from pawl.core.errors import BrokenHistory, Cancelled, ModelError, ModelTimedOut
+from pawl.core.ports import Cancel
+from pawl.models.classify import Fault, interrupted
+from pawl.models.decoding import Draft, Finished
+from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Timeouts, Wire, quirks_of
+from pawl.models.retries import Retries
+from pawl.models.transport import Emit, Transport
+from pawl.models.turns import without_thoughts
+from pawl.models.wire import anthropic, gemini, openai
+from pawl.models.wire.outgoing import Outgoing
+
+if TYPE_CHECKING:
+    from pawl.models.attempt import Patience
+
+__all__ = [
+    "Endpoint",
+    "Quirks",
+    "ReasoningSwitch",
+    "Retries",
+    "SchemaCarrier",
+    "Timeouts",
+    "Transport",
+    "Wire",
+    "WireModel",
+    "quirks_of",
+]
+
+_ENCODERS = {Wire.OPENAI: openai.encode, Wire.ANTHROPIC: anthropic.encode, Wire.GEMINI: gemini.encode}
+_REMEMBERED = 64
+
+
+class WireModel:
+    """Fits `ports.Model`. Several can share one transport, and with it the connections."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        transport: Transport,
+        *,
+        timeouts: Timeouts | None = None,
+        retries: Retries | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        self._transport = transport
+        self._timeouts = timeouts or Timeouts()
+        self._retries = retries or Retries()
+        self._answers = _Answers()
+
+    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+        if cancel is not None and cancel.requested:
+            raise Cancelled("the request to the model was stopped")
+        from pawl.models.attempt import Patience
+
+        patience = Patience(self._timeouts)
+        asking = _Asking(self, request, patience)
+        yield from self._transport.drive(asking.run, cancel=cancel, on_pause=patience.extend)
+
+
+class _Asking:
+    """One request, with as many attempts as it takes."""
+
+    def __init__(self, model: WireModel, request: Request, patience: Patience) -> None:
+        self._endpoint = model.endpoint
+        self._transport = model._transport
+        self._retries = model._retries
+        self._answers = model._answers
+        self._request = request
+        self._patience = patience
+        self._outgoing = self._encoded(request)
+        self._digest = hashlib.sha256(self._outgoing.body).digest()
+        self._first_shown: float | None = None
+
+    def _encoded(self, request: Request) -> Outgoing:
+        return _ENCODERS[self._endpoint.wire](request, self._endpoint)
+
+    async def run(self, emit: Emit[ModelEvent]) -> None:
+        import asyncio
+
+        whole = self._patience.timeouts.whole
+        limit = asyncio.timeout(whole)
+        try:
+            async with limit:
+                self._patience.add(limit)
+                await self._until_answered(emit)
+                return
+        except TimeoutError:
+            pass
+        finally:
+            self._patience.drop(limit)
+        raise ModelTimedOut(
+            f"{self._endpoint.model!r} was not done after {whole:g} s",
+            advice="ask for less at once, or use another model",
+        )
+
+    async def _until_answered(self, emit: Emit[ModelEvent]) -> None:
+        import asyncio
+
+        clock, wait = self._retries.clock, self._retries.wait or asyncio.sleep
+        started = clock()
+        first_failure: float | None = None
+        number = 0
+        while True:
+            number += 1
+            outcome = await self._attempt(emit, started)
+            now = clock()
+            if not isinstance(outcome, Fault):
+                emit(Answered(replace(outcome, seconds=now - started, attempts=number)))
+                return
+            first_failure = now if first_failure is None else first_failure
+            pause = 0.0 if self._repaired(outcome.error) else self._retries.pause(number, outcome, now - first_failure)
+            if pause is None:
+                raise outcome.error
+            emit(Retrying(why=outcome.error.message, wait_seconds=pause, attempt=number))
+            await wait(pause)
+
+    async def _attempt(self, emit: Emit[ModelEvent], started: float) -> Answer | Fault:
+        from pawl.models.attempt import Attempt
+
+        def show(delta: TextDelta | ThoughtDelta) -> None:
+            if self._first_shown is None:
+                self._first_shown = self._retries.clock() - started
+            emit(delta)
+
+        attempt = Attempt(self._endpoint, self._request, self._patience, show)
+        fault = await attempt.run(self._transport.client(self._outgoing.url), self._outgoing)
+        if fault is not None:
+            return fault
+        draft = attempt.draft
+        finished = draft.finish(len(self._outgoing.body))
+        if self._answers.has_other(draft, finished, self._digest):
+            return interrupted(self._endpoint, "it is the answer to an earlier request", "")
+        return self._answer(draft, finished)
+
+    def _answer(self, draft: Draft, finished: Finished) -> Answer:
+        return Answer(
+            text=finished.text,
+            stop=finished.stop,
+            usage=finished.usage,
+            model=self._endpoint.model,
+            thoughts=finished.thoughts,
+            calls=finished.calls,
+            first_token_seconds=self._first_shown,
+            served_by=draft.served_by,
+        )
+
+    def _repaired(self, error: ModelError) -> bool:
+        """Whether turns that were refused can be sent again without signed thoughts; once."""
+        if not isinstance(error, BrokenHistory) or not any(message.thoughts for message in self._request.messages):
+            return False
+        bare = without_thoughts(self._request.messages)
+        self._request = replace(self._request, messages=bare)
+        self._outgoing = self._encoded(self._request)
+        return True
+
+
+class _Answers:
+    """Remembers what was answered to what, to tell an answer that something in between replays.
+
+    Ids alone do not do: servers exist that give every answer the same one.
+    """
+
+    def __init__(self) -> None:
+        self._requests: OrderedDict[bytes, bytes] = OrderedDict()
+
+    def has_other(self, draft: Draft, finished: Finished, request: bytes) -> bool:
+        """Whether this very answer was given to another request before; remembers it if not."""
+        if not draft.identity[0]:
+            return False
+        said = repr((draft.identity, finished.text, [(call.name, call.raw) for call in finished.calls]))
+        answer = hashlib.sha256(said.encode("utf-8", "replace")).digest()
+        if self._requests.get(answer, request) != request:
+            return True
+        self._requests[answer] = request
+        while len(self._requests) > _REMEMBERED:
+            self._requests.popitem(last=False)
+        return False

@@ -1,0 +1,171 @@
+"""One event loop and one set of kept connections for all requests, driven step by step from ordinary code."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pawl import __version__
+from pawl.core.errors import Cancelled
+from pawl.core.ports import Cancel
+
+if TYPE_CHECKING:
+    import asyncio
+
+    import httpx2
+
+Event = TypeVar("Event")
+Emit = Callable[[Event], None]
+
+_IDLE_CONNECTIONS = 4
+_KEPT_SECONDS = 60.0
+_LOOPBACK = ("all://localhost", "all://127.0.0.1", "all://[::1]")
+
+
+class Transport:
+    """Opens nothing until the first request. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        self._runner: asyncio.Runner | None = None
+        self._clients: dict[bool, httpx2.AsyncClient] = {}
+
+    def __enter__(self) -> Transport:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends requests under way and closes every connection; the next request opens anew."""
+        runner, self._runner = self._runner, None
+        clients, self._clients = self._clients, {}
+        if runner is None:
+            return
+        for client in clients.values():
+            runner.get_loop().run_until_complete(client.aclose())
+        runner.close()
+
+    def client(self, url: str) -> httpx2.AsyncClient:
+        """The client for an address. Certificates are only loaded for encrypted ones."""
+        is_encrypted = url.lower().startswith("https:")
+        if is_encrypted not in self._clients:
+            self._clients[is_encrypted] = _client(is_encrypted=is_encrypted)
+        return self._clients[is_encrypted]
+
+    def drive(
+        self,
+        produce: Callable[[Emit[Event]], Coroutine[Any, Any, None]],
+        *,
+        cancel: Cancel | None = None,
+        on_pause: Callable[[float], None] | None = None,
+    ) -> Generator[Event, None, None]:
+        """Yields what `produce` emits, as it is emitted; nothing goes on while the caller holds an event.
+
+        After `cancel`, or when the generator is closed, the work is cancelled and its connection is given up before
+        this returns. `on_pause` is told for how long the caller held an event.
+        """
+        loop = self._loop()
+        emitted: deque[Event] = deque()
+        step = _Step(loop, cancel)
+
+        def emit(event: Event) -> None:
+            emitted.append(event)
+            step.wake()
+
+        task = loop.create_task(produce(emit))
+        task.add_done_callback(lambda _: step.wake())
+        try:
+            while emitted or not task.done():
+                _check(cancel)
+                if emitted:
+                    left = loop.time()
+                    yield emitted.popleft()
+                    if on_pause is not None:
+                        on_pause(loop.time() - left)
+                else:
+                    step.run(task)
+        finally:
+            _end(loop, task)
+        if task.cancelled():
+            raise _cancelled()
+        task.result()
+
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        import asyncio
+
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        return self._runner.get_loop()
+
+
+class _Step:
+    """Runs the loop until something was emitted, the work is done, or the user stops it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, cancel: Cancel | None) -> None:
+        self._loop = loop
+        self._cancel = cancel
+        self._woken: asyncio.Future[None] | None = None
+
+    def wake(self) -> None:
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
+
+    def run(self, task: asyncio.Task[None]) -> None:
+        woken = self._woken = self._loop.create_future()
+        # Watched only while the loop runs, so that several requests can share one token.
+        watched = -1 if self._cancel is None else self._cancel.fileno()
+        if watched >= 0:
+            self._loop.add_reader(watched, self._stop, watched, task)
+        try:
+            self._loop.run_until_complete(woken)
+        finally:
+            self._woken = None
+            if watched >= 0:
+                self._loop.remove_reader(watched)
+
+    def _stop(self, watched: int, task: asyncio.Task[None]) -> None:
+        # The descriptor stays readable and would call again at once.
+        self._loop.remove_reader(watched)
+        task.cancel()
+
+
+def _end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
+    import asyncio
+
+    if not task.done() and not loop.is_closed():
+        task.cancel()
+        loop.run_until_complete(asyncio.wait([task]))
+    if task.done() and not task.cancelled():
+        # Looked at, so that the loop does not report it as forgotten.
+        task.exception()
+
+
+def _check(cancel: Cancel | None) -> None:
+    if cancel is not None and cancel.requested:
+        raise _cancelled()
+
+
+def _cancelled() -> Cancelled:
+    return Cancelled("the request to the model was stopped")
+
+
+def _client(*, is_encrypted: bool) -> httpx2.AsyncClient:
+    import ssl
+
+    import httpx2
+
+    context = httpx2.create_ssl_context(trust_env=False) if is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx2.AsyncClient(
+        verify=context,
+        follow_redirects=False,
+        trust_env=True,
+        # A server on this machine is never behind a proxy.
+        mounts=dict.fromkeys(_LOOPBACK),
+        limits=httpx2.Limits(max_keepalive_connections=_IDLE_CONNECTIONS, keepalive_expiry=_KEPT_SECONDS),
+        # Compressed streams come late, and what is asked for here is text anyway.
+        headers={"user-agent": f"pawl/{__version__}", "accept-encoding": "identity"},
+    )

@@ -1,0 +1,231 @@
+"""The format of OpenAI's chat completions, which most other servers speak too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pawl.core.dialogue import Message, Request, Speaker, Stop, Thought
+from pawl.core.run import Reasoning
+from pawl.models.decoding import ANSWER_TOOL, Corrupt, Draft, ErrorInside, as_sent, payload_of, string, table, tables
+from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier
+from pawl.models.sse import ServerEvent
+from pawl.models.turns import mended
+from pawl.models.wire.outgoing import (
+    NO_OUTPUT,
+    Outgoing,
+    arguments_of,
+    is_strict,
+    json_text,
+    outgoing,
+    safe_id,
+    safe_name,
+    system_parts,
+)
+
+_STOPS = {
+    "stop": Stop.END,
+    "tool_calls": Stop.CALLS,
+    "function_call": Stop.CALLS,
+    "length": Stop.LENGTH,
+    "max_tokens": Stop.LENGTH,
+    "content_filter": Stop.REFUSED,
+}
+
+
+def encode(request: Request, endpoint: Endpoint) -> Outgoing:
+    messages: list[dict[str, object]] = []
+    if system := system_parts(request, endpoint):
+        messages.append({"role": "system", "content": "\n\n".join(system)})
+    for message in mended(request.messages):
+        messages.extend(_message(message, endpoint))
+    body: dict[str, object] = {"model": endpoint.name, "messages": messages}
+    if request.tools:
+        body["tools"] = [
+            _tool(offer.name, offer.description, offer.input_schema, is_answer=False) for offer in request.tools
+        ]
+    if request.answer_schema is not None:
+        _add_schema(body, request.answer_schema, endpoint)
+    body.update(_sampling(request, endpoint))
+    body.update(_reasoning(request, endpoint))
+    if endpoint.quirks.stream:
+        body["stream"] = True
+        if endpoint.quirks.stream_options:
+            body["stream_options"] = {"include_usage": True}
+    url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
+    return outgoing(endpoint, url, {"authorization": f"Bearer {endpoint.key}"}, body)
+
+
+def _message(message: Message, endpoint: Endpoint) -> list[dict[str, object]]:
+    if message.speaker is Speaker.USER:
+        return [{"role": "user", "content": message.text}]
+    if message.speaker is Speaker.TOOL:
+        return [
+            {"role": "tool", "tool_call_id": safe_id(answer.call), "content": answer.text or NO_OUTPUT}
+            for answer in message.answers
+        ]
+    turn: dict[str, object] = {"role": "assistant", "content": message.text or None}
+    if (field := endpoint.quirks.thought_field) and (thoughts := _own_thoughts(message.thoughts)):
+        turn[field] = thoughts
+    if message.calls:
+        turn["tool_calls"] = [
+            {
+                "id": safe_id(call.id),
+                "type": "function",
+                "function": {"name": safe_name(call.name), "arguments": json_text(arguments_of(call.arguments))},
+            }
+            for call in message.calls
+        ]
+    return [turn]
+
+
+def _own_thoughts(thoughts: tuple[Thought, ...]) -> str:
+    """Reasoning that no other format has signed."""
+    return "".join(thought.text for thought in thoughts if not thought.signature)
+
+
+def _tool(name: str, description: str, schema: Mapping[str, object], *, is_answer: bool) -> dict[str, object]:
+    function: dict[str, object] = {"name": name, "description": description, "parameters": schema}
+    if is_answer and is_strict(schema):
+        function["strict"] = True
+    return {"type": "function", "function": function}
+
+
+def _add_schema(body: dict[str, object], schema: Mapping[str, object], endpoint: Endpoint) -> None:
+    if endpoint.schema is SchemaCarrier.JSON_SCHEMA:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": ANSWER_TOOL, "schema": schema, "strict": is_strict(schema)},
+        }
+    elif endpoint.schema is SchemaCarrier.JSON_OBJECT:
+        body["response_format"] = {"type": "json_object"}
+    elif endpoint.schema is SchemaCarrier.TOOL:
+        others = body.get("tools")
+        has_others = isinstance(others, list)
+        tool = _tool(ANSWER_TOOL, "Gives the answer.", schema, is_answer=True)
+        body["tools"] = [*others, tool] if isinstance(others, list) else [tool]
+        chosen = {"type": "function", "function": {"name": ANSWER_TOOL}}
+        body["tool_choice"] = "required" if has_others else chosen
+
+
+def _sampling(request: Request, endpoint: Endpoint) -> dict[str, object]:
+    quirks, sampling = endpoint.quirks, request.sampling
+    fields: dict[str, object] = {quirks.max_tokens_field: sampling.max_output}
+    if quirks.temperature:
+        fields["temperature"] = sampling.temperature
+    if quirks.top_p:
+        fields["top_p"] = sampling.top_p
+    if quirks.stop and sampling.stop:
+        fields["stop"] = list(sampling.stop)
+    if quirks.seed and sampling.seed is not None:
+        fields[quirks.seed_field] = sampling.seed
+    return fields
+
+
+def _reasoning(request: Request, endpoint: Endpoint) -> dict[str, object]:
+    is_on = request.reasoning is Reasoning.ON
+    quirks = endpoint.quirks
+    match endpoint.reasoning:
+        case ReasoningSwitch.EFFORT:
+            effort = quirks.reasoning_on if is_on else quirks.reasoning_off
+            return {"reasoning_effort": effort} if effort else {}
+        case ReasoningSwitch.OBJECT:
+            return {"reasoning": {"enabled": is_on}}
+        case ReasoningSwitch.TEMPLATE:
+            return {"chat_template_kwargs": {"enable_thinking": is_on}}
+    return {}
+
+
+class Decoder:
+    """Reads chunks of a completion, or a whole one."""
+
+    def __init__(self, request: Request, endpoint: Endpoint) -> None:
+        self.draft = Draft(request, endpoint)
+        self._needs_done = endpoint.quirks.done_mark
+        self._has_finished = False
+
+    def event(self, event: ServerEvent) -> None:
+        if event.data.strip() == "[DONE]":
+            self.draft.is_ended = self._has_finished
+            if not self._has_finished:
+                raise Corrupt("it says that it is done but not why")
+            return
+        payload = payload_of(event.data)
+        if payload is None:
+            if event.name == "error":
+                raise ErrorInside(event.data)
+            return
+        self._payload(payload)
+
+    def whole(self, payload: Mapping[str, object]) -> None:
+        self._payload(payload)
+        self.draft.is_ended = self._has_finished
+
+    def close(self) -> None:
+        """The body ended cleanly."""
+        if self._has_finished and not self._needs_done:
+            self.draft.is_ended = True
+
+    def _payload(self, payload: Mapping[str, object]) -> None:
+        if payload.get("error"):
+            raise ErrorInside(payload)
+        if not self.draft.in_sequence(payload):
+            return
+        self.draft.served_by = string(payload.get("model")) or self.draft.served_by
+        if answer_id := string(payload.get("id")):
+            self.draft.identity = (answer_id, str(payload.get("created", "")))
+        for choice in tables(payload.get("choices")):
+            if choice.get("index") in (0, None):
+                self._choice(choice)
+        self._usage(table(payload.get("usage")))
+
+    def _choice(self, choice: Mapping[str, object]) -> None:
+        whole = table(choice.get("message"))
+        said = whole or table(choice.get("delta"))
+        self.draft.thought(said.get("reasoning_content") or said.get("reasoning"))
+        self._content(said.get("content"))
+        if refusal := string(said.get("refusal")):
+            self.draft.text(refusal)
+            self.draft.end(Stop.REFUSED)
+        for position, call in enumerate(tables(said.get("tool_calls"))):
+            self._call(call, position if whole else call.get("index"))
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason:
+            if reason == "error":
+                raise ErrorInside(choice)
+            self._has_finished = True
+            self.draft.end(_STOPS.get(reason, Stop.END))
+
+    def _content(self, content: object) -> None:
+        self.draft.text(content)
+        # Some servers send a list of typed parts.
+        for part in tables(content):
+            if part.get("type") == "thinking":
+                for inner in tables(part.get("thinking")):
+                    self.draft.thought(inner.get("text"))
+            else:
+                self.draft.text(part.get("text"))
+
+    def _call(self, call: Mapping[str, object], index: object) -> None:
+        function = table(call.get("function"))
+        arguments = function.get("arguments")
+        piece = json_text(arguments) if isinstance(arguments, dict | list) else as_sent(arguments)
+        owner = self.draft.calls.piece(
+            index if isinstance(index, int) else None,
+            provider_id=string(call.get("id")),
+            name=string(function.get("name")),
+            arguments=piece,
+        )
+        self.draft.call_piece(owner, piece)
+
+    def _usage(self, usage: Mapping[str, object]) -> None:
+        if not usage:
+            return
+        read = table(usage.get("prompt_tokens_details"))
+        written = table(usage.get("completion_tokens_details"))
+        self.draft.count(
+            input=usage.get("prompt_tokens"),
+            output=usage.get("completion_tokens"),
+            cached=read.get("cached_tokens", usage.get("prompt_cache_hit_tokens")),
+            cache_written=read.get("cache_write_tokens"),
+            reasoning=written.get("reasoning_tokens"),
+        )
