@@ -1,0 +1,145 @@
+"""Who serves models, as data: the providers that come with Pawl, and those of the user laid over them."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from types import MappingProxyType
+from urllib.parse import urlsplit
+
+from pawl.core.errors import ConfigError, NotAuthorized
+from pawl.models.endpoint import Wire, quirks_of
+from pawl.models.tables import Fields, raise_mistakes
+
+_FIELDS = "wire, base_url, url_env, key_env, key_page, local, prices, families, called, quirks"
+_RESERVED = ("local", "scripted")
+_OLLAMA_PORT = 11434
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A server of models: where it is, which format it speaks, and where its key comes from."""
+
+    name: str
+    wire: Wire
+    base_url: str
+    url_env: tuple[str, ...] = ()
+    key_env: tuple[str, ...] = ()
+    """Empty when it wants no key."""
+    key_page: str = ""
+    local: bool = False
+    """Runs on the user's own machines, so that it costs nothing."""
+    prices: str = ""
+    """What genai-prices calls it; empty when its prices are unknown."""
+    families: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
+    quirks: Mapping[str, object] = field(default_factory=dict)
+    """Fields of `endpoint.Quirks`, as a configuration has them."""
+
+    def address(self, environment: Mapping[str, str]) -> str:
+        """Its base URL; a variable that is set goes before the table."""
+        for name in self.url_env:
+            if value := environment.get(name, "").strip():
+                return _ollama(value) if name == "OLLAMA_HOST" else _checked_url(value, f"the variable {name}")
+        return self.base_url
+
+    def key(self, environment: Mapping[str, str]) -> str:
+        """The first of its variables that is set; empty where none is wanted, `NotAuthorized` where one is."""
+        for name in self.key_env:
+            if value := environment.get(name, "").strip():
+                return value
+        if not self.key_env:
+            return ""
+        page = f"; a key is made at {self.key_page}" if self.key_page else ""
+        raise NotAuthorized(
+            f"there is no key for {self.name!r}",
+            advice=f"set {' or '.join(self.key_env)} in the environment or in .env{page}",
+        )
+
+
+@functools.cache
+def builtin() -> Mapping[str, Provider]:
+    """The providers that come with Pawl."""
+    text = (resources.files("pawl.models") / "providers.toml").read_text("utf-8")
+    return _merged({}, tomllib.loads(text))
+
+
+def merged(tables: Mapping[str, object]) -> Mapping[str, Provider]:
+    """The built-in providers with the user's [providers.NAME] tables laid over them; every mistake at once."""
+    return _merged(builtin(), tables) if tables else builtin()
+
+
+def _merged(known: Mapping[str, Provider], tables: Mapping[str, object]) -> Mapping[str, Provider]:
+    mistakes: list[str] = []
+    found = dict(known)
+    for name, table in tables.items():
+        where = f"providers.{name}"
+        if name in _RESERVED or not name or any(mark in name for mark in "/: \t\n"):
+            mistakes.append(f"{where}: a provider cannot be called {name!r}")
+            continue
+        found[name] = _provider(name, Fields(where, table, mistakes), known.get(name))
+    raise_mistakes("the providers are wrong", mistakes, advice=f"a table [providers.NAME] takes {_FIELDS}")
+    return MappingProxyType(found)
+
+
+def _provider(name: str, fields: Fields, base: Provider | None) -> Provider:
+    if base is None:
+        for missing in ("wire", "base_url"):
+            if not fields.has(missing):
+                fields.wrong(missing, "is missing")
+        base = Provider(name=name, wire=Wire.OPENAI, base_url="")
+    read = Provider(
+        name=name,
+        wire=Wire(fields.text("wire", base.wire, choices=tuple(Wire))),
+        base_url=fields.text("base_url", base.base_url).rstrip("/"),
+        url_env=fields.texts("url_env", base.url_env),
+        key_env=fields.texts("key_env", base.key_env),
+        key_page=fields.text("key_page", base.key_page),
+        local=fields.flag("local", default=base.local),
+        prices=fields.text("prices", base.prices),
+        families=fields.texts("families", base.families),
+        called=fields.texts("called", base.called),
+        quirks=MappingProxyType({**base.quirks, **fields.table("quirks")}),
+    )
+    if fields.has("base_url") and (mistake := _url_mistake(read.base_url)):
+        fields.wrong("base_url", mistake)
+    try:
+        quirks_of(read.quirks)
+    except ConfigError as error:
+        fields.wrong("quirks", error.message)
+    fields.close()
+    return read
+
+
+def _url_mistake(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        fits = False
+    if not fits:
+        return f"must be an address such as http://127.0.0.1:8000/v1, not {url!r}"
+    if parts.username is not None or parts.query or parts.fragment:
+        return "must not carry a user, a query or a fragment"
+    return ""
+
+
+def _checked_url(url: str, source: str) -> str:
+    mistake = _url_mistake(url)
+    if mistake:
+        raise ConfigError(f"{source} {mistake}", advice="correct or unset it")
+    return url.rstrip("/")
+
+
+def _ollama(host: str) -> str:
+    """OLLAMA_HOST may leave out the scheme and the port; 0.0.0.0 is where a server listens, not where it is."""
+    bare = "://" not in host
+    parts = urlsplit(_checked_url(f"http://{host}" if bare else host, "the variable OLLAMA_HOST"))
+    name = "127.0.0.1" if parts.hostname in ("0.0.0.0", "::") else parts.hostname or ""
+    shown = f"[{name}]" if ":" in name else name
+    port = parts.port or (_OLLAMA_PORT if bare else 443 if parts.scheme == "https" else 80)
+    path = parts.path.rstrip("/")
+    return f"{parts.scheme}://{shown}:{port}{path if path.endswith('/v1') else path + '/v1'}"
