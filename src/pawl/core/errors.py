@@ -35,7 +35,7 @@ PawlError
 │   │   ├── ContextTooLong     more than the model can read
 │   │   └── BrokenHistory      it does not accept the turns as they are
 │   ├── Diverted               it sent Pawl to another host, where the key must not go
-│   ├── SchemaUnmet            the answer does not fit its schema, twice
+│   ├── SchemaUnmet            the answer does not fit its schema; sent back once
 │   └── ScriptEnded            the scripted model has no turn for this request    exit 52
 ├── BudgetExceeded             the next request could cost more than is left      exit 54
 ├── LimitReached               turns or time are used up                          exit 53
@@ -229,7 +229,11 @@ class Diverted(ModelError):
 
 
 class SchemaUnmet(ModelError):
-    pass
+    """Carries every mistake as one line with its place, to be sent back to the model."""
+
+    def __init__(self, message: str, mistakes: tuple[str, ...] = (), *, advice: str = "") -> None:
+        super().__init__(message, advice=advice)
+        self.mistakes = mistakes
 
 
 class ScriptEnded(ModelError):

@@ -80,6 +80,11 @@ class RunTerms:
     mode: Mode
     reasoning: Reasoning
     model: str
+    role_models: tuple[tuple[str, str], ...] = ()
+    """Roles for which the user chose another model, each with its model."""
+
+    def model_for(self, role: str) -> str:
+        return dict(self.role_models).get(role, self.model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +99,8 @@ class Decision:
     approval: Approval
     contract: str = ""
     """The name of the schema that the answer must fit; empty for plain text."""
+    reasoning_required: bool = False
+    """An answer without its reasoning is faulty; otherwise it is asked for, and its absence is let pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,192 @@
+"""Corrections: faults of an answer that send it back with a prompt, bounded, and with no word on the mode."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from types import MappingProxyType
+
+from pawl.core.dialogue import Answer, Stop
+from pawl.core.run import Decision, DeliveryState, ReasoningFormat, Stage
+from pawl.policy.allowances import Kind, allowances
+from pawl.policy.embedded import decoded, json_object
+from pawl.policy.phrases import asks_for_files, claims_done, promises
+from pawl.policy.reasoning import Problem, Reasoned, Severity, parse, parse_bullets
+
+MOST_PER_REQUEST = 4
+"""Over all corrections, so that no pair of faults alternates for ever."""
+FIELD = "reasoning"
+"""Where an answer in JSON has its reasoning."""
+_NO_FIELD = (Problem(Severity.MALFORMED, f"the field {FIELD!r} is missing"),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    name: str
+    prompt: str
+    limit: int
+    stages: frozenset[Stage]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What is known where an answer came in."""
+
+    stage: Stage
+    decision: Decision
+    work_left: tuple[str, ...] = ()
+    """What verification or the delivery check still wants, by the run's own record."""
+    sent: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """How often each correction was sent in this request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    correction: Correction
+    why: str
+    """For the prompt's `last_step_outcome` and for the log."""
+
+
+@functools.cache
+def corrections() -> Mapping[str, Correction]:
+    """By name, in the order in which they are looked for."""
+    file = tomllib.loads((resources.files("pawl.policy") / "corrections.toml").read_text("utf-8"))
+    return MappingProxyType(
+        {
+            name: Correction(
+                name=name,
+                prompt=row["prompt"],
+                limit=row["limit"],
+                stages=frozenset(map(Stage, row.get("stages", Stage))),
+            )
+            for name, row in file.items()
+        }
+    )
+
+
+def may_send(correction: Correction, situation: Situation) -> bool:
+    """Whether the request's bounds leave room for it."""
+    spent = situation.sent.get(correction.name, 0)
+    return spent < correction.limit and sum(situation.sent.values()) < MOST_PER_REQUEST
+
+
+def fault_of(answer: Answer, situation: Situation) -> Fault | None:
+    """The first fault of the answer that may still be corrected. What a provider refused is not argued with."""
+    if answer.stop is Stop.REFUSED:
+        return None
+    seen = _Seen(answer, situation)
+    for name, detect in _DETECTORS.items():
+        correction = corrections()[name]
+        if situation.stage in correction.stages and may_send(correction, situation):
+            why = detect(seen)
+            if why:
+                return Fault(correction=correction, why=why)
+    return None
+
+
+def reasoning_of(answer: Answer, decision: Decision) -> Reasoned:
+    """The reasoning of an answer, in a block or, where the answer has a contract, in its field.
+
+    What is visible of an answer with a contract is its JSON without that field.
+    """
+    if not decision.contract or decision.reasoning is ReasoningFormat.NONE:
+        return parse(decision.reasoning, answer.text)
+    fields = decoded(json_object(answer.text))
+    if fields is None or FIELD not in fields:
+        return Reasoned(form=decision.reasoning, raw="", visible=answer.text.strip(), present=False, problems=_NO_FIELD)
+    given = fields.pop(FIELD)
+    bullets = [str(bullet) for bullet in given] if isinstance(given, list) else [str(given)]
+    return parse_bullets(bullets, json.dumps(fields, ensure_ascii=False))
+
+
+class _Seen:
+    """An answer with what several detectors look at."""
+
+    def __init__(self, answer: Answer, situation: Situation) -> None:
+        self.answer = answer
+        self.decision = situation.decision
+        self.work_left = situation.work_left
+        self.reasoned = reasoning_of(answer, situation.decision)
+
+    @property
+    def visible(self) -> str:
+        return self.reasoned.visible
+
+    @property
+    def in_words(self) -> bool:
+        """An answer that is meant to be read, as opposed to one that calls tools or fills a schema."""
+        return not self.answer.calls and not self.decision.contract
+
+
+def _empty(seen: _Seen) -> str:
+    answer = seen.answer
+    blank = not answer.text.strip() and not answer.calls and not any(one.text.strip() for one in answer.thoughts)
+    return "the answer was empty" if blank else ""
+
+
+def _reasoning_malformed(seen: _Seen) -> str:
+    """Absent reasoning counts only where it is required, and what is not JSON at all is the contract's affair."""
+    if not (seen.reasoned.present or seen.decision.reasoning_required):
+        return ""
+    if seen.decision.contract and decoded(json_object(seen.answer.text)) is None:
+        return ""
+    return "\n".join(seen.reasoned.malformed)
+
+
+def _reasoning_only(seen: _Seen) -> str:
+    thought = seen.reasoned.present or any(one.text.strip() for one in seen.answer.thoughts)
+    alone = thought and not seen.visible and not seen.answer.calls
+    return "there was reasoning and no answer" if alone else ""
+
+
+def _reasoning_thin(seen: _Seen) -> str:
+    return "\n".join(seen.reasoned.thin) if seen.reasoned.present else ""
+
+
+def _claims_done(seen: _Seen) -> str:
+    if not seen.work_left or seen.answer.calls:
+        return ""
+    stated = seen.reasoned.delivery is DeliveryState.DONE
+    if seen.decision.contract:
+        stated = stated or _state(seen.visible) == DeliveryState.DONE
+    else:
+        stated = stated or claims_done(seen.visible)
+    return "\n".join(f"- {item}" for item in seen.work_left) if stated else ""
+
+
+def _asks_for_files(seen: _Seen) -> str:
+    readable = _kinds(seen.decision) & {Kind.READS, Kind.RUNS}
+    asked = seen.in_words and readable and asks_for_files(seen.visible)
+    return "the user was asked for what the tools can read" if asked else ""
+
+
+def _promised_call(seen: _Seen) -> str:
+    """Only what the tools of the stage can keep counts: a promise beyond them is not to be insisted on."""
+    kept = seen.in_words and promises(seen.visible) & _kinds(seen.decision)
+    return f"a call was announced and not made ({', '.join(sorted(kept))})" if kept else ""
+
+
+_DETECTORS: Mapping[str, Callable[[_Seen], str]] = MappingProxyType(
+    {
+        "empty_answer": _empty,
+        "reasoning_malformed": _reasoning_malformed,
+        "reasoning_only": _reasoning_only,
+        "reasoning_thin": _reasoning_thin,
+        "claims_done": _claims_done,
+        "asks_for_files": _asks_for_files,
+        "promised_call": _promised_call,
+    }
+)
+
+
+def _kinds(decision: Decision) -> frozenset[Kind]:
+    known = allowances().tools
+    return frozenset(known[tool] for tool in decision.tools if tool in known)
+
+
+def _state(text: str) -> object:
+    return (decoded(json_object(text)) or {}).get("state")

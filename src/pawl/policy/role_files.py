@@ -1,0 +1,188 @@
+"""Reading role files: those that come with Pawl and those of a user or a project, every mistake reported at once."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+
+from pawl.core.errors import PromptError
+from pawl.core.run import RoleName
+from pawl.policy.allowances import allowances
+from pawl.policy.contract_names import CONTRACTS
+from pawl.policy.roles import Example, Role, check_examples
+
+_TEXTS = ("description", "prompt", "contract", "model")
+_LISTS = ("tools", "delegates")
+_KEYS = (*_TEXTS, *_LISTS, "temperature", "context_tokens", "example")
+_OPTIONAL = ("delegates", "contract", "model", "temperature", "context_tokens", "example")
+_DEFAULTS: Mapping[str, object] = {"contract": "", "model": "default", "temperature": 0.1, "context_tokens": 60_000}
+_HOTTEST = 2.0
+_SMALLEST_CONTEXT = 1_000
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+Table = Mapping[str, object]
+
+
+def load_roles(directories: Sequence[Path] = ()) -> Mapping[str, Role]:
+    """The roles that come with Pawl, and those of the directories, of which later ones win.
+
+    A file named like a role of Pawl's replaces it and may only narrow its tools; its delegates are those of the role or
+    roles that do not come with Pawl. Any other name is a new role.
+    """
+    built_in = _built_in()
+    mistakes: list[str] = []
+    files: dict[str, tuple[str, Table]] = {}
+    for path in (path for directory in directories for path in sorted(directory.glob("*.toml"))):
+        table = _read(path, mistakes)
+        if not _NAME.fullmatch(path.stem):
+            mistakes.append(f"{path}: the name of a role is made of small letters, digits and _, not {path.stem!r}")
+        elif table is not None:
+            files[path.stem] = (str(path), table)
+    names = frozenset(built_in) | files.keys()
+    roles = dict(built_in)
+    for name, (source, table) in files.items():
+        found = [*_mistakes(table, names), *_widened(built_in.get(name), table, built_in)]
+        if not found:
+            roles[name] = _role(name, source, table)
+            found = list(check_examples(roles[name]))
+        mistakes += [f"{source}: {mistake}" for mistake in found]
+    _refuse(mistakes)
+    return MappingProxyType(roles)
+
+
+@functools.cache
+def _built_in() -> Mapping[str, Role]:
+    """Their files are held to the same rules by a test, which spares every start the time."""
+    folder = resources.files("pawl.policy") / "roles"
+    texts = {name: (folder / f"{name}.toml").read_text("utf-8") for name in RoleName}
+    return MappingProxyType(
+        {str(name): _role(name, f"roles/{name}.toml", tomllib.loads(text)) for name, text in texts.items()}
+    )
+
+
+def role_mistakes(name: str, text: str) -> tuple[str, ...]:
+    """Every mistake of a role file's text, read as one that comes with Pawl."""
+    table = tomllib.loads(text)
+    found = _mistakes(table, frozenset(RoleName))
+    return tuple(found) or check_examples(_role(name, name, table))
+
+
+def _read(path: Path, mistakes: list[str]) -> Table | None:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        mistakes.append(f"{path}: {error}")
+        return None
+
+
+def _refuse(mistakes: Sequence[str]) -> None:
+    if mistakes:
+        raise PromptError(
+            "role files that cannot be used:\n" + "\n".join(mistakes),
+            advice=f"a role file takes {', '.join(_KEYS)}",
+        )
+
+
+def _mistakes(table: Table, names: frozenset[str]) -> list[str]:
+    found = [f"{key}: no such key{_near(key, _KEYS)}" for key in table if key not in _KEYS]
+    found += [f"{key}: missing" for key in _KEYS if key not in table and key not in _OPTIONAL]
+    found += [f"{key}: must be text, not {table[key]!r}" for key in _TEXTS if not isinstance(table.get(key, ""), str)]
+    found += _unknown(table, "tools", allowances().tools)
+    found += _unknown(table, "delegates", names)
+    contract = table.get("contract", "")
+    if isinstance(contract, str) and contract and contract not in CONTRACTS:
+        found.append(f"contract: no such contract {contract!r}{_near(contract, CONTRACTS)}")
+    found += _numbers(table)
+    if table.get("delegates") and "delegate" not in _strings(table.get("tools")):
+        found.append("delegates: without the tool 'delegate' nobody can be sent")
+    return found + _example_mistakes(table)
+
+
+def _numbers(table: Table) -> list[str]:
+    found = []
+    temperature, context = table.get("temperature", 0.1), table.get("context_tokens", _SMALLEST_CONTEXT)
+    if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not 0 <= temperature <= _HOTTEST:
+        found.append(f"temperature: must be a number from 0 to {_HOTTEST:g}, not {temperature!r}")
+    if type(context) is not int or context < _SMALLEST_CONTEXT:
+        found.append(f"context_tokens: must be a whole number from {_SMALLEST_CONTEXT:,}, not {context!r}")
+    return found
+
+
+def _unknown(table: Table, key: str, known: Iterable[str]) -> list[str]:
+    given = table.get(key, [])
+    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
+        return [f"{key}: must be a list of names, not {given!r}"]
+    return [f"{key}: no such name {item!r}{_near(item, known)}" for item in given if item not in known]
+
+
+def _widened(replaced: Role | None, table: Table, built_in: Mapping[str, Role]) -> list[str]:
+    if replaced is None:
+        return []
+    tools = sorted(_strings(table.get("tools")) - replaced.tools)
+    delegates = sorted((_strings(table.get("delegates")) & built_in.keys()) - replaced.delegates)
+    return [f"tools: the role {replaced.name!r} may not be given {tool!r}" for tool in tools] + [
+        f"delegates: the role {replaced.name!r} may not be given {name!r}" for name in delegates
+    ]
+
+
+def _example_mistakes(table: Table) -> list[str]:
+    examples = table.get("example", [])
+    if not isinstance(examples, list):
+        return ["example: must be written [[example]]"]
+    return [f"example {number}: {why}" for number, one in enumerate(examples, 1) if (why := _example_mistake(one))]
+
+
+def _example_mistake(one: object) -> str:
+    match one:
+        case {"allowed": {"tool": str()} | {"delegate": str()}, **more} if not more:
+            return ""
+        case {"refused": {"tool": str()} | {"delegate": str()}, **more} if not more:
+            return ""
+        case {"valid": str(), **more} | {"invalid": str(), **more} if not more:
+            return ""
+    return "must be allowed or refused = { tool = … } or { delegate = … }, or valid or invalid = an answer"
+
+
+def _role(name: str, source: str, table: Table) -> Role:
+    values = {**_DEFAULTS, **table}
+    temperature, context = values["temperature"], values["context_tokens"]
+    assert isinstance(temperature, int | float) and isinstance(context, int)
+    return Role(
+        name=str(name),
+        description=str(values["description"]),
+        prompt=str(values["prompt"]),
+        tools=_strings(values.get("tools")),
+        delegates=_strings(values.get("delegates")),
+        contract=str(values["contract"]),
+        model=str(values["model"]),
+        temperature=float(temperature),
+        context_tokens=context,
+        examples=tuple(_examples(values.get("example", []))),
+        source=source,
+    )
+
+
+def _examples(tables: object) -> Iterable[Example]:
+    assert isinstance(tables, list)
+    for table in tables:
+        for word, value in table.items():
+            if word in ("valid", "invalid"):
+                yield Example(subject="answer", value=value, allowed=word == "valid")
+            else:
+                for subject, named in value.items():
+                    yield Example(subject=subject, value=named, allowed=word == "allowed")
+
+
+def _strings(value: object) -> frozenset[str]:
+    return frozenset(item for item in value if isinstance(item, str)) if isinstance(value, list) else frozenset()
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
