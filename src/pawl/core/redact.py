@@ -1,81 +1,72 @@
-"""Taking secrets out of text before it is stored or shown: keys, tokens, passwords, private keys.
+"""Taking secrets out of text before it is stored, shown or sent: keys, tokens, passwords, private keys.
 
-Every pattern is bounded, so that the time grows with the text and no faster, whoever wrote the text.
+What is known to be a secret, because it was configured, is taken out wherever it stands; everything else by its shape
+or by the name beside it.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-MARK = "[redacted]"
+from pawl.core.redact_shapes import MARK, hidden
 
-_WHOLE = re.compile(
-    r"""
-    -----BEGIN\ [A-Z0-9 ]{0,40}PRIVATE\ KEY(?:\ BLOCK)?-----
-      .*?(?:-----END\ [A-Z0-9 ]{0,40}PRIVATE\ KEY(?:\ BLOCK)?-----|\Z)
-    | \b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}
-    | \b(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{10,}
-    | \bgh[pousr]_[A-Za-z0-9]{20,}
-    | \bgithub_pat_[A-Za-z0-9_]{20,}
-    | \bgl(?:pat|ptt|dt|rt)-[A-Za-z0-9_-]{16,}
-    | \bxox[abeposr]-[A-Za-z0-9-]{10,}
-    | \bxapp-[A-Za-z0-9-]{10,}
-    | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b
-    | \bAIza[A-Za-z0-9_-]{30,}
-    | \bya29\.[A-Za-z0-9_-]{20,}
-    | \b(?:npm|hf|gsk|dop_v1|shpat)_[A-Za-z0-9]{30,}
-    | \b(?:pypi|xai|nvapi)-[A-Za-z0-9_-]{30,}
-    | \bSG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,64}
-    | \bAGE-SECRET-KEY-1[A-Z0-9]{50,}
-    | (?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,4096}\.[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,4096}
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+__all__ = ["MARK", "Redactor", "redacted", "redacted_body", "redacted_command", "register"]
 
-_WORD = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)"
-_QUOTED = r"""(?P<value>(?!\[redacted\])(?:"[^"\n]+"|'[^'\n]+'"""
-_VALUE = _QUOTED + r"""|[^\s"'&;,)}\]]{4,}))"""
-_ARGUMENT = _QUOTED + r"""|[^\s"'&;,)}\]]+))"""
-
-_PATTERNS = (
-    # A header whose whole value is secret.
-    re.compile(
-        r"""(?ix)
-        (?P<name>\b(?:proxy-)?authorization["']?\s{0,4}[:=]\s{0,4}+["']?+(?:[a-z]{1,16}\s{1,4})?+
-          | \b(?:set-)?cookie["']?\s{0,4}:\s{0,4}+["']?+)
-        (?P<value>(?!\[redacted\])[^\r\n"']+)
-        """
-    ),
-    re.compile(
-        r"(?i)(?P<name>\b(?:bearer|basic)\s{1,4})"
-        r"(?P<value>(?-i:(?=[a-z._~+/-]{0,256}[A-Z0-9=]))[a-z0-9+/_.=~-]{8,})"
-    ),
-    # A password in an address, as in https://user:password@host.
-    re.compile(r"(?P<name>://[^\s/:@]{0,256}:)(?P<value>(?!\[redacted\])[^\s/@]{1,1024})(?=@)"),
-    # An option that is followed by its value.
-    re.compile(rf"(?i)(?P<name>(?<![^\s\"'])--?[a-z0-9-]{{0,40}}{_WORD}(?:=|\s{{1,4}}+))(?!-)" + _ARGUMENT),
-    re.compile(
-        r"(?P<name>(?<!\S)(?:-u|--user|--proxy-user)[=\s]{1,4}+[\"']?+[^\s:\"']{1,128}:)"
-        r"(?P<value>(?!\[redacted\])[^\s\"']+)"
-    ),
-    re.compile(r"(?P<name>\bsshpass\s{1,4}-p\s{0,4}+)" + _ARGUMENT),
-    # A name that is given a value, as in an environment, JSON, YAML or a query.
-    re.compile(rf"(?i)(?P<name>{_WORD}s?[a-z0-9_.-]{{0,40}}\\?[\"']?\s{{0,4}}(?:=>?+|:)\s{{0,4}}+\\?+)" + _VALUE),
-)
-
-_COUNT = re.compile(r"(?i)tokens\W*\Z")
+_WORD = r"(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)"
 _SECRET_NAME = re.compile(rf"(?i){_WORD}")
 _SECRET_OPTION = re.compile(rf"(?i)--?[a-z0-9-]{{0,40}}{_WORD}")
+_DEEPEST = 64
+
+
+class Redactor:
+    """Takes out the values that it was told, and whatever looks like a secret."""
+
+    __slots__ = ("_forms", "generation")
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._forms: tuple[str, ...] = ()
+        self.generation = 0
+        """Changes when a value is added, so that what was redacted before can be thrown away."""
+        self.register(*values)
+
+    def register(self, *values: str) -> None:
+        """Adds values that are secret wherever they stand; too short ones and placeholders are left out."""
+        if not values:
+            return
+        from pawl.core.redact_known import forms_of  # Only a process that has keys pays for the encodings.
+
+        forms = {form for value in values for form in forms_of(value)} - set(self._forms)
+        if forms:
+            # The longest first: one value may hold another.
+            self._forms = tuple(sorted({*self._forms, *forms}, key=lambda form: (-len(form), form)))
+            self.generation += 1
+
+    def knows(self, text: str) -> bool:
+        """Whether a value that was registered stands in the text, in any form."""
+        return any(form in text for form in self._forms)
+
+    def redacted(self, text: str) -> str:
+        """The text with every secret that can be recognised replaced by a mark."""
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, MARK)
+        return hidden(text)
+
+
+PROCESS = Redactor()
+"""The one of this process: a key that is configured is a secret for all of it."""
+
+
+def register(*values: str) -> None:
+    """Makes these values secrets for the rest of the process."""
+    PROCESS.register(*values)
 
 
 def redacted(text: str) -> str:
     """The text with every secret that can be recognised replaced by a mark."""
-    text = _WHOLE.sub(MARK, text)
-    for pattern in _PATTERNS:
-        text = pattern.sub(_hidden, text)
-    return text
+    return PROCESS.redacted(text)
 
 
 def redacted_command(words: Sequence[str]) -> str:
@@ -88,28 +79,24 @@ def redacted_command(words: Sequence[str]) -> str:
     return redacted(" ".join(shown))
 
 
-def redacted_body(body: Mapping[str, object]) -> dict[str, object]:
+def redacted_body(body: Mapping[str, object], depth: int = 0) -> dict[str, object]:
     """The same for values in values: what has the name of a secret is hidden whatever it looks like."""
     return {
-        redacted(key): MARK if isinstance(value, str) and value and _SECRET_NAME.search(key) else _redacted_value(value)
+        redacted(key): MARK
+        if isinstance(value, str) and value and _SECRET_NAME.search(key)
+        else _redacted_value(value, depth)
         for key, value in body.items()
     }
 
 
-def _redacted_value(value: object) -> object:
+def _redacted_value(value: object, depth: int = 0) -> object:
+    if depth > _DEEPEST:
+        return MARK
     match value:
         case str():
             return redacted(value)
         case Mapping():
-            return redacted_body({str(key): inner for key, inner in value.items()})
+            return redacted_body({str(key): inner for key, inner in value.items()}, depth + 1)
         case list() | tuple():
-            return [_redacted_value(inner) for inner in value]
+            return [_redacted_value(inner, depth + 1) for inner in value]
     return value
-
-
-def _hidden(match: re.Match[str]) -> str:
-    name, value = match["name"], match["value"]
-    if value.isdigit() and _COUNT.search(name):
-        return match[0]
-    quote = value[0] if value[0] in "\"'" and value[-1] == value[0] and len(value) > 1 else ""
-    return f"{name}{quote}{MARK}{quote}"

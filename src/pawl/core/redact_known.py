@@ -1,0 +1,54 @@
+"""The forms in which a known secret may stand in a text: as it is, escaped, or encoded."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from urllib.parse import quote, quote_plus
+
+from pawl.core.redact_values import is_placeholder
+
+_SHORTEST = 8
+_SURELY_LONG = 16
+_SHORTEST_ENCODED = 10
+
+
+def forms_of(value: str) -> frozenset[str]:
+    """Every form to look for; none when the value is too common a word to be hidden wherever it stands.
+
+    Servers on one's own machine take any key, so that people write `ollama`, `none` or `not-needed`.
+    """
+    value = value.strip()
+    is_common = value.replace("-", "").replace("_", "").isalpha() and value.islower()
+    if len(value) < _SHORTEST or is_placeholder(value) or (is_common and len(value) < _SURELY_LONG):
+        return frozenset()
+    return frozenset((value, *_escaped(value), *_encoded(value.encode("utf-8", "surrogatepass"))))
+
+
+def _escaped(value: str) -> Iterator[str]:
+    for text in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]):
+        yield text
+        yield text.replace("/", "\\/")
+    safe = value.encode("utf-8", "surrogatepass")
+    for text in (quote(safe, safe=""), quote(safe), quote_plus(safe)):
+        yield text
+        yield _small_escapes(text)
+
+
+def _small_escapes(text: str) -> str:
+    """`%2F` as `%2f`."""
+    head, *rest = text.split("%")
+    return "%".join((head, *(part[:2].lower() + part[2:] for part in rest)))
+
+
+def _encoded(data: bytes) -> Iterator[str]:
+    yield data.hex()
+    yield data.hex().upper()
+    for before in range(3):
+        # What stands before the value decides how its bits fall; only the characters that it alone decides are kept.
+        text = base64.b64encode(b"\0" * before + data).decode("ascii").rstrip("=")
+        inner = text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
+        if len(inner) >= _SHORTEST_ENCODED:
+            yield inner
+            yield inner.replace("+", "-").replace("/", "_")
