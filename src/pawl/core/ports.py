@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pawl.core.change import ChangeSet
 from pawl.core.content import Text
-from pawl.core.dialogue import ModelEvent, Request
+from pawl.core.dialogue import ModelEvent, Request, ToolOffer
 from pawl.core.edits import Edited, LineEdit, Modification
 from pawl.core.execution import Completed, Execution, Protection, Stream, View
 from pawl.core.history import Checkpoint, Entry, EntryState, NewEntry, Retention
@@ -182,4 +182,29 @@ class RequestLog(Protocol):
 
     def records(self, workspace: str, *, run: str | None = None, limit: int | None = None) -> Sequence[RequestRecord]:
         """Oldest first; with a limit, the newest of them."""
+        ...
+
+
+class ToolReply(Protocol):
+    """How a tool call ended, for the model."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def failed(self) -> bool: ...
+
+
+class Toolset(Protocol):
+    """The tools that there are, by name."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def offers(self, names: Sequence[str]) -> tuple[ToolOffer, ...]:
+        """These tools as a model sees them, in a stable order."""
+        ...
+
+    def call(self, name: str, arguments: Mapping[str, object]) -> ToolReply:
+        """Never raises for what a model did wrong: that is a reply that failed."""
         ...

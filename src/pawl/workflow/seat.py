@@ -1,0 +1,72 @@
+"""Who talks with a model: a role of a run with its terms, prompts, tools and limits, and how a talk ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+
+from pawl.core.dialogue import Message, Request, Usage
+from pawl.core.ports import Cancel, Model, Toolset
+from pawl.core.run import Budget, ReasoningOutcome, RequestRecord, RunTerms
+from pawl.core.run_event import RunEvent
+from pawl.policy.prompts import PromptRepository
+from pawl.policy.roles import Role
+from pawl.policy.table import Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """Everything that stays the same while a role talks."""
+
+    terms: RunTerms
+    role: Role
+    policy: Policy
+    prompts: PromptRepository
+    variables: Mapping[str, str]
+    model: Model
+    tools: Toolset
+    record: Callable[[RequestRecord], object]
+    listen: Callable[[RunEvent], object] = lambda event: None
+    clean: Callable[[Request], Request] = lambda request: request
+    """Takes secrets out of what is about to be sent."""
+    work_left: Callable[[], tuple[str, ...]] = lambda: ()
+    """What verification still wants, by the run's own record."""
+    limits: Budget = field(default_factory=Budget)
+    max_output: int = 4096
+    temperature: float | None = None
+    """The role's own when None."""
+    cancel: Cancel | None = None
+    clock: Callable[[], float] = time.monotonic
+
+
+class Ended(StrEnum):
+    """Why a talk ended."""
+
+    ANSWERED = "answered"
+    CUT_OFF = "cut_off"
+    """The answer is as long as an answer may be, and not whole."""
+    REFUSED = "refused"
+    STUCK = "stuck"
+    """The same calls brought the same results again and again."""
+    OUT_OF_TURNS = "out_of_turns"
+    OUT_OF_TIME = "out_of_time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """What a talk came to."""
+
+    text: str
+    ended: Ended
+    messages: tuple[Message, ...]
+    """The whole dialogue, as it may be sent again."""
+    requests: int
+    usage: Usage
+    cost: Decimal | None
+    """None when the price of a model is unknown."""
+    outcome: ReasoningOutcome | None = None
+    value: object = None
+    """The validated answer, where the role has a contract."""

@@ -1,0 +1,210 @@
+"""A role's talk with a model: requests and tool calls until there is an answer, within limits, faults sent back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from pawl.core.dialogue import Answer, Message, Stop, ToolAnswer, Usage, tool_answers, user
+from pawl.core.errors import BrokenHistory, ContextTooLong, RequestRejected, SchemaUnmet
+from pawl.core.run import Reasoning, ReasoningOutcome, Stage
+from pawl.core.run_event import Corrected, ReasoningShown, Shortened
+from pawl.policy.corrections import Situation, corrections, fault_of, reasoning_of
+from pawl.policy.reasoning import Reasoned, outcome_of
+from pawl.workflow.calling import Calls
+from pawl.workflow.requesting import Composed, ask, composed, reasons
+from pawl.workflow.seat import Ended, Seat, Spoken
+from pawl.workflow.shortening import flattened, shortened, tokens_of
+
+OUTCOME = "[{delivery}] plan: {plan_delta} | next: {next_action} | risks: {risks}"
+
+
+def converse(seat: Seat, history: Sequence[Message], text: str, stage: Stage | None = None) -> Spoken:
+    """Says the user's words and goes on until the model has answered; `history` is what was said before.
+
+    Without a stage of its own a talk opens with WARMUP where the user has reasoning on, and goes on with ACT and
+    FOLLOW_UP. A stage without tools is one request.
+    """
+    first = stage or (Stage.WARMUP if seat.terms.reasoning is Reasoning.ON else Stage.ACT)
+    return _Talk(seat, [*_forgotten(history), user(text)], first).run()
+
+
+@dataclass(slots=True)
+class _Talk:
+    seat: Seat
+    messages: list[Message]
+    stage: Stage
+    requests: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: Decimal | None = Decimal(0)
+    outcome: ReasoningOutcome | None = None
+    was_shortened: bool = False
+    calls: Calls = field(init=False)
+    sent_back: Counter[str] = field(default_factory=Counter)
+    """How often each correction was sent."""
+    ready: dict[Stage, Composed] = field(default_factory=dict)
+    started: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.calls = Calls(self.seat)
+        self.started = self.seat.clock()
+
+    def run(self) -> Spoken:
+        while True:
+            ended = self._limit()
+            if ended is not None:
+                self.stage = Stage.FINAL
+            ready = self._composed()
+            answer = self._asked(ready)
+            reasoned = reasoning_of(answer, ready.decision)
+            self._keep(answer, reasoned)
+            if ended is not None:
+                return self._spoken(reasoned.visible, ended)
+            done = self._handled(ready, answer, reasoned)
+            if done is not None:
+                return done
+            self.stage = Stage.FOLLOW_UP if self.stage in (Stage.ACT, Stage.WARMUP) else self.stage
+
+    def _limit(self) -> Ended | None:
+        """The last request that the limits allow is asked for an answer from what is known, with no tools."""
+        limits = self.seat.limits
+        if self.calls.stuck:
+            return Ended.STUCK
+        if self.requests > 0 and self.requests + 1 >= limits.turns:
+            return Ended.OUT_OF_TURNS
+        if self.requests > 0 and self.seat.clock() - self.started > limits.seconds:
+            return Ended.OUT_OF_TIME
+        return None
+
+    def _composed(self) -> Composed:
+        ready = self.ready.get(self.stage)
+        if ready is None:
+            ready = composed(self.seat, self.stage, self._variables())
+            self.ready[self.stage] = ready
+        return ready
+
+    def _asked(self, ready: Composed) -> Answer:
+        self.requests += 1
+        try:
+            return self._counted(ask(self.seat, ready, tuple(self.messages), self.requests))
+        except RequestRejected as error:
+            if self.was_shortened or not isinstance(error, ContextTooLong | BrokenHistory):
+                raise
+            self._shorten(flat=isinstance(error, BrokenHistory))
+            return self._counted(ask(self.seat, ready, tuple(self.messages), self.requests))
+
+    def _shorten(self, *, flat: bool) -> None:
+        before = tokens_of(self.messages)
+        self.messages = list(flattened(self.messages) if flat else shortened(self.messages))
+        self.was_shortened = True
+        self.seat.listen(Shortened(before_tokens=before, after_tokens=tokens_of(self.messages)))
+
+    def _counted(self, answer: Answer) -> Answer:
+        self.usage += answer.usage
+        self.cost = None if answer.cost is None or self.cost is None else self.cost + answer.cost
+        return answer
+
+    def _keep(self, answer: Answer, reasoned: Reasoned) -> None:
+        """What goes into the history: the visible words and the outcome of the reasoning, not its text."""
+        message = answer.message
+        if reasoned.present:
+            self.seat.listen(ReasoningShown(reasoned.raw))
+            self.outcome = outcome_of(reasoned)
+            said = OUTCOME.format(
+                delivery=self.outcome.delivery,
+                plan_delta=self.outcome.plan_delta,
+                next_action=self.outcome.next_action,
+                risks=self.outcome.risks,
+            )
+            message = replace(message, text=f"{said}\n{reasoned.visible}".strip())
+        elif answer.text != reasoned.visible:
+            message = replace(message, text=reasoned.visible)
+        self.messages.append(message)
+
+    def _handled(self, ready: Composed, answer: Answer, reasoned: Reasoned) -> Spoken | None:
+        """The end of the talk, or None when it goes on with another turn."""
+        if answer.stop is Stop.REFUSED:
+            self._refuse(answer, "not executed: the answer was refused")
+            return self._spoken(reasoned.visible, Ended.REFUSED)
+        if answer.stop is Stop.LENGTH:
+            return self._cut_off(answer, reasoned)
+        if self._corrected(ready, answer, reasoned):
+            return None
+        if answer.calls:
+            self.messages.append(tool_answers(*self.calls.execute(answer.calls, ready.decision)))
+            return None
+        if ready.decision.contract:
+            return self._fitted(ready, reasoned)
+        return self._spoken(reasoned.visible, Ended.ANSWERED)
+
+    def _cut_off(self, answer: Answer, reasoned: Reasoned) -> Spoken | None:
+        """An answer in words that is too long is one all the same; calls that may be half are never executed."""
+        limit = corrections()["cut_off"].limit
+        if (reasoned.visible and not answer.calls) or self.sent_back["cut_off"] >= limit:
+            self._refuse(answer, "not executed: your answer was cut off")
+            return self._spoken(reasoned.visible, Ended.CUT_OFF)
+        self._refuse(answer, "not executed: your answer was cut off")
+        self._send_back("cut_off", reasoned, "")
+        return None
+
+    def _refuse(self, answer: Answer, why: str) -> None:
+        """Every call has an answer, so that the history can be sent again."""
+        if answer.calls:
+            refused = (ToolAnswer(call=call.id, name=call.name, text=why, failed=True) for call in answer.calls)
+            self.messages.append(tool_answers(*refused))
+
+    def _corrected(self, ready: Composed, answer: Answer, reasoned: Reasoned) -> bool:
+        situation = Situation(
+            stage=ready.stage, decision=ready.decision, work_left=self.seat.work_left(), sent=self.sent_back
+        )
+        fault = fault_of(answer, situation)
+        if fault is None:
+            return False
+        self._refuse(answer, "not executed: see what is wrong with your answer, and make the call again")
+        self._send_back(fault.correction.name, reasoned, fault.why)
+        return True
+
+    def _send_back(self, name: str, reasoned: Reasoned, why: str) -> None:
+        self.sent_back[name] += 1
+        self.seat.listen(Corrected(name=name, why=why, text=reasoned.visible))
+        prompt = corrections()[name].prompt
+        self.messages.append(user(self.seat.prompts.render(prompt, {**self._variables(), "last_step_outcome": why})))
+
+    def _fitted(self, ready: Composed, reasoned: Reasoned) -> Spoken | None:
+        from pawl.workflow.contracts import validated
+
+        try:
+            value = validated(ready.decision.contract, reasoned.visible, reasoning=reasons(ready.decision))
+        except SchemaUnmet as error:
+            if self.sent_back["contract_unmet"] >= corrections()["contract_unmet"].limit:
+                raise
+            self._send_back("contract_unmet", reasoned, error.message)
+            return None
+        return replace(self._spoken(reasoned.visible, Ended.ANSWERED), value=value)
+
+    def _variables(self) -> dict[str, str]:
+        """What prompts may name; the words that change from turn to turn are only in those that come last."""
+        said = self.outcome.next_action if self.outcome else ""
+        return {
+            "tool_summary": "\n".join(self.calls.summary) or "no tool was called",
+            "last_step_outcome": said or "none yet",
+            **self.seat.variables,
+        }
+
+    def _spoken(self, text: str, ended: Ended) -> Spoken:
+        return Spoken(
+            text=text,
+            ended=ended,
+            messages=tuple(self.messages),
+            requests=self.requests,
+            usage=self.usage,
+            cost=self.cost,
+            outcome=self.outcome,
+        )
+
+
+def _forgotten(history: Sequence[Message]) -> list[Message]:
+    """Earlier turns without a provider's own reasoning, which is needed only within one loop of tool calls."""
+    return [replace(message, thoughts=()) if message.thoughts else message for message in history]
