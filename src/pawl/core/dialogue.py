@@ -184,11 +184,13 @@ class Retrying:
     wait_seconds: float
     attempt: int
     """The one that failed, from 1."""
+    begun: bool = False
+    """The model had begun to answer, shown or not, so that the attempt is paid for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FellBack:
-    """The user listed another model for this case, and it takes over."""
+    """The user listed another model for this case, and it takes over; what the first had streamed does not count."""
 
     model: str
     to: str

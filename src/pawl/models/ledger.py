@@ -1,0 +1,225 @@
+"""The one account of a run: what it has spent over all roles, and what is held back for requests under way.
+
+Before each request the ledger holds back the most that it could cost. A request that does not fit is refused before it
+is sent, so that the money spent stays within the budget as long as no request costs more than its worst case.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from types import MappingProxyType, TracebackType
+
+from pawl.core.dialogue import Request, Usage
+from pawl.core.errors import BudgetExceeded
+from pawl.core.run import Budget, Reasoning, RequestRecord
+from pawl.models.estimate import most_input
+from pawl.models.prices import Prices
+
+_NOTHING = Decimal(0)
+_RAISE_MONEY = "raise the budget with --max-budget-usd or `budget.money`, or use a cheaper model"
+_RAISE_TOKENS = "raise `budget.tokens`, or use a model whose price is known"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What went to one role or one model."""
+
+    money: Decimal = _NOTHING
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    requests: int = 0
+    unpriced_tokens: int = 0
+    """Those of models whose price is unknown; they are not in the money."""
+
+    @property
+    def tokens(self) -> int:
+        return self.input + self.output
+
+    def plus(self, usage: Usage, cost: Decimal | None, *, requests: int) -> Share:
+        return Share(
+            money=self.money + (cost or _NOTHING),
+            input=self.input + usage.input,
+            output=self.output + usage.output,
+            cached=self.cached + usage.cached,
+            requests=self.requests + requests,
+            unpriced_tokens=self.unpriced_tokens + (usage.input + usage.output if cost is None else 0),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent(Share):
+    """Everything, and how it divides."""
+
+    by_role: Mapping[str, Share] = field(default_factory=dict)
+    by_model: Mapping[str, Share] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Most:
+    """The most that a request can come to. Money is None when the price is unknown or nobody asks for it."""
+
+    money: Decimal | None
+    tokens: int
+
+
+class Hold:
+    """What is held back for one request. Leaving it as a context manager releases what was not settled."""
+
+    def __init__(self, ledger: Ledger, model: str, role: str) -> None:
+        self._ledger = ledger
+        self.model = model
+        self.role = role
+
+    def settle(self, usage: Usage, cost: Decimal | None) -> None:
+        """The request has been answered, or ended in a way that is paid for."""
+        self._ledger._settle(self, usage, cost)
+
+    def lost(self, usage: Usage, cost: Decimal | None) -> None:
+        """An attempt failed after it had begun to answer: it is paid for, and the next one must still fit."""
+        self._ledger._lose(self, usage, cost)
+
+    def release(self) -> None:
+        """Nothing was answered, so that nothing is paid for."""
+        self._ledger._release(self)
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.release()
+
+
+class Ledger:
+    """Safe to use from any thread."""
+
+    def __init__(self, budget: Budget, prices: Prices, *, reasoning_tokens: int = 4096) -> None:
+        """`reasoning_tokens` is what a model may write on top of its answer when it is asked to reason."""
+        self.budget = budget
+        self._reasoning_tokens = reasoning_tokens
+        self.prices = prices
+        self._lock = threading.Lock()
+        self._holds: dict[Hold, _Most] = {}
+        self._total = Share()
+        self._by_role: dict[str, Share] = {}
+        self._by_model: dict[str, Share] = {}
+
+    @classmethod
+    def from_records(cls, records: Iterable[RequestRecord], budget: Budget, prices: Prices) -> Ledger:
+        """The account of a run as its request log has it."""
+        ledger = cls(budget, prices)
+        for record in records:
+            usage = Usage(input=record.input_tokens, output=record.output_tokens, cached=record.cached_tokens)
+            ledger._add(record.role, record.model, usage, record.cost, requests=1)
+        return ledger
+
+    @property
+    def spent(self) -> Spent:
+        with self._lock:
+            total = self._total
+            return Spent(
+                money=total.money,
+                input=total.input,
+                output=total.output,
+                cached=total.cached,
+                requests=total.requests,
+                unpriced_tokens=total.unpriced_tokens,
+                by_role=MappingProxyType(dict(self._by_role)),
+                by_model=MappingProxyType(dict(self._by_model)),
+            )
+
+    @property
+    def held(self) -> Decimal:
+        """The money held back for requests under way."""
+        with self._lock:
+            return self._held_money()
+
+    def reserve(self, request: Request, *, role: str = "") -> Hold:
+        """Holds back the worst case of the request, or raises `BudgetExceeded` before anything is sent."""
+        most = self._most(request)
+        hold = Hold(self, request.model, role)
+        with self._lock:
+            self._check(request.model, most)
+            self._holds[hold] = most
+        return hold
+
+    def _most(self, request: Request) -> _Most:
+        if self.budget.money is None and self.budget.tokens is None:
+            # Nothing is compared, and the price list is slow to load before the first request.
+            return _Most(money=None, tokens=0)
+        tokens, output = most_input(request), request.sampling.max_output
+        if request.reasoning is Reasoning.ON:
+            output += self._reasoning_tokens
+        return _Most(money=self.prices.worst_case(request.model, tokens, output), tokens=tokens + output)
+
+    def _check(self, model: str, most: _Most) -> None:
+        money, tokens = self.budget.money, self.budget.tokens
+        if most.money is not None:
+            if money is not None:
+                self._check_money(model, most.money, money)
+        elif tokens is not None:
+            self._check_tokens(model, most.tokens, tokens)
+        elif money is not None:
+            raise BudgetExceeded(
+                f"the price of {model!r} is unknown, so that the budget of {dollars(money)} cannot be kept",
+                advice=f'give its price in [prices."{model}"], or a budget in tokens with `budget.tokens`',
+            )
+
+    def _check_money(self, model: str, most: Decimal, budget: Decimal) -> None:
+        held, spent = self._held_money(), self._total.money
+        if spent + held + most > budget:
+            under_way = f", {dollars(held)} held back for requests under way" if held else ""
+            raise BudgetExceeded(
+                f"the next request to {model!r} could cost {dollars(most)}, "
+                f"and of the budget of {dollars(budget)} are {dollars(spent)} spent{under_way}",
+                advice=_RAISE_MONEY,
+            )
+
+    def _check_tokens(self, model: str, most: int, budget: int) -> None:
+        held = sum(hold.tokens for hold in self._holds.values() if hold.money is None)
+        spent = self._total.unpriced_tokens
+        if spent + held + most > budget:
+            under_way = f", {held:,} held back for requests under way" if held else ""
+            raise BudgetExceeded(
+                f"the next request to {model!r}, whose price is unknown, could take {most:,} tokens, "
+                f"and of the budget of {budget:,} are {spent:,} used{under_way}",
+                advice=_RAISE_TOKENS,
+            )
+
+    def _held_money(self) -> Decimal:
+        return sum((hold.money for hold in self._holds.values() if hold.money is not None), _NOTHING)
+
+    def _settle(self, hold: Hold, usage: Usage, cost: Decimal | None) -> None:
+        with self._lock:
+            assert self._holds.pop(hold, None) is not None, "a hold is settled once"
+            self._add(hold.role, hold.model, usage, cost, requests=1)
+
+    def _lose(self, hold: Hold, usage: Usage, cost: Decimal | None) -> None:
+        with self._lock:
+            most = self._holds.pop(hold, None)
+            assert most is not None, "a hold that was settled or released loses nothing more"
+            self._add(hold.role, hold.model, usage, cost, requests=0)
+            self._check(hold.model, most)
+            self._holds[hold] = most
+
+    def _release(self, hold: Hold) -> None:
+        with self._lock:
+            self._holds.pop(hold, None)
+
+    def _add(self, role: str, model: str, usage: Usage, cost: Decimal | None, *, requests: int) -> None:
+        usage = replace(usage, input=max(usage.input, 0), output=max(usage.output, 0))
+        self._total = self._total.plus(usage, cost, requests=requests)
+        for shares, name in ((self._by_role, role), (self._by_model, model)):
+            shares[name] = shares.get(name, Share()).plus(usage, cost, requests=requests)
+
+
+def dollars(amount: Decimal) -> str:
+    """An amount for people: cents, and more digits where cents would hide it."""
+    if amount == amount.quantize(Decimal("0.01")) or amount >= 100:
+        return f"${amount:.2f}"
+    if amount < Decimal("0.000001"):
+        return "less than $0.000001"
+    return f"${amount.quantize(Decimal('0.000001')).normalize():f}"

@@ -1,0 +1,189 @@
+"""Writes down what a model answers as a script, so that the conversation can be played again without it.
+
+Secrets are taken out before anything is written. Text that comes in pieces is looked at as a whole, because a secret
+can lie across two of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from pawl.core.dialogue import (
+    Answer,
+    Answered,
+    FellBack,
+    ModelEvent,
+    Request,
+    Retrying,
+    Speaker,
+    TextDelta,
+    ThoughtDelta,
+    ToolCall,
+)
+from pawl.core.errors import ConfigError, ModelError, RateLimited
+from pawl.core.ports import Cancel, Model
+from pawl.core.redact import redacted, redacted_body
+from pawl.models.script_file import FAULTS, VERSION
+from pawl.models.scrub import scrubbed
+
+_MATCHED = 80
+_RENAMED = {
+    "model_timed_out": "timed_out",
+    "answer_interrupted": "interrupted",
+    "answer_unusable": "unusable",
+    "request_rejected": "rejected",
+}
+
+Table = dict[str, object]
+
+
+class Recorder:
+    """Fits `ports.Model`. The file (`.jsonl`) is made at once, readable by its owner only; turns are added to it."""
+
+    def __init__(self, model: Model, path: Path) -> None:
+        if path.suffix != ".jsonl":
+            raise ConfigError(
+                f"a recording is JSON lines, and {str(path)!r} does not say so", advice="end it in .jsonl"
+            )
+        self._model = model
+        self._path = path
+        self._lock = threading.Lock()
+        if not path.exists() or path.stat().st_size == 0:
+            self._append({"version": VERSION})
+
+    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+        events: list[ModelEvent] = []
+        stream = self._model.stream(request, cancel=cancel)
+        try:
+            for event in stream:
+                if isinstance(event, Answered):
+                    self._append({**_asked(request), **_streamed(events), "answer": _answer(event.answer)})
+                else:
+                    events.append(event)
+                yield event
+        except ModelError as error:
+            if fault := _fault(error):
+                self._append({**_asked(request), **_streamed(events), "fault": fault})
+            raise
+        finally:
+            stream.close()
+
+    def _append(self, table: Table) -> None:
+        line = scrubbed(json.dumps(table, ensure_ascii=False)) + "\n"
+        try:
+            with self._lock, open(self._path, "ab", opener=_private) as file:
+                file.write(line.encode())
+        except OSError as error:
+            raise ConfigError(
+                f"the recording {str(self._path)!r} cannot be written: {error}", advice="name another file"
+            ) from error
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _asked(request: Request) -> Table:
+    """What the request is known by when it comes again: its last words, or the tools whose answers end it."""
+    match: Table = {}
+    last = request.messages[-1] if request.messages else None
+    if last is not None and last.answers:
+        match["answered"] = [answer.name for answer in last.answers]
+    elif last is not None and last.speaker is Speaker.USER and last.text:
+        match["user"] = redacted(last.text)[:_MATCHED]
+    if request.answer_schema is not None:
+        match["schema"] = True
+    return {"match": match} if match else {}
+
+
+def _streamed(events: Sequence[ModelEvent]) -> Table:
+    """The events as chunks. Those before each retry are looked at by themselves."""
+    chunks: list[object] = []
+    attempt: list[ModelEvent] = []
+    for event in events:
+        match event:
+            case Retrying(why=why, wait_seconds=wait, attempt=number, begun=begun):
+                chunks += _pieces(attempt)
+                chunks.append({"retrying": redacted(why), "wait_seconds": wait, "attempt": number, "begun": begun})
+                attempt = []
+            case FellBack(model=model, to=to, why=why):
+                chunks += _pieces(attempt)
+                chunks.append({"fell_back_to": to, "model": model, "why": redacted(why)})
+                attempt = []
+            case _:
+                attempt.append(event)
+    return {"chunks": chunks + _pieces(attempt)}
+
+
+def _pieces(attempt: Sequence[ModelEvent]) -> list[object]:
+    texts = _clean([event.text for event in attempt if isinstance(event, TextDelta)])
+    thoughts = _clean([event.text for event in attempt if isinstance(event, ThoughtDelta)])
+    pieces: list[object] = []
+    for event in attempt:
+        if isinstance(event, TextDelta) and (text := next(texts)) is not None:
+            pieces.append(text)
+        elif isinstance(event, ThoughtDelta) and (text := next(thoughts)) is not None:
+            pieces.append({"thought": text})
+    return pieces
+
+
+def _clean(pieces: Sequence[str]) -> Generator[str | None, None, None]:
+    """The pieces; if there is a secret in all of them together, the first is the whole and the others are None."""
+    whole = "".join(pieces)
+    hidden = redacted(whole)
+    if hidden == whole:
+        yield from pieces
+    else:
+        yield hidden
+        yield from (None for _ in pieces[1:])
+
+
+def _answer(answer: Answer) -> Table:
+    usage = asdict(answer.usage)
+    table: Table = {
+        "text": redacted(answer.text),
+        "thoughts": [{"text": redacted(one.text), "signature": one.signature} for one in answer.thoughts],
+        "calls": [_call(call) for call in answer.calls],
+        "stop": answer.stop.value,
+        "usage": usage,
+        "seconds": answer.seconds,
+        "first_token_seconds": answer.first_token_seconds,
+        "attempts": answer.attempts,
+        "served_by": answer.served_by or answer.model,
+    }
+    return _without(table, lambda value: value is None or value == [])
+
+
+def _call(call: ToolCall) -> Table:
+    table: Table = {
+        "id": call.id,
+        "name": call.name,
+        "mistake": redacted(call.mistake),
+        "provider_id": call.provider_id,
+        "signature": call.signature,
+    }
+    arguments = None if call.arguments is None else redacted_body(call.arguments)
+    if arguments is None or (arguments == call.arguments and redacted(call.raw) == call.raw and call.raw):
+        table["raw"] = redacted(call.raw)
+    else:
+        table["arguments"] = arguments
+    return _without(table, lambda value: value == "")
+
+
+def _fault(error: ModelError) -> Table:
+    kind = _RENAMED.get(error.code, error.code)
+    if kind not in FAULTS:
+        return {}
+    fault: Table = {"kind": kind, "message": redacted(error.message)}
+    if isinstance(error, RateLimited) and error.wait_seconds is not None:
+        fault["wait_seconds"] = error.wait_seconds
+    return fault
+
+
+def _without(table: Table, is_left_out: Callable[[object], bool]) -> Table:
+    return {name: value for name, value in table.items() if not is_left_out(value)}
