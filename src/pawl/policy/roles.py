@@ -58,8 +58,10 @@ def may_use(role: Role, tool: str) -> None:
 def may_delegate(role: Role, to: str) -> None:
     """`PolicyViolation` unless the role may send the other."""
     if "delegate" not in role.tools or to not in role.delegates:
-        allowed = ", ".join(sorted(role.delegates)) or "nobody"
-        raise PolicyViolation(f"the role {role.name!r} may not delegate to {to!r}", advice=f"it may send: {allowed}")
+        raise PolicyViolation(
+            f"the role {role.name!r} may not delegate to {str(to)!r}",
+            advice=f"it may send: {', '.join(sorted(role.delegates)) or 'nobody'}",
+        )
 
 
 def check_examples(role: Role, validate: Validator | None = None) -> tuple[str, ...]:

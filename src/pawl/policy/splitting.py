@@ -16,6 +16,8 @@ CLOSE = "</reasoning>"
 _INDENT = 3
 """Spaces that may stand before a tag or a fence, as in Markdown."""
 _FENCES = ("```", "~~~")
+_LONGEST_FENCE = 200
+"""A longer line opens no code, so that little is held back."""
 
 
 class Part(StrEnum):
@@ -136,18 +138,18 @@ class ReasoningSplitter:
     def _undecided(self, word: str) -> bool:
         """Whether more could make a tag or a fence of the line; a fence is known by all of its line."""
         if any(fence.startswith(word[: len(fence)]) for fence in _FENCES):
-            return "\n" not in word
+            return "\n" not in word and len(word) <= _LONGEST_FENCE
         return not self._fence and OPEN.startswith(word.lower())
 
     def _note_fence(self, word: str) -> None:
-        line = word.partition("\n")[0].rstrip()
+        line = word.partition("\n")[0]
         mark = next((fence[0] for fence in _FENCES if line.startswith(fence)), "")
-        if not mark:
+        if not mark or len(line) > _LONGEST_FENCE:
             return
         run = line[: len(line) - len(line.lstrip(mark))]
         if not self._fence and "`" not in line[len(run) :]:
             self._fence = run
-        elif line == run and run.startswith(self._fence):
+        elif line.rstrip() == run and run.startswith(self._fence):
             self._fence = ""
 
     def _take(self, part: Part, count: int) -> Piece | None:

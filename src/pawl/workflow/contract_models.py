@@ -189,7 +189,7 @@ class Intent(Contract):
 
 
 class Score(Contract):
-    score: Literal[1, 2, 3, 4, 5]
+    score: Annotated[int, Field(ge=1, le=5, json_schema_extra={"enum": [1, 2, 3, 4, 5]})]
     reason: Text
 
 
