@@ -106,7 +106,7 @@ def diverted(endpoint: Endpoint, status: int, location: str) -> Fault:
         target = "an address that cannot be read"
     return Fault(
         error=Diverted(
-            f"{endpoint.host!r} sends Pawl on to {quoted(endpoint, target)!r} (status {status}); the key did not go there",
+            f"{endpoint.host!r} sends Pawl on to {quoted(endpoint, target)!r} (status {status}); the key stayed here",
             advice="if that is right, set it as the provider's base_url",
         )
     )

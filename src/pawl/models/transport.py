@@ -85,7 +85,8 @@ class Transport:
                     left = loop.time()
                     yield emitted.popleft()
                     if on_pause is not None:
-                        on_pause(loop.time() - left)
+                        # Before any timer that fell due meanwhile.
+                        loop.call_soon(on_pause, loop.time() - left)
                 else:
                     step.run(task)
         finally:

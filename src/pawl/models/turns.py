@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pawl.core.dialogue import Message, Speaker, ToolAnswer, ToolCall, user
 
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_ID = 40
 NOT_EXECUTED = "The call was not executed."
 CONTINUE = "Continue."
 
@@ -14,8 +17,8 @@ CONTINUE = "Continue."
 def mended(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The same conversation with what providers refuse put right; turns that are right are kept as they are.
 
-    Calls without an answer get one that says so, answers without a call and second answers go, ids that repeat are
-    made different, empty turns go, and a user speaks first.
+    Calls without an answer get one that says so, answers without a call and second answers go, ids are made
+    different and of letters that every server takes, empty turns go, and a user speaks first.
     """
     turns: list[Message] = []
     ids: set[str] = set()
@@ -78,7 +81,7 @@ def _same(new: Iterable[object], old: Sequence[object]) -> bool:
 
 
 def _unused(wanted: str, ids: set[str]) -> str:
-    base = own = wanted or "call"
+    base = own = _NOT_IN_IDS.sub("_", wanted)[-_LONGEST_ID:] or "call"
     number = 2
     while own in ids:
         own = f"{base}_{number}"

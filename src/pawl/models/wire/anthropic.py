@@ -30,7 +30,6 @@ from pawl.models.wire.outgoing import (
     arguments_of,
     json_text,
     outgoing,
-    safe_id,
     safe_name,
     system_parts,
 )
@@ -139,7 +138,7 @@ def _blocks(message: Message, *, thinks: bool) -> list[dict[str, object]]:
         blocks.append(
             {
                 "type": "tool_use",
-                "id": safe_id(call.id),
+                "id": call.id,
                 "name": safe_name(call.name),
                 "input": arguments_of(call.arguments),
             }
@@ -147,7 +146,7 @@ def _blocks(message: Message, *, thinks: bool) -> list[dict[str, object]]:
     for answer in message.answers:
         block: dict[str, object] = {
             "type": "tool_result",
-            "tool_use_id": safe_id(answer.call),
+            "tool_use_id": answer.call,
             "content": answer.text or NO_OUTPUT,
         }
         if answer.failed:

@@ -17,7 +17,6 @@ from pawl.models.wire.outgoing import (
     is_strict,
     json_text,
     outgoing,
-    safe_id,
     safe_name,
     system_parts,
 )
@@ -60,7 +59,7 @@ def _message(message: Message, endpoint: Endpoint) -> list[dict[str, object]]:
         return [{"role": "user", "content": message.text}]
     if message.speaker is Speaker.TOOL:
         return [
-            {"role": "tool", "tool_call_id": safe_id(answer.call), "content": answer.text or NO_OUTPUT}
+            {"role": "tool", "tool_call_id": answer.call, "content": answer.text or NO_OUTPUT}
             for answer in message.answers
         ]
     turn: dict[str, object] = {"role": "assistant", "content": message.text or None}
@@ -69,7 +68,7 @@ def _message(message: Message, endpoint: Endpoint) -> list[dict[str, object]]:
     if message.calls:
         turn["tool_calls"] = [
             {
-                "id": safe_id(call.id),
+                "id": call.id,
                 "type": "function",
                 "function": {"name": safe_name(call.name), "arguments": json_text(arguments_of(call.arguments))},
             }

@@ -50,10 +50,6 @@ def safe_name(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or "unknown"
 
 
-def safe_id(own: str) -> str:
-    return _NOT_IN_NAMES.sub("_", own)[-_LONGEST_NAME:] or "call"
-
-
 def system_parts(request: Request, endpoint: Endpoint) -> list[str]:
     """The system text, stable parts first; with the schema where the server has no place for it."""
     parts = [part for part in request.system if part.strip()]
