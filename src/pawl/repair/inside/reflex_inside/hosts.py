@@ -42,8 +42,14 @@ class UnittestCase:
             raise caught.error
 
 
+REPORTED = frozenset({"xfail"})
+"""Marks whose meaning pytest works out when it writes its report."""
+MARKED = frozenset({"xfail", "skip", "skipif", "usefixtures", "asyncio"})
+"""Marks that need more than a call of the test."""
+
+
 class PytestCase:
-    """A test that pytest collected. Plain functions are called; everything else goes through pytest's protocol."""
+    """A test that pytest collected. Plain functions are called; everything else goes through pytest's hooks."""
 
     def __init__(self, item: Any, host: PytestHost) -> None:
         self.item = item
@@ -51,14 +57,26 @@ class PytestCase:
         self.name: str = item.nodeid
         self.path = str(getattr(item, "path", ""))
         self.plain = _plain_arguments(item)
+        owner = getattr(item, "cls", None)
+        is_unittest = isinstance(owner, type) and issubclass(owner, unittest.TestCase)
+        self.judged_by_reports = is_unittest or any(mark.name in REPORTED for mark in item.iter_markers())
+        alone = all(name.startswith(("_unittest_", "unittest_")) for name in getattr(item, "fixturenames", ()))
+        marked = any(mark.name in MARKED for mark in item.iter_markers())
+        self.standard = UnittestCase(owner(item.name)) if is_unittest and alone and not marked else None
 
     @property
     def function(self) -> Callable[..., object] | None:
         return getattr(self.item, "function", None) or getattr(self.item, "obj", None)
 
     def run(self) -> None:
+        if self.standard is not None:
+            self.standard.run()
+            return
         if self.plain is None:
-            self._run_protocol()
+            if self.judged_by_reports:
+                self._run_reported()
+            else:
+                self._run_hooks()
             return
         with Caught() as caught:
             self.item.obj(**copy.deepcopy(self.plain))
@@ -67,7 +85,25 @@ class PytestCase:
                 raise Skipped from caught.error
             raise caught.error
 
-    def _run_protocol(self) -> None:
+    def _run_hooks(self) -> None:
+        """The three phases as pytest's hooks define them. Reports are left out: to write one takes most of the time."""
+        item = self.item
+        if hasattr(item, "_initrequest"):
+            item._initrequest()
+        with Caught() as caught:
+            item.ihook.pytest_runtest_setup(item=item)
+            item.ihook.pytest_runtest_call(item=item)
+        with Caught() as after:
+            item.ihook.pytest_runtest_teardown(item=item, nextitem=None)
+        if hasattr(item, "_request"):
+            item._request, item.funcargs = False, None
+        error = caught.error or after.error
+        if error is not None:
+            if type(error).__name__ == "Skipped":
+                raise Skipped from error
+            raise error
+
+    def _run_reported(self) -> None:
         from _pytest.runner import runtestprotocol
 
         if hasattr(self.item, "_initrequest"):
@@ -84,7 +120,7 @@ def _plain_arguments(item: Any) -> dict[str, Any] | None:
 
     if not isinstance(item, pytest.Function) or getattr(item, "cls", None) is not None:
         return None
-    if any(mark.name in {"xfail", "skip", "skipif", "usefixtures", "asyncio"} for mark in item.iter_markers()):
+    if any(mark.name in MARKED for mark in item.iter_markers()):
         return None
     specification = getattr(item, "callspec", None)
     given = dict(specification.params) if specification else {}
