@@ -102,7 +102,9 @@ def _sent(message: Message) -> Message:
 
 
 def _thought(thought: Thought) -> Thought:
-    return replace(thought, text=redacted(thought.text))
+    """A signature holds for the text as it was."""
+    shown = redacted(thought.text)
+    return thought if shown == thought.text else Thought(text=shown)
 
 
 def _sent_thought(thought: Thought) -> Thought | None:

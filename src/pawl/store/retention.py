@@ -1,4 +1,4 @@
-"""Which entries retention lets go, and how: their changes are dropped, their line in the history stays."""
+"""What retention lets go: the changes of old entries, whose line in the history stays, and old conversations whole."""
 
 from __future__ import annotations
 
@@ -39,11 +39,19 @@ WHERE pruned = 0 AND created < :cutoff AND (
 
 
 def drop_expired(database: Database, retention: Retention, now: float) -> int:
-    """Drops the changes of every entry that may go; returns how many entries that were."""
+    """Drops the changes of every entry that may go, and conversations; returns how many entries that were.
+
+    A conversation goes when nothing was said in it since: half of one could not be taken up again.
+    """
     cutoff = iso(max(0.0, now - retention.days * _DAY))
     with database.transaction():
         found = database.rows(_PRUNABLE, {"cutoff": cutoff, "backups": retention.backups})
         database.run_many("DELETE FROM entry_change WHERE entry = ?", found)
         database.run_many("DELETE FROM entry_mode WHERE entry = ?", found)
         database.run_many("UPDATE entry SET pruned = 1 WHERE id = ?", found)
+        database.run(
+            "DELETE FROM said WHERE conversation IN"
+            " (SELECT conversation FROM said GROUP BY conversation HAVING max(time) < ?)",
+            (cutoff,),
+        )
     return len(found)

@@ -101,6 +101,65 @@ _EVENTS = (
 )
 
 
+_REQUESTS = (
+    """
+    CREATE TABLE request (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        time TEXT NOT NULL,
+        workspace BLOB NOT NULL,
+        conversation TEXT NOT NULL,
+        run TEXT NOT NULL,
+        mode TEXT NOT NULL,
+        stage TEXT NOT NULL,
+        role TEXT NOT NULL,
+        model TEXT NOT NULL,
+        reasoning TEXT NOT NULL,
+        tools TEXT NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cached_tokens INTEGER NOT NULL,
+        estimated INTEGER NOT NULL,
+        cost TEXT,
+        seconds REAL NOT NULL,
+        first_token_seconds REAL,
+        attempts INTEGER NOT NULL,
+        ended TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX request_of_run ON request (workspace, run)",
+    """
+    CREATE TRIGGER request_not_updated BEFORE UPDATE ON request
+    BEGIN SELECT RAISE(ABORT, 'the request log is append-only'); END
+    """,
+    """
+    CREATE TRIGGER request_not_deleted BEFORE DELETE ON request
+    BEGIN SELECT RAISE(ABORT, 'the request log is append-only'); END
+    """,
+)
+
+_TRANSCRIPTS = (
+    """
+    CREATE TABLE said (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        time TEXT NOT NULL,
+        workspace BLOB NOT NULL,
+        conversation TEXT NOT NULL,
+        run TEXT NOT NULL,
+        speaker TEXT NOT NULL,
+        body TEXT NOT NULL,
+        reasoning TEXT NOT NULL,
+        sent_again INTEGER NOT NULL
+    )
+    """,
+    "CREATE INDEX said_in_conversation ON said (conversation)",
+    "CREATE INDEX said_in_workspace ON said (workspace, conversation)",
+    """
+    CREATE TRIGGER said_not_updated BEFORE UPDATE ON said
+    BEGIN SELECT RAISE(ABORT, 'what was said is written once'); END
+    """,
+)
+
+
 def _changes_of(owner: str) -> tuple[str, ...]:
     """A table of changes, and the triggers that count the blobs which its rows name."""
     table = f"{owner}_change"
@@ -156,7 +215,16 @@ def _m002_entries_taken_back_together(database: Database) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (_m001_blobs_history_events, _m002_entries_taken_back_together)
+def _m003_requests_and_transcripts(database: Database) -> None:
+    for statement in (*_REQUESTS, *_TRANSCRIPTS):
+        database.run(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _m001_blobs_history_events,
+    _m002_entries_taken_back_together,
+    _m003_requests_and_transcripts,
+)
 NEWEST = len(MIGRATIONS)
 
 

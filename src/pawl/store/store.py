@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from pawl.core.errors import StoreCorrupt
 from pawl.store.blobs import GRACE_SECONDS, Blobs
@@ -15,14 +16,19 @@ from pawl.store.journal import Journal
 from pawl.store.opening import open_database
 from pawl.store.rows import Clock
 
+if TYPE_CHECKING:
+    from pawl.store.requests import Requests
+    from pawl.store.transcripts import Transcripts
+
 
 class Store:
     """An open state file. For the thread that opened it."""
 
-    __slots__ = ("_database", "blobs", "events", "journal", "path", "set_aside")
+    __slots__ = ("_clock", "_database", "blobs", "events", "journal", "path", "set_aside")
 
     def __init__(self, database: Database, set_aside: Path | None, clock: Clock) -> None:
         self._database = database
+        self._clock = clock
         self.path = database.path
         self.set_aside = set_aside
         """Where a damaged state file was moved on opening, so that a person can be told."""
@@ -38,6 +44,20 @@ class Store:
         """
         database, set_aside = open_database(directory, busy_seconds=busy_seconds)
         return cls(database, set_aside, clock)
+
+    # Commands that ask no model do not pay for the values of a dialogue.
+
+    @property
+    def requests(self) -> Requests:
+        from pawl.store.requests import Requests
+
+        return Requests(self._database, self._clock)
+
+    @property
+    def transcripts(self) -> Transcripts:
+        from pawl.store.transcripts import Transcripts
+
+        return Transcripts(self._database, self._clock)
 
     @property
     def schema_version(self) -> int:
