@@ -319,6 +319,7 @@ def test_every_mistake_in_the_routes_is_reported_at_once():
         assert part in caught.value.message
 
 
+@pytest.mark.spec("A10", "E9")
 def test_a_request_goes_out_as_it_was_asked_but_for_the_name(tmp_path: Path):
     seen: list[Request] = []
 

@@ -31,6 +31,7 @@ from pawl.core.dialogue import (
 from pawl.core.ports import Cancel
 from pawl.models.blocks import BARE, EDIT, FILE, FUNCTION, JSON, TOOL, Block, Prose, Scanner
 from pawl.models.capabilities import Capabilities, EditBlock, Way
+from pawl.models.estimate import likely_tokens
 from pawl.models.json_text import parsed
 from pawl.models.scripted import ScriptedModel
 from pawl.models.text_calls import EditTools, as_text
@@ -313,6 +314,12 @@ def test_a_call_that_is_written_out_reads_back_as_the_same_call(arguments: dict[
     (turn,) = as_text((assistant("", ToolCall(id="call_1", name=name, arguments=lines)),), EDITS)
     (call,) = heard(turn.text, pieces=7)[1].calls
     assert (call.name, call.arguments, call.mistake) == (name, lines, "")
+
+
+def test_the_protocol_takes_little_of_a_small_context():
+    model = Says("fine")
+    list(TextProtocol(model, tools=Way.TEXT, schema=Way.TEXT, edits=EDITS).stream(request()))
+    assert likely_tokens(model.asked[0].system[1]) < 300
 
 
 def test_a_model_is_shown_only_the_blocks_that_it_writes_well():

@@ -83,7 +83,7 @@ def as_text(messages: Iterable[Message], edits: EditTools) -> tuple[Message, ...
     for message in messages:
         is_model = message.speaker is Speaker.ASSISTANT
         parts = [message.text, *(_written(call, edits) for call in message.calls), *map(_answer, message.answers)]
-        text = "\n\n".join(part for part in parts if part.strip())
+        text = "\n\n".join(part for part in parts if part and not part.isspace())
         if not text:
             continue
         speaker = Speaker.ASSISTANT if is_model else Speaker.USER
