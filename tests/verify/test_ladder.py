@@ -77,7 +77,7 @@ def test_what_the_change_broke_fails_beside_what_was_broken(subject):
 def test_a_run_that_breaks_off_is_not_excused_by_old_failures(subject):
     before = climb(python_steps(), subject({**GOOD, **OLD_FAILURE}), stop=Stop.NEVER)
     dead = {**GOOD, **OLD_FAILURE, "shop.py": "import os\n\nos._exit(3)\n"}
-    tests = climb(python_steps(), subject(dead), baseline=Baseline.of(before))[-1]
+    tests = climb(python_steps(), subject(dead), stop=Stop.NEVER, baseline=Baseline.of(before))[-1]
     assert tests.standing is Standing.FAIL
 
 

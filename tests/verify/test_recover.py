@@ -193,7 +193,12 @@ def test_a_candidate_makes_the_real_error_go_away(tmp_path, name):
 
 @pytest.mark.spec("A12")
 def test_every_entry_of_the_map_has_a_case():
-    advice_only = {"python.relative-import", "python.default-before-required"}
+    advice_only = {
+        "python.relative-import",
+        "python.default-before-required",
+        "python.no-service",
+        "python.no-network",
+    }
     assert {entry for case in CASES.values() for entry in case.entry.split()} | advice_only == {
         entry.id for entry in python_map()
     }
@@ -218,6 +223,12 @@ def test_a_missing_module_names_its_package(module, package):
     [
         ("from . import x\n", "run it as a module of its package"),
         ("def f(a=1, b): pass\n", "reorder them"),
+        (
+            "import socket\n\nwith socket.socket() as one:\n    one.bind(('127.0.0.1', 0))\n"
+            "    place = one.getsockname()\nsocket.create_connection(place)\n",
+            "a service does not answer",
+        ),
+        ("import socket\n\nsocket.getaddrinfo('x', 1, flags=socket.AI_NUMERICHOST)\n", "reach for the network"),
     ],
 )
 def test_what_cannot_be_edited_is_advice(tmp_path, main, said):
@@ -263,7 +274,7 @@ def test_the_messages_of_linters_and_checkers_lead_to_the_same_import(message):
         ('"""Doc."""\n\nx = Path()\n', '"""Doc."""\n\nfrom pathlib import Path\n\nx = Path()\n'),
         (
             "from __future__ import annotations\n\nimport os\nimport sys\n\nimport rich\n\nx = Path()\n",
-            "from __future__ import annotations\n\nimport os\nfrom pathlib import Path\nimport sys\n\n"
+            "from __future__ import annotations\n\nimport os\nimport sys\nfrom pathlib import Path\n\n"
             "import rich\n\nx = Path()\n",
         ),
     ],

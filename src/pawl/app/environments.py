@@ -1,8 +1,16 @@
-"""The Python environment that the user has active: what of it a command must be able to read."""
+"""Python environments: what of the user's active one a command must be able to read, and what Pawl's own brings."""
 
 from __future__ import annotations
 
+import sys
+import sysconfig
 from pathlib import Path
+
+import pawl
+
+TOOLS = ("ruff", "ty")
+"""Pawl depends on them, so that every workspace can be linted and type-checked."""
+_SCHEMES = (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user"))
 
 
 def readable_roots(environment: str | None) -> tuple[str, ...]:
@@ -15,6 +23,22 @@ def readable_roots(environment: str | None) -> tuple[str, ...]:
         return ()
     base = _base(Path(environment))
     return (environment,) if base is None else (environment, str(base))
+
+
+def brought_along() -> dict[str, str]:
+    """Pawl's own tools by name, where they are installed: beside its interpreter, or where pip puts scripts."""
+    folders = [Path(sys.executable).parent, *(Path(sysconfig.get_path("scripts", scheme)) for scheme in _SCHEMES)]
+    found = {name: folder / name for folder in reversed(folders) for name in TOOLS if (folder / name).is_file()}
+    return {name: str(path) for name, path in found.items()}
+
+
+def own_python() -> tuple[str, tuple[str, ...]]:
+    """An interpreter that can run Pawl's code in the sandbox, and what it must be able to read there.
+
+    It is the one below Pawl's environment, so that nothing of that environment has to be shown but Pawl itself.
+    """
+    package = str(Path(pawl.__file__).parent)
+    return getattr(sys, "_base_executable", sys.executable), (sys.base_prefix, package)
 
 
 def _base(environment: Path) -> Path | None:

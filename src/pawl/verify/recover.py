@@ -52,6 +52,23 @@ def with_users(text: str, source: str) -> tuple[Entry, ...]:
     return merged(python_map(), load(text, source, RECOVERIES.keys()))
 
 
+def undefined_name(finding: Finding) -> str:
+    """The name that a finding says is not defined; empty when it says something else."""
+    return next((groups["name"] for entry, groups in _matching(finding) if entry.recovery == "define-name"), "")
+
+
+def beyond(finding: Finding) -> tuple[Entry, Mapping[str, str]] | None:
+    """The entry that says that the code is not to blame, and what the message names."""
+    return next((pair for pair in _matching(finding) if pair[0].outside), None)
+
+
+def _matching(finding: Finding) -> Iterator[tuple[Entry, Mapping[str, str]]]:
+    for entry in python_map():
+        groups = entry.match(finding.message)
+        if groups is not None:
+            yield entry, groups
+
+
 def recover(
     finding: Finding,
     sources: Mapping[str, str],

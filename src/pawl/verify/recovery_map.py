@@ -23,6 +23,8 @@ class Entry:
     recovery: str
     examples: tuple[str, ...]
     advice: str = ""
+    outside: bool = False
+    """What is missing lies outside of the code; where no recovery helps, no search for a patch will."""
 
     def match(self, message: str) -> Mapping[str, str] | None:
         """What the message names, by the first pattern that finds something; None when none does."""
@@ -63,6 +65,7 @@ def _entry(data: Mapping[str, Any], source: str, recoveries: Collection[str]) ->
         recovery=str(data["recovery"]),
         examples=tuple(data["examples"]),
         advice=str(data.get("advice", "")),
+        outside=bool(data.get("outside", False)),
     )
     if entry.recovery not in (*recoveries, SAY):
         known = ", ".join(sorted((*recoveries, SAY)))

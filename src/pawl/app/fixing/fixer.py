@@ -2,90 +2,140 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, field, replace
 
-from pawl.app.fixing.ground import Ground, failing_tests
+from pawl.app.environments import brought_along, own_python
+from pawl.app.fixing import reasons
+from pawl.app.fixing.ground import Ground, failing_tests, shown
 from pawl.app.fixing.recovering import Recovering
-from pawl.app.fixing.report import FixReport, FixRequest, Listener, Outcome, Repair, Rival
+from pawl.app.fixing.report import FixReport, FixRequest, Listener, Mended, Outcome, Repair, Rival
 from pawl.app.fixing.searching import Search
-from pawl.app.running import open_bench
+from pawl.app.running import bench_places, open_bench
 from pawl.app.workshop import Workshop
-from pawl.core.change import Change, ChangeSet, Node
-from pawl.core.errors import UsageError
+from pawl.core.change import EMPTY, Change, ChangeSet, Node
+from pawl.core.errors import Conflicted, PermissionDenied, PromotionFailed, Refused, UsageError
 from pawl.core.finding import Finding, Standing, Verdict
 from pawl.core.history import EntryKind
 from pawl.repair.model import Agreement, FoundPatch, RepairEnded, Status
 from pawl.repair.stream import start_script
 from pawl.verify.ladder import accepted
+from pawl.verify.recover import beyond
+from pawl.verify.recoveries.symbols import symbols_of
+from pawl.workspace.bench import sweep
 
 DEAR = 4.0
 FEW_TESTS = 3
 MOST_ALONE = 4
 """How many failing tests of one group are tried one by one."""
 
-_WHY_NOT = {
-    Status.NO_PATCH: "no patch of the search space makes the tests pass",
-    Status.OUT_OF_TIME: "the time was up before a patch was found",
-    Status.NO_SOURCES: "the failing tests reach no source that may be edited",
-    Status.NOTHING_TO_EDIT: "the failing tests reach no source that may be edited",
-    Status.SUITE_DIED: "the suite ended the interpreter it ran in",
-    Status.NOT_COLLECTED: "the tests could not be collected",
-    Status.NO_TESTS: "the framework found no tests",
-    Status.FLAKY_ONLY: "the failing tests fail only sometimes, so no patch could be judged",
-    Status.NOTHING_FAILS: "the tests pass when they are run together in one process",
-}
-
 
 def fix(shop: Workshop, request: FixRequest, listen: Listener) -> FixReport:
     """Repairs what fails, verifies the whole, and promotes it unless it is a dry run."""
     started = time.monotonic()
-    with open_bench(shop, extra_readonly=(start_script().rsplit("/", 1)[0],)) as bench:
+    if not request.dry_run and not os.access(shop.workspace, os.W_OK | os.X_OK):
+        raise PermissionDenied(
+            f"you cannot write to the workspace {shop.workspace!r}",
+            advice="mend its permissions, or see what would be done with --dry-run",
+        )
+    for place in bench_places(shop.config):
+        sweep(place)
+    readable = (start_script().rsplit("/", 1)[0], *brought_along().values(), *own_python()[1])
+    with open_bench(shop, extra_readonly=readable) as bench:
         fixer = _Fixer(Ground(shop, bench, request, listen))
         report = fixer.work()
-        changes = bench.capture().changes if report.outcome in (Outcome.FIXED, Outcome.PARTLY) else report.changes
-    report = replace(report, changes=changes, seconds=time.monotonic() - started)
-    if changes and not request.dry_run and report.outcome in (Outcome.FIXED, Outcome.PARTLY):
-        titles = ", ".join(dict.fromkeys(repair.what for repair in report.repairs))
-        promotion = shop.promote(shop.new_entry(EntryKind.EDIT, f"fix: {titles}"), changes)
-        report = replace(report, promotion=promotion, changes=promotion.changes)
+        changes = bench.capture().changes if fixer.repairs else EMPTY
+    report = replace(report, seconds=time.monotonic() - started)
+    if changes:
+        report = _landed(shop, report, changes, dry_run=request.dry_run)
     shop.note("fixed", {"outcome": report.outcome, "repairs": len(report.repairs), "seconds": round(report.seconds, 2)})
     return report
+
+
+def _landed(shop: Workshop, report: FixReport, changes: ChangeSet, *, dry_run: bool) -> FixReport:
+    """Promotes what was accepted. What was not, or cannot be promoted, is kept as an entry, so that it is not lost."""
+    titles = ", ".join(dict.fromkeys(repair.what for repair in report.repairs)) or "a patch that was not accepted"
+    entry = shop.new_entry(EntryKind.EDIT, f"fix: {titles}")
+    if report.outcome not in (Outcome.FIXED, Outcome.PARTLY):
+        return report if dry_run else replace(report, kept=shop.keep(entry, changes))
+    if dry_run:
+        return replace(report, changes=changes)
+    try:
+        promotion = shop.promote(entry, changes)
+    except (Conflicted, PromotionFailed, Refused) as error:
+        kept = shop.keep(entry, changes)
+        raise PromotionFailed(
+            f"the patch could not be promoted: {error.message}",
+            advice=f"it is kept: see it with 'pawl diff {kept}', promote it with 'pawl promote {kept}'",
+        ) from error
+    return replace(report, promotion=promotion, changes=promotion.changes)
 
 
 @dataclass(slots=True)
 class _Fixer:
     ground: Ground
     repairs: list[Repair] = field(default_factory=list)
-    original: dict[str, bytes] = field(default_factory=dict)
-    """The files as they were before the first repair."""
 
     def work(self) -> FixReport:
-        detection = self.ground.detected()
         first = self.ground.first_run()
-        if first.standing is Standing.PASS:
-            return FixReport(outcome=Outcome.NOTHING_FAILS, before=first.counts, after=first.counts)
+        wanted = [finding for finding in first.findings if self.ground.aim.wants(finding)]
+        if first.standing is Standing.PASS or not wanted:
+            reason = (
+                "" if first.standing is Standing.PASS else f"{len(shown(first))} others fail, which were not asked for"
+            )
+            return FixReport(outcome=Outcome.NOTHING_FAILS, reason=reason, before=first.counts, after=first.counts)
         recovering = Recovering(self.ground)
-        search = Search(self.ground, detection)
+        search = Search(self.ground)
         verdict = recovering.run(first)
         self.repairs += recovering.repairs
-        report = FixReport(outcome=Outcome.NOT_FIXED, before=first.counts, failing_before=first.findings)
+        report = FixReport(outcome=Outcome.NOT_FIXED, before=first.counts, failing_before=shown(first))
+        reason, advice = self._hopeless(verdict, first)
         ended: RepairEnded | None = None
-        if verdict.standing is not Standing.PASS:
+        if not reason and verdict.standing is not Standing.PASS:
             verdict, ended = self._search(search, verdict)
+            reason, advice = self._why(ended, verdict, search, first)
+        told = [*recovering.advice, advice] if not advice else [advice]
         report = replace(
             report,
+            reason=reason,
+            advice="; ".join(dict.fromkeys(filter(None, told))),
             suspicious=tuple(sorted(search.suspicious.values(), key=lambda line: -line.score)[:10]),
             tried=search.tried,
             cpu_seconds=search.cpu_seconds,
             notes=tuple(self.ground.notes),
-            advice="; ".join(recovering.advice),
         )
         if ended is not None and self._is_disputed(ended):
-            report = replace(report, outcome=Outcome.DISPUTED, reason=_why_disputed(ended), rivals=self._rivals(ended))
-            if not self.repairs:
-                return replace(report, after=verdict.counts, failing_after=verdict.findings)
-        return self._judged(report, first, verdict, ended)
+            reason = reasons.why_disputed(ended)
+            report = replace(report, outcome=Outcome.DISPUTED, reason=reason, rivals=self._rivals(ended))
+        if not self.repairs:
+            return replace(report, after=verdict.counts, failing_after=shown(verdict))
+        return self._judged(report, first, verdict)
+
+    def _hopeless(self, verdict: Verdict, first: Verdict) -> tuple[str, str]:
+        """Why a search would be in vain, and what to do instead; empty where it may help."""
+        if verdict.standing is Standing.PASS:
+            return "", ""
+        unmended = [finding for finding in verdict.findings if self.ground.aim.wants(finding)]
+        reason, advice = reasons.needs(self.ground, unmended, symbols_of(self.ground.sources()))
+        if reason and not any(finding.test and beyond(finding) is None for finding in unmended):
+            return reason, advice
+        reason, advice = reasons.uncollected(unmended)
+        return (reason, advice) if reason else reasons.too_slow(self.ground, first)
+
+    def _why(self, ended: RepairEnded | None, verdict: Verdict, search: Search, first: Verdict) -> tuple[str, str]:
+        """Why the search left something, and what to do about it."""
+        if verdict.standing is Standing.PASS:
+            return "", ""
+        _, advice = reasons.needs(self.ground, verdict.findings, symbols_of(self.ground.sources()))
+        if ended is not None and ended.status is Status.OUT_OF_TIME and not advice:
+            advice = reasons.more_time(first)
+        odd = {
+            finding.test: search.unsteady[finding.test]
+            for finding in verdict.findings
+            if finding.test in search.unsteady
+        }
+        return reasons.why_not(ended, verdict), "; ".join(filter(None, (reasons.unsteady(odd), advice)))
 
     def _search(self, search: Search, verdict: Verdict) -> tuple[Verdict, RepairEnded | None]:
         """Searches as long as time and failures are left. What is disputed is set aside, and the first dispute told."""
@@ -93,7 +143,7 @@ class _Fixer:
         ended: RepairEnded | None = None
         aside: set[str] = set()
         while self.ground.left > 1 and verdict.standing is not Standing.PASS:
-            failing = [finding for finding in failing_tests(verdict) if finding.test not in aside]
+            failing = [finding for finding in self._mendable(verdict) if finding.test not in aside]
             if not failing:
                 break
             ended, better = self._search_part(search, failing, verdict)
@@ -105,6 +155,11 @@ class _Fixer:
                 break
             aside.update(ended.tests)
         return verdict, dispute or ended
+
+    def _mendable(self, verdict: Verdict) -> list[Finding]:
+        """The failing tests that a patch could mend and that the user asks about."""
+        wants = self.ground.aim.wants
+        return [finding for finding in failing_tests(verdict) if wants(finding) and beyond(finding) is None]
 
     def _search_part(
         self, search: Search, failing: list[Finding], verdict: Verdict
@@ -166,20 +221,19 @@ class _Fixer:
             files.write(patch.path, patch.applied(before))
             after = self.ground.run_tests()
             if _is_progress(after, verdict):
-                self.original.setdefault(patch.path, before)
                 why = f"{patch.function or patch.path}, line {patch.line}" + (
                     f"; {ended.reason}" if ended.reason else ""
                 )
-                self.repairs.append(
-                    Repair(
-                        path=patch.path,
-                        line=patch.line,
-                        what=patch.template,
-                        why=why,
-                        rivals=len(ended.patches) - 1,
-                        agreement=ended.agreement,
-                    )
+                repair = Repair(
+                    path=patch.path,
+                    line=patch.line,
+                    what=patch.template,
+                    why=why,
+                    rivals=len(ended.patches) - 1,
+                    agreement=ended.agreement,
                 )
+                self.repairs.append(repair)
+                self.ground.listen(Mended(repair=repair, failing=len(failing_tests(after))))
                 return after
             files.write(patch.path, before)
         return None
@@ -194,27 +248,23 @@ class _Fixer:
             )
         return (ended.patches[pick - 1],)
 
-    def _judged(self, report: FixReport, first: Verdict, verdict: Verdict, ended: RepairEnded | None) -> FixReport:
+    def _judged(self, report: FixReport, first: Verdict, verdict: Verdict) -> FixReport:
         """The ladder decides about everything that was mended."""
-        if not self.repairs:
-            reason = (
-                _WHY_NOT.get(ended.status, ended.error or str(ended.status)) if ended is not None else verdict.reason
-            )
-            return replace(report, after=verdict.counts, failing_after=verdict.findings, reason=reason)
         capture = self.ground.bench.capture()
         changed = tuple(change.path for change in capture.changes if change.after is not None)
         old = {path: self._before(path) for path in changed}
         baseline = self.ground.baseline_of(changed, first, old)
         verdicts = self.ground.verify(changed, baseline)
         after = next((one for one in verdicts if one.step == "tests"), verdict)
-        report = replace(
-            report, repairs=tuple(self.repairs), verdicts=verdicts, after=after.counts, failing_after=_remaining(after)
-        )
+        report = replace(report, verdicts=verdicts, after=after.counts, failing_after=shown(after))
         if not accepted(verdicts):
-            failed = next(one for one in verdicts if one.standing is not Standing.PASS)
-            return replace(report, reason=f"a patch was found, but {failed.step} says: {failed.reason}", repairs=())
-        whole = not _remaining(after)
-        return replace(report, outcome=Outcome.FIXED if whole else Outcome.PARTLY)
+            broken = next(one for one in verdicts if one.standing is Standing.FAIL)
+            reason = f"a patch was found, but {broken.step} says: {broken.reason}"
+            return replace(report, outcome=Outcome.NOT_FIXED, reason=reason, after=verdict.counts)
+        report = replace(report, repairs=tuple(self.repairs))
+        if any(self.ground.aim.wants(finding) for finding in shown(after)):
+            return replace(report, outcome=Outcome.PARTLY)
+        return replace(report, outcome=Outcome.FIXED, reason="", advice="")
 
     def _before(self, path: str) -> bytes:
         return self.ground.shop.tree.read(path)
@@ -246,12 +296,6 @@ class _Fixer:
         return tuple(rivals)
 
 
-def _why_disputed(ended: RepairEnded) -> str:
-    if ended.agreement is Agreement.DISPUTED:
-        return ended.reason
-    return "the patch was built to fit the few examples in the tests, and nothing else speaks for it"
-
-
 def _is_a_guess(ended: RepairEnded) -> bool:
     """Whether the patch was built to fit a few examples: then it may say nothing about other inputs."""
     patch = ended.chosen
@@ -265,7 +309,3 @@ def _is_progress(after: Verdict, before: Verdict) -> bool:
     now = {finding.test or finding.key for finding in after.findings}
     then = {finding.test or finding.key for finding in before.findings}
     return now < then
-
-
-def _remaining(verdict: Verdict) -> tuple[Finding, ...]:
-    return (*verdict.findings, *verdict.old)

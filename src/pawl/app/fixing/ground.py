@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
 
-from pawl.app.fixing.report import FixRequest, Listener
+from pawl.app.environments import brought_along
+from pawl.app.fixing.engine import Engine
+from pawl.app.fixing.hanging import Patient, where_it_hangs
+from pawl.app.fixing.report import ClockStarted, FixRequest, Listener
+from pawl.app.fixing.targets import Aim, aim_at
 from pawl.app.workshop import Workshop
 from pawl.core.errors import CannotFix, NoTests, PawlError
 from pawl.core.execution import Ending, Limits
-from pawl.core.finding import Finding, Standing, Verdict
-from pawl.repair.model import StageBegun
+from pawl.core.finding import Finding, Standing, TestCounts, Verdict
+from pawl.repair.model import RepairRequest, StageBegun
 from pawl.verify.baseline import Baseline
 from pawl.verify.detect import Detection, detect
 from pawl.verify.ladder import Stop, climb, python_steps
-from pawl.verify.steps.step import Subject
+from pawl.verify.steps.step import Subject, failed, skipped
 from pawl.verify.steps.suite import Tests
 from pawl.workspace.bench import Bench
 
 PYTHON = ("pytest", "unittest")
 SUITE_SECONDS = 600.0
 MOST_SOURCES = 5000
+HANGS = "hangs"
+"""The code of a finding that stands for something that does not end."""
+_SILENT_SHARE = 1 / 4
+_SILENCE = (2.0, 15.0)
+_MORE_SECONDS = 3.0
+"""What collecting gets beyond the time in which it did not end before."""
 
 
 @dataclass(slots=True)
@@ -32,13 +41,31 @@ class Ground:
     bench: Bench
     request: FixRequest
     listen: Listener
-    started: float = field(default_factory=time.monotonic)
+    aim: Aim = field(init=False)
+    detection: Detection = field(init=False)
     notes: list[str] = field(default_factory=list)
+    _clock: float | None = None
+    _hanging: bool = False
+
+    def __post_init__(self) -> None:
+        self.aim = aim_at(self.request.targets, self.bench.files.walk())
+        self.detection = self._detected()
 
     @property
     def left(self) -> float:
-        """Seconds of the search budget that are left."""
-        return self.request.seconds - (time.monotonic() - self.started)
+        """Seconds of the budget that are left."""
+        return self.request.seconds - (0.0 if self._clock is None else time.monotonic() - self._clock)
+
+    @property
+    def silence(self) -> float:
+        """How long a suite may print nothing before it is looked into."""
+        shortest, longest = _SILENCE
+        return max(shortest, min(longest, self.request.seconds * _SILENT_SHARE))
+
+    @property
+    def framework(self) -> str:
+        assert self.detection.framework is not None
+        return self.detection.framework.name
 
     @property
     def subject(self) -> Subject:
@@ -47,52 +74,99 @@ class Ground:
             runner=self.bench,
             workspace=self.shop.workspace,
             test_command=self.request.test_command,
+            spare=brought_along(),
             limits=self.limits(SUITE_SECONDS),
         )
+
+    @property
+    def engine(self) -> Engine:
+        return Engine(self.bench, self.subject.python)
 
     def limits(self, seconds: float) -> Limits:
         return self.shop.config.settings.limits(seconds)
 
-    def detected(self) -> Detection:
-        """The framework, which must be one that the reflex can work with."""
-        command = shlex.join(self.request.test_command) if self.request.test_command else None
-        detection = detect(self.bench.files, command)
-        if detection.framework is None:
-            raise NoTests(f"no tests found: {detection.reason}", advice="name the command with --test 'CMD'")
-        if detection.framework.name not in PYTHON:
-            raise CannotFix(
-                f"the tests are {detection.framework.name} tests; the reflex repairs Python only",
-                advice="a tier with a model can work on them once one is configured",
-            )
-        return detection
+    def request_for(self, mend: Sequence[str], seconds: float) -> RepairRequest:
+        """What the engine is asked: to make these tests pass, or to look at all of them."""
+        workers = self.request.workers
+        return RepairRequest(
+            root=self.shop.workspace,
+            targets=self.aim.sources,
+            tests=_words(self.request.test_command, self.framework),
+            seconds=seconds,
+            workers=workers,
+            memory_bytes=self.limits(seconds).memory_bytes // max(1, workers),
+            framework=self.framework,
+            mend=tuple(mend),
+        )
+
+    def note_tests(self, word: str, tests: Sequence[str]) -> None:
+        """Notes once what is odd about some tests."""
+        note = f"{word}: {', '.join(tests[:3])}{' …' if len(tests) > 3 else ''}"
+        if tests and note not in self.notes:
+            self.notes.append(note)
 
     def first_run(self) -> Verdict:
-        """The suite before anything is changed."""
+        """The suite before anything is changed. The budget is spent from then on."""
         self.listen(StageBegun(name="suite"))
         verdict = self.run_tests()
         if verdict.standing is Standing.SKIPPED:
-            if "not installed" in verdict.reason:
+            raise self._cannot_start(verdict.reason)
+        for finding in verdict.findings:
+            if finding.code == "incomplete" and Ending.TIMED_OUT in finding.message:
                 raise CannotFix(
-                    f"the tests cannot run: {verdict.reason}",
-                    advice="install it into the workspace's environment, or name another command with --test",
+                    f"the suite did not end within {SUITE_SECONDS:.0f} seconds",
+                    advice="name a faster part of it, such as --test 'pytest tests/unit -x'",
                 )
-            raise NoTests(f"no tests found: {verdict.reason}", advice="name the command with --test 'CMD'")
-        if any(Ending.TIMED_OUT in finding.message for finding in verdict.findings if finding.code == "incomplete"):
-            raise CannotFix(
-                f"the suite did not end within {SUITE_SECONDS:.0f} seconds",
-                advice="name a faster part of it, such as --test 'pytest tests/unit -x'",
-            )
+            if finding.code == HANGS and not finding.test:
+                raise CannotFix(f"no test can run: {finding.message}", advice="make it end, then run this again")
+        self._clock = time.monotonic()
+        self.listen(ClockStarted(seconds=self.request.seconds, failing=len(failing_tests(verdict))))
         return verdict
 
     def run_tests(self) -> Verdict:
+        """The suite's verdict, also when it does not end by itself: then by test, in a run where none can hang."""
         started = time.perf_counter()
-        verdict = Tests().run(self.subject)
+        verdict = self._surveyed() if self._hanging else None
+        if verdict is None:
+            runner = Patient(self.bench, self.silence)
+            verdict = Tests().run(replace(self.subject, runner=runner))
+            if runner.fell_silent:
+                verdict = self._surveyed() or Tests().run(self.subject)
         return replace(verdict, seconds=time.perf_counter() - started)
+
+    def _surveyed(self) -> Verdict | None:
+        """How each test stands while some hang; None when none does."""
+        request = self.request_for((), self.request.seconds)
+        limits = self.limits(self.silence + self.request.seconds)
+        taken = self.engine.survey(request, limits, self.silence + _MORE_SECONDS)
+        if taken is None:
+            where = where_it_hangs(self.subject, self.framework, request.tests)
+            if not where:
+                return None
+            message = f"{where} does not end when it is imported"
+            return failed("tests", message, [Finding(tool=self.framework, message=message, code=HANGS)])
+        if not taken.hanging:
+            return None
+        self._hanging = True
+        self.note_tests("hanging", taken.hanging)
+        words = dict.fromkeys(taken.failing, "failed") | dict.fromkeys(taken.hanging, "did not end")
+        findings = [
+            Finding(tool=self.framework, message=word, test=test, code=HANGS if test in taken.hanging else "")
+            for test, word in words.items()
+        ]
+        counts = TestCounts(passed=taken.passed, failed=len(findings))
+        return failed("tests", f"{len(taken.hanging)} of the tests did not end", findings, counts)
 
     def verify(self, changed: tuple[str, ...], before: Baseline) -> tuple[Verdict, ...]:
         """Climbs the whole ladder; only what is new counts against the change."""
         subject = replace(self.subject, changed=changed)
-        return climb(python_steps(), subject, stop=Stop.AT_FIRST_FAILURE, baseline=before, on_verdict=self.listen)
+        self.listen(StageBegun(name="verify"))
+        *cheap, tests = python_steps()
+        verdicts = climb(cheap, subject, stop=Stop.AT_FIRST_FAILURE, baseline=before, on_verdict=self.listen)
+        broken = next((one.step for one in verdicts if one.standing is Standing.FAIL), "")
+        last = skipped(tests.name, f"not run: {broken} failed") if broken else before.against(self.run_tests())
+        self.listen(last)
+        return (*verdicts, last)
 
     def baseline_of(self, changed: tuple[str, ...], tests: Verdict, old: Mapping[str, bytes]) -> Baseline:
         """What the cheap steps say about these files as they were, and the first run of the suite."""
@@ -117,19 +191,54 @@ class Ground:
                 continue
         return found
 
+    def _detected(self) -> Detection:
+        """The framework, which must be one that the reflex can work with."""
+        command = shlex.join(self.request.test_command) if self.request.test_command else None
+        detection = detect(self.bench.files, command)
+        if detection.framework is None:
+            raise NoTests(f"no tests found: {detection.reason}", advice="name the command with --test 'CMD'")
+        if detection.framework.name not in PYTHON:
+            raise CannotFix(
+                f"the tests are {detection.framework.name} tests ({detection.framework.language}); "
+                "tier 0, the reflex, repairs Python only",
+                advice="a tier with a model can work on them",
+            )
+        return detection
 
-def is_test(path: str) -> bool:
-    """Whether a file belongs to the tests, which are never edited."""
-    name = PurePosixPath(path).name
-    folders = PurePosixPath(path).parts[:-1]
-    return (
-        name.startswith("test_")
-        or name.endswith("_test.py")
-        or name == "conftest.py"
-        or "tests" in folders
-        or "test" in folders
-    )
+    def _cannot_start(self, reason: str) -> PawlError:
+        if "not installed" not in reason:
+            advice = "write one in a file named test_*.py, or name the command that runs them with --test 'CMD'"
+            return NoTests(f"no tests found: {self.framework} ran and found none", advice=advice)
+        python = self.subject.python.removeprefix(f"{self.shop.workspace}/")
+        advice = "name a command that is there with --test 'CMD'"
+        if not self.request.test_command:
+            advice = f"install it with: {python} -m pip install {self.framework}; or {advice}"
+        return CannotFix(f"the tests cannot run: {reason}", advice=advice)
 
 
 def failing_tests(verdict: Verdict) -> tuple[Finding, ...]:
     return tuple(finding for finding in verdict.findings if finding.test)
+
+
+def shown(verdict: Verdict) -> tuple[Finding, ...]:
+    """The findings for a person: that a report is not complete is news only where nothing else is."""
+    every = (*verdict.findings, *verdict.old)
+    return tuple(finding for finding in every if finding.code != "incomplete") or every
+
+
+def is_uncollected(finding: Finding) -> bool:
+    """Whether a finding stands for a whole file whose tests could not be loaded."""
+    if finding.tool == "pytest":
+        return bool(finding.test) and "::" not in finding.test
+    return "_FailedTest" in finding.test
+
+
+def _words(test_command: Sequence[str], framework: str) -> tuple[str, ...]:
+    """What the user's command passes to the framework; nothing when the command only leads to it."""
+    words = list(test_command)
+    if len(words) == 1 and " " in words[0]:
+        words = shlex.split(words[0])
+    for number, word in enumerate(words):
+        if word.rsplit("/", 1)[-1] in (framework, "py.test"):
+            return tuple(words[number + 1 :])
+    return ()

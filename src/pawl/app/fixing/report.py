@@ -11,9 +11,6 @@ from pawl.core.finding import Finding, TestCounts, Verdict
 from pawl.repair.model import RepairEvent, SuspiciousLine
 from pawl.workspace.promote import Promotion
 
-Listener = Callable[[RepairEvent | Verdict], None]
-"""Is told of every step as it happens."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixRequest:
@@ -53,6 +50,26 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mended:
+    """Something was mended on the bench, and so many tests still fail."""
+
+    repair: Repair
+    failing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockStarted:
+    """The suite has been run once; from now on the budget is spent."""
+
+    seconds: float
+    failing: int
+
+
+Listener = Callable[[RepairEvent | Verdict | Mended | ClockStarted], None]
+"""Is told of every step as it happens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
     """A patch that also makes the tests pass; kept as an entry, so that it can be looked at and promoted."""
 
@@ -81,6 +98,8 @@ class FixReport:
     notes: tuple[str, ...] = ()
     changes: ChangeSet = EMPTY
     promotion: Promotion | None = None
+    kept: int | None = None
+    """The entry that keeps a patch which was found and not accepted."""
     tried: int = 0
     cpu_seconds: float = 0.0
     seconds: float = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 
 from pawl.app import fixing
@@ -18,11 +19,13 @@ from pawl.interfaces.cli.shapes import changes_json
 EXIT = {Outcome.FIXED: 0, Outcome.NOTHING_FAILS: 0, Outcome.PARTLY: 1, Outcome.DISPUTED: 3, Outcome.NOT_FIXED: 1}
 MARKS = {Standing.PASS: "✓", Standing.FAIL: "✗", Standing.SKIPPED: "–"}
 MOST_SHOWN = 10
+WIDTH = 120
+"""Of a line that is not for a terminal."""
 
 
 def fix(shop: Workshop, call: Call) -> int:
     request = _request(shop, call)
-    with Progress(call.aside, request.seconds, quiet=call.options.json) as progress:
+    with Progress(call.aside, quiet=call.options.json) as progress:
         report = fixing.fix(shop, request, progress.take)
     if call.options.json:
         call.emit(_json(shop, report))
@@ -37,13 +40,13 @@ def _request(shop: Workshop, call: Call) -> FixRequest:
         raise UsageError(f"--seconds {options.seconds:g} is not between 1 and 86400", advice="60 suits most bugs")
     if not 1 <= options.workers <= 64:
         raise UsageError(f"--workers {options.workers} is not between 1 and 64", advice="one for each core")
-    try:
-        command = tuple(shlex.split(options.test)) if options.test else ()
-    except ValueError as error:
-        raise UsageError(f"--test {options.test!r} cannot be read: {error}", advice="close the quotes") from error
+    if options.pick is not None and options.accept_first:
+        raise UsageError("--pick and --accept-first cannot both be had", advice="--accept-first takes the first one")
+    if options.pick is not None and options.pick < 1:
+        raise UsageError(f"--pick {options.pick}: patches are counted from 1", advice="give one of their numbers")
     return FixRequest(
-        targets=tuple(call.inside(shop.workspace, target) for target in options.targets),
-        test_command=command,
+        targets=_targets(shop, call),
+        test_command=_command(options.test),
         seconds=options.seconds,
         workers=options.workers,
         pick=options.pick,
@@ -52,10 +55,32 @@ def _request(shop: Workshop, call: Call) -> FixRequest:
     )
 
 
+def _targets(shop: Workshop, call: Call) -> tuple[str, ...]:
+    """The targets as the workspace calls them; the workspace itself stands for everything in it."""
+    here = shop.workspace if call.options.workspace is not None else os.getcwd()
+    if any(os.path.realpath(os.path.join(here, target)) == shop.workspace for target in call.options.targets if target):
+        return ()
+    return tuple(call.inside(shop.workspace, target) for target in call.options.targets)
+
+
+def _command(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"--test {text!r} cannot be read: {error}", advice="close the quotes") from error
+    if not words:
+        raise UsageError("--test names no command", advice="give one such as --test 'pytest tests/unit'")
+    return words
+
+
 def _tell(shop: Workshop, report: FixReport, call: Call) -> None:
     out = call.out
     if report.outcome is Outcome.NOTHING_FAILS:
-        out.say(f"nothing fails: {_counts(report.before)}")
+        out.say(
+            f"nothing fails: {_counts(report.before)}" if not report.reason else f"nothing to mend: {report.reason}"
+        )
         return
     _tell_tests(out, "before", report.before, report.failing_before)
     for repair in report.repairs:
@@ -77,9 +102,12 @@ def _tell(shop: Workshop, report: FixReport, call: Call) -> None:
 
 def _tell_tests(out: Screen, when: str, counts: TestCounts | None, failing: tuple[Finding, ...]) -> None:
     out.say(f"{when:<9} {_counts(counts)}")
+    width = out.width - 1 if out.is_terminal else WIDTH
     for finding in failing[:MOST_SHOWN]:
-        place = f"{finding.path}:{finding.line}" if finding.path else ""
-        out.say(f"  ✗ {brief(finding.test or place)}  {brief(finding.message.splitlines()[0], 60)}")
+        name = finding.test or f"{finding.path}:{finding.line}".strip(":0") or finding.tool
+        message = finding.message.strip().splitlines()[0]
+        name = brief(name, max(20, width - 4 - min(len(message), 24) - 2))
+        out.say(f"  ✗ {name}  {brief(message, max(20, width - 6 - len(name)))}")
     if len(failing) > MOST_SHOWN:
         out.say(f"  … and {len(failing) - MOST_SHOWN} more")
 
@@ -101,7 +129,7 @@ def _explain(report: FixReport, out: Screen) -> None:
         for line in report.suspicious:
             out.say(f"  {line.score:.2f}  {line.path}:{line.line}")
     for verdict in report.verdicts:
-        reason = f", {verdict.reason}" if verdict.reason else ""
+        reason = f", {brief(verdict.reason, WIDTH)}" if verdict.reason else ""
         out.say(f"  {verdict.step}: {verdict.standing}{reason} ({verdict.seconds:.1f} s)")
     rate = report.tried / report.cpu_seconds if report.cpu_seconds else 0
     out.say(f"  {report.tried:,} candidates in {report.cpu_seconds:.1f} CPU seconds ({rate:,.0f} a second)")
@@ -112,15 +140,17 @@ def _tell_end(report: FixReport, call: Call) -> None:
     cost = f"{report.seconds:.1f} s, $0.00"
     if report.promotion is not None:
         number = report.promotion.entry
-        out.say(f"{report.outcome} in {cost}; promoted as entry {number}; undo with: pawl undo {number}")
-        return
-    if call.options.dry_run and report.repairs:
+        out.say(f"{report.outcome} in {cost}; promoted as entry {number}; undo with: pawl undo {number}", "bold green")
+    elif call.options.dry_run and report.repairs:
         out.say(f"would be {report.outcome} ({cost}); nothing was changed")
-        return
-    if report.outcome is Outcome.NOT_FIXED:
-        out.say(f"not fixed in {cost}: {report.reason}; nothing was changed")
+    elif report.outcome is Outcome.NOT_FIXED:
+        out.say(f"not fixed in {cost}: {report.reason}; nothing was changed", "bold")
+    if report.outcome is Outcome.PARTLY and report.reason and not report.rivals:
+        out.say(f"the rest is not fixed: {report.reason}")
+    if report.kept is not None:
+        out.say(f"the patch is kept as entry {report.kept}; promote it all the same with: pawl promote {report.kept}")
     if report.advice:
-        out.say(report.advice)
+        out.hint(report.advice)
 
 
 def _counts(counts: TestCounts | None) -> str:
@@ -128,7 +158,7 @@ def _counts(counts: TestCounts | None) -> str:
         return "no count"
     pairs = (
         (counts.failed, "failed"),
-        (counts.errors, "errors"),
+        (counts.errors, "error" if counts.errors == 1 else "errors"),
         (counts.passed, "passed"),
         (counts.skipped, "skipped"),
     )
@@ -174,6 +204,7 @@ def _json(shop: Workshop, report: FixReport) -> dict[str, object]:
         "changes": changes_json(report.changes, shop.store.blobs),
         "notes": list(report.notes),
         "entry": report.promotion.entry if report.promotion else None,
+        "kept": report.kept,
         "candidates": report.tried,
         "cpu_seconds": round(report.cpu_seconds, 3),
         "seconds": round(report.seconds, 3),

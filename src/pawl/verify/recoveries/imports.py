@@ -64,8 +64,8 @@ def import_line(source: Source, line: str) -> Candidate:
     # A file may start with comments that belong there: the interpreter's name, the encoding, a licence.
     while not imports and source.line(after + 1).startswith("#"):
         after += 1
-    module = line.split()[1]
-    before = [node for node in imports if _order(node) <= _order_of(module)]
+    plain, module = line.startswith("import "), line.split()[1]
+    before = [node for node in imports if _order(node) <= _order_of(module, plain=plain)]
     if before:
         start = source.offset((before[-1].end_lineno or before[-1].lineno) + 1)
         new = f"{line}\n"
@@ -81,14 +81,15 @@ def import_line(source: Source, line: str) -> Candidate:
     return Candidate(why=f"add `{line}`", edits=(source.edit(start, start, new),))
 
 
-def _order(node: ast.Import | ast.ImportFrom) -> tuple[bool, str]:
+def _order(node: ast.Import | ast.ImportFrom) -> tuple[bool, bool, str]:
     if isinstance(node, ast.ImportFrom):
-        return (True, "~") if node.level else _order_of(node.module or "")
-    return _order_of(node.names[0].name)
+        return (True, True, "~") if node.level else _order_of(node.module or "", plain=False)
+    return _order_of(node.names[0].name, plain=True)
 
 
-def _order_of(module: str) -> tuple[bool, str]:
-    return module.partition(".")[0] not in sys.stdlib_module_names, module
+def _order_of(module: str, *, plain: bool) -> tuple[bool, bool, str]:
+    """The standard library first, and in each part whole modules before names from modules."""
+    return module.partition(".")[0] not in sys.stdlib_module_names, not plain, module
 
 
 def find_module(situation: Situation) -> Iterator[Candidate]:
@@ -103,12 +104,18 @@ def find_module(situation: Situation) -> Iterator[Candidate]:
     root = module.partition(".")[0]
     if root in sys.stdlib_module_names or root in situation.symbols.modules:
         return
-    packages = known_tables()[0]
-    package = packages.get(module) or packages.get(root) or root
+    package = package_of(module)
     named = f"{package} (the package that has it)" if package.lower() != root.lower() else package
     yield Candidate(
         why=f"the module {module} is not installed: add {named} to the project's dependencies and install it"
     )
+
+
+def package_of(module: str) -> str:
+    """The package that is installed to have a module."""
+    packages = known_tables()[0]
+    root = module.partition(".")[0]
+    return packages.get(module) or packages.get(root) or root
 
 
 def _module_renamed(situation: Situation, source: Source, old: str, new: str) -> Iterator[Candidate]:

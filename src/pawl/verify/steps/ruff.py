@@ -28,11 +28,7 @@ class Ruff:
         configured = is_configured(subject)
         # By its own rules ruff decides itself what belongs to the project.
         arguments = (*_ARGUMENTS, *(() if configured else _ERRORS_ONLY), *((subject.changed and paths) or (".",)))
-        own = subject.tool("ruff")
-        programs = [(own,)] if own else []
-        completed = subject.run_first(
-            (*program, *arguments) for program in [*programs, ("ruff",), (subject.python, "-m", "ruff")]
-        )
+        completed = subject.run_first((*program, *arguments) for program in subject.programs("ruff"))
         if completed is None:
             return skipped(self.name, "ruff is not installed for this project")
         if completed.code not in (0, _FOUND):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -31,6 +31,8 @@ class Subject:
     """The paths that were changed; empty stands for the whole workspace."""
     test_command: tuple[str, ...] = ()
     """The user's own; empty lets the framework decide."""
+    spare: Mapping[str, str] = field(default_factory=dict)
+    """Programs by name that Pawl brings along, for workspaces that have none of their own."""
     limits: Limits = field(default_factory=lambda: Limits(seconds=600.0))
 
     @property
@@ -49,6 +51,20 @@ class Subject:
             if self.files.exists(path):
                 return posixpath.join(self.workspace or ".", path)
         return None
+
+    def programs(self, name: str) -> list[tuple[str, ...]]:
+        """Words that may start a tool: the workspace's own, one on the PATH, Pawl's, or the interpreter's module."""
+        own, spare = self.tool(name), self.spare.get(name)
+        named = [(own,)] if own else []
+        last = (spare,) if spare else (self.python, "-m", name)
+        return [*named, (name,), last]
+
+    def interpreter(self) -> str:
+        """The absolute path of the workspace's interpreter; empty when it cannot be run."""
+        if posixpath.isabs(self.python):
+            return self.python
+        completed = self.run((self.python, "-c", "import sys; print(sys.executable)"))
+        return completed.stdout.text.strip() if completed is not None and completed.ok else ""
 
     def python_files(self) -> tuple[str, ...]:
         """The Python files to look at: those changed, or all."""

@@ -30,6 +30,8 @@ class Checker:
     targets: re.Pattern[str] | None
     """Says in the configuration which files to look at; without it all are."""
     finding: re.Pattern[str] | None
+    interpreter: str
+    """The option that names the interpreter whose packages are imported."""
     default: bool
 
     def configured_in(self, subject: Subject) -> str:
@@ -51,6 +53,7 @@ def checkers() -> tuple[Checker, ...]:
             arguments=tuple(entry["arguments"]),
             targets=re.compile(entry["targets"], re.MULTILINE) if "targets" in entry else None,
             finding=re.compile(entry["finding"], re.MULTILINE) if "finding" in entry else None,
+            interpreter=entry.get("interpreter", ""),
             default=entry.get("default", False),
         )
         for entry in data["checker"]
@@ -77,10 +80,10 @@ class Types:
             return skipped(self.name, "no Python file to look at")
         checker, configured = chosen(subject)
         arguments = (*checker.arguments, *_targets(checker, subject, configured))
-        own = subject.tool(checker.name)
-        programs = [(own,)] if own else []
-        module = (subject.python, "-m", checker.name)
-        completed = subject.run_first((*program, *arguments) for program in [*programs, (checker.name,), module])
+        completed = subject.run_first(
+            (*program, *arguments, *_environment(checker, subject, program))
+            for program in subject.programs(checker.name)
+        )
         if completed is None:
             why = f"{configured} configures" if configured else "the project configures no checker; the usual one is"
             return skipped(self.name, f"{why} {checker.name}, which is not installed for this project")
@@ -93,6 +96,14 @@ def _targets(checker: Checker, subject: Subject, configured: str) -> tuple[str, 
     if checker.targets is None:
         return ()
     return () if configured and checker.targets.search(text(subject.files, configured)) else (".",)
+
+
+def _environment(checker: Checker, subject: Subject, program: tuple[str, ...]) -> tuple[str, ...]:
+    """Pawl's own checker is told the workspace's interpreter, which decides about imports; any other knows its own."""
+    if program != (subject.spare.get(checker.name),) or not checker.interpreter:
+        return ()
+    found = subject.interpreter()
+    return (checker.interpreter, found) if found else ()
 
 
 def _verdict(step: str, checker: Checker, completed: Completed, origin: Origin, by: str) -> Verdict:

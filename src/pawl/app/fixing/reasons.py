@@ -1,0 +1,129 @@
+"""Why something was not mended, and what a person can do about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from pawl.app.fixing.ground import Ground, is_uncollected
+from pawl.app.fixing.targets import is_test
+from pawl.core.finding import Finding, Place, Verdict
+from pawl.repair.model import Agreement, RepairEnded, Status
+from pawl.verify.project import dependencies
+from pawl.verify.recover import beyond
+from pawl.verify.recoveries.imports import package_of
+from pawl.verify.recoveries.symbols import Symbols
+
+WHY_NOT = {
+    Status.NO_PATCH: "no patch of the search space makes the tests pass",
+    Status.OUT_OF_TIME: "the time was up before a patch was found",
+    Status.NO_SOURCES: "the failing tests reach no source that may be edited",
+    Status.NOTHING_TO_EDIT: "the failing tests reach no source that may be edited",
+    Status.SUITE_DIED: "the suite ended the interpreter it ran in",
+    Status.NOT_COLLECTED: "the tests could not be collected",
+    Status.NO_TESTS: "the framework found no tests",
+    Status.FLAKY_ONLY: "the failing tests fail only sometimes, so no patch could be judged",
+    Status.NOTHING_FAILS: "the failing tests pass when they are run again, so no patch could be judged",
+}
+_LOCKED = {"uv.lock": "uv add", "poetry.lock": "poetry add", "pdm.lock": "pdm add", "Pipfile.lock": "pipenv install"}
+_SYNCED = {"uv.lock": "uv sync", "poetry.lock": "poetry install", "pdm.lock": "pdm sync", "Pipfile.lock": "pipenv sync"}
+_MOST_NAMED = 3
+_ROOM = 10
+"""A search should have so many times as long as the suite takes."""
+
+
+def why_not(ended: RepairEnded | None, verdict: Verdict) -> str:
+    if ended is None:
+        return verdict.reason
+    return WHY_NOT.get(ended.status, f"the engine failed: {ended.error or ended.status}")
+
+
+def why_disputed(ended: RepairEnded) -> str:
+    if ended.agreement is Agreement.DISPUTED:
+        return ended.reason
+    return "the patch was built to fit the few examples in the tests, and nothing else speaks for it"
+
+
+def uncollected(findings: Iterable[Finding]) -> tuple[str, str]:
+    """Which test files cannot be loaded, by which error and where, and what to do; empty when all can."""
+    told: dict[str, None] = {}
+    advice = "mend that line and run this again"
+    for finding in filter(is_uncollected, findings):
+        place = finding.frames[-1] if finding.frames else Place(path=finding.path, line=finding.line)
+        where = f" at {place.path}:{place.line}" if place.path else ""
+        told[f"{finding.test} cannot be loaded: {_first(finding)}{where}"] = None
+        if place.path and is_test(place.path):
+            advice = f"Pawl edits no tests: mend {place.path}:{place.line} and run this again"
+    if not told:
+        return "", ""
+    more = f", and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
+    return "; ".join(list(told)[:_MOST_NAMED]) + more, advice
+
+
+def needs(ground: Ground, findings: Iterable[Finding], symbols: Symbols) -> tuple[str, str]:
+    """What the tests need that no patch can give, and how to get it; empty where it is the code."""
+    reasons: dict[str, None] = {}
+    advice: dict[str, None] = {}
+    for finding in findings:
+        found = beyond(finding)
+        if found is None:
+            continue
+        entry, groups = found
+        if "module" in groups:
+            reason, what = _module(ground, groups, symbols)
+        else:
+            reason, what = f"what the tests need around the code is missing: {_first(finding)}", entry.advice
+        reasons[reason] = advice[what] = None
+    return "; ".join(reasons), "; ".join(advice)
+
+
+def _first(finding: Finding) -> str:
+    return finding.message.strip().splitlines()[0]
+
+
+def _module(ground: Ground, groups: Mapping[str, str], symbols: Symbols) -> tuple[str, str]:
+    module = groups["module"]
+    root = module.partition(".")[0]
+    if root in symbols.modules:
+        return (
+            f"the module {module!r} of this project is not on the import path",
+            "install the project into its environment, or set `pythonpath` in [tool.pytest.ini_options]",
+        )
+    package = package_of(module)
+    files = ground.bench.files
+    python = ground.subject.python.removeprefix(f"{ground.shop.workspace}/")
+    locks = [name for name in _LOCKED if files.exists(name)]
+    declared = package.lower() in dependencies(files)
+    if locks:
+        how = _SYNCED[locks[0]] if declared else f"{_LOCKED[locks[0]]} {package}"
+    elif declared and files.exists("requirements.txt"):
+        how = f"{python} -m pip install -r requirements.txt"
+    else:
+        how = f"{python} -m pip install {package}"
+    return f"the tests need the package {package!r}, which is not installed", f"install it with: {how}"
+
+
+def too_slow(ground: Ground, first: Verdict) -> tuple[str, str]:
+    """Whether the suite leaves no time for a search, and what would; empty when it does."""
+    if first.seconds < ground.request.seconds:
+        return "", ""
+    return (
+        f"the suite takes {first.seconds:.0f} s, more than the {ground.request.seconds:g} s of the search",
+        more_time(first),
+    )
+
+
+def more_time(first: Verdict) -> str:
+    seconds = math.ceil(first.seconds * _ROOM / 10) * 10
+    return f"give it more time, such as --seconds {seconds}, or run a part of the tests with --test 'CMD'"
+
+
+def unsteady(found: Mapping[str, str]) -> str:
+    """What to do about tests that do not always end the same way."""
+    words = set(found.values())
+    parts = []
+    if "flaky" in words:
+        parts.append("a test that fails only sometimes cannot judge a patch: take chance and time out of it")
+    if "order-dependent" in words:
+        parts.append("a test that fails only after others shares state with them: reset that state before each test")
+    return "; ".join(parts)

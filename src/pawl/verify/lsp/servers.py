@@ -1,0 +1,63 @@
+"""The language servers as values, read from their TOML file."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    name: str
+    program: str
+    arguments: tuple[str, ...]
+    languages: Mapping[str, tuple[str, ...]]
+    """The endings of files by the language's id."""
+    imports: bool
+    undefined: frozenset[str]
+    silences: re.Pattern[str]
+    options: Mapping[str, Any]
+    settings: Mapping[str, Any]
+
+    def language(self, path: str) -> str | None:
+        """The id of the file's language, if the server knows it."""
+        return next((name for name, endings in self.languages.items() if path.endswith(endings)), None)
+
+    def settings_for(self, python: str) -> dict[str, Any]:
+        """The settings with the workspace's interpreter in its place; where it is unknown, the server finds its own."""
+        filled = _filled(self.settings, python)
+        return filled if isinstance(filled, dict) else {}
+
+
+def _filled(value: Any, python: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _filled(inner, python) for key, inner in value.items() if python or inner != "{python}"}
+    return python if value == "{python}" else value
+
+
+@functools.cache
+def servers() -> tuple[Server, ...]:
+    data = tomllib.loads((resources.files("pawl.verify.lsp") / "servers.toml").read_text(encoding="utf-8"))
+    return tuple(
+        Server(
+            name=entry["name"],
+            program=entry["program"],
+            arguments=tuple(entry["arguments"]),
+            languages={name: tuple(endings) for name, endings in entry["languages"].items()},
+            imports=entry["imports"],
+            undefined=frozenset(entry["undefined"]),
+            silences=re.compile(entry["silences"]),
+            options=entry["options"],
+            settings=entry["settings"],
+        )
+        for entry in data["server"]
+    )
+
+
+def server(name: str) -> Server:
+    return next(known for known in servers() if known.name == name)
