@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 from pathlib import Path
@@ -19,6 +20,7 @@ from pawl.policy.corrections import corrections
 from pawl.policy.guardrails import preset
 from pawl.policy.prompts import HEADINGS, VARIABLES, PromptRepository, check_prompts
 from pawl.policy.table import decide
+from pawl.tools.limits import ToolLimits
 from pawl.tools.registry import Registry
 from pawl.tools.toolbox import Ports, toolbox
 
@@ -140,26 +142,29 @@ def test_a_request_of_a_known_kind_has_the_form_that_is_read_without_a_model(nam
 
 
 def full_toolbox() -> Registry:
-    """Pages and schemas need none of the ports."""
-    return toolbox(Ports(files=None, editor=None, runner=None, dependencies=None, guardrails=preset()))
+    """Pages and schemas ask nothing of the ports."""
+    real = {"guardrails": preset(), "limits": ToolLimits()}
+    return toolbox(Ports(**{port.name: real.get(port.name, object()) for port in dataclasses.fields(Ports)}))
 
 
-FIRST_EIGHT = (
-    "file_search",
+EXPECTED = {
+    "change_files",
+    "check",
     "file_read",
+    "file_search",
     "file_write",
-    "strict_patch",
     "line_edit",
     "modify",
-    "change_files",
+    "outline",
     "run_command",
-)
+    "strict_patch",
+}
 
 
 def test_a_simple_request_with_the_full_set_of_tools_is_under_1500_tokens():
     decision = decide(Stage.ACT, Mode.AGENT, RoleName.ARTISAN, reasoning=Reasoning.OFF)
     tools = [tool for tool in full_toolbox().tools if tool.name in decision.tools]
-    assert {tool.name for tool in tools} >= set(FIRST_EIGHT)
+    assert {tool.name for tool in tools} == set(decision.tools) == EXPECTED
     offered = sum(
         len(tool.name) + len(tool.page.text) + len(json.dumps(tool.input_schema, separators=(",", ":")))
         for tool in tools

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
@@ -35,7 +34,9 @@ def load_roles(directories: Sequence[Path] = ()) -> Mapping[str, Role]:
     A file named like a role of Pawl's replaces it and may only narrow its tools; its delegates are those of the role or
     roles that do not come with Pawl. Any other name is a new role.
     """
-    built_in = _built_in()
+    built_in = _BUILT_IN
+    if not directories:
+        return built_in
     mistakes: list[str] = []
     files: dict[str, tuple[str, Table]] = {}
     for path in (path for directory in directories for path in sorted(directory.glob("*.toml"))):
@@ -56,14 +57,31 @@ def load_roles(directories: Sequence[Path] = ()) -> Mapping[str, Role]:
     return MappingProxyType(roles)
 
 
-@functools.cache
-def _built_in() -> Mapping[str, Role]:
-    """Their files are held to the same rules by a test, which spares every start the time."""
-    folder = resources.files("pawl.policy") / "roles"
-    texts = {name: (folder / f"{name}.toml").read_text("utf-8") for name in RoleName}
-    return MappingProxyType(
-        {str(name): _role(name, f"roles/{name}.toml", tomllib.loads(text)) for name, text in texts.items()}
-    )
+class _BuiltIn(Mapping[str, Role]):
+    """The roles that come with Pawl, each read when it is asked for.
+
+    A test holds their files to the same rules as others, which spares every start the time.
+    """
+
+    def __init__(self) -> None:
+        self._read: dict[str, Role] = {}
+
+    def __getitem__(self, name: str) -> Role:
+        if name not in self._read:
+            if name not in set(RoleName):
+                raise KeyError(name)
+            file = resources.files("pawl.policy") / "roles" / f"{name}.toml"
+            self._read[name] = _role(name, f"roles/{name}.toml", tomllib.loads(file.read_text("utf-8")))
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return map(str, RoleName)
+
+    def __len__(self) -> int:
+        return len(RoleName)
+
+
+_BUILT_IN = _BuiltIn()
 
 
 def role_mistakes(name: str, text: str) -> tuple[str, ...]:

@@ -33,10 +33,11 @@ def schema(kind: type) -> dict[str, object]:
     """The JSON schema of a dataclass. Strings in a field's annotation describe it."""
     hints = get_type_hints(kind, include_extras=True)
     fields = dataclasses.fields(kind)
+    required = [field.name for field in fields if _is_required(field)]
     return {
         "type": "object",
         "properties": {field.name: _of(hints[field.name], field) for field in fields},
-        "required": [field.name for field in fields if _is_required(field)],
+        **({"required": required} if required else {}),
         "additionalProperties": False,
     }
 
