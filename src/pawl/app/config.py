@@ -32,6 +32,8 @@ class Settings:
     output_kb: int = 1024
     file_mb: int = 1024
     disk_mb: int = 4096
+    reasoning: str = "off"
+    """Whether models are asked to reason: `on` or `off`."""
     retention_days: int = 30
     backups: int = 5
     rollback_depth: int = 5
@@ -52,6 +54,17 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """The tables of `config.toml`, as they are written; who reads one checks it."""
+
+    models: Mapping[str, object] = field(default_factory=dict)
+    providers: Mapping[str, object] = field(default_factory=dict)
+    prices: Mapping[str, object] = field(default_factory=dict)
+    budget: Mapping[str, object] = field(default_factory=dict)
+    trust: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Where things are on this machine, and the user's settings."""
 
@@ -63,6 +76,9 @@ class Config:
     global_ignore: Path
     color: bool
     settings: Settings = field(default_factory=Settings)
+    tables: Tables = field(default_factory=Tables)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The variables of this process; they hold keys, so that they never show."""
 
 
 def load(environment: Mapping[str, str] | None = None) -> Config:
@@ -80,6 +96,7 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
     )
     if not state.is_absolute():
         raise ConfigError(f"PAWL_STATE is {str(state)!r}, which is not absolute", advice="give the whole path")
+    settings, tables = _settings(file, required=bool(env.get("PAWL_CONFIG")))
     return Config(
         home=home,
         state=state,
@@ -88,7 +105,9 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
         virtual_environment=env.get("VIRTUAL_ENV"),
         global_ignore=config_home / "git" / "ignore",
         color=not env.get("NO_COLOR") and env.get("TERM") != "dumb",
-        settings=_settings(file, required=bool(env.get("PAWL_CONFIG"))),
+        settings=settings,
+        tables=tables,
+        environment=dict(env),
     )
 
 
@@ -98,7 +117,7 @@ def _folder(env: Mapping[str, str], name: str, default: Path) -> Path:
     return Path(value) if os.path.isabs(value) else default
 
 
-def _settings(file: Path, *, required: bool) -> Settings:
+def _settings(file: Path, *, required: bool) -> tuple[Settings, Tables]:
     try:
         text = file.read_text("utf-8")
     except FileNotFoundError:
@@ -106,7 +125,7 @@ def _settings(file: Path, *, required: bool) -> Settings:
             raise ConfigError(
                 f"PAWL_CONFIG names {str(file)!r}, which is not there", advice="create it or unset PAWL_CONFIG"
             ) from None
-        return Settings()
+        return Settings(), Tables()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{str(file)!r} cannot be read: {error}", advice="mend or remove the file") from error
     try:
@@ -116,20 +135,25 @@ def _settings(file: Path, *, required: bool) -> Settings:
     return _checked(table, file)
 
 
-def _checked(table: Mapping[str, object], file: Path) -> Settings:
+def _checked(table: Mapping[str, object], file: Path) -> tuple[Settings, Tables]:
     """Every mistake is reported at once."""
     defaults = Settings()
+    tables = {one.name: table[one.name] for one in fields(Tables) if one.name in table}
     known = {one.name: type(getattr(defaults, one.name)) for one in fields(Settings)}
     values = {
         name: float(value) if type(value) is int and known.get(name) is float else value
         for name, value in table.items()
+        if name not in tables
     }
-    mistakes = [mistake for name in values if (mistake := _mistake(name, values[name], known.get(name))) is not None]
+    mistakes = [f"{name} must be a table, not {value!r}" for name, value in tables.items() if type(value) is not dict]
+    mistakes += [mistake for name in values if (mistake := _mistake(name, values[name], known.get(name))) is not None]
     if mistakes:
         raise ConfigError(
-            f"{str(file)!r}: " + "; ".join(mistakes), advice=f"the settings are {', '.join(sorted(known))}"
+            f"{str(file)!r}: " + "; ".join(mistakes),
+            advice=f"the settings are {', '.join(sorted(known))}; "
+            f"the tables are {', '.join(one.name for one in fields(Tables))}",
         )
-    return Settings(**values)  # type: ignore[arg-type]
+    return Settings(**values), Tables(**tables)  # type: ignore[arg-type]
 
 
 def _mistake(name: str, value: object, kind: type | None) -> str | None:
@@ -142,6 +166,8 @@ def _mistake(name: str, value: object, kind: type | None) -> str | None:
         return f"{name} must be above 0, not {value!r}"
     if name == "minimum_confinement" and value not in (Confinement.NAMESPACES, Confinement.LANDLOCK):
         return f"minimum_confinement must be 'namespaces' or 'landlock', not {value!r}"
+    if name == "reasoning" and value not in ("on", "off"):
+        return f"reasoning must be 'on' or 'off', not {value!r}"
     if name == "preset" and value not in presets():
         return f"no guardrail preset {value!r}; there are {', '.join(presets())}"
     return None

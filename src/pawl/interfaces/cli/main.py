@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 MODULES = {
     "run": "run",
     "fix": "fix",
+    "ask": "ask",
+    "models": "models",
+    "policy": "rules",
+    "prompts": "rules",
     "promote": "promote",
     "patch": "patch",
     "history": "history",

@@ -3,6 +3,10 @@
 COMMANDS = {
     "run": "run a command on a bench, see what it changed, promote it or not",
     "fix": "repair failing Python tests by search, with no model",
+    "ask": "ask a model about the workspace; it may only read",
+    "models": "which models are configured, reachable, priced",
+    "policy": "who may do what: tools by mode, stage and role",
+    "prompts": "what is sent to models: list, show, check",
     "promote": "bring a kept entry into the workspace",
     "patch": "apply a patch, or replace a text that occurs exactly once",
     "history": "what was done in this workspace",
@@ -35,8 +39,9 @@ try:  pawl run -- make test
       pawl undo
 
 exit codes:
-  0 done   1 error   2 wrong words   42 wrong request   44 no sandbox here
-  52 wrong settings   75 busy, try again   130 interrupted   143 terminated
+  0 done   1 error   2 wrong words   41 no or wrong key   42 wrong request
+  44 no sandbox here   52 wrong settings   53 no turns or time left
+  54 over budget   75 busy, try again   130 interrupted   143 terminated
   'pawl run' passes on the command's own code: 124 when its time was up,
   127 when there is no such command, 128+n when signal n ended it.
 """

@@ -11,6 +11,10 @@ from pawl.interfaces.cli.overview import COMMANDS
 EXAMPLES = {
     "run": "pawl run --apply -- sed -i s/colour/color/ README.md",
     "fix": "pawl fix\n  pawl fix src/cart.py --test 'pytest tests/unit' --seconds 30 --explain",
+    "ask": "pawl ask 'where are orders priced?'\n  git diff | pawl ask --model ollama/qwen3-coder 'is this right?'",
+    "models": "pawl models --offline",
+    "policy": "pawl policy --mode chat --role artisan",
+    "prompts": "pawl prompts show stages/act",
     "promote": "pawl promote 3",
     "patch": "git diff | pawl patch -\n  pawl patch --path app.py --old 'retries = 3' --new 'retries = 5'",
     "history": "pawl history --all",
@@ -135,6 +139,38 @@ def _fix(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="promote nothing")
 
 
+def _ask(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("question", nargs="*", metavar="QUESTION", help="your question; piped input goes with it")
+    parser.add_argument("--model", metavar="NAME", help="provider/name, local:FILE.gguf or scripted:FILE")
+    parser.add_argument("--reasoning", choices=["on", "off"], help="ask the model to reason (default: the setting)")
+    parser.add_argument("--thoughts", action="store_true", help="show the reasoning while it comes")
+    parser.add_argument("--max-budget-usd", metavar="USD", help="stop before a request that could cost more")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="the same in tokens, for an unknown price")
+    parser.add_argument("--max-turns", type=int, metavar="N", help="requests at most (default 50)")
+    parser.add_argument("-c", "--continue", dest="go_on", action="store_true", help="go on with the last conversation")
+    parser.add_argument("--conversation", metavar="ID", help="go on with this one")
+    parser.add_argument("--record", metavar="FILE", help="write what is said as a script for scripted:FILE")
+
+
+def _models(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="NAME", help="look at this one instead of the configured default")
+    parser.add_argument("--offline", action="store_true", help="do not try to reach them")
+
+
+def _policy(parser: argparse.ArgumentParser) -> None:
+    from pawl.core.run import RoleName, Stage
+
+    parser.add_argument("--mode", choices=["chat", "agent"], help="only this mode")
+    parser.add_argument("--stage", choices=[str(stage) for stage in Stage], help="only this stage")
+    parser.add_argument("--role", choices=[str(role) for role in RoleName], help="only this role")
+    parser.add_argument("--markdown", action="store_true", help="the whole table as Markdown")
+
+
+def _prompts(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=["list", "show", "check"], metavar="ACTION", help="list, show or check")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the prompt to show, such as stages/act")
+
+
 def _promote(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="the entry (default: the newest, if it was kept)")
     parser.add_argument("--allow-protected", action="store_true", help="promote protected files too (hooks, CI, …)")
@@ -215,6 +251,10 @@ def _gc(parser: argparse.ArgumentParser) -> None:
 OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "run": _run,
     "fix": _fix,
+    "ask": _ask,
+    "models": _models,
+    "policy": _policy,
+    "prompts": _prompts,
     "promote": _promote,
     "patch": _patch,
     "history": _history,

@@ -39,6 +39,10 @@ class Screen:
         """One line, whatever the text holds."""
         self._write([one_line(text)], [style])
 
+    def lines(self, text: str) -> None:
+        """A text of several lines, each shown safely."""
+        self._write([one_line(line) for line in text.split("\n")], [""])
+
     def hint(self, text: str) -> None:
         """A line that says what to do next."""
         self.say(text, "dim")

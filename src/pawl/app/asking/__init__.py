@@ -1,0 +1,1 @@
+"""Asking models on behalf of the user: which one, within which budget, with which tools."""

@@ -1,0 +1,154 @@
+"""A question about the workspace, answered in chat mode: reading tools only, one budget, every request on record."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pawl.app.asking.citations import Citation, citations
+from pawl.app.asking.desk import Desk
+from pawl.app.asking.model_config import ModelConfig, budget, model_config
+from pawl.app.asking.opening import Models
+from pawl.app.asking.recording import RequestBook
+from pawl.app.dotenv import environment_of
+from pawl.app.rules import prompts
+from pawl.app.trust import is_trusted
+from pawl.app.workshop import Workshop
+from pawl.core.dialogue import Message
+from pawl.core.errors import PawlError, UnknownEntry, UsageError
+from pawl.core.ports import Cancel
+from pawl.core.redact import register
+from pawl.core.redact_dialogue import redacted_request
+from pawl.core.run import Mode, Reasoning, RoleName, RunTerms
+from pawl.core.run_event import ReasoningShown, RunEvent
+from pawl.policy.table import standard_policy
+from pawl.workflow.seat import Seat, Spoken
+from pawl.workflow.turns import converse
+
+SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD")
+"""The values of variables whose names hold one of these are never sent nor stored, whatever they look like."""
+SHORTEST_SECRET = 8
+
+Listener = Callable[[RunEvent], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    text: str
+    model: str = ""
+    reasoning: Reasoning | None = None
+    """The setting when None."""
+    budget: Mapping[str, object] = field(default_factory=dict)
+    conversation: str = ""
+    """An earlier one to go on with."""
+    latest: bool = False
+    """Go on with the latest of the workspace."""
+    record: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replied:
+    spoken: Spoken
+    model: str
+    run: str
+    conversation: str
+    citations: tuple[Citation, ...]
+
+
+def configured(shop: Workshop, model: str = "") -> ModelConfig:
+    """What the user configured about models, with another default model if one is named."""
+    trusted = is_trusted(shop.config, shop.workspace)
+    environment = environment_of(
+        shop.config.environment,
+        user=shop.config.file.parent / ".env",
+        workspace=Path(shop.workspace) / ".env" if trusted else None,
+    )
+    register(
+        *(
+            value
+            for name, value in environment.items()
+            if len(value) >= SHORTEST_SECRET and any(word in name.upper() for word in SECRET_WORDS)
+        )
+    )
+    config = model_config(shop.config, environment)
+    return config.with_model(model) if model else config
+
+
+def ask(shop: Workshop, question: Question, listen: Listener, cancel: Cancel | None = None) -> Replied:
+    """Answers the question from the files of the workspace."""
+    if not question.text.strip():
+        raise UsageError("there is no question", advice="pawl ask 'where is the configuration read?'")
+    config = configured(shop, question.model)
+    config = replace(config, budget=budget(question.budget, config.budget))
+    conversation = _conversation(shop, question)
+    history = _history(shop, conversation)
+    terms = RunTerms(
+        run=shop.run_id,
+        conversation=conversation,
+        mode=Mode.CHAT,
+        reasoning=question.reasoning or Reasoning(shop.config.settings.reasoning),
+        model=config.routes.model_for(RoleName.ARTISAN),
+    )
+    thoughts: list[str] = []
+
+    def hear(event: RunEvent) -> None:
+        if isinstance(event, ReasoningShown):
+            thoughts.append(event.text)
+        listen(event)
+
+    with Models(config, record=question.record) as models, Desk(shop, cancel) as desk:
+        seat = _seat(shop, terms, models, desk, cancel)
+        spoken = converse(replace(seat, listen=hear, limits=config.budget), history, question.text)
+        _keep(shop, terms, spoken.messages[len(history) :], thoughts)
+        cited = citations(spoken.text, lambda path: _lines(desk, path))
+    return Replied(spoken=spoken, model=terms.model, run=terms.run, conversation=conversation, citations=cited)
+
+
+def _seat(shop: Workshop, terms: RunTerms, models: Models, desk: Desk, cancel: Cancel | None) -> Seat:
+    policy = standard_policy().narrowed_to(desk.names)
+    model = models.router.for_role(RoleName.ARTISAN)
+    book = RequestBook(shop, model)
+    return Seat(
+        terms=terms,
+        role=policy.role(RoleName.ARTISAN),
+        policy=policy,
+        prompts=prompts(shop.config, shop.workspace),
+        variables={"project_root": shop.workspace, "user_input": ""},
+        model=model,
+        tools=desk,
+        record=book.record,
+        clean=redacted_request,
+        max_output=min(4096, models.can(terms.model).max_output),
+        cancel=cancel,
+    )
+
+
+def _conversation(shop: Workshop, question: Question) -> str:
+    if question.conversation:
+        return question.conversation
+    if question.latest:
+        known = shop.store.transcripts.conversations(shop.workspace, limit=1)
+        if not known:
+            raise UnknownEntry("there is no conversation to go on with", advice="ask without -c first")
+        return known[0].id
+    return f"c{secrets.token_hex(4)}"
+
+
+def _history(shop: Workshop, conversation: str) -> tuple[Message, ...]:
+    return tuple(said.message for said in shop.store.transcripts.messages(conversation) if said.sent_again)
+
+
+def _keep(shop: Workshop, terms: RunTerms, said: tuple[Message, ...], thoughts: list[str]) -> None:
+    """Keeps what was said; the full reasoning stands beside the last answer, to be shown and not sent again."""
+    for place, message in enumerate(said):
+        reasoning = "\n\n".join(thoughts) if place == len(said) - 1 else ""
+        shop.store.transcripts.append(shop.workspace, terms.conversation, message, run=terms.run, reasoning=reasoning)
+
+
+def _lines(desk: Desk, path: str) -> int | None:
+    try:
+        return desk.files.read(path).count(b"\n") + 1
+    except (PawlError, OSError):
+        return None

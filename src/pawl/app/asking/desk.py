@@ -1,0 +1,109 @@
+"""The tools of a talk, on a bench that is opened when the first of them is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pawl.app.running import open_bench
+from pawl.app.workshop import Workshop
+from pawl.context.imports import ImportMap
+from pawl.context.outline import SourceOutliner
+from pawl.core.dialogue import ToolOffer
+from pawl.core.execution import Completed, Execution
+from pawl.core.ports import Cancel
+from pawl.tools.limits import ToolLimits
+from pawl.tools.offers import offers
+from pawl.tools.timed import TimedFiles
+from pawl.tools.tool import ToolFailure
+from pawl.tools.toolbox import Ports, toolbox
+from pawl.workspace.bench import Bench
+from pawl.workspace.editor import BenchEditor
+
+
+class LateBench:
+    """Fits `ports.Files` and `ports.CommandRunner`; there is no bench before something is done on it."""
+
+    def __init__(self, shop: Workshop, cancel: Cancel | None = None) -> None:
+        self._shop = shop
+        self._cancel = cancel
+        self._bench: Bench | None = None
+
+    @property
+    def bench(self) -> Bench:
+        if self._bench is None:
+            self._bench = open_bench(self._shop)
+        return self._bench
+
+    def close(self) -> None:
+        if self._bench is not None:
+            self._bench.discard()
+            self._bench = None
+
+    def read(self, path: str) -> bytes:
+        return self.bench.files.read(path)
+
+    def write(self, path: str, data: bytes) -> None:
+        self.bench.files.write(path, data)
+
+    def delete(self, path: str) -> None:
+        self.bench.files.delete(path)
+
+    def exists(self, path: str) -> bool:
+        return self.bench.files.exists(path)
+
+    def walk(self, under: str = "") -> Iterable[str]:
+        return self.bench.files.walk(under)
+
+    def run(self, execution: Execution) -> Completed:
+        return self.bench.run(execution, cancel=self._cancel)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Fits `ports.ToolReply`."""
+
+    text: str
+    failed: bool
+
+
+class Desk:
+    """Fits `ports.Toolset`: the tools over one bench. What a role may use of them is the policy's business."""
+
+    def __init__(self, shop: Workshop, cancel: Cancel | None = None) -> None:
+        settings = shop.config.settings
+        self.bench = LateBench(shop, cancel)
+        self.files = TimedFiles(self.bench, settings.file_seconds)
+        self._outliner = SourceOutliner(shop.guardrails)
+        self._registry = toolbox(
+            Ports(
+                files=self.files,
+                editor=BenchEditor(self.files, shop.guardrails),
+                runner=self.bench,
+                dependencies=self._dependencies,
+                guardrails=shop.guardrails,
+                outliner=self._outliner,
+                limits=ToolLimits(tool_seconds=settings.tool_seconds, file_seconds=settings.file_seconds),
+            )
+        )
+
+    def __enter__(self) -> Desk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._outliner.close()
+        self.bench.close()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._registry.names
+
+    def offers(self, names: Sequence[str]) -> tuple[ToolOffer, ...]:
+        return offers(self._registry, names)
+
+    def call(self, name: str, arguments: Mapping[str, object]) -> Reply:
+        ended = self._registry.call(name, arguments)
+        return Reply(ended.text, isinstance(ended, ToolFailure))
+
+    def _dependencies(self) -> ImportMap:
+        return ImportMap.of({path: self.files.read(path) for path in self.files.walk() if path.endswith(".py")})

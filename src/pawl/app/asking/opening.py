@@ -1,0 +1,74 @@
+"""Opens the model of a name: a provider's over the wire, a script, a file on this machine."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from pawl.app.asking.model_config import ModelConfig
+from pawl.core.ports import Model
+from pawl.models.capabilities import Capabilities, capabilities
+from pawl.models.ledger import Ledger
+from pawl.models.names import ModelName
+from pawl.models.router import Router
+
+
+class Models:
+    """The models of one process: opened when first asked, closed together."""
+
+    def __init__(self, config: ModelConfig, *, record: Path | None = None, base: Path | None = None) -> None:
+        self._config = config
+        self._record = record
+        self._base = base or Path.cwd()
+        """Where a model's file is looked for when its path is relative."""
+        self._closing = ExitStack()
+        self.router = Router(
+            self._open, routes=config.routes, ledger=Ledger(config.budget, config.prices), providers=config.providers
+        )
+
+    def __enter__(self) -> Models:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._closing.close()
+
+    def can(self, name: str) -> Capabilities:
+        return capabilities(name, self._config.rules)
+
+    def _open(self, name: ModelName) -> Model:
+        model = self._plain(name)
+        if self._record is not None:
+            from pawl.models.recorder import Recorder
+
+            model = Recorder(model, self._record)
+        return model
+
+    def _plain(self, name: ModelName) -> Model:
+        if name.is_script:
+            from pawl.models.scripted import ScriptedModel
+
+            return ScriptedModel(self._base / Path(name.name).expanduser())
+        if name.is_local_file:
+            return self._local(name)
+        return self._served(name)
+
+    def _served(self, name: ModelName) -> Model:
+        from pawl.models.exchange import WireModel
+        from pawl.models.opening import endpoint_for
+        from pawl.models.text_calls import EditTools
+        from pawl.models.text_protocol import fitted
+        from pawl.models.transport import Transport
+
+        config = self._config
+        endpoint = endpoint_for(name, config.providers, config.environment, config.rules)
+        transport = self._closing.enter_context(Transport())
+        edits = EditTools(patch="strict_patch", file="file_write")
+        return fitted(WireModel(endpoint, transport), self.can(str(name)), edits)
+
+    def _local(self, name: ModelName) -> Model:
+        from pawl.models.local.models import LocalModels
+
+        return self._closing.enter_context(LocalModels()).open(self._base / Path(name.name).expanduser())

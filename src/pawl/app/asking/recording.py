@@ -1,0 +1,41 @@
+"""The request log of a run: every request with what it really came to, also where an answer failed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+from pawl.app.workshop import Workshop
+from pawl.core.run import RequestRecord
+from pawl.models.router import Charge, RoleModel
+
+
+class RequestBook:
+    def __init__(self, shop: Workshop, model: RoleModel) -> None:
+        self._shop = shop
+        self._model = model
+
+    def record(self, record: RequestRecord) -> None:
+        """Writes one line for each model that was asked; the router knows what the failed ones cost."""
+        charges = self._model.charged
+        for charge in charges[:-1]:
+            self._write(_charged(record, charge))
+        self._write(_charged(record, charges[-1]) if charges else record)
+
+    def _write(self, record: RequestRecord) -> None:
+        self._shop.store.requests.record(self._shop.workspace, record)
+
+
+def _charged(record: RequestRecord, charge: Charge) -> RequestRecord:
+    unused = charge.usage.input == 0 and charge.usage.output == 0
+    return replace(
+        record,
+        model=charge.model,
+        input_tokens=charge.usage.input,
+        output_tokens=charge.usage.output,
+        cached_tokens=charge.usage.cached,
+        estimated=charge.usage.estimated,
+        cost=Decimal(0) if unused and charge.cost is None else charge.cost,
+        attempts=charge.attempts,
+        ended=charge.ended,
+    )

@@ -1,0 +1,138 @@
+"""`pawl ask`: a question about the workspace, answered by a model that may only read."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from pawl.app.asking import asking
+from pawl.app.asking.asking import Question, Replied
+from pawl.app.workshop import Workshop
+from pawl.core.errors import Cancelled, UsageError
+from pawl.core.run import Reasoning
+from pawl.interfaces.cli.call import Call
+from pawl.interfaces.cli.talk import Talk, money
+
+MOST_INPUT = 200_000
+"""Bytes that are read from stdin."""
+
+EXIT = {"answered": 0, "cut_off": 1, "refused": 1, "stuck": 1, "out_of_turns": 53, "out_of_time": 53}
+ENDED = {
+    "cut_off": "the answer was cut off at its longest",
+    "refused": "the model refused to answer",
+    "stuck": "the model went round in circles and was stopped",
+    "out_of_turns": "no turns were left; the answer is from what was known by then (--max-turns)",
+    "out_of_time": "no time was left; the answer is from what was known by then",
+}
+
+
+def ask(shop: Workshop, call: Call) -> int:
+    question = _question(call)
+    talk = Talk(call.out, call.aside, quiet=call.options.json, show_thoughts=call.options.thoughts)
+    with call.interruptions.stopping() as cancel:
+        try:
+            replied = asking.ask(shop, question, talk.take, cancel)
+        except Cancelled:
+            heard = call.interruptions.heard
+            if heard is None:
+                raise
+            raise heard from None
+        finally:
+            talk.close()
+    if call.options.json:
+        call.emit(_json(replied))
+    else:
+        _tell(replied, call)
+    return EXIT[replied.spoken.ended]
+
+
+def _question(call: Call) -> Question:
+    options = call.options
+    words = " ".join(options.question).strip()
+    if words == "-":
+        words = ""
+    piped = _piped()
+    if words and piped.strip():
+        words = f"{words}\n\n<stdin>\n{piped}\n</stdin>"
+    return Question(
+        text=words or piped,
+        model=options.model or "",
+        reasoning=Reasoning(options.reasoning) if options.reasoning else None,
+        budget=_budget(call),
+        conversation=options.conversation or "",
+        latest=options.go_on,
+        record=Path(options.record) if options.record else None,
+    )
+
+
+def _piped() -> str:
+    """What comes through a pipe or from a file; a terminal or a device is not waited for."""
+    if sys.stdin is None:
+        return ""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return ""
+    if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
+        return ""
+    return sys.stdin.buffer.read(MOST_INPUT).decode("utf-8", "replace")
+
+
+def _budget(call: Call) -> dict[str, object]:
+    options = call.options
+    budget: dict[str, object] = {}
+    if options.max_budget_usd is not None:
+        try:
+            amount = Decimal(options.max_budget_usd)
+        except InvalidOperation:
+            amount = Decimal(-1)
+        if not amount.is_finite() or amount < 0:
+            said = options.max_budget_usd
+            raise UsageError(f"--max-budget-usd {said!r} is not an amount", advice="US dollars, such as 0.50")
+        budget["money"] = str(amount)
+    for name, value in (("tokens", options.max_tokens), ("turns", options.max_turns)):
+        if value is not None:
+            if value < 1:
+                raise UsageError(f"--max-{name} {value} is below 1", advice="give a whole number from 1 on")
+            budget[name] = value
+    return budget
+
+
+def _tell(replied: Replied, call: Call) -> None:
+    spoken = replied.spoken
+    wrong = [f"{one.path}:{one.line}" for one in replied.citations if not one.holds]
+    if wrong:
+        call.aside.say(f"! the answer cites what is not there: {', '.join(wrong)}", "bold yellow")
+    if spoken.ended in ENDED:
+        call.aside.say(f"! {ENDED[spoken.ended]}", "bold yellow")
+    usage = spoken.usage
+    cached = f" ({usage.cached:,} cached)" if usage.cached else ""
+    about = "about " if usage.estimated else ""
+    requests = f"{spoken.requests} request{'s' if spoken.requests != 1 else ''}"
+    call.aside.hint(
+        f"{replied.model} · {requests} · {about}{usage.input:,} tokens in{cached}, {usage.output:,} out · "
+        f"{money(spoken.cost)} · go on with: pawl ask -c"
+    )
+
+
+def _json(replied: Replied) -> dict[str, object]:
+    spoken = replied.spoken
+    return {
+        "answer": spoken.text,
+        "ended": spoken.ended,
+        "model": replied.model,
+        "run": replied.run,
+        "conversation": replied.conversation,
+        "requests": spoken.requests,
+        "usage": {
+            "input_tokens": spoken.usage.input,
+            "output_tokens": spoken.usage.output,
+            "cached_tokens": spoken.usage.cached,
+            "estimated": spoken.usage.estimated,
+        },
+        "cost_usd": None if spoken.cost is None else float(spoken.cost),
+        "citations": [{"path": one.path, "line": one.line, "holds": one.holds} for one in replied.citations],
+    }

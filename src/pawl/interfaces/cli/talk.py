@@ -1,0 +1,90 @@
+"""What a person sees while a model works: its words on stdout as they come, everything else aside."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolCall
+from pawl.core.display import SafeStream
+from pawl.core.run_event import Corrected, RunEvent, Shortened, ToolEnded, ToolStarted
+from pawl.interfaces.cli.screen import Screen, brief
+
+_WHAT = ("path", "query", "command", "what")
+"""Arguments that say best what a call is about."""
+
+
+class Talk:
+    """Renders the events of a talk. Nothing that a model says is obeyed by the terminal."""
+
+    def __init__(self, out: Screen, aside: Screen, *, quiet: bool = False, show_thoughts: bool = False) -> None:
+        self._out = out
+        self._aside = aside
+        self._quiet = quiet
+        self._show_thoughts = show_thoughts
+        self._safe = SafeStream()
+        self._open = False
+        """A line of the answer has begun."""
+
+    def take(self, event: RunEvent) -> None:
+        if self._quiet:
+            return
+        if isinstance(event, TextDelta):
+            self._write(event.text)
+        elif note := self._noted(event):
+            self._note(note)
+
+    def _noted(self, event: RunEvent) -> str:
+        match event:
+            case ThoughtDelta(text=text) if self._show_thoughts:
+                return "… " + brief(text, 100)
+            case ToolStarted(call=call):
+                return f"· {call.name} {_about(call)}".rstrip()
+            case ToolEnded(answer=answer) if answer.failed:
+                return f"  ✗ {brief(answer.text, 100)}"
+            case Retrying(why=why, wait_seconds=seconds):
+                return f"! {brief(why, 100)}; trying again in {seconds:.0f} s; what was said so far does not count"
+            case FellBack(model=model, to=other, why=why):
+                return f"! {model} could not answer ({brief(why, 80)}); {other} takes over, as you configured"
+            case Corrected(name=name):
+                return f"! sent back: {name.replace('_', ' ')}"
+            case Shortened(before_tokens=before, after_tokens=after):
+                return f"! the dialogue was too long: old tool outputs were cut, {before:,} → {after:,} tokens"
+        return ""
+
+    def close(self) -> None:
+        """Ends the last line."""
+        if self._quiet:
+            return
+        rest = self._safe.close()
+        self._out.stream.write(rest + ("\n" if self._open else ""))
+        self._out.stream.flush()
+        self._open = False
+
+    def _write(self, text: str) -> None:
+        if not self._out.is_terminal:
+            shown = text
+        else:
+            shown = self._safe.feed(text.encode("utf-8", "replace"))
+        self._out.stream.write(shown.encode("utf-8", "replace").decode())
+        self._out.stream.flush()
+        if text:
+            self._open = not text.endswith("\n")
+
+    def _note(self, text: str) -> None:
+        if self._open:
+            self._out.stream.write("\n")
+            self._out.stream.flush()
+            self._open = False
+        self._aside.say(text, "dim")
+
+
+def money(cost: Decimal | None) -> str:
+    if cost is None:
+        return "price unknown"
+    return f"${cost:.2f}" if cost == 0 or cost >= Decimal("0.1") else f"${cost:.4f}"
+
+
+def _about(call: ToolCall) -> str:
+    arguments = call.arguments or {}
+    said = [str(arguments[name]) for name in _WHAT if arguments.get(name)]
+    return brief(" ".join(said), 80)

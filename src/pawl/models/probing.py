@@ -1,0 +1,77 @@
+"""Whether a provider can be reached with the key that is set: one small request that costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pawl.models.endpoint import Endpoint, Wire
+from pawl.models.transport import Transport
+
+if TYPE_CHECKING:
+    import httpx2
+
+SECONDS = 5.0
+_PATHS = {Wire.OPENAI: "/models", Wire.ANTHROPIC: "/v1/models", Wire.GEMINI: "/v1beta/models"}
+_MOST_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """What the provider said. `serves` is None where it did not list its models."""
+
+    works: bool
+    detail: str
+    serves: bool | None = None
+
+
+def reach(endpoint: Endpoint, transport: Transport) -> Reached:
+    """Asks for the list of models; the key goes nowhere but to the endpoint."""
+
+    async def produce(emit: Callable[[Reached], None]) -> None:
+        emit(await _asked(endpoint, transport))
+
+    return next(iter(transport.drive(produce)))
+
+
+async def _asked(endpoint: Endpoint, transport: Transport) -> Reached:
+    import httpx2
+
+    url = endpoint.base_url + _PATHS[endpoint.wire]
+    try:
+        async with transport.client(url).stream("GET", url, headers=_headers(endpoint), timeout=SECONDS) as answer:
+            return await _read(endpoint, answer)
+    except httpx2.TimeoutException:
+        return Reached(works=False, detail=f"{endpoint.host} did not answer in {SECONDS:g} s")
+    except httpx2.TransportError as error:
+        return Reached(works=False, detail=f"{endpoint.host} cannot be reached ({type(error).__name__})")
+
+
+async def _read(endpoint: Endpoint, answer: httpx2.Response) -> Reached:
+    status = answer.status_code
+    if status in (401, 403):
+        return Reached(works=False, detail=f"{endpoint.host} does not accept the key ({status})")
+    if status != 200:
+        # Some servers have no list of models and answer all the same.
+        return Reached(works=status in (404, 405), detail=f"{endpoint.host} answers (no list of models: {status})")
+    body = bytearray()
+    async for part in answer.aiter_bytes():
+        body += part
+        if len(body) > _MOST_BYTES:
+            return Reached(works=True, detail="reachable")
+    serves = endpoint.name.encode() in body
+    return Reached(works=True, detail="reachable" if serves else "reachable, and does not list this model", serves=serves)
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
+    if not endpoint.key:
+        return dict(endpoint.quirks.headers)
+    match endpoint.wire:
+        case Wire.OPENAI:
+            own = {"authorization": f"Bearer {endpoint.key}"}
+        case Wire.ANTHROPIC:
+            own = {"x-api-key": endpoint.key, "anthropic-version": "2023-06-01"}
+        case Wire.GEMINI:
+            own = {"x-goog-api-key": endpoint.key}
+    return {**endpoint.quirks.headers, **own}
