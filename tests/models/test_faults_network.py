@@ -135,6 +135,18 @@ def test_p27_a_server_on_this_machine_is_reached_without_the_proxy(monkeypatch: 
         assert answer_of(model).text == "ok"
 
 
+@pytest.mark.parametrize("proxy", ["socks5://user:secret@127.0.0.1:1", "gopher://127.0.0.1:1", "http://[x"])
+def test_p27_a_proxy_of_a_kind_that_cannot_be_used(proxy: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with asking("https://api.test", retries=patient()) as model:
+        error = failure_of(model)
+    assert isinstance(error, errors.Unreachable)
+    assert "proxy" in str(error)
+    assert "secret" not in str(error) + error.advice
+    with provider(streamed(*SCRIPTS[Wire.OPENAI](Said(text=("ok",))))) as server, asking(server) as model:
+        assert answer_of(model).text == "ok", "a server on this machine needs none"
+
+
 def test_p27_an_address_that_is_none():
     error, waits = failed("ftp://api.test")
     assert isinstance(error, errors.Unreachable)

@@ -174,6 +174,14 @@ def test_p20_a_request_that_is_too_long_is_told_as_such(error: object):
     assert raised.requests == 1
 
 
+@pytest.mark.fault("P20")
+def test_p20_a_request_above_the_limit_of_a_minute_is_too_long():
+    error = {"error": {"code": "rate_limit_exceeded", "message": "Request too large for m on tokens per min (TPM)"}}
+    raised = failure("429 Too Many Requests", error)
+    assert isinstance(raised, errors.ContextTooLong)
+    assert raised.requests == 1
+
+
 @pytest.mark.fault("P21")
 @pytest.mark.parametrize(
     "message",

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from pawl.core.errors import NotAuthorized
 from pawl.models.tables import Fields, raise_mistakes
 
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
 
 class Wire(StrEnum):
     """A format that servers of models speak."""

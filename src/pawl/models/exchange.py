@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Generator
 from dataclasses import replace
@@ -78,7 +77,6 @@ class _Asking:
         self._request = request
         self._patience = patience
         self._outgoing = self._encoded(request)
-        self._digest = hashlib.sha256(self._outgoing.body).digest()
         self._first_shown: float | None = None
 
     def _encoded(self, request: Request) -> Outgoing:
@@ -138,7 +136,7 @@ class _Asking:
             return fault
         draft = attempt.draft
         finished = draft.finish(len(self._outgoing.body))
-        if self._answers.has_other(draft, finished, self._digest):
+        if self._answers.has_other(draft, finished, self._outgoing.body):
             return interrupted(self._endpoint, "it is the answer to an earlier request", "")
         return self._answer(draft, finished)
 
@@ -171,17 +169,18 @@ class _Answers:
     """
 
     def __init__(self) -> None:
-        self._requests: OrderedDict[bytes, bytes] = OrderedDict()
+        self._requests: OrderedDict[int, int] = OrderedDict()
 
     def has_other(self, draft: Draft, finished: Finished, request: bytes) -> bool:
         """Whether this very answer was given to another request before; remembers it if not."""
         if not draft.identity[0]:
             return False
-        said = repr((draft.identity, finished.text, [(call.name, call.raw) for call in finished.calls]))
-        answer = hashlib.sha256(said.encode("utf-8", "replace")).digest()
-        if self._requests.get(answer, request) != request:
+        # Bodies are large and this is asked for each of them, so that the cheap hash has to do.
+        answer = hash((draft.identity, finished.text, tuple((call.name, call.raw) for call in finished.calls)))
+        asked = hash(request)
+        if self._requests.get(answer, asked) != asked:
             return True
-        self._requests[answer] = request
+        self._requests[answer] = asked
         while len(self._requests) > _REMEMBERED:
             self._requests.popitem(last=False)
         return False

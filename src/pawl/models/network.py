@@ -12,7 +12,7 @@ import httpx2
 
 from pawl.core.errors import Unreachable
 from pawl.models.classify import Fault, interrupted, quoted, unusable
-from pawl.models.endpoint import Endpoint
+from pawl.models.endpoint import LOOPBACK, Endpoint
 
 _WRONG_TIME = frozenset({9, 10})
 """OpenSSL's codes for a certificate that is not valid yet or no longer."""
@@ -78,15 +78,18 @@ def _proxy_for(endpoint: Endpoint) -> str:
     """The proxy that this environment puts before the server; empty for none."""
     parts = urlsplit(endpoint.base_url)
     host = parts.hostname or ""
-    if host in ("localhost", "127.0.0.1", "::1") or urllib.request.proxy_bypass(host):
+    if host in LOOPBACK or urllib.request.proxy_bypass(host):
         return ""
     proxies = urllib.request.getproxies()
     return proxies.get(parts.scheme) or proxies.get("all") or ""
 
 
 def _proxy(endpoint: Endpoint, why: str, *, again: bool) -> Fault:
-    parts = urlsplit(_proxy_for(endpoint))
-    where = f" {parts.hostname}:{parts.port}" if parts.hostname else ""
+    try:
+        parts = urlsplit(_proxy_for(endpoint))
+        where = f" {parts.hostname}:{parts.port}" if parts.hostname else ""
+    except ValueError:
+        where = ""
     return Fault(
         error=Unreachable(
             f"no connection to {endpoint.host!r}: the proxy{where} {why}",

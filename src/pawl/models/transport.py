@@ -6,10 +6,12 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from pawl import __version__
-from pawl.core.errors import Cancelled
+from pawl.core.errors import Cancelled, Unreachable
 from pawl.core.ports import Cancel
+from pawl.models.endpoint import LOOPBACK
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,7 +23,6 @@ Emit = Callable[[Event], None]
 
 _IDLE_CONNECTIONS = 4
 _KEPT_SECONDS = 60.0
-_LOOPBACK = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 
 
 class Transport:
@@ -29,7 +30,7 @@ class Transport:
 
     def __init__(self) -> None:
         self._runner: asyncio.Runner | None = None
-        self._clients: dict[bool, httpx2.AsyncClient] = {}
+        self._clients: dict[tuple[bool, bool], httpx2.AsyncClient] = {}
 
     def __enter__(self) -> Transport:
         return self
@@ -50,11 +51,13 @@ class Transport:
         runner.close()
 
     def client(self, url: str) -> httpx2.AsyncClient:
-        """The client for an address. Certificates are only loaded for encrypted ones."""
-        is_encrypted = url.lower().startswith("https:")
-        if is_encrypted not in self._clients:
-            self._clients[is_encrypted] = _client(is_encrypted=is_encrypted)
-        return self._clients[is_encrypted]
+        """The client for an address. Certificates are loaded for encrypted ones only, and a server on this machine
+        is never behind a proxy."""
+        parts = urlsplit(url)
+        kind = (parts.scheme == "https", parts.hostname in LOOPBACK)
+        if kind not in self._clients:
+            self._clients[kind] = _client(is_encrypted=kind[0], is_local=kind[1])
+        return self._clients[kind]
 
     def drive(
         self,
@@ -154,7 +157,20 @@ def _cancelled() -> Cancelled:
     return Cancelled("the request to the model was stopped")
 
 
-def _client(*, is_encrypted: bool) -> httpx2.AsyncClient:
+def _client(*, is_encrypted: bool, is_local: bool) -> httpx2.AsyncClient:
+    import httpx2
+
+    try:
+        return _opened(is_encrypted=is_encrypted, is_local=is_local)
+    except (ImportError, ValueError, httpx2.InvalidURL):
+        # The words of these name packages, not settings, and can quote a password.
+        raise Unreachable(
+            "the proxy that this environment names cannot be used",
+            advice="name an http:// proxy in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY, or set NO_PROXY=*",
+        ) from None
+
+
+def _opened(*, is_encrypted: bool, is_local: bool) -> httpx2.AsyncClient:
     import ssl
 
     import httpx2
@@ -163,9 +179,7 @@ def _client(*, is_encrypted: bool) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         verify=context,
         follow_redirects=False,
-        trust_env=True,
-        # A server on this machine is never behind a proxy.
-        mounts=dict.fromkeys(_LOOPBACK),
+        trust_env=not is_local,
         limits=httpx2.Limits(max_keepalive_connections=_IDLE_CONNECTIONS, keepalive_expiry=_KEPT_SECONDS),
         # Compressed streams come late, and what is asked for here is text anyway.
         headers={"user-agent": f"pawl/{__version__}", "accept-encoding": "identity"},

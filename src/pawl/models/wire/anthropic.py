@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from pawl.core.dialogue import Message, Request, Speaker, Stop, Thought
@@ -55,7 +55,7 @@ def encode(request: Request, endpoint: Endpoint) -> Outgoing:
     messages = mended(request.messages)
     thinks = _thinks(request, messages, endpoint)
     body: dict[str, object] = {"model": endpoint.name, "max_tokens": request.sampling.max_output}
-    tools = [
+    tools: list[dict[str, object]] = [
         {"name": offer.name, "description": offer.description, "input_schema": offer.input_schema}
         for offer in request.tools
     ]
@@ -64,7 +64,7 @@ def encode(request: Request, endpoint: Endpoint) -> Outgoing:
         # While it thinks, it may not be forced.
         forced = {"type": "any"} if request.tools else {"type": "tool", "name": ANSWER_TOOL}
         body["tool_choice"] = {"type": "auto"} if thinks else forced
-    system = [{"type": "text", "text": part} for part in system_parts(request, endpoint)]
+    system: list[dict[str, object]] = [{"type": "text", "text": part} for part in system_parts(request, endpoint)]
     turns = _turns(messages, thinks=thinks)
     if endpoint.quirks.cache_marks:
         _mark(tools, system, turns)
@@ -131,7 +131,7 @@ def _turns(messages: Sequence[Message], *, thinks: bool) -> list[dict[str, objec
 def _blocks(message: Message, *, thinks: bool) -> list[dict[str, object]]:
     blocks: list[dict[str, object]] = []
     if thinks:
-        blocks.extend(block for thought in message.thoughts if (block := _thought_block(thought)))
+        blocks.extend(_thought_blocks(message.thoughts))
     if message.text.strip():
         blocks.append({"type": "text", "text": message.text})
     for call in message.calls:
@@ -144,24 +144,19 @@ def _blocks(message: Message, *, thinks: bool) -> list[dict[str, object]]:
             }
         )
     for answer in message.answers:
-        block: dict[str, object] = {
-            "type": "tool_result",
-            "tool_use_id": answer.call,
-            "content": answer.text or NO_OUTPUT,
-        }
-        if answer.failed:
-            block["is_error"] = True
-        blocks.append(block)
+        result = {"type": "tool_result", "tool_use_id": answer.call, "content": answer.text or NO_OUTPUT}
+        blocks.append({**result, "is_error": True} if answer.failed else {**result})
     return blocks
 
 
-def _thought_block(thought: Thought) -> dict[str, object] | None:
-    signature = own_signature(Wire.ANTHROPIC, thought.signature)
-    if not signature:
-        return None
-    if signature.startswith(_REDACTED):
-        return {"type": "redacted_thinking", "data": signature[len(_REDACTED) :]}
-    return {"type": "thinking", "thinking": thought.text, "signature": signature}
+def _thought_blocks(thoughts: Sequence[Thought]) -> Iterator[dict[str, object]]:
+    """Those that it signed itself."""
+    for thought in thoughts:
+        signature = own_signature(Wire.ANTHROPIC, thought.signature)
+        if signature.startswith(_REDACTED):
+            yield {"type": "redacted_thinking", "data": signature[len(_REDACTED) :]}
+        elif signature:
+            yield {"type": "thinking", "thinking": thought.text, "signature": signature}
 
 
 def _mark(
