@@ -1,0 +1,198 @@
+"""The outline of a file or a folder: what is defined where, within a number of lines."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from pawl.context.languages import Language, language_of, languages, may_be_source
+from pawl.context.parsers import Parsers, Source
+from pawl.context.parsing import Parsed
+from pawl.core.content import Text
+from pawl.core.errors import NoMatches, NotAFile, NotFound, ParseFailed, PathRefused, PawlError, SecretRefused, TimedOut
+from pawl.core.guardrails import Guardrails
+from pawl.core.outline import Definition, DefinitionKind, FileOutline, FolderSize, Outline
+from pawl.core.ports import Files
+
+_FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.METHOD})
+_OPEN = frozenset({DefinitionKind.MODULE})
+"""What is looked into for the definitions at the top of a file."""
+_DETAILS = frozenset({DefinitionKind.FIELD, DefinitionKind.VARIABLE})
+
+
+class SourceOutliner:
+    """Fits `ports.Outliner`. The processes that parse end with `close`, or with the program."""
+
+    def __init__(
+        self, guardrails: Guardrails, *, lines: int = 300, seconds: float = 20.0, parsers: Parsers | None = None
+    ) -> None:
+        self._guardrails = guardrails
+        self._lines = lines
+        self._seconds = seconds
+        self._parsers = parsers or Parsers()
+
+    def close(self) -> None:
+        self._parsers.close()
+
+    def outline(self, files: Files, path: str) -> Outline:
+        place = "" if path in (".", "./") else path.removeprefix("./").rstrip("/")
+        try:
+            below = list(files.walk(place))
+        except (NotADirectoryError, NotAFile):
+            below = []
+        if below or not place:
+            return self._folder(files, place, [one for one in below if not self._is_hidden(one)])
+        return self._file(files, place)
+
+    def _file(self, files: Files, path: str) -> Outline:
+        if self._guardrails.is_secret(path):
+            raise SecretRefused(f"{path!r} holds secrets", advice="work without its content, or ask the user")
+        if self._guardrails.never(path):
+            raise PathRefused(f"{path!r} is out of reach", advice="name a file of the workspace")
+        if not files.exists(path):
+            raise NotFound(f"there is nothing at {path!r}", advice="check the spelling, or search for it")
+        data = files.read(path)
+        text = Text.decode(data, path)
+        language = language_of(path, data)
+        if language is None:
+            raise ParseFailed(
+                f"{path!r} is in no language that can be outlined",
+                advice=f"read it with file_read; the languages are {', '.join(languages())}",
+            )
+        parsed = self._parsers.parse(_encoded(text), language)
+        shown = _outside_functions(parsed.definitions)
+        return Outline(path=path, files=(_outlined(path, language, text, parsed, _fitting(shown, self._lines)),))
+
+    def _folder(self, files: Files, folder: str, paths: Sequence[str]) -> Outline:
+        sources = [path for path in paths if may_be_source(path)]
+        folders: tuple[FolderSize, ...] = ()
+        known = [path for path in sources if language_of(path) is not None]
+        if len(known) > self._lines // 2:
+            folders = _sizes(folder, known)
+            sources = [path for path in sources if path.rpartition("/")[0] == folder]
+        left_out = max(0, len(folders) - self._lines)
+        folders = folders[: self._lines]
+        sources, beyond = sources[: self._lines], sources[self._lines :]
+        reader = _Reader(files, self._guardrails)
+        found = list(self._parsers.parse_all(reader.sources(sources, time.monotonic() + self._seconds)))
+        telling = [one for one in found if one[1].definitions or not one[1].complete] or found
+        shown = _shared(telling, self._lines - len(folders))
+        if not shown and not folders and reader.late:
+            raise TimedOut(f"no file was read in {self._seconds:g} s", advice="outline a narrower folder, or one file")
+        if not shown and not folders:
+            raise NoMatches(
+                f"there is no source file under {folder or '.'!r}",
+                advice="list files with file_search, where names, or read one with file_read",
+            )
+        left_out += len(beyond) + reader.late + len(telling) - len(shown)
+        return Outline(path=folder, files=shown, folders=folders, left_out=left_out, skipped=reader.skipped)
+
+    def _is_hidden(self, path: str) -> bool:
+        return self._guardrails.is_secret(path) or self._guardrails.never(path)
+
+
+class _Reader:
+    """Reads the files of a folder that are source, and counts those that cannot be read."""
+
+    def __init__(self, files: Files, guardrails: Guardrails) -> None:
+        self._files = files
+        self._most = guardrails.file_bytes
+        self.skipped = 0
+        self.late = 0
+
+    def sources(self, paths: Sequence[str], until: float) -> Iterator[Source]:
+        for number, path in enumerate(paths):
+            if time.monotonic() > until:
+                self.late = len(paths) - number
+                return
+            source = self._source(path)
+            if source is not None:
+                yield source
+
+    def _source(self, path: str) -> Source | None:
+        try:
+            data = self._files.read(path)
+            language = language_of(path, data)
+            if language is None:
+                return None
+            if len(data) <= self._most:
+                return Source(path, _encoded(Text.decode(data, path)), language)
+        except TimedOut:
+            raise
+        except (PawlError, OSError):
+            pass
+        self.skipped += 1
+        return None
+
+
+def _encoded(text: Text) -> bytes:
+    """The text in the one encoding and with the one line break that parsers know."""
+    return text.plain.encode("utf-8", "replace")
+
+
+def _sizes(folder: str, paths: Sequence[str]) -> tuple[FolderSize, ...]:
+    start = len(folder) + 1 if folder else 0
+    counts = Counter(path[: path.index("/", start)] for path in paths if "/" in path[start:])
+    return tuple(FolderSize(path=path, files=count) for path, count in sorted(counts.items()))
+
+
+def _shared(found: Sequence[tuple[Source, Parsed]], room: int) -> tuple[FileOutline, ...]:
+    """What is at the top of each file. When it is too much, every file may show equally many."""
+    tops = [(source, parsed, _top(parsed.definitions)) for source, parsed in found][: max(0, room)]
+    sizes = [len(top) for _, _, top in tops]
+    room -= len(tops)
+    each = max(sizes, default=0)
+    while each > 0 and sum(min(each, size) for size in sizes) > room:
+        each -= 1
+    return tuple(
+        FileOutline(
+            path=source.path,
+            language=source.language.name,
+            lines=source.data.count(b"\n"),
+            definitions=(shown := _fitting(top, each)),
+            left_out=len(top) - len(shown),
+            complete=parsed.complete,
+        )
+        for source, parsed, top in tops
+    )
+
+
+def _outlined(path: str, language: Language, text: Text, parsed: Parsed, shown: tuple[Definition, ...]) -> FileOutline:
+    return FileOutline(
+        path=path,
+        language=language.name,
+        lines=len(text.lines),
+        definitions=shown,
+        left_out=len(_outside_functions(parsed.definitions)) - len(shown),
+        complete=parsed.complete,
+    )
+
+
+def _outside_functions(definitions: Sequence[Definition]) -> tuple[Definition, ...]:
+    return tuple(_within(definitions, lambda kind: kind not in _FUNCTIONS))
+
+
+def _top(definitions: Sequence[Definition]) -> tuple[Definition, ...]:
+    return tuple(_within(definitions, lambda kind: kind in _OPEN))
+
+
+def _within(definitions: Sequence[Definition], opens: Callable[[DefinitionKind], bool]) -> Iterator[Definition]:
+    """Those that stand only in definitions which are looked into."""
+    around: list[bool] = []
+    for definition in definitions:
+        del around[definition.depth :]
+        if all(around):
+            yield definition
+        around.append(opens(definition.kind))
+
+
+def _fitting(definitions: tuple[Definition, ...], room: int) -> tuple[Definition, ...]:
+    """As many as there is room for: fields and variables go first, then what stands deepest, then the last."""
+    if len(definitions) > room:
+        definitions = tuple(one for one in definitions if one.kind not in _DETAILS) or definitions
+    deepest = max((one.depth for one in definitions), default=0)
+    while len(definitions) > room and deepest > 0:
+        deepest -= 1
+        definitions = tuple(one for one in definitions if one.depth <= deepest)
+    return definitions[:room]
