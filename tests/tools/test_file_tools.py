@@ -148,12 +148,19 @@ def test_some_lines_are_read_with_a_word_on_where_to_read_on(tools: Registry):
 def test_a_long_file_and_a_long_line_are_cut_and_said_to_be(tools: Registry, workspace: Path):
     (workspace / "long.txt").write_text("x\n" * 5_000)
     lines = output(tools.call("file_read", {"path": "long.txt"}))
-    assert (len(lines.lines), lines.total) == (2_000, 5_000)
-    assert lines.text.endswith("read on from line 2001]")
+    assert (len(lines.lines), lines.total) == (1_363, 5_000)
+    assert lines.text.endswith("read on from line 1364]")
     (workspace / "wide.txt").write_text("y" * 100_000)
     assert tools.call("file_read", {"path": "wide.txt"}).text.endswith("[… 98000 more characters in this line]")
     (workspace / "both.txt").write_text(("z" * 1_999 + "\n") * 100)
-    assert len(output(tools.call("file_read", {"path": "both.txt"})).lines) == 30
+    assert len(output(tools.call("file_read", {"path": "both.txt"})).lines) == 7
+
+
+def test_a_read_ends_with_a_whole_line_before_a_result_would_be_cut(tools: Registry, workspace: Path):
+    (workspace / "code.py").write_text("    value = compute(first, second)\n" * 3_000)
+    text = tools.call("file_read", {"path": "code.py"}).text
+    assert "left out" not in text and len(text) < 16_000
+    assert text.splitlines()[-1] == "[lines 1 to 340 of 3000; read on from line 341]"
 
 
 def test_an_empty_file_is_said_to_be_empty(tools: Registry, workspace: Path):

@@ -50,6 +50,15 @@ class Standing(StrEnum):
     SKIPPED = "skipped"
 
 
+class Check(StrEnum):
+    """What the `check` tool may be asked for."""
+
+    BUILD = "build"
+    LINT = "lint"
+    TYPECHECK = "typecheck"
+    ALL = "all"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestCounts:
     passed: int = 0

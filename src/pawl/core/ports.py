@@ -11,7 +11,9 @@ from pawl.core.content import Text
 from pawl.core.dialogue import ModelEvent, Request, ToolOffer
 from pawl.core.edits import Edited, LineEdit, Modification
 from pawl.core.execution import Completed, Execution, Protection, Stream, View
+from pawl.core.finding import Check, Verdict
 from pawl.core.history import Checkpoint, Entry, EntryState, NewEntry, Retention
+from pawl.core.outline import Outline
 from pawl.core.run import RequestRecord
 
 
@@ -163,6 +165,21 @@ class Editor(Protocol):
 class CommandRunner(Protocol):
     def run(self, execution: Execution) -> Completed:
         """Runs the command on the bench, confined."""
+        ...
+
+
+class Outliner(Protocol):
+    def outline(self, files: Files, path: str) -> Outline:
+        """What a file defines, or the files of a folder at their top; empty or `.` is everything.
+
+        Bounded in time and size, and never a secret. `ParseFailed` for a file in an unknown language.
+        """
+        ...
+
+
+class Checker(Protocol):
+    def check(self, what: Check, *, seconds: float) -> Sequence[Verdict]:
+        """A verdict for each check that was asked for, with its limit in seconds; a missing tool is skipped."""
         ...
 
 

@@ -12,6 +12,9 @@ from pawl.tools.page import Page
 from pawl.tools.schema import AtLeast
 from pawl.tools.tool import Effect, Tool
 
+_NUMBER = 10
+"""What a number and its bar add to a line, with the line break."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRead:
@@ -67,7 +70,7 @@ def _bounded(lines: tuple[str, ...], limits: ToolLimits) -> tuple[str, ...]:
         if len(line) > limits.line_characters:
             left_out = len(line) - limits.line_characters
             line = f"{line[: limits.line_characters]} [… {left_out} more characters in this line]"
-        room -= len(line)
+        room -= len(line) + _NUMBER
         if room < 0 and kept:
             break
         kept.append(line)

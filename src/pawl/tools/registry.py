@@ -7,6 +7,7 @@ from typing import Any
 
 from pawl.core.errors import PawlError, TimedOut, UnknownTool
 from pawl.tools.failures import from_os_error
+from pawl.tools.limits import ToolLimits
 from pawl.tools.schema import decode
 from pawl.tools.tool import Effect, Output, Tool, ToolFailure, ToolResult
 
@@ -14,8 +15,13 @@ from pawl.tools.tool import Effect, Output, Tool, ToolFailure, ToolResult
 class Registry:
     """The tools of one bench."""
 
-    def __init__(self, tools: Iterable[Tool[Any]]) -> None:
+    def __init__(self, tools: Iterable[Tool[Any]], limits: ToolLimits | None = None) -> None:
         self._tools = {tool.name: tool for tool in tools}
+        self._most = (limits or ToolLimits()).result_characters
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._tools)
 
     @property
     def tools(self) -> tuple[Tool[Any], ...]:
@@ -27,11 +33,12 @@ class Registry:
             tool = self._tools.get(name)
             if tool is None:
                 raise UnknownTool(f"there is no tool {name!r}", advice=f"the tools are {', '.join(self._tools)}")
-            return ToolResult(tool=name, output=_run(tool, decode(tool.input, arguments)))
+            output = _run(tool, decode(tool.input, arguments))
+            return ToolResult(tool=name, output=output, effect=tool.effect, most=self._most)
         except PawlError as error:
-            return ToolFailure.of(name, error)
+            return ToolFailure.of(name, error, self._most)
         except OSError as error:
-            return ToolFailure.of(name, from_os_error(error))
+            return ToolFailure.of(name, from_os_error(error), self._most)
 
 
 def _run(tool: Tool[Any], given: object) -> Output:

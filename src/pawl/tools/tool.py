@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 from pawl.core.errors import PawlError
+from pawl.tools.bounded import bounded
+from pawl.tools.limits import RESULT_CHARACTERS
 from pawl.tools.page import Page
 from pawl.tools.schema import schema
 
 Given = TypeVar("Given")
+
+_SHORTER = "the rest says the same at length"
 
 
 class Output(Protocol):
@@ -27,6 +31,13 @@ class Effect(StrEnum):
     READS = "reads"
     WRITES = "writes"
     RUNS = "runs"
+
+
+_REST = {
+    Effect.READS: "ask for less at once to see it",
+    Effect.WRITES: "read the files to see it",
+    Effect.RUNS: "run something narrower to see it, such as one part or a filter on the output",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +57,13 @@ class Tool(Generic[Given]):
 class ToolResult:
     tool: str
     output: Output
+    effect: Effect = field(default=Effect.READS, compare=False)
+    most: int = field(default=RESULT_CHARACTERS, compare=False)
 
     @property
     def text(self) -> str:
-        return self.output.text
+        """For the model: as much as it is given at once."""
+        return bounded(self.output.text, self.most, _REST[self.effect])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +74,13 @@ class ToolFailure:
     code: str
     message: str
     advice: str
+    most: int = field(default=RESULT_CHARACTERS, compare=False)
 
     @classmethod
-    def of(cls, tool: str, error: PawlError) -> ToolFailure:
-        return cls(tool=tool, code=error.code, message=error.message, advice=error.advice)
+    def of(cls, tool: str, error: PawlError, most: int = RESULT_CHARACTERS) -> ToolFailure:
+        return cls(tool=tool, code=error.code, message=error.message, advice=error.advice, most=most)
 
     @property
     def text(self) -> str:
-        return f"{self.code}: {self.message}" + (f"\nnext: {self.advice}" if self.advice else "")
+        advice = bounded(f"\nnext: {self.advice}", self.most // 2, _SHORTER) if self.advice else ""
+        return bounded(f"{self.code}: {self.message}", self.most - len(advice), _SHORTER) + advice
