@@ -33,7 +33,8 @@ class Tools:
         return tuple(self.functions)
 
     def offers(self, names: Sequence[str]) -> tuple[ToolOffer, ...]:
-        return tuple(ToolOffer(name=name, description=f"does {name}", input_schema={"type": "object"}) for name in names)
+        schema = {"type": "object"}
+        return tuple(ToolOffer(name=name, description=f"does {name}", input_schema=schema) for name in names)
 
     def call(self, name: str, arguments: Mapping[str, object]) -> Reply:
         self.called.append((name, dict(arguments)))

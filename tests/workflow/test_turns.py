@@ -26,6 +26,9 @@ Delivery: NEEDS_WORK until the file was read and the line is known
 """
 
 
+READ = '{ name = "file_read", arguments = { path = "parser.py" } }'
+
+
 @pytest.fixture
 def script(tmp_path: Path):
     def write(text: str) -> Path:
@@ -286,7 +289,7 @@ def test_macro_reasoning_is_shown_and_only_its_outcome_is_sent_again(script):
             f"""
             [[turn]]
             match = {{ system = "Reasoning: macro" }}
-            answer = {{ text = '''{MACRO}''', calls = [{{ name = "file_read", arguments = {{ path = "parser.py" }} }}] }}
+            answer = {{ text = '''{MACRO}''', calls = [{READ}] }}
             [[turn]]
             match = {{ system = "Reasoning: micro" }}
             answer = '''<reasoning>

@@ -127,6 +127,11 @@ def _seat(shop: Workshop, terms: RunTerms, models: Models, desk: Desk, cancel: C
 
 def _conversation(shop: Workshop, question: Question) -> str:
     if question.conversation:
+        if all(one.id != question.conversation for one in shop.store.transcripts.conversations(shop.workspace)):
+            raise UnknownEntry(
+                f"there is no conversation {question.conversation!r} in this workspace",
+                advice="its id stands in the JSON of 'pawl ask'; -c goes on with the last one",
+            )
         return question.conversation
     if question.latest:
         known = shop.store.transcripts.conversations(shop.workspace, limit=1)

@@ -1,0 +1,234 @@
+"""`pawl ask`: a question, answered by a model that may only read; through real processes and real sockets."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli.console import Pawl
+from models.provider_socket import hold, provider, streamed
+from models.wire_scripts import Said, anthropic, gemini, openai
+
+CANARY = "sk-canary-9f8e7d6c5b4a39281706"
+SCRIPT = """
+[[turn]]
+answer = { text = "I look.", calls = [{ name = "file_read", arguments = { path = "app.py" } }] }
+[[turn]]
+match = { tool = "retries = 3" }
+answer = "The number of retries is set in app.py:1."
+"""
+
+Script = Callable[..., str]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    def write(text: str = SCRIPT) -> str:
+        path = tmp_path / "script.toml"
+        path.write_text(text)
+        return f"scripted:{path}"
+
+    return write
+
+
+@pytest.fixture
+def asked(pawl: Pawl, monkeypatch: pytest.MonkeyPatch) -> Pawl:
+    (pawl.workspace / "app.py").write_text("retries = 3\n")
+    for name in ("OPENAI_API_KEY", "PAWL_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    return pawl
+
+
+@pytest.fixture
+def configured(asked: Pawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Writes the user's settings."""
+
+    def write(text: str) -> None:
+        path = tmp_path / "config.toml"
+        path.write_text(text)
+        monkeypatch.setenv("PAWL_CONFIG", str(path))
+
+    return write
+
+
+def server(port: int, wire: str = "openai") -> str:
+    suffix = "/v1" if wire == "openai" else ""
+    return f"""
+[models]
+default = "here/m"
+[providers.here]
+wire = "{wire}"
+base_url = "http://127.0.0.1:{port}{suffix}"
+key_env = ["HERE_API_KEY"]
+"""
+
+
+@pytest.mark.spec("C3", "C15")
+def test_a_question_is_answered_from_the_files_with_its_cost_aside(asked: Pawl, script: Script):
+    said = asked("ask", "--model", script(), "how", "many", "retries?")
+    assert said.code == 0, said
+    assert said.out == "I look.\nThe number of retries is set in app.py:1.\n"
+    assert "· file_read app.py" in said.err and "2 requests" in said.err and "$0.00" in said.err
+
+
+def test_the_answer_as_json_names_model_cost_and_what_it_cites(asked: Pawl, script: Script):
+    body = asked.json("ask", "--model", script(), "how many retries?")
+    assert body["answer"] == "The number of retries is set in app.py:1."
+    assert (body["ended"], body["requests"], body["cost_usd"]) == ("answered", 2, 0.0)
+    assert body["citations"] == [{"path": "app.py", "line": 1, "holds": True}]
+
+
+def test_an_answer_that_cites_what_is_not_there_is_marked(asked: Pawl, script: Script):
+    said = asked("ask", "--model", script('[[turn]]\nanswer = "It is in app.py:99 and gone.py:1."'), "where?")
+    assert "cites what is not there: app.py:99, gone.py:1" in said.err
+
+
+@pytest.mark.spec("C1")
+def test_asking_changes_nothing_whatever_the_model_wants(asked: Pawl, script: Script):
+    hostile = """
+    [[turn]]
+    answer = { calls = [
+        { name = "file_write", arguments = { path = "app.py", content = "gone" } },
+        { name = "run_command", arguments = { command = "rm app.py" } },
+        { name = "file_read", arguments = { path = "../../etc/passwd" } },
+        { name = "file_read", arguments = { path = ".env" } },
+    ] }
+    [[turn]]
+    answer = "Nothing worked."
+    """
+    (asked.workspace / ".env").write_text(f"KEY={CANARY}\n")
+    said = asked("ask", "--model", script(hostile), "go")
+    assert said.code == 0 and said.out == "Nothing worked.\n"
+    assert (asked.workspace / "app.py").read_text() == "retries = 3\n"
+    assert said.err.count("✗") == 4
+
+
+def test_what_is_piped_goes_with_the_question(asked: Pawl, script: Script):
+    turns = '[[turn]]\nmatch = { user = "<stdin>\\nthe piped text" }\nanswer = "Seen."'
+    assert asked("ask", "--model", script(turns), "is it right?", stdin=b"the piped text").out == "Seen.\n"
+
+
+def test_a_conversation_is_gone_on_with(asked: Pawl, script: Script):
+    turns = """
+    [[turn]]
+    match = { user = "first" }
+    answer = "One."
+    [[turn]]
+    match = { user = "second" }
+    answer = "Two."
+    """
+    model = script(turns)
+    first = asked.json("ask", "--model", model, "the first")
+    second = asked.json("ask", "-c", "--model", model, "the second")
+    assert second["conversation"] == first["conversation"]
+    assert asked.json("ask", "--conversation", "c-none", "--model", model, "x", code=42)["error"] == "unknown_entry"
+
+
+def test_without_a_model_it_says_what_to_configure(asked: Pawl):
+    said = asked("ask", "hello")
+    assert said.code == 52
+    assert "no model is configured" in said.err and "--model" in said.err
+
+
+@pytest.mark.spec("E9")
+def test_a_key_that_is_not_set_is_named_with_where_to_get_one(asked: Pawl):
+    said = asked("ask", "--model", "openai/gpt-5", "hello")
+    assert said.code == 41
+    assert "OPENAI_API_KEY" in said.err
+
+
+def test_an_empty_question_is_refused(asked: Pawl, script: Script):
+    assert asked("ask", "--model", script(), "  ").code == 42
+
+
+@pytest.mark.parametrize("words", [("--max-budget-usd", "cheap"), ("--max-turns", "0"), ("--max-tokens", "-1")])
+def test_a_wrong_limit_is_refused_with_its_name(asked: Pawl, script: Script, words: tuple[str, str]):
+    said = asked("ask", "--model", script(), *words, "hello")
+    assert said.code == 42 and words[0] in said.err
+
+
+@pytest.mark.spec("E9", "E6")
+@pytest.mark.parametrize("wire", [openai, anthropic, gemini], ids=["openai", "anthropic", "gemini"])
+def test_a_conversation_over_each_wire_format_is_the_same(asked: Pawl, configured, monkeypatch, wire):
+    monkeypatch.setenv("HERE_API_KEY", CANARY)
+    read = Said(text=("I look.",), calls=(("t1", "file_read", '{"path": "app.py"}'),), stop="calls")
+    done = Said(text=("Three ", "(app.py:1)."))
+    with provider(streamed(*wire(read)), streamed(*wire(done, answer_id="second"))) as playing:
+        configured(server(playing.port, wire.__name__) + '[prices."here/*"]\ninput = 1\noutput = 2\n')
+        body = asked.json("ask", "how many retries?")
+    assert body["answer"] == "Three (app.py:1)."
+    assert body["usage"] == {"input_tokens": 200, "output_tokens": 40, "cached_tokens": 80, "estimated": False}
+    assert body["cost_usd"] == pytest.approx(280e-6)
+    assert b"retries = 3" in playing.requests[1].body
+
+
+@pytest.mark.spec("E6")
+def test_a_request_that_could_cost_too_much_is_never_sent(asked: Pawl, configured, monkeypatch):
+    monkeypatch.setenv("HERE_API_KEY", CANARY)
+    with provider() as playing:
+        configured(server(playing.port) + '[prices."here/*"]\ninput = 100\noutput = 100\n')
+        said = asked("ask", "--max-budget-usd", "0.01", "hello")
+    assert said.code == 54 and "$0.01" in said.err
+    assert playing.requests == []
+
+
+@pytest.mark.spec("B13")
+def test_a_secret_reaches_neither_the_model_nor_the_store(asked: Pawl, configured, state_directory, monkeypatch):
+    monkeypatch.setenv("HERE_API_KEY", CANARY)
+    (asked.workspace / "settings.py").write_text(f'API_KEY = "{CANARY}"\npassword = "hunter2-very-secret"\n')
+    read = Said(calls=(("t1", "file_read", '{"path": "settings.py"}'),), stop="calls")
+    leaky = Said(text=(f"The key is {CANARY[:12]}", f"{CANARY[12:]}."))
+    with provider(streamed(*openai(read)), streamed(*openai(leaky, answer_id="second"))) as playing:
+        configured(server(playing.port))
+        asked("ask", f"what is {CANARY}?")
+    sent = b"".join(request.body for request in playing.requests)
+    assert CANARY.encode() not in sent and b"hunter2" not in sent
+    kept = b"".join(path.read_bytes() for path in state_directory.rglob("*") if path.is_file())
+    assert CANARY.encode() not in kept and b"hunter2" not in kept
+    assert playing.requests[0].headers["authorization"] == f"Bearer {CANARY}"
+
+
+@pytest.mark.spec("E9")
+def test_a_key_comes_from_the_users_env_file_and_not_from_the_workspace(asked: Pawl, configured, tmp_path):
+    with provider(streamed(*openai(Said(text=("Hi.",))))) as playing:
+        configured(server(playing.port))
+        (asked.workspace / ".env").write_text(f"HERE_API_KEY={CANARY}\n")
+        assert asked("ask", "hello").code == 41
+        (tmp_path / ".env").write_text("HERE_API_KEY=sk-of-the-user-0123456789\n")
+        assert asked("ask", "hello").out == "Hi.\n"
+    assert playing.requests[0].headers["authorization"] == "Bearer sk-of-the-user-0123456789"
+
+
+@pytest.mark.spec("E9")
+def test_a_trusted_workspace_may_bring_its_key(asked: Pawl, configured):
+    with provider(streamed(*openai(Said(text=("Hi.",))))) as playing:
+        configured(server(playing.port) + f'[trust]\nfolders = ["{asked.workspace}"]\n')
+        (asked.workspace / ".env").write_text(f"HERE_API_KEY={CANARY}\n")
+        assert asked("ask", "hello").out == "Hi.\n"
+    assert playing.requests[0].headers["authorization"] == f"Bearer {CANARY}"
+
+
+@pytest.mark.fault("P33")
+def test_an_interrupt_stops_the_request_and_leaves_nothing_behind(asked: Pawl, configured, monkeypatch):
+    monkeypatch.setenv("HERE_API_KEY", CANARY)
+    first = openai(Said(text=("It begins",)), is_done=False)[:2]
+    from models.provider_socket import chunk, head
+
+    with provider([head(), *(chunk(piece) for piece in first), hold]) as playing:
+        configured(server(playing.port))
+        with asked.started("ask", "hello", until="It begins") as process:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(10) == 130
+        assert playing.gone.wait(10)
+
+
+@pytest.mark.spec("B13")
+def test_what_is_recorded_replays_to_the_same_answer(asked: Pawl, script: Script, tmp_path: Path):
+    recorded = tmp_path / "recorded.jsonl"
+    first = asked.json("ask", "--model", script(), "--record", str(recorded), "how many retries?")
+    again = asked.json("ask", "--model", f"scripted:{recorded}", "how many retries?")
+    assert again["answer"] == first["answer"]
+    assert all(json.loads(line) for line in recorded.read_text().splitlines())
