@@ -1,0 +1,283 @@
+"""One process that serves a model, from its start to its end, and the model's child over several such lives.
+
+Each life is watched by a thread of its own. The thread also starts the process, because the kernel ends a process with
+the thread that started it, and lives exactly as long.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from pawl.core.errors import Cancelled, ModelError, ModelTimedOut, Overloaded, UnknownModel, Unreachable
+from pawl.core.ports import Cancel
+from pawl.models.local.protocol import Cause, Failed, Ready, Start, reply_of
+
+_KEPT_ERRORS = 16 * 1024
+_SHOWN_LINES = 8
+_SHOWN_CHARACTERS = 1500
+_LONGEST_REPLY = 64 * 1024
+_PIECE = 64 * 1024
+_END_SECONDS = 5.0
+_NOTICE_SECONDS = 1.0
+_KILLED = -9
+
+
+class Life:
+    """One process. Whoever uses it holds it, so that it is not ended as idle meanwhile; at first, who started it."""
+
+    def __init__(self, command: Sequence[str], start: Start, *, idle_seconds: float, load_seconds: float) -> None:
+        self.token = start.token
+        self.address = ""
+        self._name = os.path.basename(start.path)
+        self._command = tuple(command)
+        self._start = start
+        self._idle_seconds = idle_seconds
+        self._load_seconds = load_seconds
+        self._failure: ModelError | None = None
+        self._errors = b""
+        self._users = 1
+        self._is_over = False
+        self._is_unwanted = False
+        self._since = time.monotonic()
+        self._lock = threading.Lock()
+        self._settled, self._woken = _signal(self), _signal(self)
+        self.process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._keep, name=f"local model {self._name}", daemon=True)
+        self._thread.start()
+
+    def enter(self) -> bool:
+        """Holds it; False when it is over."""
+        with self._lock:
+            if self._is_over:
+                return False
+            self._users += 1
+            return True
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            self._since = time.monotonic()
+        os.eventfd_write(self._woken, 1)
+
+    def wait(self, cancel: Cancel | None) -> None:
+        """Returns once it serves; the error says why it does not. After `cancel`, `Cancelled` is raised at once."""
+        watched = -1 if cancel is None else cancel.fileno()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._settled, selectors.EVENT_READ)
+            if watched >= 0:
+                selector.register(watched, selectors.EVENT_READ)
+            selector.select()
+        if cancel is not None and cancel.requested:
+            raise Cancelled("the request to the model was stopped")
+        if self._failure is not None:
+            raise self._failure
+
+    def death(self) -> ModelError | None:
+        """Why it is over, if it is: a broken connection is noticed before the end of the process."""
+        self._thread.join(_NOTICE_SECONDS)
+        if self._thread.is_alive():
+            return None
+        return self._failure or Unreachable(
+            f"the process of {self._name!r} ended while it answered{self._complaint()}",
+            advice="ask again; if it happens again, set a smaller context or use another file",
+        )
+
+    def end(self) -> None:
+        """Ends the process, whoever uses it."""
+        with self._lock:
+            self._is_over = self._is_unwanted = True
+        os.eventfd_write(self._woken, 1)
+        self._thread.join(_END_SECONDS)
+
+    def _keep(self) -> None:
+        """Starts the process, takes what it says, and ends it when it is idle or no longer wanted."""
+        try:
+            self.process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # Its Ctrl-C is Pawl's to handle, and it stands in no folder of the user's.
+                start_new_session=True,
+                cwd="/",
+            )
+        except OSError as error:
+            self._finish(Unreachable(f"the process for {self._name!r} cannot be started: {error.strerror}"))
+            return
+        with self.process as process:
+            try:
+                self._watch(process)
+                if not self._is_over:
+                    # It ends by itself, and how it does tells why.
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(_NOTICE_SECONDS)
+            finally:
+                process.kill()
+                code = process.wait()
+                self._drain(process)
+                self._finish(None if self.address else self._failure or self._stillbirth(code))
+
+    def _finish(self, failure: ModelError | None) -> None:
+        with self._lock:
+            self._is_over = True
+        self._failure = failure
+        os.eventfd_write(self._settled, 1)
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+        assert stdin is not None and stdout is not None and stderr is not None
+        with suppress(BrokenPipeError):
+            stdin.write(self._start.line())
+            stdin.flush()
+        said = b""
+        with selectors.DefaultSelector() as selector:
+            for watched in (stdout.fileno(), stderr.fileno(), self._woken):
+                selector.register(watched, selectors.EVENT_READ)
+            while self._goes_on():
+                for key, _ in selector.select(self._seconds_left()):
+                    if key.fd == self._woken:
+                        os.eventfd_read(self._woken)
+                        continue
+                    piece = os.read(key.fd, _PIECE)
+                    if key.fd == stderr.fileno():
+                        self._complain(piece)
+                        if not piece:
+                            selector.unregister(key.fd)
+                    elif not piece or len(said) > _LONGEST_REPLY:
+                        return
+                    elif not self.address:
+                        said += piece
+                        if b"\n" in said and not self._hear(said.partition(b"\n")[0]):
+                            return
+
+    def _hear(self, line: bytes) -> bool:
+        """Whether it serves."""
+        match reply_of(line):
+            case Ready(address=address):
+                self.address = address
+                self._since = time.monotonic()
+                os.eventfd_write(self._settled, 1)
+                return True
+            case Failed(cause=cause, message=message):
+                self._failure = self._refusal(cause, message)
+        return False
+
+    def _goes_on(self) -> bool:
+        """Whether there is time left. It is over as idle in the same step that makes sure that nobody uses it."""
+        with self._lock:
+            if self._is_over or self._remaining() > 0:
+                return not self._is_over
+            if not self.address:
+                self._failure = ModelTimedOut(
+                    f"{self._name!r} was not loaded after {self._load_seconds:g} s",
+                    advice="use a smaller file, or a faster disk",
+                )
+            self._is_over = True
+            return False
+
+    def _seconds_left(self) -> float | None:
+        with self._lock:
+            remaining = self._remaining()
+        return None if remaining == float("inf") else max(0.0, remaining)
+
+    def _remaining(self) -> float:
+        if not self.address:
+            return self._since + self._load_seconds - time.monotonic()
+        if self._users:
+            return float("inf")
+        return self._since + self._idle_seconds - time.monotonic()
+
+    def _complain(self, piece: bytes) -> None:
+        self._errors = (self._errors + piece)[-_KEPT_ERRORS:]
+
+    def _drain(self, process: subprocess.Popen[bytes]) -> None:
+        """The last words, as far as they are there; something else can hold the pipe open."""
+        assert process.stderr is not None
+        os.set_blocking(process.stderr.fileno(), False)
+        with suppress(BlockingIOError):
+            while piece := os.read(process.stderr.fileno(), _PIECE):
+                self._complain(piece)
+
+    def _complaint(self) -> str:
+        lines = self._errors.decode("utf-8", "replace").splitlines()[-_SHOWN_LINES:]
+        said = "\n".join(line for line in lines if line.strip())[-_SHOWN_CHARACTERS:]
+        return f":\n{said}" if said else ""
+
+    def _refusal(self, cause: Cause, message: str) -> ModelError:
+        if cause is Cause.EXTRA:
+            return UnknownModel(
+                f"local models need the library xllamacpp: {message}", advice="install it: pip install 'pawl[local]'"
+            )
+        return UnknownModel(
+            f"{self._name!r} cannot be loaded{self._complaint() or ': ' + message}",
+            advice="download the file again, or use one for a newer or older llama.cpp",
+        )
+
+    def _stillbirth(self, code: int) -> ModelError:
+        if self._is_unwanted:
+            return Unreachable(f"{self._name!r} was closed while it was loaded")
+        if code == _KILLED:
+            return Overloaded(
+                f"{self._name!r} was killed while it was loaded{self._complaint()}",
+                advice="the machine may be out of memory: close something, or use a smaller file",
+            )
+        return UnknownModel(
+            f"{self._name!r} cannot be loaded: its process ended with {code}{self._complaint()}",
+            advice="download the file again, or use another one",
+        )
+
+
+class Child:
+    """A model's process, started when it is first used and again when it is gone."""
+
+    def __init__(self, live: Callable[[], Life], name: str) -> None:
+        self._live = live
+        self._name = name
+        self._life: Life | None = None
+        self._is_closed = False
+        self._lock = threading.Lock()
+
+    @property
+    def process_id(self) -> int | None:
+        """That of the process, while there is one."""
+        process = None if self._life is None else self._life.process
+        return process.pid if process is not None and process.returncode is None else None
+
+    @contextmanager
+    def use(self, cancel: Cancel | None) -> Iterator[Life]:
+        """A life that serves, held for as long as the block lasts."""
+        life = self._held()
+        try:
+            life.wait(cancel)
+            yield life
+        finally:
+            life.leave()
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            life, self._life = self._life, None
+        if life is not None:
+            life.end()
+
+    def _held(self) -> Life:
+        with self._lock:
+            if self._is_closed:
+                raise Unreachable(f"{self._name!r} was closed", advice="open it again")
+            if self._life is None or not self._life.enter():
+                self._life = self._live()
+            return self._life
+
+
+def _signal(owner: object) -> int:
+    """A descriptor that can be waited on, open as long as its owner is."""
+    descriptor = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+    weakref.finalize(owner, os.close, descriptor).atexit = False
+    return descriptor

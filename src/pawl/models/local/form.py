@@ -1,0 +1,193 @@
+"""A request with tools in the form that a small model can keep to: tools as text, each answer a call or the last word.
+
+Tried on models of half a billion and one and a half billion weights: with the two apart, and a reminder after each
+result, they choose better than with words and call side by side, with the answer as one more tool, or with a thought
+asked for first.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+
+from pawl.core.dialogue import Message, Request, Speaker, ToolAnswer, ToolCall, ToolOffer, assistant, user
+from pawl.models.turns import mended
+
+CALL, TOOL, ARGUMENTS = "call", "tool", "arguments"
+SAY, ANSWER = "say", "answer"
+_REMINDER = '(If this answers the request, reply {{"{ending}": ...}}; otherwise call the next tool.)'
+_DEEPEST = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How one request is asked, and what its last word is called: `say` for text, `answer` for a schema's value."""
+
+    ending: str
+
+    @classmethod
+    def of(cls, request: Request) -> Form:
+        return cls(ending=SAY if request.answer_schema is None else ANSWER)
+
+    def filled(self, request: Request) -> Request:
+        """The same request without tools: they are described in the system text, and a schema holds the answer."""
+        return replace(
+            request,
+            system=(*request.system, self._described(request.tools)),
+            messages=self._turns(request.messages),
+            tools=(),
+            answer_schema=self._schema(request.tools, request.answer_schema),
+            # They would cut the JSON; what they are meant for is the text inside of it.
+            sampling=replace(request.sampling, stop=()),
+        )
+
+    def _described(self, offers: Sequence[ToolOffer]) -> str:
+        finish = '{"say": "your answer"}' if self.ending == SAY else '{"answer": ...}'
+        tools = "\n".join(f"- {offer.name}({_fields(offer.input_schema)}): {offer.description}" for offer in offers)
+        return _text().substitute(tools=tools, finish=finish)
+
+    def _schema(self, offers: Sequence[ToolOffer], answer: Mapping[str, object] | None) -> dict[str, object]:
+        shelf: dict[str, object] = {}
+        calls = [
+            _closed({TOOL: {"const": offer.name}, ARGUMENTS: _placed(offer.input_schema, f"tool_{number}", shelf)})
+            for number, offer in enumerate(offers, start=1)
+        ]
+        last = {"type": "string"} if answer is None else _placed(answer, ANSWER, shelf)
+        shape: dict[str, object] = {"anyOf": [_closed({CALL: {"anyOf": calls}}), _closed({self.ending: last})]}
+        return {**shape, "$defs": shelf} if shelf else shape
+
+    def _turns(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        turns: list[Message] = []
+        calls: tuple[ToolCall, ...] = ()
+        said = ""
+        for message in mended(messages):
+            match message.speaker:
+                case Speaker.USER:
+                    _add(turns, message)
+                case Speaker.TOOL:
+                    for number, (call, answer) in enumerate(zip(calls, message.answers, strict=True)):
+                        turns.append(assistant(_call_text(call, "" if number else said)))
+                        _add(turns, user(self._result(answer)))
+                case Speaker.ASSISTANT if message.calls:
+                    calls, said = message.calls, message.text
+                case Speaker.ASSISTANT:
+                    turns.append(assistant(self._last_word(message.text)))
+        return tuple(turns)
+
+    def _result(self, answer: ToolAnswer) -> str:
+        how = " (failed)" if answer.failed else ""
+        return f"Result of {answer.name}{how}:\n{answer.text}\n\n{_REMINDER.format(ending=self.ending)}"
+
+    def _last_word(self, text: str) -> str:
+        if self.ending == ANSWER:
+            try:
+                return _json({ANSWER: json.loads(text)})
+            except (ValueError, RecursionError):
+                pass
+        return _json({SAY: text})
+
+
+def _add(turns: list[Message], message: Message) -> None:
+    """The templates of many models want the speakers to take turns."""
+    if turns and turns[-1].speaker is Speaker.USER:
+        message = user(f"{turns.pop().text}\n\n{message.text}")
+    turns.append(message)
+
+
+def _call_text(call: ToolCall, said: str) -> str:
+    """As the model wrote it where that is known, so that what was read before need not be read again."""
+    arguments = call.raw if call.arguments is not None and call.raw.strip() else _json(dict(call.arguments or {}))
+    words = f"{_json(SAY)}: {_json(said)}, " if said else ""
+    return f"{{{words}{_json(CALL)}: {{{_json(TOOL)}: {_json(call.name)}, {_json(ARGUMENTS)}: {arguments}}}}}"
+
+
+def _closed(properties: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _placed(schema: Mapping[str, object], name: str, shelf: dict[str, object]) -> Mapping[str, object]:
+    """The schema inside of another one. One with references into itself is put on the shelf and pointed to."""
+    moved = _moved(schema, f"#/$defs/{name}")
+    if moved == schema:
+        return schema
+    shelf[name] = moved
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _moved(value: object, place: str) -> object:
+    if isinstance(value, Mapping):
+        return {
+            key: place + inner.removeprefix("#")
+            if key == "$ref" and isinstance(inner, str) and inner.startswith("#")
+            else _moved(inner, place)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_moved(inner, place) for inner in value]
+    return value
+
+
+def _fields(schema: Mapping[str, object], root: Mapping[str, object] | None = None, depth: int = 0) -> str:
+    """The fields of an object, as a signature."""
+    root = schema if root is None else root
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, Mapping):
+        return "..."
+    needed = set(required) if isinstance(required, list | tuple) else set()
+    return ", ".join(
+        f"{name}{'' if name in needed else '?'}: {_kind(inner, root, depth + 1)}{_note(inner)}"
+        for name, inner in properties.items()
+    )
+
+
+def _kind(schema: object, root: Mapping[str, object], depth: int) -> str:
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return "..."
+    match schema:
+        case {"$ref": str(pointer)}:
+            return _kind(_found(root, pointer), root, depth + 1)
+        case {"const": value}:
+            return _json(value)
+        case {"enum": [*values]}:
+            return "|".join(_json(value) for value in values)
+        case {"anyOf": [*kinds]} | {"oneOf": [*kinds]}:
+            return "|".join(_kind(inner, root, depth + 1) for inner in kinds)
+        case {"type": "array", **rest}:
+            return f"[{_kind(rest.get('items'), root, depth + 1)}]"
+        case {"type": "object"}:
+            return f"{{{_fields(schema, root, depth)}}}"
+        case {"type": [*kinds]}:
+            return "|".join(str(kind) for kind in kinds)
+        case {"type": str(kind)}:
+            return kind
+    return "..."
+
+
+def _note(schema: object) -> str:
+    description = schema.get("description") if isinstance(schema, Mapping) else None
+    return f" ({description})" if isinstance(description, str) and description else ""
+
+
+def _found(root: Mapping[str, object], pointer: str) -> object:
+    value: object = root
+    for step in pointer.removeprefix("#").split("/")[1:]:
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+@functools.cache
+def _text() -> string.Template:
+    return string.Template((resources.files("pawl.models.local") / "tools.md").read_text("utf-8").strip())

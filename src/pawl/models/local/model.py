@@ -1,0 +1,164 @@
+"""Model files as models: each is served by a child of its own and asked in the OpenAI format over loopback."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from types import TracebackType
+
+from pawl.core.dialogue import Answer, Answered, ModelEvent, Request, Retrying
+from pawl.core.errors import AnswerInterrupted, ContextTooLong, Unreachable
+from pawl.core.ports import Cancel
+from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Timeouts, Wire
+from pawl.models.exchange import WireModel
+from pawl.models.local.child import Child, Life
+from pawl.models.local.constrained import ConstrainedTools
+from pawl.models.local.header import Header, read_header
+from pawl.models.local.settings import LocalSettings, start_of
+from pawl.models.retries import Retries
+from pawl.models.transport import Transport
+
+PROVIDER = "local"
+_ATTEMPTS = 2
+_QUIRKS = Quirks(reasoning=ReasoningSwitch.TEMPLATE, schema=SchemaCarrier.JSON_SCHEMA)
+
+
+_SERVER = (sys.executable, "-P", "-m", "pawl.models.local.server")
+"""The folder that it runs in is not a place that modules are taken from."""
+
+
+class LocalModel:
+    """Fits `ports.Model`, from several threads too: the child takes one request after the other. Offers no tools."""
+
+    def __init__(self, header: Header, settings: LocalSettings, command: Sequence[str]) -> None:
+        self.header = header
+        self.settings = settings
+        self.name = f"{PROVIDER}:{header.path}"
+        self.context = settings.context_of(header)
+        self._command = tuple(command)
+        self._child = Child(self._live, self.name)
+
+    @property
+    def process_id(self) -> int | None:
+        """That of the process which holds the model in memory, while there is one."""
+        return self._child.process_id
+
+    def close(self) -> None:
+        self._child.close()
+
+    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+        """Loads the model where it is not. A process that dies is replaced once, and the request asked again."""
+        started = time.monotonic()
+        for attempt in range(1, _ATTEMPTS + 1):
+            with self._child.use(cancel) as life:
+                waited = time.monotonic() - started
+                try:
+                    with closing(self._asked(life, request, cancel)) as events:
+                        for event in events:
+                            if isinstance(event, Answered):
+                                event = Answered(self._own(event.answer, waited=waited, attempts=attempt))
+                            yield event
+                    return
+                except (AnswerInterrupted, Unreachable) as error:
+                    death = life.death()
+                    if death is None:
+                        raise
+                    if attempt == _ATTEMPTS:
+                        raise death from error
+            yield Retrying(why=death.message, wait_seconds=0.0, attempt=attempt)
+
+    def _live(self) -> Life:
+        start = start_of(self.header, self.settings, secrets.token_urlsafe(32))
+        settings = self.settings
+        return Life(self._command, start, idle_seconds=settings.idle_seconds, load_seconds=settings.load_seconds)
+
+    def _asked(self, life: Life, request: Request, cancel: Cancel | None) -> Generator[ModelEvent, None, None]:
+        limit = self.settings.answer_seconds
+        endpoint = Endpoint(
+            wire=Wire.OPENAI,
+            base_url=f"{life.address}/v1",
+            name=self.header.path.name,
+            provider=PROVIDER,
+            key=life.token,
+            quirks=_QUIRKS,
+        )
+        # A transport is for one thread, and on loopback a new one costs next to nothing.
+        with Transport() as transport:
+            model = WireModel(
+                endpoint,
+                transport,
+                timeouts=Timeouts(first_byte=limit, idle=limit, whole=limit),
+                retries=Retries(tries=1),
+            )
+            try:
+                yield from model.stream(request, cancel=cancel)
+            except ContextTooLong:
+                raise self._too_long() from None
+
+    def _own(self, answer: Answer, *, waited: float, attempts: int) -> Answer:
+        first = answer.first_token_seconds
+        return replace(
+            answer,
+            model=self.name,
+            cost=Decimal(0),
+            seconds=answer.seconds + waited,
+            first_token_seconds=None if first is None else first + waited,
+            attempts=attempts,
+        )
+
+    def _too_long(self) -> ContextTooLong:
+        most = self.header.context
+        larger = f", set a larger context (this file reads up to {most})" if most and most > self.context else ""
+        return ContextTooLong(
+            f"the request is too long for {self.name!r}, which is loaded to read {self.context} tokens",
+            advice=f"send less{larger}, or use another model",
+        )
+
+
+class LocalModels:
+    """Owns the children of all local models; leaving it ends them."""
+
+    def __init__(self, command: Sequence[str] = _SERVER) -> None:
+        """`command` is the server that is started, speaking `protocol`."""
+        self._command = tuple(command)
+        self._models: dict[tuple[Path, LocalSettings], LocalModel] = {}
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> LocalModels:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self, path: str | Path, settings: LocalSettings | None = None) -> ConstrainedTools:
+        """The model of a file, tools included. `UnknownModel` for what is no model; loads at the first request."""
+        return ConstrainedTools(self.opened(path, settings))
+
+    def opened(self, path: str | Path, settings: LocalSettings | None = None) -> LocalModel:
+        """The same without tools: one for each file and settings, shared."""
+        settings = settings or LocalSettings()
+        key = (Path(path).expanduser().absolute(), settings)
+        with self._lock:
+            if key not in self._models:
+                self._models[key] = LocalModel(read_header(key[0]), settings, self._command)
+            return self._models[key]
+
+    def running(self) -> Mapping[str, int]:
+        """The process of each model that is in memory now."""
+        with self._lock:
+            return {one.name: process for one in self._models.values() if (process := one.process_id) is not None}
+
+    def close(self) -> None:
+        with self._lock:
+            models, self._models = list(self._models.values()), {}
+        for model in models:
+            model.close()
