@@ -75,7 +75,7 @@ def _call(request: Request, given: object, text: str) -> ToolCall | None:
     if not isinstance(given, dict):
         return None
     name, arguments = given.get(TOOL), scrubbed_value(given.get(ARGUMENTS))
-    if not isinstance(arguments, dict) or name not in {offer.name for offer in request.tools}:
+    if not isinstance(arguments, dict) or name not in [offer.name for offer in request.tools]:
         return None
     return ToolCall(
         id=f"call_{next_number(request.messages)}", name=str(name), arguments=arguments, raw=_raw_arguments(text)
