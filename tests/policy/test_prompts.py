@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pawl.core.errors import PromptError
-from pawl.core.run import Mode, Reasoning, RoleName, Stage
+from pawl.core.run import Detail, Mode, Reasoning, RoleName, Stage
 from pawl.policy.corrections import corrections
 from pawl.policy.guardrails import preset
 from pawl.policy.prompts import HEADINGS, VARIABLES, PromptRepository, check_prompts
@@ -94,6 +94,7 @@ def test_every_prompt_is_used_and_every_use_has_a_prompt():
         for name in decide(*key[:3], reasoning=key[3]).prompts
     }
     used |= {correction.prompt for correction in corrections().values()}
+    used |= {f"detail/{detail}" for detail in Detail}
     assert set(PROMPTS.names()) - used == {
         "requests/component_extraction",
         "requests/safe_stub",

@@ -14,6 +14,12 @@ from pawl.core.execution import Confinement, Limits
 from pawl.core.history import Retention
 from pawl.policy.guardrails import presets
 
+CHOICES = {
+    "minimum_confinement": (Confinement.NAMESPACES.value, Confinement.LANDLOCK.value),
+    "reasoning": ("on", "off"),
+    "detail": ("terse", "exhaustive"),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -34,6 +40,10 @@ class Settings:
     disk_mb: int = 4096
     reasoning: str = "off"
     """Whether models are asked to reason: `on` or `off`."""
+    detail: str = "terse"
+    """How much models are asked to say: `terse` or `exhaustive`."""
+    model_retries: int = 3
+    """How often a request that failed for a passing reason is sent again."""
     retention_days: int = 30
     backups: int = 5
     rollback_depth: int = 5
@@ -61,6 +71,7 @@ class Tables:
     providers: Mapping[str, object] = field(default_factory=dict)
     prices: Mapping[str, object] = field(default_factory=dict)
     budget: Mapping[str, object] = field(default_factory=dict)
+    sampling: Mapping[str, object] = field(default_factory=dict)
     trust: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -164,10 +175,9 @@ def _mistake(name: str, value: object, kind: type | None) -> str | None:
         return f"{name} must be {words[kind]}, not {value!r}"
     if isinstance(value, int | float) and not 0 < value < math.inf:
         return f"{name} must be above 0, not {value!r}"
-    if name == "minimum_confinement" and value not in (Confinement.NAMESPACES, Confinement.LANDLOCK):
-        return f"minimum_confinement must be 'namespaces' or 'landlock', not {value!r}"
-    if name == "reasoning" and value not in ("on", "off"):
-        return f"reasoning must be 'on' or 'off', not {value!r}"
+    choices = CHOICES.get(name)
+    if choices is not None and value not in choices:
+        return f"{name} must be {choices[0]!r} or {choices[1]!r}, not {value!r}"
     if name == "preset" and value not in presets():
         return f"no guardrail preset {value!r}; there are {', '.join(presets())}"
     return None

@@ -21,6 +21,13 @@ class Reasoning(StrEnum):
     OFF = "off"
 
 
+class Detail(StrEnum):
+    """How much an answer says (A10)."""
+
+    TERSE = "terse"
+    EXHAUSTIVE = "exhaustive"
+
+
 class Stage(StrEnum):
     """A phase of a run."""
 

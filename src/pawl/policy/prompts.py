@@ -18,7 +18,7 @@ from pawl.core.errors import PromptError
 from pawl.core.run import Decision, Mode
 
 VARIABLES = ("project_root", "user_input", "tool_summary", "last_step_outcome")
-STABLE = ("base", "project_root", "modes/", "roles/", "reasoning/")
+STABLE = ("base", "project_root", "modes/", "roles/", "detail/", "reasoning/")
 """Prompts that open a request and may only name the project root, which does not change within a run."""
 HEADINGS: Mapping[str, str] = MappingProxyType(
     {

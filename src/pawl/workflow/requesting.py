@@ -39,16 +39,16 @@ class Composed:
 def composed(seat: Seat, stage: Stage, variables: Mapping[str, str]) -> Composed:
     """The request of a stage without its messages. A schema goes with it only where no tools are offered."""
     decision = seat.policy.decide(stage, seat.terms.mode, seat.role.name, reasoning=seat.terms.reasoning)
+    system = seat.prompts.compose(decision, variables)
+    if seat.detail is not None:
+        system = (*system, seat.prompts.render(f"detail/{seat.detail}", variables))
     request = Request(
         model=seat.terms.model_for(seat.role.name),
-        system=seat.prompts.compose(decision, variables),
+        system=system,
         messages=(),
         tools=seat.tools.offers(decision.tools),
         answer_schema=None if decision.tools else _schema(decision),
-        sampling=Sampling(
-            temperature=seat.role.temperature if seat.temperature is None else seat.temperature,
-            max_output=seat.max_output,
-        ),
+        sampling=seat.sampling or Sampling(temperature=seat.role.temperature),
         reasoning=seat.terms.reasoning,
     )
     return Composed(stage=stage, decision=decision, request=request)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
-from pawl.core.dialogue import Message, Request, Usage
+from pawl.core.dialogue import Message, Request, Sampling, Usage
 from pawl.core.ports import Cancel, Model, Toolset
-from pawl.core.run import Budget, ReasoningOutcome, RequestRecord, RunTerms
+from pawl.core.run import Budget, Detail, ReasoningOutcome, RequestRecord, RunTerms
 from pawl.core.run_event import RunEvent
 from pawl.policy.prompts import PromptRepository
 from pawl.policy.roles import Role
@@ -35,9 +35,9 @@ class Seat:
     work_left: Callable[[], tuple[str, ...]] = lambda: ()
     """What verification still wants, by the run's own record."""
     limits: Budget = field(default_factory=Budget)
-    max_output: int = 4096
-    temperature: float | None = None
-    """The role's own when None."""
+    sampling: Sampling | None = None
+    """The role's own temperature and the usual rest when None."""
+    detail: Detail | None = None
     cancel: Cancel | None = None
     clock: Callable[[], float] = time.monotonic
 

@@ -14,6 +14,7 @@ from pawl.app.asking.opening import Models
 from pawl.app.asking.recording import RequestBook
 from pawl.app.dotenv import environment_of
 from pawl.app.rules import prompts
+from pawl.app.telemetry import Telemetry
 from pawl.app.trust import is_trusted
 from pawl.app.workshop import Workshop
 from pawl.core.dialogue import Message
@@ -21,7 +22,7 @@ from pawl.core.errors import PawlError, UnknownEntry, UsageError
 from pawl.core.ports import Cancel
 from pawl.core.redact import register
 from pawl.core.redact_dialogue import redacted_request
-from pawl.core.run import Mode, Reasoning, RoleName, RunTerms
+from pawl.core.run import Detail, Mode, Reasoning, RoleName, RunTerms
 from pawl.core.run_event import ReasoningShown, RunEvent
 from pawl.policy.table import standard_policy
 from pawl.workflow.seat import Seat, Spoken
@@ -55,6 +56,7 @@ class Replied:
     run: str
     conversation: str
     citations: tuple[Citation, ...]
+    notice: str = ""
 
 
 def configured(shop: Workshop, model: str = "") -> ModelConfig:
@@ -98,18 +100,30 @@ def ask(shop: Workshop, question: Question, listen: Listener, cancel: Cancel | N
             thoughts.append(event.text)
         listen(event)
 
-    with Models(config, record=question.record) as models, Desk(shop, cancel) as desk:
-        seat = _seat(shop, terms, models, desk, cancel)
-        spoken = converse(replace(seat, listen=hear, limits=config.budget), history, question.text)
+    with (
+        Models(config, record=question.record) as models,
+        Desk(shop, cancel) as desk,
+        Telemetry.open(config.environment) as telemetry,
+    ):
+        seat = _seat(shop, terms, models, desk, telemetry)
+        seat = replace(seat, listen=hear, limits=config.budget, cancel=cancel)
+        spoken = converse(seat, history, question.text)
         _keep(shop, terms, spoken.messages[len(history) :], thoughts)
         cited = citations(spoken.text, lambda path: _lines(desk, path))
-    return Replied(spoken=spoken, model=terms.model, run=terms.run, conversation=conversation, citations=cited)
+    return Replied(
+        spoken=spoken,
+        model=terms.model,
+        run=terms.run,
+        conversation=conversation,
+        citations=cited,
+        notice=telemetry.notice,
+    )
 
 
-def _seat(shop: Workshop, terms: RunTerms, models: Models, desk: Desk, cancel: Cancel | None) -> Seat:
+def _seat(shop: Workshop, terms: RunTerms, models: Models, desk: Desk, telemetry: Telemetry) -> Seat:
     policy = standard_policy().narrowed_to(desk.names)
     model = models.router.for_role(RoleName.ARTISAN)
-    book = RequestBook(shop, model)
+    sampling = models.config.sampling
     return Seat(
         terms=terms,
         role=policy.role(RoleName.ARTISAN),
@@ -118,10 +132,10 @@ def _seat(shop: Workshop, terms: RunTerms, models: Models, desk: Desk, cancel: C
         variables={"project_root": shop.workspace, "user_input": ""},
         model=model,
         tools=desk,
-        record=book.record,
+        record=RequestBook(shop, model, telemetry).record,
         clean=redacted_request,
-        max_output=min(4096, models.can(terms.model).max_output),
-        cancel=cancel,
+        sampling=replace(sampling, max_output=min(sampling.max_output, models.can(terms.model).max_output)),
+        detail=Detail(shop.config.settings.detail),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pawl.app.config import Config
+from pawl.core.dialogue import Sampling
 from pawl.core.run import Budget
 from pawl.models.capabilities import Rule, rules
 from pawl.models.prices import Prices, overrides
@@ -23,6 +24,8 @@ class ModelConfig:
     rules: tuple[Rule, ...]
     prices: Prices
     budget: Budget
+    sampling: Sampling
+    retries: int
     environment: Mapping[str, str] = field(repr=False)
 
     def with_model(self, model: str) -> ModelConfig:
@@ -45,6 +48,8 @@ def model_config(config: Config, environment: Mapping[str, str] | None = None) -
         rules=rules({name: value for name, value in tables.models.items() if name not in _ROUTES}),
         prices=Prices(providers, overrides(tables.prices)),
         budget=budget(tables.budget),
+        sampling=sampling(tables.sampling),
+        retries=config.settings.model_retries,
         environment=environment,
     )
 
@@ -63,6 +68,28 @@ def budget(table: Mapping[str, object], base: Budget | None = None) -> Budget:
         tokens=base.tokens if tokens is None else tokens,
         turns=base.turns if turns is None else turns,
         seconds=base.seconds if seconds is None else seconds,
+    )
+
+
+def sampling(table: Mapping[str, object]) -> Sampling:
+    """How answers are drawn; what the user does not set is as cautious as it comes."""
+    mistakes: list[str] = []
+    given, plain = Fields("sampling", table, mistakes), Sampling()
+    temperature, top_p = given.seconds("temperature"), given.seconds("top_p")
+    max_output, seed = given.whole("max_output", least=1), given.whole("seed")
+    stop = given.texts("stop")
+    given.close()
+    if top_p is not None and top_p > 1:
+        given.wrong("top_p", f"must not be above 1, but is {top_p:g}")
+    raise_mistakes(
+        "the sampling is wrong", mistakes, advice="[sampling] takes temperature, top_p, max_output, seed, stop"
+    )
+    return Sampling(
+        temperature=plain.temperature if temperature is None else temperature,
+        top_p=plain.top_p if top_p is None else top_p,
+        max_output=plain.max_output if max_output is None else max_output,
+        stop=stop,
+        seed=seed,
     )
 
 

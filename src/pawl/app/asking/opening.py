@@ -17,7 +17,7 @@ class Models:
     """The models of one process: opened when first asked, closed together."""
 
     def __init__(self, config: ModelConfig, *, record: Path | None = None, base: Path | None = None) -> None:
-        self._config = config
+        self.config = config
         self._record = record
         self._base = base or Path.cwd()
         """Where a model's file is looked for when its path is relative."""
@@ -36,7 +36,7 @@ class Models:
         self._closing.close()
 
     def can(self, name: str) -> Capabilities:
-        return capabilities(name, self._config.rules)
+        return capabilities(name, self.config.rules)
 
     def _open(self, name: ModelName) -> Model:
         model = self._plain(name)
@@ -58,17 +58,19 @@ class Models:
     def _served(self, name: ModelName) -> Model:
         from pawl.models.exchange import WireModel
         from pawl.models.opening import endpoint_for
+        from pawl.models.retries import Retries
         from pawl.models.text_calls import EditTools
         from pawl.models.text_protocol import fitted
         from pawl.models.transport import Transport
 
-        config = self._config
+        config = self.config
         endpoint = endpoint_for(name, config.providers, config.environment, config.rules)
         transport = self._closing.enter_context(Transport())
         edits = EditTools(patch="strict_patch", file="file_write")
-        return fitted(WireModel(endpoint, transport), self.can(str(name)), edits)
+        retries = Retries(tries=config.retries + 1)
+        return fitted(WireModel(endpoint, transport, retries=retries), self.can(str(name)), edits)
 
     def _local(self, name: ModelName) -> Model:
-        from pawl.models.local.models import LocalModels
+        from pawl.models.local.model import LocalModels
 
         return self._closing.enter_context(LocalModels()).open(self._base / Path(name.name).expanduser())

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
+from pawl.app.telemetry import Telemetry
 from pawl.app.workshop import Workshop
 from pawl.core.run import RequestRecord
 from pawl.models.router import Charge, RoleModel
 
 
 class RequestBook:
-    def __init__(self, shop: Workshop, model: RoleModel) -> None:
+    def __init__(self, shop: Workshop, model: RoleModel, telemetry: Telemetry) -> None:
         self._shop = shop
         self._model = model
+        self._telemetry = telemetry
 
     def record(self, record: RequestRecord) -> None:
         """Writes one line for each model that was asked; the router knows what the failed ones cost."""
@@ -24,6 +26,7 @@ class RequestBook:
 
     def _write(self, record: RequestRecord) -> None:
         self._shop.store.requests.record(self._shop.workspace, record)
+        self._telemetry.record(record)
 
 
 def _charged(record: RequestRecord, charge: Charge) -> RequestRecord:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pawl.app.environments import brought_along, own_python
 from pawl.app.fixing import reasons
-from pawl.app.fixing.ground import Ground, failing_tests, shown
+from pawl.app.fixing.ground import Ground, failing_tests, is_uncollected, shown
 from pawl.app.fixing.recovering import Recovering
 from pawl.app.fixing.report import FixReport, FixRequest, Listener, Mended, Outcome, Repair, Rival
 from pawl.app.fixing.searching import Search
@@ -23,6 +23,7 @@ from pawl.repair.stream import start_script
 from pawl.verify.ladder import accepted
 from pawl.verify.recover import beyond
 from pawl.verify.recoveries.symbols import symbols_of
+from pawl.verify.steps.step import amount
 from pawl.workspace.bench import sweep
 
 DEAR = 4.0
@@ -81,10 +82,8 @@ class _Fixer:
         first = self.ground.first_run()
         wanted = [finding for finding in first.findings if self.ground.aim.wants(finding)]
         if first.standing is Standing.PASS or not wanted:
-            reason = (
-                "" if first.standing is Standing.PASS else f"{len(shown(first))} others fail, which were not asked for"
-            )
-            return FixReport(outcome=Outcome.NOTHING_FAILS, reason=reason, before=first.counts, after=first.counts)
+            others = _not_asked(first)
+            return FixReport(outcome=Outcome.NOTHING_FAILS, reason=others, before=first.counts, after=first.counts)
         recovering = Recovering(self.ground)
         search = Search(self.ground)
         verdict = recovering.run(first)
@@ -95,7 +94,7 @@ class _Fixer:
         if not reason and verdict.standing is not Standing.PASS:
             verdict, ended = self._search(search, verdict)
             reason, advice = self._why(ended, verdict, search, first)
-        told = [*recovering.advice, advice] if not advice else [advice]
+        told = [advice] if advice else recovering.advice
         report = replace(
             report,
             reason=reason,
@@ -116,12 +115,11 @@ class _Fixer:
         """Why a search would be in vain, and what to do instead; empty where it may help."""
         if verdict.standing is Standing.PASS:
             return "", ""
+        if self._mendable(verdict):
+            return reasons.too_slow(self.ground, first)
         unmended = [finding for finding in verdict.findings if self.ground.aim.wants(finding)]
         reason, advice = reasons.needs(self.ground, unmended, symbols_of(self.ground.sources()))
-        if reason and not any(finding.test and beyond(finding) is None for finding in unmended):
-            return reason, advice
-        reason, advice = reasons.uncollected(unmended)
-        return (reason, advice) if reason else reasons.too_slow(self.ground, first)
+        return (reason, advice) if reason else reasons.uncollected(unmended)
 
     def _why(self, ended: RepairEnded | None, verdict: Verdict, search: Search, first: Verdict) -> tuple[str, str]:
         """Why the search left something, and what to do about it."""
@@ -158,8 +156,8 @@ class _Fixer:
 
     def _mendable(self, verdict: Verdict) -> list[Finding]:
         """The failing tests that a patch could mend and that the user asks about."""
-        wants = self.ground.aim.wants
-        return [finding for finding in failing_tests(verdict) if wants(finding) and beyond(finding) is None]
+        wanted = (finding for finding in failing_tests(verdict) if self.ground.aim.wants(finding))
+        return [finding for finding in wanted if beyond(finding) is None and not is_uncollected(finding)]
 
     def _search_part(
         self, search: Search, failing: list[Finding], verdict: Verdict
@@ -264,7 +262,7 @@ class _Fixer:
         report = replace(report, repairs=tuple(self.repairs))
         if any(self.ground.aim.wants(finding) for finding in shown(after)):
             return replace(report, outcome=Outcome.PARTLY)
-        return replace(report, outcome=Outcome.FIXED, reason="", advice="")
+        return replace(report, outcome=Outcome.FIXED, reason=_not_asked(after), advice="")
 
     def _before(self, path: str) -> bytes:
         return self.ground.shop.tree.read(path)
@@ -309,3 +307,9 @@ def _is_progress(after: Verdict, before: Verdict) -> bool:
     now = {finding.test or finding.key for finding in after.findings}
     then = {finding.test or finding.key for finding in before.findings}
     return now < then
+
+
+def _not_asked(verdict: Verdict) -> str:
+    """What is left to say when everything that was asked for passes."""
+    others = 0 if verdict.standing is Standing.PASS and not verdict.old else len(shown(verdict))
+    return f"{amount(others, 'other test')} {'fails' if others == 1 else 'fail'}, not asked for" if others else ""

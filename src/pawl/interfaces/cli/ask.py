@@ -103,6 +103,8 @@ def _budget(call: Call) -> dict[str, object]:
 
 def _tell(replied: Replied, call: Call) -> None:
     spoken = replied.spoken
+    if replied.notice:
+        call.aside.say(f"! {replied.notice}", "bold yellow")
     wrong = [f"{one.path}:{one.line}" for one in replied.citations if not one.holds]
     if wrong:
         call.aside.say(f"! the answer cites what is not there: {', '.join(wrong)}", "bold yellow")

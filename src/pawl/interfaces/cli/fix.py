@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import textwrap
 
 from pawl.app import fixing
 from pawl.app.fixing import FixReport, FixRequest, Outcome
@@ -12,7 +13,7 @@ from pawl.core.errors import UsageError
 from pawl.core.finding import Finding, Standing, TestCounts, Verdict
 from pawl.core.patch import unified
 from pawl.interfaces.cli.call import Call
-from pawl.interfaces.cli.progress import Progress
+from pawl.interfaces.cli.progress import Progress, in_words
 from pawl.interfaces.cli.screen import Screen, brief
 from pawl.interfaces.cli.shapes import changes_json
 
@@ -21,6 +22,7 @@ MARKS = {Standing.PASS: "✓", Standing.FAIL: "✗", Standing.SKIPPED: "–"}
 MOST_SHOWN = 10
 WIDTH = 120
 """Of a line that is not for a terminal."""
+SHORTEST_MESSAGE = 24
 
 
 def fix(shop: Workshop, call: Call) -> int:
@@ -84,7 +86,7 @@ def _tell(shop: Workshop, report: FixReport, call: Call) -> None:
         return
     _tell_tests(out, "before", report.before, report.failing_before)
     for repair in report.repairs:
-        out.say(f"repaired  {repair.path}:{repair.line}  {repair.what}  ({repair.why})")
+        _tell_long(out, f"repaired  {repair.path}:{repair.line}  {in_words(repair.what)}  ({repair.why})")
     if report.changes:
         out.patch(report.changes, shop.store.blobs)
     if report.verdicts:
@@ -94,7 +96,7 @@ def _tell(shop: Workshop, report: FixReport, call: Call) -> None:
     if report.rivals:
         _tell_rivals(shop, report, out)
     for note in report.notes:
-        out.say(f"note: {note}")
+        _tell_long(out, f"note: {note}")
     if call.options.explain:
         _explain(report, out)
     _tell_end(report, call)
@@ -106,21 +108,36 @@ def _tell_tests(out: Screen, when: str, counts: TestCounts | None, failing: tupl
     for finding in failing[:MOST_SHOWN]:
         name = finding.test or f"{finding.path}:{finding.line}".strip(":0") or finding.tool
         message = finding.message.strip().splitlines()[0]
-        name = brief(name, max(20, width - 4 - min(len(message), 24) - 2))
+        room = max(20, width - 6 - min(len(message), SHORTEST_MESSAGE))
+        # The end of a long id tells more than its start.
+        name = name if len(name) <= room else f"…{name[1 - room :]}"
         out.say(f"  ✗ {name}  {brief(message, max(20, width - 6 - len(name)))}")
     if len(failing) > MOST_SHOWN:
         out.say(f"  … and {len(failing) - MOST_SHOWN} more")
 
 
+def _tell_long(out: Screen, text: str, style: str = "") -> None:
+    """One line; in a terminal as many as it takes, broken between words and set in."""
+    lines = (
+        textwrap.wrap(text, out.width - 1, subsequent_indent="  ", break_on_hyphens=False)
+        if out.is_terminal
+        else [text]
+    )
+    for line in lines:
+        out.say(line, style)
+
+
 def _tell_rivals(shop: Workshop, report: FixReport, out: Screen) -> None:
-    out.say(f"nothing was taken for {'the rest' if report.repairs else 'these tests'}: {report.reason}", "bold")
+    _tell_long(out, f"nothing was taken for {'the rest' if report.repairs else 'these tests'}: {report.reason}", "bold")
     for rival in report.rivals:
         alike = " (behaves like 1)" if rival.number > 1 and rival.behaves_like_first else ""
         out.say(f"  {rival.number}. {rival.path}:{rival.line}  {rival.what}{alike}")
         for line in unified(rival.changes, shop.store.blobs).split("\n"):
             if line[:1] in ("+", "-") and line[:3] not in ("+++", "---"):
                 out.say(f"     {line}", "green" if line[0] == "+" else "red")
-    out.say("choose: pawl fix --pick N, or --accept-first for the likeliest; or write a test that tells them apart")
+    _tell_long(
+        out, "choose: pawl fix --pick N, or --accept-first for the likeliest; or write a test that tells them apart"
+    )
 
 
 def _explain(report: FixReport, out: Screen) -> None:
@@ -144,13 +161,15 @@ def _tell_end(report: FixReport, call: Call) -> None:
     elif call.options.dry_run and report.repairs:
         out.say(f"would be {report.outcome} ({cost}); nothing was changed")
     elif report.outcome is Outcome.NOT_FIXED:
-        out.say(f"not fixed in {cost}: {report.reason}; nothing was changed", "bold")
+        _tell_long(out, f"not fixed in {cost}: {report.reason}; nothing was changed", "bold")
+    if report.outcome is Outcome.FIXED and report.reason:
+        out.say(report.reason)
     if report.outcome is Outcome.PARTLY and report.reason and not report.rivals:
-        out.say(f"the rest is not fixed: {report.reason}")
+        _tell_long(out, f"the rest is not fixed: {report.reason}")
     if report.kept is not None:
         out.say(f"the patch is kept as entry {report.kept}; promote it all the same with: pawl promote {report.kept}")
     if report.advice:
-        out.hint(report.advice)
+        _tell_long(out, report.advice, "dim")
 
 
 def _counts(counts: TestCounts | None) -> str:

@@ -84,7 +84,7 @@ class Progress:
                 self._suspect = f"suspect {lines[0].path}:{lines[0].line}"
             case Mended(repair=repair):
                 left = f"{event.failing} still fail" if event.failing else "nothing fails any more"
-                self._mended.append(f"{repair.path}:{repair.line}  {repair.what}  ({left})")
+                self._mended.append(f"{repair.path}:{repair.line}  {in_words(repair.what)}  ({left})")
                 self._suspect = ""
                 self._tell(f"mended {self._mended[-1]}")
             case _:
@@ -120,13 +120,19 @@ class Progress:
         return "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"[int((time.monotonic() - self._started) * 8) % 10]
 
 
+def in_words(what: str) -> str:
+    """A template, or an entry of the recovery map without its language."""
+    return what if " " in what else what.rpartition(".")[2].replace("-", " ")
+
+
 def _detail(event: object) -> str:
     match event:
         case BaselineTaken():
             return f"{len(event.failing)} failing, {event.passed} passing"
         case Progressed():
             found = f", {event.plausible} would do" if event.plausible else ""
-            return f"{event.tried:,} candidates, {event.rate:,.0f} a CPU second{found}"
+            thing = "candidate" if event.tried == 1 else "candidates"
+            return f"{event.tried:,} {thing}, {event.rate:,.0f} a CPU second{found}"
         case ProblemFound():
             return f"{event.place}: {event.kind}"
         case Verdict():

@@ -57,7 +57,7 @@ class PytestCase:
         self.name: str = item.nodeid
         self.path = str(getattr(item, "path", ""))
         self.plain = _plain_arguments(item)
-        owner = getattr(item, "cls", None)
+        owner: Any = getattr(item, "cls", None)
         is_unittest = isinstance(owner, type) and issubclass(owner, unittest.TestCase)
         self.judged_by_reports = is_unittest or any(mark.name in REPORTED for mark in item.iter_markers())
         alone = all(name.startswith(("_unittest_", "unittest_")) for name in getattr(item, "fixturenames", ()))
@@ -180,7 +180,7 @@ def run_pytest(request: Request, work: Work) -> Suite:
     import pytest
 
     host = PytestHost(work)
-    words = ["-q", "--capture=no", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+    words = ["-q", "--no-header", "--capture=no", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
     if importlib.util.find_spec("xdist"):
         words += ["-n", "0"]
     if importlib.util.find_spec("pytest_cov"):
