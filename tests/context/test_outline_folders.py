@@ -124,9 +124,20 @@ def test_a_folder_with_too_many_files_is_shown_by_its_folders_and_only_its_own_f
         write(workspace, f"p/two/deep/{number}.py", "def f(): pass\n")
     write(workspace, "p/own.py", "def own(): pass\n")
     outline = SourceOutliner(GUARDRAILS, lines=20, parsers=parsers).outline(files, "p")
-    assert outline.folders == (FolderSize(path="p/one", files=8), FolderSize(path="p/two", files=8))
+    assert outline.folders == (FolderSize(path="p/one", files=8), FolderSize(path="p/two/deep", files=8))
     assert shown(outline) == {"p/own.py": ["own"]}
     assert files.seen == ["p/own.py"]
+
+
+def test_folders_are_shown_as_deep_as_there_is_room(files: ReadFiles, workspace: Path, parsers: Parsers):
+    for number in range(30):
+        write(workspace, f"top/p{number % 3}/q{number}/f.py", "def f(): pass\n")
+    outliner = SourceOutliner(GUARDRAILS, lines=20, parsers=parsers)
+    assert outliner.outline(files, "top").folders == tuple(FolderSize(path=f"top/p{n}", files=10) for n in range(3))
+    assert outliner.outline(files, "").folders == (
+        FolderSize(path="src", files=2),
+        *(FolderSize(path=f"top/p{n}", files=10) for n in range(3)),
+    )
 
 
 def test_a_file_in_an_unknown_language_is_refused_with_what_to_do(outliner: Outliner, files: ReadFiles):

@@ -69,7 +69,7 @@ class SourceOutliner:
         folders: tuple[FolderSize, ...] = ()
         known = [path for path in sources if language_of(path) is not None]
         if len(known) > self._lines // 2:
-            folders = _sizes(folder, known)
+            folders = _sizes(folder, known, self._lines // 4)
             sources = [path for path in sources if path.rpartition("/")[0] == folder]
         left_out = max(0, len(folders) - self._lines)
         folders = folders[: self._lines]
@@ -131,10 +131,18 @@ def _encoded(text: Text) -> bytes:
     return text.plain.encode("utf-8", "replace")
 
 
-def _sizes(folder: str, paths: Sequence[str]) -> tuple[FolderSize, ...]:
+def _sizes(folder: str, paths: Sequence[str], most: int) -> tuple[FolderSize, ...]:
+    """The folders below with how many files are in each, as deep as `most` lines allow, and one level at least."""
     start = len(folder) + 1 if folder else 0
-    counts = Counter(path[: path.index("/", start)] for path in paths if "/" in path[start:])
-    return tuple(FolderSize(path=path, files=count) for path, count in sorted(counts.items()))
+    names = [path[start:].split("/")[:-1] for path in paths]
+    counts: Counter[str] = Counter()
+    for depth in range(1, max(map(len, names), default=0) + 1):
+        deeper = Counter("/".join(parts[:depth]) for parts in names if parts)
+        if counts and len(deeper) > most:
+            break
+        counts = deeper
+    above = folder and f"{folder}/"
+    return tuple(FolderSize(path=above + path, files=count) for path, count in sorted(counts.items()))
 
 
 def _shared(found: Sequence[tuple[Source, Parsed]], room: int) -> tuple[FileOutline, ...]:

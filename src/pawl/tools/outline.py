@@ -24,7 +24,9 @@ class Outlined:
     @property
     def text(self) -> str:
         lines = [line for file in self.outline.files for line in _file(file, brief=self.folder)]
-        lines += [f"{folder.path}/ {folder.files} source files" for folder in self.outline.folders]
+        lines += [
+            f"{folder.path}/ {folder.files} source file{'s' * (folder.files > 1)}" for folder in self.outline.folders
+        ]
         if self.outline.left_out:
             lines.append(f"[{self.outline.left_out} more; outline a narrower folder]")
         if self.outline.skipped:
