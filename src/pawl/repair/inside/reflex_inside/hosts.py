@@ -79,7 +79,7 @@ class PytestCase:
                 self._run_hooks()
             return
         with Caught() as caught:
-            self.item.obj(**copy.deepcopy(self.plain))
+            self.item.obj(**{name: copied(value) for name, value in self.plain.items()})
         if caught.error is not None:
             if type(caught.error).__name__ == "Skipped":
                 raise Skipped from caught.error
@@ -112,6 +112,14 @@ class PytestCase:
         reports = runtestprotocol(self.item, log=False, nextitem=None)
         if any(report.failed for report in reports):
             raise self.host.raised or AssertionError(str(reports[-1].longrepr))
+
+
+def copied(value: Any) -> Any:
+    """A parameter of a test as if it were new; what cannot be copied, such as a module, is shared as pytest does."""
+    with Caught() as caught:
+        return copy.deepcopy(value)
+    assert caught.error is not None
+    return value
 
 
 def _plain_arguments(item: Any) -> dict[str, Any] | None:
