@@ -17,9 +17,8 @@ help: ## list the targets
 setup: ## make the environment in .venv (scripts/setup)
 	@$(SETUP)
 
-demo: ## see it work: two minutes, no key, nothing of yours touched
-	@$(SETUP) --no-dev
-	@PATH="$(abspath $(BIN)):$$PATH" scripts/demo
+demo: setup ## see it work: a minute, no key, nothing of yours touched
+	@PAWL="$(abspath $(BIN))/pawl" scripts/demo
 
 test: setup ## run the test suite
 	$(BIN)/pytest -n $(WORKERS)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from cli.console import Pawl
+from cli.projects import Project
 
 
 @pytest.fixture
@@ -22,3 +25,23 @@ def repository(pawl: Pawl) -> Pawl:
     """The workspace as a git repository, which Pawl finds from any folder in it."""
     subprocess.run(["git", "init", "-q"], cwd=pawl.workspace, check=True)
     return pawl
+
+
+@pytest.fixture
+def project(tmp_path: Path, state_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Makes a project whose user has the environment active that runs these tests."""
+    monkeypatch.setenv("PAWL_STATE", str(state_directory))
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    monkeypatch.setenv("PATH", f"{sys.prefix}/bin:/usr/local/bin:/usr/bin:/bin")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    def make(files: Mapping[str, str]) -> Pawl:
+        workspace = tmp_path / "project"
+        for name, text in files.items():
+            path = workspace / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return Pawl(workspace)
+
+    return make

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pawl.app.fixing.hanging import Patient
 from pawl.core.errors import ParseFailed
 from pawl.core.execution import Completed, Execution, Limits, Stream
+from pawl.core.ports import Cancel
 from pawl.repair.model import BaselineTaken, RepairEvent, RepairRequest
 from pawl.repair.stream import command, parse_event
+from pawl.sandbox import CancelToken
 from pawl.workspace.bench import Bench
 
 Take = Callable[[RepairEvent], None]
@@ -20,22 +21,24 @@ class Engine:
     bench: Bench
     python: str
 
-    def run(self, request: RepairRequest, limits: Limits, take: Take) -> Completed:
+    def run(self, request: RepairRequest, limits: Limits, take: Take, cancel: Cancel | None = None) -> Completed:
         words = command(request, self.python)
-        return self.bench.run(Execution(argv=words, limits=limits), on_output=_Lines(take).feed)
+        return self.bench.run(Execution(argv=words, limits=limits), on_output=_Lines(take).feed, cancel=cancel)
 
-    def survey(self, request: RepairRequest, limits: Limits, silence: float) -> BaselineTaken | None:
-        """How each test stands, by a run in which no test can hang; None when they are not collected in that time."""
+    def survey(self, request: RepairRequest, limits: Limits) -> BaselineTaken | None:
+        """How each test stands, by a run in which no test can hang; None when that cannot be told."""
         taken: list[BaselineTaken] = []
+        cancel = CancelToken()
 
         def take(event: RepairEvent) -> None:
-            patient.silence = limits.seconds
             if isinstance(event, BaselineTaken):
                 taken.append(event)
-                patient.stop()
+                cancel.request()
 
-        patient = Patient(self.bench, silence, _Lines(take).feed)
-        patient.run(Execution(argv=command(request, self.python), limits=limits))
+        try:
+            self.run(request, limits, take, cancel)
+        finally:
+            cancel.close()
         return taken[0] if taken else None
 
 

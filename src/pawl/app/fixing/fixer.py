@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from pawl.app.environments import brought_along, own_python
@@ -14,8 +14,8 @@ from pawl.app.fixing.report import FixReport, FixRequest, Listener, Mended, Outc
 from pawl.app.fixing.searching import Search
 from pawl.app.running import bench_places, open_bench
 from pawl.app.workshop import Workshop
-from pawl.core.change import EMPTY, Change, ChangeSet, Node
-from pawl.core.errors import Conflicted, PermissionDenied, PromotionFailed, Refused, UsageError
+from pawl.core.change import Change, ChangeSet, Node
+from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused, UsageError
 from pawl.core.finding import Finding, Standing, Verdict
 from pawl.core.history import EntryKind
 from pawl.repair.model import Agreement, FoundPatch, RepairEnded, Status
@@ -24,7 +24,7 @@ from pawl.verify.ladder import accepted
 from pawl.verify.recover import beyond
 from pawl.verify.recoveries.symbols import symbols_of
 from pawl.verify.steps.step import amount
-from pawl.workspace.bench import sweep
+from pawl.workspace.bench import Bench, sweep
 
 DEAR = 4.0
 FEW_TESTS = 3
@@ -35,18 +35,17 @@ MOST_ALONE = 4
 def fix(shop: Workshop, request: FixRequest, listen: Listener) -> FixReport:
     """Repairs what fails, verifies the whole, and promotes it unless it is a dry run."""
     started = time.monotonic()
-    if not request.dry_run and not os.access(shop.workspace, os.W_OK | os.X_OK):
-        raise PermissionDenied(
-            f"you cannot write to the workspace {shop.workspace!r}",
-            advice="mend its permissions, or see what would be done with --dry-run",
-        )
     for place in bench_places(shop.config):
         sweep(place)
     readable = (start_script().rsplit("/", 1)[0], *brought_along().values(), *own_python()[1])
-    with open_bench(shop, extra_readonly=readable) as bench:
-        fixer = _Fixer(Ground(shop, bench, request, listen))
+
+    def bench() -> Bench:
+        return open_bench(shop, extra_readonly=readable)
+
+    with bench() as first:
+        fixer = _Fixer(Ground(shop, first, request, listen), bench)
         report = fixer.work()
-        changes = bench.capture().changes if fixer.repairs else EMPTY
+        changes = fixer.changes()
     report = replace(report, seconds=time.monotonic() - started)
     if changes:
         report = _landed(shop, report, changes, dry_run=request.dry_run)
@@ -63,6 +62,9 @@ def _landed(shop: Workshop, report: FixReport, changes: ChangeSet, *, dry_run: b
     if dry_run:
         return replace(report, changes=changes)
     try:
+        protected = [change.path for change in changes if shop.guardrails.is_protected(change.path)]
+        if protected:
+            raise ProtectedRefused(f"{protected[0]!r} is protected", advice="look at it first")
         promotion = shop.promote(entry, changes)
     except (Conflicted, PromotionFailed, Refused) as error:
         kept = shop.keep(entry, changes)
@@ -76,6 +78,7 @@ def _landed(shop: Workshop, report: FixReport, changes: ChangeSet, *, dry_run: b
 @dataclass(slots=True)
 class _Fixer:
     ground: Ground
+    bench: Callable[[], Bench]
     repairs: list[Repair] = field(default_factory=list)
 
     def work(self) -> FixReport:
@@ -198,13 +201,12 @@ class _Fixer:
 
     def _with(self, patch: FoundPatch) -> Verdict:
         """What the suite says with the patch, which is then taken away again."""
-        files = self.ground.bench.files
-        before = files.read(patch.path)
-        files.write(patch.path, patch.applied(before))
+        before = self.ground.bench.files.read(patch.path)
+        self.ground.write(patch.path, patch.applied(before))
         try:
             return self.ground.run_tests()
         finally:
-            files.write(patch.path, before)
+            self.ground.write(patch.path, before)
 
     def _is_disputed(self, ended: RepairEnded) -> bool:
         request = self.ground.request
@@ -214,9 +216,8 @@ class _Fixer:
     def _take(self, ended: RepairEnded, verdict: Verdict) -> Verdict | None:
         """The first patch after which the suite is better and nothing that passed fails."""
         for patch in self._chosen(ended):
-            files = self.ground.bench.files
-            before = files.read(patch.path)
-            files.write(patch.path, patch.applied(before))
+            before = self.ground.bench.files.read(patch.path)
+            self.ground.write(patch.path, patch.applied(before))
             after = self.ground.run_tests()
             if _is_progress(after, verdict):
                 why = f"{patch.function or patch.path}, line {patch.line}" + (
@@ -233,7 +234,7 @@ class _Fixer:
                 self.repairs.append(repair)
                 self.ground.listen(Mended(repair=repair, failing=len(failing_tests(after))))
                 return after
-            files.write(patch.path, before)
+            self.ground.write(patch.path, before)
         return None
 
     def _chosen(self, ended: RepairEnded) -> tuple[FoundPatch, ...]:
@@ -248,11 +249,8 @@ class _Fixer:
 
     def _judged(self, report: FixReport, first: Verdict, verdict: Verdict) -> FixReport:
         """The ladder decides about everything that was mended."""
-        capture = self.ground.bench.capture()
-        changed = tuple(change.path for change in capture.changes if change.after is not None)
-        old = {path: self._before(path) for path in changed}
-        baseline = self.ground.baseline_of(changed, first, old)
-        verdicts = self.ground.verify(changed, baseline)
+        with self.bench() as clean, self.ground.fresh(clean):
+            verdicts = self.ground.verify(self.ground.baseline(first))
         after = next((one for one in verdicts if one.step == "tests"), verdict)
         report = replace(report, verdicts=verdicts, after=after.counts, failing_after=shown(after))
         if not accepted(verdicts):
@@ -264,8 +262,15 @@ class _Fixer:
             return replace(report, outcome=Outcome.PARTLY)
         return replace(report, outcome=Outcome.FIXED, reason=_not_asked(after), advice="")
 
-    def _before(self, path: str) -> bytes:
-        return self.ground.shop.tree.read(path)
+    def changes(self) -> ChangeSet:
+        """The edits, from what the files were when the bench was made, whatever the user has changed since."""
+        blobs, tree = self.ground.shop.store.blobs, self.ground.shop.tree
+        made = []
+        for path, data in self.ground.edited.items():
+            seen = tree.look(path)
+            contents = (self.ground.originals[path], data)
+            made.append(Change(path, *(Node.file(blobs.put(one), seen.mode if seen else 0o644) for one in contents)))
+        return ChangeSet.of(made)
 
     def _rivals(self, ended: RepairEnded) -> tuple[Rival, ...]:
         """Every patch as a change set of its own, on top of what was mended before it, kept as an entry."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from pawl.app.environments import brought_along
@@ -31,8 +32,6 @@ HANGS = "hangs"
 """The code of a finding that stands for something that does not end."""
 _SILENT_SHARE = 1 / 4
 _SILENCE = (2.0, 15.0)
-_MORE_SECONDS = 3.0
-"""What collecting gets beyond the time in which it did not end before."""
 
 
 @dataclass(slots=True)
@@ -41,6 +40,8 @@ class Ground:
     bench: Bench
     request: FixRequest
     listen: Listener
+    originals: dict[str, bytes] = field(default_factory=dict)
+    """The files that were edited, as they were."""
     aim: Aim = field(init=False)
     detection: Detection = field(init=False)
     notes: list[str] = field(default_factory=list)
@@ -99,6 +100,29 @@ class Ground:
             mend=tuple(mend),
         )
 
+    def write(self, path: str, data: bytes) -> None:
+        """Edits a file of the bench. Nothing but such edits is ever promoted: tests may write what they like."""
+        self.originals.setdefault(path, self.bench.files.read(path))
+        self.bench.files.write(path, data)
+
+    @property
+    def edited(self) -> dict[str, bytes]:
+        """The files that are not as they were."""
+        now = {path: self.bench.files.read(path) for path in self.originals}
+        return {path: data for path, data in now.items() if data != self.originals[path]}
+
+    @contextmanager
+    def fresh(self, bench: Bench) -> Iterator[None]:
+        """Goes on on another bench, which holds the edits and nothing that a run of the tests has left behind."""
+        used = self.bench
+        for path, data in self.edited.items():
+            bench.files.write(path, data)
+        self.bench = bench
+        try:
+            yield
+        finally:
+            self.bench = used
+
     def note_tests(self, word: str, tests: Sequence[str]) -> None:
         """Notes once what is odd about some tests."""
         note = f"{word}: {', '.join(tests[:3])}{' …' if len(tests) > 3 else ''}"
@@ -137,15 +161,12 @@ class Ground:
     def _surveyed(self) -> Verdict | None:
         """How each test stands while some hang; None when none does."""
         request = self.request_for((), self.request.seconds)
-        limits = self.limits(self.silence + self.request.seconds)
-        taken = self.engine.survey(request, limits, self.silence + _MORE_SECONDS)
-        if taken is None:
-            where = where_it_hangs(self.subject, self.framework, request.tests)
-            if not where:
-                return None
+        where = where_it_hangs(self.subject, self.framework, request.tests, self.silence)
+        if where:
             message = f"{where} does not end when it is imported"
             return failed("tests", message, [Finding(tool=self.framework, message=message, code=HANGS)])
-        if not taken.hanging:
+        taken = self.engine.survey(request, self.limits(self.request.seconds + self.silence))
+        if taken is None or not taken.hanging:
             return None
         self._hanging = True
         self.note_tests("hanging", taken.hanging)
@@ -157,9 +178,9 @@ class Ground:
         counts = TestCounts(passed=taken.passed, failed=len(findings))
         return failed("tests", f"{len(taken.hanging)} of the tests did not end", findings, counts)
 
-    def verify(self, changed: tuple[str, ...], before: Baseline) -> tuple[Verdict, ...]:
+    def verify(self, before: Baseline) -> tuple[Verdict, ...]:
         """Climbs the whole ladder; only what is new counts against the change."""
-        subject = replace(self.subject, changed=changed)
+        subject = replace(self.subject, changed=tuple(self.edited))
         self.listen(StageBegun(name="verify"))
         *cheap, tests = python_steps()
         verdicts = climb(cheap, subject, stop=Stop.AT_FIRST_FAILURE, baseline=before, on_verdict=self.listen)
@@ -168,13 +189,13 @@ class Ground:
         self.listen(last)
         return (*verdicts, last)
 
-    def baseline_of(self, changed: tuple[str, ...], tests: Verdict, old: Mapping[str, bytes]) -> Baseline:
-        """What the cheap steps say about these files as they were, and the first run of the suite."""
-        now = {path: self.bench.files.read(path) for path in changed}
-        for path, data in old.items():
-            self.bench.files.write(path, data)
+    def baseline(self, tests: Verdict) -> Baseline:
+        """What the cheap steps say about the edited files as they were, and the first run of the suite."""
+        now = self.edited
+        for path in now:
+            self.bench.files.write(path, self.originals[path])
         try:
-            subject = replace(self.subject, changed=changed)
+            subject = replace(self.subject, changed=tuple(now))
             verdicts = climb(python_steps()[:-1], subject, stop=Stop.NEVER)
         finally:
             for path, data in now.items():

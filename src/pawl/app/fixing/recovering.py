@@ -100,16 +100,15 @@ class Recovering:
     def _tried(
         self, candidate: Candidate, sources: Mapping[str, str], finding: Finding, verdict: Verdict
     ) -> Verdict | None:
-        files = self.ground.bench.files
         changed = candidate.applied(sources)
-        before = {path: files.read(path) for path in changed}
+        before = {path: self.ground.bench.files.read(path) for path in changed}
         for path, text in changed.items():
-            files.write(path, text.encode("utf-8"))
+            self.ground.write(path, text.encode("utf-8"))
         after = self.ground.run_tests()
         if _is_better(after, finding, verdict):
             return after
         for path, data in before.items():
-            files.write(path, data)
+            self.ground.write(path, data)
         return None
 
     def _note(self, candidate: Candidate, finding: Finding, verdict: Verdict) -> None:

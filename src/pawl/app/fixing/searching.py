@@ -38,6 +38,11 @@ class Search:
         if not ended:
             said = done.stderr.text.strip().splitlines()[-1:] or [f"it ended with code {done.code}"]
             return RepairEnded(status=Status.ENGINE_FAILED, seconds=done.seconds, error=said[0])
+        if ended[0].status is Status.NOTHING_FAILS:
+            # They failed a moment ago.
+            tests = [finding.test for finding in failing]
+            self.unsteady.update(dict.fromkeys(tests, "flaky"))
+            self.ground.note_tests("flaky", tests)
         self.tried += ended[0].tried
         self.cpu_seconds += ended[0].cpu
         return ended[0]

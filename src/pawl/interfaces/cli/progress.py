@@ -102,6 +102,9 @@ class Progress:
         from rich.text import Text
 
         width = self._screen.width - 1
+        if self._live is not None:
+            # The terminal's own width, also after it has changed, and not what a shell once wrote down.
+            self._live.console.width = width + 1
         clock = f"{time.monotonic() - self._started:.0f} s"
         if self._deadline is not None and self._stage != STAGES["verify"]:
             clock += f", {max(0.0, self._deadline - time.monotonic()):.0f} s left"

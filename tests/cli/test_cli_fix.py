@@ -1,0 +1,251 @@
+"""`pawl fix` and what may be wrong with a project: each time a clear word, a documented exit code, and nothing lost."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from cli.console import Pawl, Said
+from cli.projects import RIGHT, SETTINGS, UNITTEST, WRONG, Project
+from users import become
+from world import snapshot
+
+pytestmark = [pytest.mark.spec("F1", "F5"), pytest.mark.timeout(120)]
+
+PYTEST = "from app import after\n\n\ndef test_after():\n    assert after(2) == 3\n    assert after(5) == 6\n"
+PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
+SECTION = PAGE[PAGE.index("## pawl fix") : PAGE.index("## pawl promote")]
+
+
+def untouched(pawl: Pawl, *words: str) -> Said:
+    """What `fix` says about a project that it must leave as it is, with no bench left behind."""
+    before = snapshot(pawl.workspace)
+    said = pawl("fix", *words)
+    assert snapshot(pawl.workspace) == before, said
+    assert list(Path(os.environ["PAWL_STATE"], "benches").glob("*")) == []  # noqa: TID251
+    return said
+
+
+def test_a_unittest_suite_is_repaired_and_the_repair_can_be_undone(project: Project):
+    pawl = project({"app.py": WRONG, "test_app.py": UNITTEST})
+    said = pawl("fix")
+    assert said.code == 0, said
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+    assert not (pawl.workspace / "left-behind.txt").exists()
+    assert said.lines[0] == "before    1 failed"
+    assert re.fullmatch(r"fixed in .* s, \$0\.00; promoted as entry 1; undo with: pawl undo 1", said.lines[-1])
+    assert said.err.splitlines()[:3] == ["running the suite", "1 failing", "searching for a patch"]
+    assert pawl("undo", "1").code == 0
+    assert (pawl.workspace / "app.py").read_text() == WRONG
+
+
+def test_a_dry_run_tells_programs_everything_the_page_names_and_changes_nothing(project: Project):
+    pawl = project({"app.py": WRONG, "test_app.py": UNITTEST})
+    before = snapshot(pawl.workspace)
+    told = pawl.json("fix", "--dry-run")
+    assert [key for key in told if f"`{key}`" not in SECTION] == []
+    assert (told["outcome"], told["cost_usd"], told["entry"]) == ("fixed", 0.0, None)
+    assert [change["path"] for change in told["changes"]] == ["app.py"]
+    assert snapshot(pawl.workspace) == before
+
+
+def test_nothing_fails(project: Project):
+    said = untouched(project({"app.py": RIGHT, "test_app.py": UNITTEST}))
+    assert (said.code, said.out) == (0, "nothing fails: 1 passed\n")
+
+
+@pytest.mark.parametrize("files", [{"app.py": RIGHT}, {"app.py": RIGHT, "test_app.py": "import unittest\n"}])
+def test_no_tests_are_found(project: Project, files: dict[str, str]):
+    said = untouched(project(files))
+    assert said.code == 42
+    assert "pawl: no tests found: " in said.err
+    assert "--test 'CMD'" in said.err.splitlines()[-1]
+
+
+def test_a_suite_of_another_language_is_for_another_tier(project: Project):
+    said = untouched(project({"package.json": '{"devDependencies": {"vitest": "1"}}', "sum.test.js": "\n"}))
+    assert (said.code, said.err.splitlines()) == (
+        1,
+        [
+            "pawl: the tests are vitest tests (javascript); tier 0, the reflex, repairs Python only",
+            "      a tier with a model can work on them",
+        ],
+    )
+
+
+@pytest.mark.spec("A12")
+def test_a_file_that_cannot_be_loaded_is_mended_where_the_map_knows_how(project: Project):
+    pawl = project({"app.py": RIGHT.replace("):", ")"), "test_app.py": UNITTEST})
+    said = pawl("fix")
+    assert said.code == 0, said
+    assert "repaired  app.py:1  missing colon" in said.out
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+
+
+@pytest.mark.parametrize("tests", [PYTEST, UNITTEST])
+def test_a_file_that_cannot_be_loaded_is_named_with_the_error_and_its_place(project: Project, tests: str):
+    source = f'{RIGHT}\n\nraise RuntimeError("no licence")\n'
+    said = untouched(project({**SETTINGS, "app.py": source, "test_app.py": tests}))
+    assert said.code == 1
+    assert "cannot be loaded: RuntimeError: no licence at app.py:5; nothing was changed" in said.lines[-2]
+    assert said.lines[-1] == "mend that line and run this again"
+
+
+def test_a_broken_test_is_left_to_its_author(project: Project):
+    said = untouched(project({**SETTINGS, "app.py": RIGHT, "test_app.py": PYTEST.replace("test_after()", "test_(:")}))
+    assert (said.code, said.lines[-1]) == (1, "Pawl edits no tests: mend test_app.py:4 and run this again")
+
+
+@pytest.mark.spec("A12")
+@pytest.mark.parametrize(
+    ("files", "advice"),
+    [
+        ({}, "install it with: python3 -m pip install PyYAML"),
+        ({"uv.lock": ""}, "install it with: uv add PyYAML"),
+        ({"requirements.txt": "pyyaml\n"}, "install it with: python3 -m pip install -r requirements.txt"),
+    ],
+)
+def test_a_missing_package_is_named_with_the_command_that_installs_it(project: Project, files, advice: str):
+    said = untouched(project({**files, "app.py": RIGHT, "test_app.py": f"import yaml.nothing\n{UNITTEST}"}))
+    assert said.code == 1
+    assert "the tests need the package 'PyYAML', which is not installed; nothing was changed" in said.lines[-2]
+    assert said.lines[-1] == advice
+    assert "searching" not in said.err
+
+
+def test_a_missing_service_is_said_and_not_edited_away(project: Project):
+    source = f'import socket\n\n\n{RIGHT}\n\nafter.place = socket.create_connection(("127.0.0.1", 9))\n'
+    said = untouched(project({"app.py": source, "test_app.py": UNITTEST}))
+    assert said.code == 1
+    assert "ConnectionRefusedError: [Errno 111] Connection refused; nothing was changed" in said.lines[-2]
+    assert said.lines[-1].startswith("a service does not answer; the sandbox has no network")
+
+
+@pytest.mark.spec("A11")
+def test_a_test_that_hangs_is_a_failing_test(project: Project):
+    source = "def after(number):\n    while number > 0:\n        number += 1\n    return number\n"
+    said = untouched(project({"app.py": source, "test_app.py": UNITTEST}), "--seconds", "2")
+    assert said.code == 1, said
+    assert said.lines[:2] == ["before    1 failed", "  ✗ test_app.Numbers.test_after  did not end"]
+    assert "note: hanging: test_app.Numbers.test_after" in said.lines
+
+
+@pytest.mark.spec("A11")
+def test_an_import_that_hangs_is_named_with_its_place(project: Project):
+    said = untouched(
+        project({"app.py": f"{RIGHT}\n\nwhile True:\n    pass\n", "test_app.py": UNITTEST}), "--seconds", "4"
+    )
+    assert said.code == 1
+    assert re.search(r"^pawl: no test can run: app\.py:[56] does not end when it is imported$", said.err, re.MULTILINE)
+
+
+def test_a_suite_that_is_too_slow_for_the_budget_says_what_it_would_take(project: Project):
+    source = f"import threading\n\nthreading.Event().wait(1.2)\n\n\n{WRONG}"
+    said = untouched(project({"app.py": source, "test_app.py": UNITTEST}), "--seconds", "1")
+    assert said.code == 1
+    assert re.search(r"the suite takes \d+ s, more than the 1 s of the search; nothing was changed$", said.lines[-2])
+    assert re.match(r"give it more time, such as --seconds \d+0, or run a part of the tests", said.lines[-1])
+
+
+def test_a_test_that_fails_only_sometimes_judges_no_patch(project: Project):
+    source = "import pathlib\n\n\ndef turn():\n    place = pathlib.Path('turns')\n    found = place.exists()\n"
+    source += "    place.unlink() if found else place.touch()\n    return found\n"
+    tests = UNITTEST.replace("after", "turn")
+    tests = tests[: tests.index("        self")] + "        self.assertTrue(turn())\n"
+    said = untouched(project({"app.py": source, "test_app.py": tests}))
+    assert said.code == 1
+    assert "note: flaky: test_app.Numbers.test_turn" in said.lines
+    assert said.lines[-1].startswith("a test that fails only sometimes cannot judge a patch")
+
+
+def test_a_test_that_depends_on_another_is_said(project: Project):
+    tests = "import unittest\n\nfrom app import SEEN\n\n\nclass Both(unittest.TestCase):\n"
+    tests += (
+        "    def test_a(self):\n        SEEN.append(1)\n\n    def test_b(self):\n        self.assertEqual(SEEN, [])\n"
+    )
+    said = untouched(project({"app.py": "SEEN = []\n", "test_app.py": tests}))
+    assert said.code == 1
+    assert "note: order-dependent: test_app.Both.test_b" in said.lines
+    assert said.lines[-1].startswith("a test that fails only after others shares state with them")
+
+
+def test_a_workspace_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path):
+    user = become("ordinary")
+    with user.folder() as folder:
+        workspace = folder / "project"
+        workspace.mkdir()
+        (workspace / "test_app.py").write_text(UNITTEST)
+        user.own(folder)
+        workspace.chmod(0o555)
+        code = "import sys; from pawl.__main__ import main; sys.argv[0] = 'pawl'; sys.exit(main())"
+        process = user.start_python(code, "fix", "-C", str(workspace), home=folder, stderr=-1, text=True)
+        err = process.communicate()[1]
+    assert (process.returncode, err.splitlines()) == (
+        42,
+        [f"pawl: the workspace {str(workspace)!r} is not writable", "      mend its permissions"],
+    )
+
+
+TWO = {
+    "app.py": f"{WRONG}\n\ndef before(number):\n    return number + 1\n",
+    "tests/unit/test_after.py": UNITTEST,
+    "tests/unit/__init__.py": "",
+    "tests/__init__.py": "",
+    "tests/test_before.py": UNITTEST.replace("after(2), 3", "before(2), 1")
+    .replace("after(5), 6", "before(5), 4")
+    .replace("after", "before"),
+}
+
+
+def test_only_the_tests_that_are_named_are_mended(project: Project):
+    pawl = project(TWO)
+    (pawl.workspace / ".pawl").mkdir()
+    said = pawl("fix", "unit/test_after.py", cwd=pawl.workspace / "tests")
+    assert said.code == 0, said
+    assert (pawl.workspace / "app.py").read_text() == TWO["app.py"].replace("+ 2", "+ 1")
+    assert said.lines[-1] == "1 other test fails, not asked for"
+    assert pawl("fix", "tests/unit").out == "nothing to mend: 1 other test fails, not asked for\n"
+
+
+@pytest.mark.parametrize("command", ["make test", "./check.sh", "python3 -m unittest -v test_app"])
+def test_the_command_that_runs_the_tests_can_be_the_users_own(project: Project, command: str):
+    files = {
+        "Makefile": "test:\n\tpython3 -m unittest test_app\n",
+        "check.sh": "#!/bin/sh\npython3 -m unittest test_app\n",
+    }
+    pawl = project({**files, "app.py": WRONG, "test_app.py": UNITTEST})
+    (pawl.workspace / "check.sh").chmod(0o755)
+    said = pawl("fix", "--test", command, "--dry-run")
+    assert said.code == 0, said
+    assert "+    return number + 1" in said.lines
+
+
+def test_wrong_requests_are_refused_with_the_next_step(project: Project):
+    pawl = project({"app.py": WRONG, "test_app.py": UNITTEST, "notes.txt": ""})
+    cases = {
+        ("ap.py",): "there is no 'ap.py' in the workspace | did you mean 'app.py'?",
+        ("notes.txt",): "'notes.txt' holds no Python | name sources that may be edited, or tests",
+        (
+            "--pick",
+            "1",
+            "--accept-first",
+        ): "--pick and --accept-first cannot both be had | --accept-first takes the first one",
+        ("--pick", "0"): "--pick 0: patches are counted from 1 | give one of their numbers",
+        ("--seconds", "nan"): "--seconds nan is not between 1 and 86400 | 60 suits most bugs",
+        ("--workers", "0"): "--workers 0 is not between 1 and 64 | one for each core",
+        ("--test", " "): "--test names no command | give one such as --test 'pytest tests/unit'",
+        ("--test", "pytest '"): '--test "pytest \'" cannot be read: No closing quotation | close the quotes',
+    }
+    for words, said in zip(cases, pawl.many([["fix", *words] for words in cases]), strict=True):
+        message, _, advice = cases[words].partition(" | ")
+        assert (said.code, said.err) == (42, f"pawl: {message}\n      {advice}\n")
+    said = untouched(pawl, "--test", "no-such-program test_app")
+    assert (said.code, said.err.splitlines()[-2:]) == (
+        1,
+        [
+            "pawl: the tests cannot run: 'no-such-program' is not installed",
+            "      name a command that is there with --test 'CMD'",
+        ],
+    )
