@@ -41,13 +41,21 @@ def test_a_unittest_suite_is_repaired_and_the_repair_can_be_undone(project: Proj
     assert (pawl.workspace / "app.py").read_text() == WRONG
 
 
-def test_a_dry_run_tells_programs_everything_the_page_names_and_changes_nothing(project: Project):
+def test_a_dry_run_tells_programs_everything_the_page_names_and_changes_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+):
     pawl = project({"app.py": WRONG, "test_app.py": UNITTEST})
+    monkeypatch.delenv("VIRTUAL_ENV")
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
     before = snapshot(pawl.workspace)
     told = pawl.json("fix", "--dry-run")
     assert [key for key in told if f"`{key}`" not in SECTION] == []
     assert (told["outcome"], told["cost_usd"], told["entry"]) == ("fixed", 0.0, None)
     assert [change["path"] for change in told["changes"]] == ["app.py"]
+    # Without an environment of the project's own, ruff and ty are Pawl's.
+    assert {one["step"]: one["standing"] for one in told["verdicts"]} == dict.fromkeys(
+        ("syntax", "lint", "types", "tests"), "pass"
+    )
     assert snapshot(pawl.workspace) == before
 
 
@@ -188,6 +196,29 @@ def test_a_workspace_that_cannot_be_written_is_refused_before_the_work(tmp_path:
     )
 
 
+def test_a_patch_that_is_not_accepted_is_kept_and_said(project: Project):
+    found = '[{"code": "X1", "message": "no more ones", "filename": "app.py", "location": {"row": 2, "column": 1}}]'
+    ruff = f"#!/bin/sh\ngrep -q '+ 1' app.py || {{ echo '[]'; exit 0; }}\necho '{found}'\nexit 1\n"
+    pawl = project({"app.py": WRONG, "test_app.py": UNITTEST, ".venv/bin/ruff": ruff})
+    (pawl.workspace / ".venv/bin/ruff").chmod(0o755)
+    said = untouched(pawl)
+    assert said.code == 1
+    assert "a patch was found, but lint says: 1 finding by the rules for plain errors" in said.lines[-2]
+    assert said.lines[-1] == "the patch is kept as entry 1; promote it all the same with: pawl promote 1"
+    assert pawl("promote", "1").code == 0
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+
+
+@pytest.mark.spec("A12")
+def test_a_name_that_only_a_language_server_knows_is_imported(project: Project):
+    source = "def after(number):\n    return int(fmean([number, number + 2]))\n"
+    pawl = project({"app.py": source, "test_app.py": UNITTEST})
+    said = pawl("fix")
+    assert said.code == 0, said
+    assert "repaired  app.py:2  import  (add `from statistics import fmean` (ty))" in said.lines
+    assert (pawl.workspace / "app.py").read_text() == f"from statistics import fmean\n\n{source}"
+
+
 TWO = {
     "app.py": f"{WRONG}\n\ndef before(number):\n    return number + 1\n",
     "tests/unit/test_after.py": UNITTEST,
@@ -209,14 +240,10 @@ def test_only_the_tests_that_are_named_are_mended(project: Project):
     assert pawl("fix", "tests/unit").out == "nothing to mend: 1 other test fails, not asked for\n"
 
 
-@pytest.mark.parametrize("command", ["make test", "./check.sh", "python3 -m unittest -v test_app"])
+@pytest.mark.parametrize("command", ["make test", "python3 -m unittest -v test_app"])
 def test_the_command_that_runs_the_tests_can_be_the_users_own(project: Project, command: str):
-    files = {
-        "Makefile": "test:\n\tpython3 -m unittest test_app\n",
-        "check.sh": "#!/bin/sh\npython3 -m unittest test_app\n",
-    }
-    pawl = project({**files, "app.py": WRONG, "test_app.py": UNITTEST})
-    (pawl.workspace / "check.sh").chmod(0o755)
+    make = {"Makefile": "test:\n\tpython3 -m unittest test_app\n"}
+    pawl = project({**make, "app.py": WRONG, "test_app.py": UNITTEST})
     said = pawl("fix", "--test", command, "--dry-run")
     assert said.code == 0, said
     assert "+    return number + 1" in said.lines

@@ -89,8 +89,8 @@ def test_ctrl_c_in_a_terminal_brings_the_cursor_back(project: Project):
     assert terminal.text.endswith("pawl: interrupted\n      nothing was left half done\n")
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_what_is_watched_fits_the_terminal_and_is_gone_at_the_end(project: Project, columns: int):
+def test_what_is_watched_fits_the_terminal_and_is_gone_at_the_end(project: Project):
+    columns = 90
     with project(BROKEN).terminal("fix", columns=columns) as terminal:
         assert terminal.finish() == 0
     drawn = re.split(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n", terminal.text)

@@ -1,6 +1,7 @@
 """The verification steps for Python on real projects with the real tools."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -109,6 +110,26 @@ def test_a_missing_tool_is_skipped_never_passed(subject, step, said):
     verdict = step.run(subject(GOOD, tools=False))
     assert verdict.standing is Standing.SKIPPED
     assert said in verdict.reason
+
+
+@pytest.mark.spec("A8")
+def test_pawls_own_tools_serve_a_project_that_has_none(subject):
+    spare = {name: str(Path(sys.executable).with_name(name)) for name in ("ruff", "ty")}
+    given = subject({"shop.py": "import genai_prices\n\nprint(genai_prices, missing)\n"}, tools=False, spare=spare)
+    assert [finding.code for finding in Ruff().run(given).findings] == ["F821"]
+    verdict = Types().run(given)
+    # The interpreter on the PATH decides what can be imported, not the one that has ty beside it.
+    assert ["genai_prices" in finding.message for finding in verdict.findings] == [True, False]
+    assert given.runner.ran[-1][0] == spare["ty"]
+
+
+@pytest.mark.spec("A8")
+@pytest.mark.parametrize(("step", "tool"), [(Ruff(), "ruff"), (Types(), "ty")])
+def test_the_projects_own_tool_is_asked_before_pawls(subject, step, tool):
+    given = subject({**GOOD, f".venv/bin/{tool}": "#!/bin/sh\nexit 0\n"}, tools=False, spare={tool: "/no/such/tool"})
+    (given.files.root / f".venv/bin/{tool}").chmod(0o755)
+    assert step.run(given).standing is Standing.PASS
+    assert given.runner.ran[0][0].endswith(f"/.venv/bin/{tool}")
 
 
 @pytest.mark.spec("A8")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pawl.app.environments import own_python
 from pawl.app.fixing.ground import HANGS, Ground, is_uncollected
@@ -84,7 +83,7 @@ class Recovering:
             return list(query.known)
         self.questions += 1
         python, (_, package) = own_python()
-        answer = advised(self.ground.subject, Host(python=python, folder=str(Path(package).parent)), query)
+        answer = advised(self.ground.subject, Host(python=python, package=package), query)
         if answer.skipped:
             self.questions = MOST_QUESTIONS
             self.ground.notes.append(f"imports were looked up without a language server: {answer.skipped}")

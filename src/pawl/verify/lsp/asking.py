@@ -22,17 +22,26 @@ from pawl.verify.steps.step import Subject, stopped
 MOST_FIXES = 3
 _GRACE_SECONDS = 4.0
 """What the process gets beyond the server's limit, to start and to say why it is skipped."""
-_INSIDE = "import sys; sys.path.insert(0, sys.argv.pop(1)); from pawl.verify.lsp.session import main; main()"
+# By the package's own folder, because the one around it may be out of sight.
+_INSIDE = """
+import importlib.util, sys
+folder = sys.argv.pop(1)
+found = importlib.util.spec_from_file_location("pawl", f"{folder}/__init__.py", submodule_search_locations=[folder])
+sys.modules["pawl"] = importlib.util.module_from_spec(found)
+found.loader.exec_module(sys.modules["pawl"])
+from pawl.verify.lsp.session import main
+main()
+"""
 _IMPORT = re.compile(r"\s*(?P<line>from (?P<source>[\w.]+) import \w+|import (?P<module>[\w.]+))\s*")
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What runs the inside part: an interpreter that can be started on the bench, and the folder that holds Pawl."""
+    """What runs the inside part: an interpreter that can be started on the bench, and the folder of Pawl's package."""
 
     python: str
-    folder: str
+    package: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +102,7 @@ def _asked(subject: Subject, host: Host, chosen: Server, query: Query, own: Sequ
         "seconds": LIMIT_SECONDS,
     }
     limits = dataclasses.replace(subject.limits, seconds=LIMIT_SECONDS + _GRACE_SECONDS)
-    words = (host.python, "-I", "-S", "-c", _INSIDE, host.folder, json.dumps(question))
+    words = (host.python, "-I", "-S", "-B", "-c", _INSIDE, host.package, json.dumps(question))
     completed = dataclasses.replace(subject, limits=limits).run(words)
     if completed is None:
         return {"skipped": f"{host.python!r} cannot be started"}
