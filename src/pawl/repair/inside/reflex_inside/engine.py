@@ -6,6 +6,7 @@ import ast
 import gc
 import importlib
 import inspect
+import math
 import os
 import statistics
 import sys
@@ -17,6 +18,7 @@ from reflex_inside.amplify import Comparison, compare
 from reflex_inside.baseline import Baseline, take_baseline
 from reflex_inside.caught import Caught, forked, silence
 from reflex_inside.clusters import clusters
+from reflex_inside.definitions import Definitions
 from reflex_inside.edits import Candidate, Reach
 from reflex_inside.facts import Facts, gather_facts
 from reflex_inside.frontier import Frontier
@@ -27,7 +29,7 @@ from reflex_inside.pairs import pairs, partial_fixes
 from reflex_inside.program import Program, editable_paths
 from reflex_inside.protocol import Request, Wire
 from reflex_inside.rank import rank
-from reflex_inside.reimport import Zygote, import_time_candidates, outside_candidates, search_outside
+from reflex_inside.reimport import IMPORT_TIME_COST, Zygote, outside_candidates
 from reflex_inside.search import Search
 from reflex_inside.suite import Suite
 from reflex_inside.suspicion import Suspicion, suspect
@@ -44,8 +46,13 @@ MANY_SOURCES = 12
 MOST_COMPARED = 30
 MOST_OFFERED = 8
 MOST_WHOLE = 12
-MOST_EARLY = 1000
-"""Above this, functions that run at import are too many to keep time for."""
+LEAST_WHOLE = 2
+WHOLE_SHARE = 0.08
+"""Of the time: for running the whole suite with each of the best candidates, beyond the first few."""
+CHEAP = 3.0
+"""Up to this cost, edits inside functions go first; then come definitions, which take longer to judge."""
+EARLY_SHARE, LATE_SHARE = 0.25, 0.2
+"""Of the time, for definitions before and after all other edits inside functions."""
 
 
 class Engine:
@@ -58,6 +65,10 @@ class Engine:
         self.started = time.monotonic()
         self.done = False
         self.verified: set[Candidate] = set()
+
+    @property
+    def deadline(self) -> float:
+        return self.started + self.request.seconds
 
     @property
     def left(self) -> float:
@@ -105,6 +116,8 @@ class Engine:
         if len(paths) > MANY_SOURCES:
             tests = sorted(baseline.failing, key=lambda index: baseline.outcomes[index].timed_out)
             entered = forked(lambda: files_run(suite, tests, 5.0), 30.0) or set()
+            # What broke while tests were collected is suspicious too, though no test that runs enters it.
+            entered |= {path for problem in suite.problems for path, _ in problem.frames}
             paths = [path for path in paths if path in entered] or paths
         return paths
 
@@ -119,10 +132,10 @@ class Engine:
             baseline.failing = groups[0]
         suspicion = suspect(program, baseline, observed)
         self._send_suspicion(suspicion)
-        if not suspicion.functions:
-            self.finish("nothing to edit")
-            return
         plan = make_plan(program, baseline, observed, suspicion)
+        if not suspicion.functions:
+            self._mend_definitions(suite, program, baseline, suspicion, plan)
+            return
         frontier = Frontier()
         diagnoses = diagnoses_of(baseline)
         strings = strings_of(suite, baseline.failing)
@@ -137,11 +150,10 @@ class Engine:
         nursery = Nursery(program, suite, generators)
         stream = Stream(nursery, baseline, plan.passing, self.request.memory)
         pool = Pool(Judge(program, suite, plan), self.request.workers, self.request.memory)
-        early = 0 < len(import_time_candidates(program, suspicion)) <= MOST_EARLY
         search = Search(
             frontier=frontier,
             pool=pool,
-            deadline=self.started + self.request.seconds * (0.55 if early else 0.7 if len(plan.failing) > 1 else 0.9),
+            deadline=self.started + self.request.seconds * (0.65 if len(plan.failing) > 1 else 0.8),
             limit=plan.limit,
             failing=len(plan.failing),
             stuck=baseline.outcomes[plan.failing[0]].timed_out,
@@ -149,28 +161,35 @@ class Engine:
             arrived=stream.arrived,
             more=lambda: stream.open,
         )
+        definitions = Definitions(self, suite, program, suspicion, plan)
+        search.stop_cost = CHEAP
         search.run()
+        if not search.plausible:
+            definitions.search(search, CHEAP + IMPORT_TIME_COST, EARLY_SHARE)
+        if not search.plausible:
+            search.stop_cost = math.inf
+            search.run()
         stream.close()
         if not search.plausible:
-            self._search_outside(suite, program, suspicion, search)
+            definitions.search(search, math.inf, LATE_SHARE)
         if not search.plausible and len(plan.failing) > 1 and not plan.isolated:
             self._search_pairs(search)
         pool.stop()
         self._finish_search(suite, program, baseline, search)
 
-    def _search_outside(self, suite: Suite, program: Program, suspicion: Suspicion, search: Search) -> None:
-        """Looks at definitions outside functions, which take effect only in a new process."""
-        candidates = outside_candidates(program, suspicion) + import_time_candidates(program, suspicion)
-        candidates.sort(key=lambda candidate: candidate.cost)
-        if not candidates:
-            return
-        self.wire.send("stage", name="definitions", tests=len(candidates))
-        plan = search.pool.judge.plan
-        passing = sorted(plan.seconds, key=lambda index: plan.seconds[index])
-        names = [suite.cases[index].name for index in plan.failing]
-        names += [suite.cases[index].name for index in passing if index not in plan.failing and index in plan.steady]
-        deadline = min(self.started + self.request.seconds * 0.8, time.monotonic() + self.request.seconds * 0.3)
-        search.plausible += search_outside(self.zygotes, program, candidates, names, deadline)
+    def _mend_definitions(
+        self, suite: Suite, program: Program, baseline: Baseline, suspicion: Suspicion, plan: Plan
+    ) -> None:
+        """The failing tests run nothing that can be swapped: what they show was made while all was imported."""
+        pool = Pool(Judge(program, suite, plan), self.request.workers, self.request.memory)
+        search = Search(frontier=Frontier(), pool=pool, deadline=self.deadline, limit=plan.limit, failing=0)
+        definitions = Definitions(self, suite, program, suspicion, plan)
+        definitions.search(search, math.inf, 0.8)
+        pool.stop()
+        if not definitions.any and not search.plausible:
+            self.finish("nothing to edit")
+        else:
+            self._finish_search(suite, program, baseline, search)
 
     def _search_pairs(self, search: Search) -> None:
         """Looks for two edits, when no single one will do."""
@@ -266,7 +285,11 @@ class Engine:
         order = sorted(baseline.failing + baseline.passing)
         seconds = max(5.0, 4 * baseline.seconds) + 5
         kept: list[Candidate] = []
+        until = time.monotonic() + WHOLE_SHARE * self.request.seconds
         for candidate in candidates:
+            if len(kept) >= LEAST_WHOLE and time.monotonic() > until:
+                kept.append(candidate)
+                continue
             if self.left > 0 and len(kept) < MOST_WHOLE and candidate.reach is Reach.MODULE:
                 names = [suite.cases[index].name for index in order]
                 data = program.sources[candidate.path].edited(candidate.edits)

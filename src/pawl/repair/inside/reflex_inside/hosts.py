@@ -143,11 +143,15 @@ def _plain_arguments(item: Any) -> dict[str, Any] | None:
 class PytestHost:
     """A pytest plugin that takes over the loop once everything is collected."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, before_collection: Callable[[], None] = lambda: None) -> None:
         self.work = work
+        self.before_collection = before_collection
         self.raised: BaseException | None = None
         self.suite = Suite()
         self.entered = False
+
+    def pytest_collection(self, session: Any) -> None:
+        self.before_collection()
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
@@ -184,10 +188,10 @@ def _error_words(text: str) -> tuple[str, str, str]:
     return "Error", ": ", text[:400]
 
 
-def run_pytest(request: Request, work: Work) -> Suite:
+def run_pytest(request: Request, work: Work, before_collection: Callable[[], None] = lambda: None) -> Suite:
     import pytest
 
-    host = PytestHost(work)
+    host = PytestHost(work, before_collection)
     words = ["-q", "--no-header", "--capture=no", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
     if importlib.util.find_spec("xdist"):
         words += ["-n", "0"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.machinery
-import importlib.util
 import math
 import os
 import select
@@ -24,9 +22,9 @@ from reflex_inside.suite import Suite
 from reflex_inside.suspicion import Suspicion
 from reflex_inside.templates.site import Site
 from reflex_inside.templates.statements import changed_statements
+from reflex_inside.warm import SECONDS_PER_TEST, Task, Warm, serve_instead
 from reflex_inside.workers import receive, send
 
-SECONDS_PER_TEST = 3.0
 MOST_PLAUSIBLE = 3
 RIVAL_SECONDS = 3.0
 IMPORT_TIME_COST = 1.0
@@ -52,18 +50,21 @@ class Zygote:
 
     def _serve(self, inbox: int, outbox: int) -> None:
         limit_memory(self.request.memory)
+        warm = Warm(self.request) if self.request.framework == "pytest" else None
         while (task := receive(inbox)) is not None:
-            path, data, names, seconds = task
-            send(outbox, bool(forked(lambda: self._passes(path, data, names), seconds)))  # noqa: B023
+            answer = warm.answer(task) if warm is not None else None
+            if answer is None and not task.watches_import:
+                answer = bool(forked(lambda: self._passes(task), task.seconds))
+            send(outbox, answer)
 
-    def _passes(self, path: str, data: bytes, names: list[str]) -> bool:
+    def _passes(self, task: Task) -> bool:
         """Whether all these tests pass, in this order, with the file's content replaced."""
-        serve_instead(path, data)
+        serve_instead(task.path, task.data)
         passed: list[bool] = []
 
         def work(suite: Suite) -> None:
             places = {case.name: index for index, case in enumerate(suite.cases)}
-            for name in names:
+            for name in task.names:
                 if name not in places or not suite.run(places[name], SECONDS_PER_TEST).passed:
                     return
             passed.append(True)
@@ -76,7 +77,13 @@ class Zygote:
         return self.result()
 
     def begin(self, path: str, data: bytes, names: list[str], seconds: float) -> None:
-        send(self.outbox, (path, data, names, seconds))
+        send(self.outbox, Task(path, data, tuple(names), seconds))
+
+    def run_at_import(self, seconds: float) -> frozenset[tuple[str, int]]:
+        """Where the functions begin that run while the tests are collected; empty where that cannot be told."""
+        send(self.outbox, Task("", b"", (), seconds, watches_import=True))
+        answer = receive(self.inbox)
+        return frozenset(map(tuple, answer)) if isinstance(answer, list) else frozenset()
 
     def result(self) -> bool:
         return bool(receive(self.inbox))
@@ -85,21 +92,6 @@ class Zygote:
         os.close(self.outbox)
         os.close(self.inbox)
         end_child(self.process)
-
-
-def serve_instead(path: str, data: bytes) -> None:
-    """Makes every import of the file see other content."""
-    loader = importlib.machinery.SourceFileLoader
-    read = loader.get_data
-
-    def get_data(self: Any, wanted: str) -> bytes:
-        if wanted == path:
-            return data
-        if wanted == importlib.util.cache_from_source(path):
-            raise OSError(f"{wanted!r} is older than its source")
-        return read(self, wanted)
-
-    loader.get_data = get_data  # type: ignore[method-assign, assignment]
 
 
 def outside_candidates(program: Program, suspicion: Suspicion) -> list[Candidate]:
@@ -182,18 +174,26 @@ def called_at_import(program: Program, path: str) -> set[str]:
     return found
 
 
-def import_time_candidates(program: Program, suspicion: Suspicion) -> list[Candidate]:
-    """Edits of functions that have done their work before any test begins."""
+def works_at_import(program: Program, suspicion: Suspicion) -> list[Function]:
+    """Functions that seem to have done their work before any test begins."""
+    return [
+        function
+        for path in {program.functions[index].path for index in suspicion.functions}
+        for function in program.functions
+        if function.path == path
+        and function.name in called_at_import(program, path)
+        and function.index not in suspicion.functions
+    ]
+
+
+def import_time_candidates(program: Program, functions: list[Function]) -> list[Candidate]:
+    """Edits of functions that run at import, cheapest first."""
     found: list[Candidate] = []
-    for path in {program.functions[index].path for index in suspicion.functions}:
-        names = called_at_import(program, path)
-        for function in program.functions:
-            if function.path == path and function.name in names and function.index not in suspicion.functions:
-                facts = gather_facts(Facts(program.sources[path], function))
-                for block, place in blocks_of(function.node.body):
-                    for proposal in _proposals(facts, block, place):
-                        cost = proposal.cost + IMPORT_TIME_COST
-                        line = proposal.line
-                        found.append(Candidate(cost, proposal.template, path, proposal.edits, -1, line, Reach.MODULE))
+    for function in functions:
+        facts = gather_facts(Facts(program.sources[function.path], function))
+        for block, place in blocks_of(function.node.body):
+            for proposal in _proposals(facts, block, place):
+                cost, line = proposal.cost + IMPORT_TIME_COST, proposal.line
+                found.append(Candidate(cost, proposal.template, function.path, proposal.edits, -1, line, Reach.MODULE))
     unique = {candidate.key: candidate for candidate in found}
     return sorted(unique.values(), key=lambda candidate: candidate.cost)
