@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-import sysconfig
 from pathlib import Path
 
 import pawl
 
 TOOLS = ("ruff", "ty")
 """Pawl depends on them, so that every workspace can be linted and type-checked."""
-_SCHEMES = (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user"))
 
 
 def readable_roots(environment: str | None) -> tuple[str, ...]:
@@ -27,7 +25,10 @@ def readable_roots(environment: str | None) -> tuple[str, ...]:
 
 def brought_along() -> dict[str, str]:
     """Pawl's own tools by name, where they are installed: beside its interpreter, or where pip puts scripts."""
-    folders = [Path(sys.executable).parent, *(Path(sysconfig.get_path("scripts", scheme)) for scheme in _SCHEMES)]
+    import sysconfig
+
+    schemes = (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user"))
+    folders = [Path(sys.executable).parent, *(Path(sysconfig.get_path("scripts", scheme)) for scheme in schemes)]
     found = {name: folder / name for folder in reversed(folders) for name in TOOLS if (folder / name).is_file()}
     return {name: str(path) for name, path in found.items()}
 
