@@ -72,6 +72,7 @@ class Tables:
     prices: Mapping[str, object] = field(default_factory=dict)
     budget: Mapping[str, object] = field(default_factory=dict)
     sampling: Mapping[str, object] = field(default_factory=dict)
+    local: Mapping[str, object] = field(default_factory=dict)
     trust: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -78,6 +78,8 @@ class _Asking:
         self._patience = patience
         self._outgoing = self._encoded(request)
         self._first_shown: float | None = None
+        self._begun = False
+        """The latest attempt had begun to answer."""
 
     def _encoded(self, request: Request) -> Outgoing:
         return _ENCODERS[self._endpoint.wire](request, self._endpoint)
@@ -119,7 +121,7 @@ class _Asking:
             pause = 0.0 if self._repaired(outcome.error) else self._retries.pause(number, outcome, now - first_failure)
             if pause is None:
                 raise outcome.error
-            emit(Retrying(why=outcome.error.message, wait_seconds=pause, attempt=number))
+            emit(Retrying(why=outcome.error.message, wait_seconds=pause, attempt=number, begun=self._begun))
             await wait(pause)
 
     async def _attempt(self, emit: Emit[ModelEvent], started: float) -> Answer | Fault:
@@ -132,6 +134,7 @@ class _Asking:
 
         attempt = Attempt(self._endpoint, self._request, self._patience, show)
         fault = await attempt.run(self._transport.client(self._outgoing.url), self._outgoing)
+        self._begun = attempt.draft.progress > 0
         if fault is not None:
             return fault
         draft = attempt.draft

@@ -61,7 +61,9 @@ async def _read(endpoint: Endpoint, answer: httpx2.Response) -> Reached:
         if len(body) > _MOST_BYTES:
             return Reached(works=True, detail="reachable")
     serves = endpoint.name.encode() in body
-    return Reached(works=True, detail="reachable" if serves else "reachable, and does not list this model", serves=serves)
+    return Reached(
+        works=True, detail="reachable" if serves else "reachable, and does not list this model", serves=serves
+    )
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:

@@ -26,6 +26,8 @@ class ModelConfig:
     budget: Budget
     sampling: Sampling
     retries: int
+    local: Mapping[str, object]
+    """How models that are files are run; read when one is opened."""
     environment: Mapping[str, str] = field(repr=False)
 
     def with_model(self, model: str) -> ModelConfig:
@@ -50,6 +52,7 @@ def model_config(config: Config, environment: Mapping[str, str] | None = None) -
         budget=budget(tables.budget),
         sampling=sampling(tables.sampling),
         retries=config.settings.model_retries,
+        local=tables.local,
         environment=environment,
     )
 

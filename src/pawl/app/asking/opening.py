@@ -72,5 +72,8 @@ class Models:
 
     def _local(self, name: ModelName) -> Model:
         from pawl.models.local.model import LocalModels
+        from pawl.models.local.settings import local_settings
 
-        return self._closing.enter_context(LocalModels()).open(self._base / Path(name.name).expanduser())
+        settings = local_settings(self.config.local)
+        path = self._base / Path(name.name).expanduser()
+        return self._closing.enter_context(LocalModels()).open(path, settings)
