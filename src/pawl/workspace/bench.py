@@ -281,9 +281,11 @@ def _layered(tree: Tree, place: Path, identity: str) -> tuple[BenchFolder, Layer
         return None
     try:
         return folder, LayeredSurface.create(tree, folder.path)
-    except OSError:
+    except BaseException as error:
         folder.discard()
-        return None
+        if isinstance(error, OSError):
+            return None
+        raise
 
 
 def _copied(tree: Tree, place: Path, identity: str, settings: BenchSettings) -> tuple[BenchFolder, CopiedSurface]:

@@ -1,0 +1,72 @@
+"""A model on loopback for measuring: it answers at once, with a tool call until it was asked often enough."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+import time
+
+CALL = (
+    b'data: {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"t%d","function":'
+    b'{"name":"file_read","arguments":"{\\"path\\": \\"f%d.py\\"}"}}]},"finish_reason":"tool_calls"}]}\n\n'
+    b'data: {"id":"c%d","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5}}\n\ndata: [DONE]\n\n'
+)
+DONE = (
+    b'data: {"id":"d","choices":[{"index":0,"delta":{"content":"Done."},"finish_reason":"stop"}]}\n\n'
+    b'data: {"id":"d","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5}}\n\ndata: [DONE]\n\n'
+)
+
+
+class Server:
+    """Keeps, for every request, when it was whole, when its answer was out, and how long it was."""
+
+    def __init__(self, turns: int) -> None:
+        self.turns = turns
+        self.arrivals: list[float] = []
+        self.answers: list[float] = []
+        self.sizes: list[int] = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            connection, _ = self.listener.accept()
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        buffer = b""
+        while True:
+            while b"\r\n\r\n" not in buffer:
+                part = connection.recv(1 << 16)
+                if not part:
+                    return
+                buffer += part
+            head, _, buffer = buffer.partition(b"\r\n\r\n")
+            size = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+            while len(buffer) < size:
+                buffer += connection.recv(1 << 20)
+            buffer = buffer[size:]
+            self.arrivals.append(time.monotonic())
+            self.sizes.append(size)
+            number = len(self.arrivals)
+            body = DONE if number >= self.turns else CALL % (number, number, number)
+            connection.sendall(
+                b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+            )
+            self.answers.append(time.monotonic())
+
+
+def main() -> None:
+    """Serves until stdin closes, then tells what was seen."""
+    server = Server(int(sys.argv[1]))
+    print(server.port, flush=True)
+    sys.stdin.read()
+    print(json.dumps({"arrivals": server.arrivals, "answers": server.answers, "sizes": server.sizes}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
