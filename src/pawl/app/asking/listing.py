@@ -25,6 +25,8 @@ class Listed:
     ready: bool | None
     """None when nobody looked."""
     detail: str
+    advice: str
+    """What to do about one that is not ready."""
     input_price: Decimal | None
     """US dollars for a million tokens; None when unknown."""
     output_price: Decimal | None
@@ -74,13 +76,14 @@ def providers_listed(config: ModelConfig) -> tuple[ProviderListed, ...]:
 
 
 def _listed(config: ModelConfig, model: str, used: tuple[str, ...], *, look: bool) -> Listed:
-    ready, detail = _looked_for(config, model) if look else (None, "")
+    ready, detail, advice = _looked_for(config, model) if look else (None, "", "")
     can = capabilities(model, config.rules)
     return Listed(
         model=model,
         used_for=used,
         ready=ready,
         detail=detail,
+        advice=advice,
         input_price=_per_million(config, model, Usage(input=_SMALL)),
         output_price=_per_million(config, model, Usage(output=_SMALL)),
         context=can.context,
@@ -93,7 +96,7 @@ def _per_million(config: ModelConfig, model: str, usage: Usage) -> Decimal | Non
     return None if cost is None else cost * (1_000_000 // _SMALL)
 
 
-def _looked_for(config: ModelConfig, model: str) -> tuple[bool, str]:
+def _looked_for(config: ModelConfig, model: str) -> tuple[bool, str, str]:
     from pawl.models.opening import endpoint_for
     from pawl.models.probing import reach
     from pawl.models.transport import Transport
@@ -104,9 +107,9 @@ def _looked_for(config: ModelConfig, model: str) -> tuple[bool, str]:
             from pathlib import Path
 
             there = Path(name.name).expanduser().is_file()
-            return there, "the file is there" if there else "there is no such file"
+            return there, "the file is there" if there else "there is no such file", ""
         with Transport() as transport:
             reached = reach(endpoint_for(name, config.providers, config.environment, config.rules), transport)
-        return reached.works and reached.serves is not False, reached.detail
+        return reached.works and reached.serves is not False, reached.detail, ""
     except PawlError as error:
-        return False, error.message
+        return False, error.message, error.advice

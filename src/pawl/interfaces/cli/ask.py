@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from pawl.app.asking import asking
 from pawl.app.asking.asking import Question, Replied
 from pawl.app.workshop import Workshop
+from pawl.core.dialogue import FellBack
 from pawl.core.errors import Cancelled, UsageError
 from pawl.core.run import Reasoning
+from pawl.core.run_event import RunEvent
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.talk import Talk, money
 
@@ -32,9 +35,16 @@ ENDED = {
 def ask(shop: Workshop, call: Call) -> int:
     question = _question(call)
     talk = Talk(call.out, call.aside, quiet=call.options.json, show_thoughts=call.options.thoughts)
+    fell_back: list[FellBack] = []
+
+    def listen(event: RunEvent) -> None:
+        if isinstance(event, FellBack):
+            fell_back.append(event)
+        talk.take(event)
+
     with call.interruptions.stopping() as cancel:
         try:
-            replied = asking.ask(shop, question, talk.take, cancel)
+            replied = asking.ask(shop, question, listen, cancel)
         except Cancelled:
             heard = call.interruptions.heard
             if heard is None:
@@ -43,7 +53,7 @@ def ask(shop: Workshop, call: Call) -> int:
         finally:
             talk.close()
     if call.options.json:
-        call.emit(_json(replied))
+        call.emit(_json(replied, fell_back))
     else:
         _tell(replied, call)
     return EXIT[replied.spoken.ended]
@@ -120,7 +130,7 @@ def _tell(replied: Replied, call: Call) -> None:
     )
 
 
-def _json(replied: Replied) -> dict[str, object]:
+def _json(replied: Replied, fell_back: Sequence[FellBack]) -> dict[str, object]:
     spoken = replied.spoken
     return {
         "answer": spoken.text,
@@ -137,4 +147,6 @@ def _json(replied: Replied) -> dict[str, object]:
         },
         "cost_usd": None if spoken.cost is None else float(spoken.cost),
         "citations": [{"path": one.path, "line": one.line, "holds": one.holds} for one in replied.citations],
+        "fell_back": [{"model": one.model, "to": one.to, "why": one.why} for one in fell_back],
+        "notices": [replied.notice] if replied.notice else [],
     }

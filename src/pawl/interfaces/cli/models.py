@@ -50,6 +50,9 @@ def _tell(call: Call, found: tuple[Listed, ...]) -> None:
     ]
     heads = ("model", "used for", "state", "$ per million in / out", "context", "tools")
     call.out.table(heads, rows, flexible=2)
+    for one in found:
+        if one.advice:
+            call.out.hint(f"{one.model}: {one.advice}")
 
 
 def _state(one: Listed) -> str:
@@ -73,6 +76,7 @@ def _json(one: Listed) -> dict[str, object]:
         "used_for": list(one.used_for),
         "ready": one.ready,
         "detail": one.detail,
+        "advice": one.advice,
         "input_usd_per_million": None if one.input_price is None else float(one.input_price),
         "output_usd_per_million": None if one.output_price is None else float(one.output_price),
         "context": one.context,

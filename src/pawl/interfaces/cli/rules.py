@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Sequence
 
 from pawl.app import rules
 from pawl.app.workshop import Workshop
@@ -14,6 +15,8 @@ from pawl.interfaces.cli.call import Call
 def policy(shop: Workshop, call: Call) -> int:
     options = call.options
     if options.markdown:
+        if options.json or options.mode or options.stage or options.role:
+            raise UsageError("--markdown writes the whole table, as Markdown", advice="leave out the other options")
         call.out.stream.write(rules.policy_page())
         return 0
     rows = rules.policy_rows(
@@ -45,7 +48,10 @@ def _row(row: rules.Row) -> dict[str, object]:
 
 
 def prompts(shop: Workshop, call: Call) -> int:
-    return _ACTIONS[call.options.action](shop, call)
+    action, name = call.options.action, call.options.name
+    if name is not None and action != "show":
+        raise UsageError(f"'pawl prompts {action}' is about all prompts, not {name!r}", advice="show takes a name")
+    return _ACTIONS[action](shop, call)
 
 
 def _list(shop: Workshop, call: Call) -> int:
@@ -64,12 +70,21 @@ def _list(shop: Workshop, call: Call) -> int:
 def _show(shop: Workshop, call: Call) -> int:
     if call.options.name is None:
         raise UsageError("no prompt is named", advice="'pawl prompts list' lists them")
-    prompt = rules.prompts(shop.config, shop.workspace).get(call.options.name)
+    repository = rules.prompts(shop.config, shop.workspace)
+    names = repository.names()
+    if call.options.name not in names:
+        raise UsageError(f"there is no prompt {call.options.name!r}", advice=_similar(call.options.name, names))
+    prompt = repository.get(call.options.name)
     if call.options.json:
         call.emit({"name": prompt.name, "purpose": prompt.purpose, "source": prompt.source, "text": prompt.text})
         return 0
     call.out.lines(prompt.text)
     return 0
+
+
+def _similar(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else "'pawl prompts list' lists them"
 
 
 def _check(shop: Workshop, call: Call) -> int:

@@ -24,10 +24,16 @@ class Talk:
         self._safe = SafeStream()
         self._open = False
         """A line of the answer has begun."""
+        self._thought = ""
+        """The line of the reasoning that has begun."""
 
     def take(self, event: RunEvent) -> None:
         if self._quiet:
             return
+        if isinstance(event, ThoughtDelta):
+            self._think(event.text)
+            return
+        self._end_thought()
         if isinstance(event, TextDelta):
             self._write(event.text)
         elif note := self._noted(event):
@@ -35,8 +41,6 @@ class Talk:
 
     def _noted(self, event: RunEvent) -> str:
         match event:
-            case ThoughtDelta(text=text) if self._show_thoughts:
-                return "… " + brief(text, 100)
             case ToolStarted(call=call):
                 return f"· {call.name} {_about(call)}".rstrip()
             case ToolEnded(answer=answer) if answer.failed:
@@ -55,10 +59,24 @@ class Talk:
         """Ends the last line."""
         if self._quiet:
             return
+        self._end_thought()
         rest = self._safe.close()
         self._out.stream.write(rest + ("\n" if self._open else ""))
         self._out.stream.flush()
         self._open = False
+
+    def _think(self, text: str) -> None:
+        """Shows whole lines: reasoning comes in pieces of a word."""
+        if self._show_thoughts:
+            *lines, self._thought = f"{self._thought}{text}".split("\n")
+            for line in lines:
+                if line.strip():
+                    self._note(f"… {line}")
+
+    def _end_thought(self) -> None:
+        line, self._thought = self._thought, ""
+        if line.strip():
+            self._note(f"… {line}")
 
     def _write(self, text: str) -> None:
         if not self._out.is_terminal:
