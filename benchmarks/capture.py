@@ -19,7 +19,8 @@ from pathlib import Path
 from pawl.core.blobs import MemoryBlobs
 from pawl.core.execution import Execution
 from pawl.policy.guardrails import preset
-from pawl.sandbox import Surroundings, open_sandbox
+from pawl.sandbox.choice import open_sandbox
+from pawl.sandbox.surroundings import Surroundings
 from pawl.workspace.bench import Bench
 
 AIM = 1.5

@@ -9,8 +9,9 @@ from app.conftest import Site
 from world import snapshot
 
 from pawl.app.patching import propose_patch, propose_text
+from pawl.app.reversals import Wish
 from pawl.app.running import open_bench
-from pawl.app.workshop import Wish, Workshop
+from pawl.app.workshop import Workshop
 from pawl.context.imports import ImportMap
 from pawl.core.edits import Action, EditType, Modification
 from pawl.core.errors import (

@@ -10,8 +10,9 @@ import pytest
 from app.conftest import Run, Site
 from world import snapshot
 
+from pawl.app.reversals import Wish
 from pawl.app.running import RunRequest, keep, land, run_on_bench
-from pawl.app.workshop import Wish, Workshop
+from pawl.app.workshop import Workshop
 from pawl.core.change import Node
 from pawl.core.errors import StoreBusy
 from pawl.core.execution import Secrets

@@ -10,7 +10,8 @@ from app.conftest import Site
 from world import lay, snapshot
 
 from pawl.app import upkeep
-from pawl.app.workshop import Wish, Workshop
+from pawl.app.reversals import Wish
+from pawl.app.workshop import Workshop
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import ConfigError, Conflicted, StoreError, UnknownEntry, UsageError
 from pawl.core.history import EntryKind, EntryState, RollbackPolicy

@@ -11,7 +11,8 @@ from world import snapshot
 
 from pawl.app.config import load
 from pawl.app.fixing import FixReport, FixRequest, Outcome, fix
-from pawl.app.workshop import Wish, Workshop
+from pawl.app.reversals import Wish
+from pawl.app.workshop import Workshop
 
 CART = '''"""A cart."""
 

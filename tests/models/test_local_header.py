@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from models.local_files import SMALL, header_bytes, model_file
 
-from pawl.core.errors import Overloaded, UnknownModel
+from pawl.core.errors import ConfigError, Overloaded, UnknownModel
 from pawl.models.local.header import read_header
-from pawl.models.local.settings import LocalSettings, start_of
+from pawl.models.local.settings import LocalSettings, local_settings, start_of
 
 pytestmark = pytest.mark.spec("F10")
 
@@ -88,3 +88,11 @@ def test_start_says_what_the_settings_say(tmp_path):
 
 def test_the_path_of_a_header_is_kept(tmp_path):
     assert read_header(model_file(tmp_path / "tiny.gguf")).path == Path(tmp_path / "tiny.gguf")
+
+
+def test_settings_come_from_a_table_and_every_mistake_is_named():
+    table = {"context": 2048, "threads": 2, "idle_seconds": 10, "kept_prompts": 0}
+    assert local_settings(table) == LocalSettings(context=2048, threads=2, idle_seconds=10.0, kept_prompts=0)
+    assert local_settings({}) == LocalSettings()
+    with pytest.raises(ConfigError, match=r"local\.threads .*local\.contxt .*did you mean 'context'"):
+        local_settings({"threads": 0, "contxt": 1})

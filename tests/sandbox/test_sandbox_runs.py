@@ -13,8 +13,9 @@ from sandbox.site import PYTHON, processes_with
 
 from pawl.core.errors import CommandNotFound, UsageError
 from pawl.core.execution import Captured, CopyView, Ending, Execution, Limits, Stream
-from pawl.sandbox import CancelToken, Surroundings
+from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.namespaces import NamespaceSandbox
+from pawl.sandbox.surroundings import Surroundings
 
 pytestmark = pytest.mark.spec("F4")
 

@@ -13,8 +13,9 @@ from undo.shell_scripts import fill, script
 from world import clear, snapshot
 
 from pawl.app.config import load
+from pawl.app.reversals import Wish
 from pawl.app.running import RunRequest, land, run_on_bench
-from pawl.app.workshop import Wish, Workshop
+from pawl.app.workshop import Workshop
 
 CASES = 200
 GROUPS = 20

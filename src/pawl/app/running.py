@@ -17,13 +17,13 @@ from pawl.core.history import EntryKind, NewEntry
 from pawl.core.ports import Cancel, Sandbox
 from pawl.core.rebase import difference
 from pawl.core.redact import redacted_command
-from pawl.sandbox import CancelToken, Surroundings, open_sandbox
+from pawl.sandbox.choice import open_sandbox
+from pawl.sandbox.surroundings import Surroundings
 from pawl.workspace.bench import Bench, BenchSettings
 from pawl.workspace.capture import Capture, Held, Reason
 from pawl.workspace.promote import Promotion
 
 __all__ = [
-    "CancelToken",
     "Held",
     "Landing",
     "OnOutput",

@@ -7,21 +7,23 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pawl.app.config import Config
 from pawl.core.change import ChangeSet
 from pawl.core.errors import Conflicted, PromotionFailed, StoreError, UnknownEntry, UsageError
 from pawl.core.guardrails import Guardrails
 from pawl.core.history import Checkpoint, Entry, EntryKind, NewEntry, RollbackPolicy
-from pawl.core.rebase import Conflict, difference, rebase
 from pawl.core.redact import redacted, redacted_body
 from pawl.policy.guardrails import preset
 from pawl.store import Store
-from pawl.workspace.history import History, OnConflict, Reversal, Wish
-from pawl.workspace.promote import Promoter, Promotion, Recovery
 from pawl.workspace.tree import Tree
 
-__all__ = ["OnConflict", "Reversal", "Wish", "Workshop", "new_run_id"]
+if TYPE_CHECKING:
+    # What promotes and reverses is loaded by those who do it, not by every question.
+    from pawl.core.rebase import Conflict
+    from pawl.workspace.history import History, Reversal, Wish
+    from pawl.workspace.promote import Promoter, Promotion, Recovery
 
 
 def new_run_id() -> str:
@@ -49,7 +51,8 @@ class Workshop:
             store = cleanup.enter_context(Store.open(config.state))
             shop = cls(config, store, cleanup.enter_context(_tree(workspace)), guardrails)
             try:
-                shop.recovered = shop.promoter.recover()
+                if store.journal.pending(shop.workspace):
+                    shop.recovered = shop.promoter.recover()
             except PromotionFailed as error:
                 # Looking at the history must still be possible; promoting tries again first.
                 shop.unrecovered = error.message
@@ -74,10 +77,14 @@ class Workshop:
 
     @property
     def promoter(self) -> Promoter:
+        from pawl.workspace.promote import Promoter
+
         return Promoter(self.tree, self.store.journal, self.store.blobs, self.config.state / "locks")
 
     @property
     def history(self) -> History:
+        from pawl.workspace.history import History
+
         policy = RollbackPolicy(depth=self.config.settings.rollback_depth)
         return History(self.tree, self.promoter, self.store.journal, self.store.blobs, self.run_id, policy)
 
@@ -106,6 +113,8 @@ class Workshop:
 
     def rebased(self, changes: ChangeSet) -> ChangeSet:
         """The change set over the workspace as it stands now."""
+        from pawl.core.rebase import difference, rebase
+
         now = self.promoter.nodes(changes.paths, changes.blobs)
         since = difference({change.path: change.before for change in changes}, now)
         result = rebase(changes, since, self.store.blobs)

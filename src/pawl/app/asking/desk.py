@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pawl.app.running import open_bench
 from pawl.app.workshop import Workshop
-from pawl.context.imports import ImportMap
-from pawl.context.outline import SourceOutliner
 from pawl.core.dialogue import ToolOffer
 from pawl.core.execution import Completed, Execution
-from pawl.core.ports import Cancel
+from pawl.core.guardrails import Guardrails
+from pawl.core.ports import Cancel, DependencyMap, Files
 from pawl.tools.limits import ToolLimits
 from pawl.tools.offers import offers
 from pawl.tools.timed import TimedFiles
 from pawl.tools.tool import ToolFailure
 from pawl.tools.toolbox import Ports, toolbox
-from pawl.workspace.bench import Bench
 from pawl.workspace.editor import BenchEditor
+
+if TYPE_CHECKING:
+    from pawl.context.outline import SourceOutliner
+    from pawl.core.outline import Outline
+    from pawl.workspace.bench import Bench
 
 
 class LateBench:
@@ -32,6 +35,9 @@ class LateBench:
     @property
     def bench(self) -> Bench:
         if self._bench is None:
+            # Loaded here, because most of what a bench needs would delay the first request for nothing.
+            from pawl.app.running import open_bench
+
             self._bench = open_bench(self._shop)
         return self._bench
 
@@ -59,6 +65,25 @@ class LateBench:
         return self.bench.run(execution, cancel=self._cancel)
 
 
+class LateOutliner:
+    """Fits `ports.Outliner`; the parsers are loaded when there is something to parse."""
+
+    def __init__(self, guardrails: Guardrails) -> None:
+        self._guardrails = guardrails
+        self._outliner: SourceOutliner | None = None
+
+    def outline(self, files: Files, path: str) -> Outline:
+        if self._outliner is None:
+            from pawl.context.outline import SourceOutliner
+
+            self._outliner = SourceOutliner(self._guardrails)
+        return self._outliner.outline(files, path)
+
+    def close(self) -> None:
+        if self._outliner is not None:
+            self._outliner.close()
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """Fits `ports.ToolReply`."""
@@ -74,7 +99,7 @@ class Desk:
         settings = shop.config.settings
         self.bench = LateBench(shop, cancel)
         self.files = TimedFiles(self.bench, settings.file_seconds)
-        self._outliner = SourceOutliner(shop.guardrails)
+        self._outliner = LateOutliner(shop.guardrails)
         self._registry = toolbox(
             Ports(
                 files=self.files,
@@ -105,5 +130,7 @@ class Desk:
         ended = self._registry.call(name, arguments)
         return Reply(ended.text, isinstance(ended, ToolFailure))
 
-    def _dependencies(self) -> ImportMap:
+    def _dependencies(self) -> DependencyMap:
+        from pawl.context.imports import ImportMap
+
         return ImportMap.of({path: self.files.read(path) for path in self.files.walk() if path.endswith(".py")})

@@ -10,7 +10,7 @@ from pawl.core.execution import Completed, Execution, Limits, Stream
 from pawl.core.ports import Cancel
 from pawl.repair.model import BaselineTaken, RepairEvent, RepairRequest
 from pawl.repair.stream import command, parse_event
-from pawl.sandbox import CancelToken
+from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.bench import Bench
 
 Take = Callable[[RepairEvent], None]

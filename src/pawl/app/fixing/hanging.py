@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from pawl.core.execution import Completed, Execution, Stream
-from pawl.sandbox import CancelToken
+from pawl.sandbox.cancel import CancelToken
 from pawl.verify.steps.step import Subject
 from pawl.verify.tracebacks import places
 from pawl.workspace.bench import Bench

@@ -129,7 +129,7 @@ def _run(parser: argparse.ArgumentParser) -> None:
 
 
 def _fix(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="sources that may be edited, or tests that are to pass (default: all)")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="sources to edit, or tests to mend (default: all)")
     parser.add_argument("--test", metavar="CMD", help="the command that runs the tests (default: found by itself)")
     parser.add_argument("--seconds", type=float, default=60.0, metavar="N", help="budget of the search (default 60)")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="processes that try candidates (default 2)")

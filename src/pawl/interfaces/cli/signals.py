@@ -9,7 +9,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pawl.app.running import CancelToken
+    from pawl.app.cancelling import CancelToken
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGPIPE: "nobody reads the output"}
@@ -58,7 +58,7 @@ class Interruptions:
     @contextmanager
     def stopping(self) -> Iterator[CancelToken]:
         """While this lasts, a signal stops the command instead of Pawl."""
-        from pawl.app.running import CancelToken
+        from pawl.app.cancelling import CancelToken
 
         self._cancel = CancelToken()
         try:

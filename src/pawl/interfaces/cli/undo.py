@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pawl.app.workshop import OnConflict, Reversal, Wish, Workshop
+from pawl.app.reversals import OnConflict, Reversal, Wish
+from pawl.app.workshop import Workshop
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.screen import brief
 from pawl.interfaces.cli.shapes import changes_json
