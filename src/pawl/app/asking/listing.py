@@ -9,6 +9,7 @@ from pawl.app.asking.model_config import ModelConfig
 from pawl.core.dialogue import Usage
 from pawl.core.errors import PawlError
 from pawl.models.capabilities import capabilities
+from pawl.models.local.settings import local_settings
 from pawl.models.names import ModelName
 
 _SMALL = 1000
@@ -47,6 +48,7 @@ class ProviderListed:
 
 def listed(config: ModelConfig, *, look: bool) -> tuple[Listed, ...]:
     """Every model of the configuration; with `look`, each is looked for."""
+    local_settings(config.local)
     uses: dict[str, list[str]] = {}
     routes = config.routes
     if routes.default:
