@@ -8,14 +8,17 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pawl.core.errors import ConfigError
-from pawl.core.execution import Confinement, Limits
-from pawl.core.history import Retention
 from pawl.policy.guardrails import presets
 
+if TYPE_CHECKING:
+    from pawl.core.execution import Limits
+    from pawl.core.history import Retention
+
 CHOICES = {
-    "minimum_confinement": (Confinement.NAMESPACES.value, Confinement.LANDLOCK.value),
+    "minimum_confinement": ("namespaces", "landlock"),
     "reasoning": ("on", "off"),
     "detail": ("terse", "exhaustive"),
 }
@@ -50,9 +53,13 @@ class Settings:
 
     @property
     def retention(self) -> Retention:
+        from pawl.core.history import Retention
+
         return Retention(days=self.retention_days, backups=self.backups)
 
     def limits(self, seconds: float) -> Limits:
+        from pawl.core.execution import Limits
+
         return Limits(
             seconds=seconds,
             memory_bytes=self.memory_mb << 20,

@@ -6,16 +6,15 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
-from pawl.core.change import ChangeSet
-from pawl.core.content import Text
-from pawl.core.edits import Edited, LineEdit, Modification
-from pawl.core.execution import Completed, Execution, Protection, Stream, View
-from pawl.core.finding import Check, Verdict
-from pawl.core.history import Checkpoint, Entry, EntryState, NewEntry, Retention
-
 if TYPE_CHECKING:
-    # What only a talk with a model needs is not loaded for every undo.
+    # Whoever holds a value has loaded its module; a protocol only names it.
+    from pawl.core.change import ChangeSet
+    from pawl.core.content import Text
     from pawl.core.dialogue import ModelEvent, Request, ToolOffer
+    from pawl.core.edits import Edited, LineEdit, Modification
+    from pawl.core.execution import Completed, Execution, Protection, Stream, View
+    from pawl.core.finding import Check, Verdict
+    from pawl.core.history import Checkpoint, Entry, EntryState, NewEntry, Retention
     from pawl.core.outline import Outline
     from pawl.core.run import RequestRecord
 

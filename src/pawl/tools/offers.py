@@ -19,6 +19,5 @@ def offers(registry: Registry, names: Iterable[str]) -> tuple[ToolOffer, ...]:
         )
     return tuple(
         ToolOffer(name=tool.name, description=tool.page.text, input_schema=tool.input_schema)
-        for tool in registry.tools
-        if tool.name in wanted
+        for tool in (registry.tool(name) for name in registry.names if name in wanted)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pawl.core.errors import PawlError, TimedOut, UnknownTool
@@ -11,28 +11,42 @@ from pawl.tools.limits import ToolLimits
 from pawl.tools.schema import decode
 from pawl.tools.tool import Effect, Output, Tool, ToolFailure, ToolResult
 
+Build = Callable[[], Tool[Any]]
+
 
 class Registry:
-    """The tools of one bench."""
+    """The tools of one bench. One that is given as a way to build it is built when it is first asked for."""
 
-    def __init__(self, tools: Iterable[Tool[Any]], limits: ToolLimits | None = None) -> None:
-        self._tools = {tool.name: tool for tool in tools}
+    def __init__(self, tools: Iterable[Tool[Any]] | Mapping[str, Build], limits: ToolLimits | None = None) -> None:
+        self._built: dict[str, Tool[Any]] = {}
+        self._builds: dict[str, Build] = {}
+        if isinstance(tools, Mapping):
+            self._builds.update(tools)
+        else:
+            self._built.update((tool.name, tool) for tool in tools)
+        self._names = tuple(self._builds or self._built)
         self._most = (limits or ToolLimits()).result_characters
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._tools)
+        return self._names
 
     @property
     def tools(self) -> tuple[Tool[Any], ...]:
-        return tuple(self._tools.values())
+        return tuple(self.tool(name) for name in self._names)
+
+    def tool(self, name: str) -> Tool[Any]:
+        """`UnknownTool` when there is none of that name."""
+        if name not in self._names:
+            raise UnknownTool(f"there is no tool {name!r}", advice=f"the tools are {', '.join(self._names)}")
+        if name not in self._built:
+            self._built[name] = self._builds[name]()
+        return self._built[name]
 
     def call(self, name: str, arguments: Mapping[str, object]) -> ToolResult | ToolFailure:
         """What the tool hands back, or how it failed. A name or an argument that is wrong is never guessed right."""
         try:
-            tool = self._tools.get(name)
-            if tool is None:
-                raise UnknownTool(f"there is no tool {name!r}", advice=f"the tools are {', '.join(self._tools)}")
+            tool = self.tool(name)
             output = _run(tool, decode(tool.input, arguments))
             return ToolResult(tool=name, output=output, effect=tool.effect, most=self._most)
         except PawlError as error:

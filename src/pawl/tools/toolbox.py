@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pawl.core.guardrails import Guardrails
 from pawl.core.ports import Checker, CommandRunner, DependencyMap, Editor, Files, Outliner
-from pawl.tools.change_files import change_files
-from pawl.tools.check import check
-from pawl.tools.file_read import file_read
-from pawl.tools.file_search import file_search
-from pawl.tools.file_write import file_write
 from pawl.tools.limits import ToolLimits
-from pawl.tools.line_edit import line_edit
-from pawl.tools.modify import modify
-from pawl.tools.outline import outline
-from pawl.tools.page import page
-from pawl.tools.registry import Registry
-from pawl.tools.run_command import run_command
-from pawl.tools.strict_patch import strict_patch
+from pawl.tools.page import Page, page
+from pawl.tools.registry import Build, Registry
 from pawl.tools.tool import Tool
 
 
@@ -40,23 +30,94 @@ class Ports:
 
 
 def toolbox(ports: Ports) -> Registry:
-    editor, limits = ports.editor, ports.limits
+    """Each tool's module is loaded when the tool is first offered or called."""
     variables = _variables(ports)
-    tools: list[Tool[Any]] = [
-        file_search(ports.files, ports.guardrails, limits, page("file_search", variables)),
-        file_read(editor, limits, page("file_read", variables)),
-        file_write(editor, page("file_write", variables)),
-        strict_patch(editor, page("strict_patch", variables)),
-        line_edit(editor, page("line_edit", variables)),
-        modify(editor, page("modify", variables)),
-        change_files(editor, ports.dependencies, page("change_files", variables)),
-        run_command(ports.runner, limits, page("run_command", variables)),
-    ]
-    if ports.outliner is not None:
-        tools.append(outline(ports.outliner, ports.files, page("outline", variables)))
-    if ports.checker is not None:
-        tools.append(check(ports.checker, limits, page("check", variables)))
-    return Registry(tools, limits)
+    builders = dict(_BUILDERS)
+    if ports.outliner is None:
+        del builders["outline"]
+    if ports.checker is None:
+        del builders["check"]
+
+    def build(name: str) -> Build:
+        return lambda: builders[name](ports, page(name, variables))
+
+    return Registry({name: build(name) for name in builders}, ports.limits)
+
+
+def _file_search(ports: Ports, text: Page) -> Tool[Any]:
+    from pawl.tools.file_search import file_search
+
+    return file_search(ports.files, ports.guardrails, ports.limits, text)
+
+
+def _file_read(ports: Ports, text: Page) -> Tool[Any]:
+    from pawl.tools.file_read import file_read
+
+    return file_read(ports.editor, ports.limits, text)
+
+
+def _file_write(ports: Ports, text: Page) -> Tool[Any]:
+    from pawl.tools.file_write import file_write
+
+    return file_write(ports.editor, text)
+
+
+def _strict_patch(ports: Ports, text: Page) -> Tool[Any]:
+    from pawl.tools.strict_patch import strict_patch
+
+    return strict_patch(ports.editor, text)
+
+
+def _line_edit(ports: Ports, text: Page) -> Tool[Any]:
+    from pawl.tools.line_edit import line_edit
+
+    return line_edit(ports.editor, text)
+
+
+def _modify(ports: Ports, text: Page) -> Tool[Any]:
+    from pawl.tools.modify import modify
+
+    return modify(ports.editor, text)
+
+
+def _change_files(ports: Ports, text: Page) -> Tool[Any]:
+    from pawl.tools.change_files import change_files
+
+    return change_files(ports.editor, ports.dependencies, text)
+
+
+def _run_command(ports: Ports, text: Page) -> Tool[Any]:
+    from pawl.tools.run_command import run_command
+
+    return run_command(ports.runner, ports.limits, text)
+
+
+def _outline(ports: Ports, text: Page) -> Tool[Any]:
+    from pawl.tools.outline import outline
+
+    assert ports.outliner is not None
+    return outline(ports.outliner, ports.files, text)
+
+
+def _check(ports: Ports, text: Page) -> Tool[Any]:
+    from pawl.tools.check import check
+
+    assert ports.checker is not None
+    return check(ports.checker, ports.limits, text)
+
+
+_BUILDERS: Mapping[str, Callable[[Ports, Page], Tool[Any]]] = {
+    "file_search": _file_search,
+    "file_read": _file_read,
+    "file_write": _file_write,
+    "strict_patch": _strict_patch,
+    "line_edit": _line_edit,
+    "modify": _modify,
+    "change_files": _change_files,
+    "run_command": _run_command,
+    "outline": _outline,
+    "check": _check,
+}
 
 
 def _variables(ports: Ports) -> dict[str, object]:

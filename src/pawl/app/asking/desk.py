@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pawl.app.workshop import Workshop
 from pawl.core.dialogue import ToolOffer
-from pawl.core.execution import Completed, Execution
 from pawl.core.guardrails import Guardrails
 from pawl.core.ports import Cancel, DependencyMap, Files
 from pawl.tools.limits import ToolLimits
@@ -16,12 +15,15 @@ from pawl.tools.offers import offers
 from pawl.tools.timed import TimedFiles
 from pawl.tools.tool import ToolFailure
 from pawl.tools.toolbox import Ports, toolbox
-from pawl.workspace.editor import BenchEditor
 
 if TYPE_CHECKING:
     from pawl.context.outline import SourceOutliner
+    from pawl.core.content import Text
+    from pawl.core.edits import Edited, LineEdit, Modification
+    from pawl.core.execution import Completed, Execution
     from pawl.core.outline import Outline
     from pawl.workspace.bench import Bench
+    from pawl.workspace.editor import BenchEditor
 
 
 class LateBench:
@@ -65,6 +67,43 @@ class LateBench:
         return self.bench.run(execution, cancel=self._cancel)
 
 
+class LateEditor:
+    """Fits `ports.Editor`; what edits is loaded when something is read or edited."""
+
+    def __init__(self, files: Files, guardrails: Guardrails) -> None:
+        self._files = files
+        self._guardrails = guardrails
+        self._editor: BenchEditor | None = None
+
+    @property
+    def editor(self) -> BenchEditor:
+        if self._editor is None:
+            from pawl.workspace.editor import BenchEditor
+
+            self._editor = BenchEditor(self._files, self._guardrails)
+        return self._editor
+
+    def read(self, path: str) -> Text:
+        return self.editor.read(path)
+
+    def write(self, path: str, content: str) -> Edited:
+        return self.editor.write(path, content)
+
+    def patch(self, path: str, old: str, new: str) -> Edited:
+        return self.editor.patch(path, old, new)
+
+    def edit_lines(self, path: str, edits: Sequence[LineEdit]) -> Edited:
+        return self.editor.edit_lines(path, edits)
+
+    def modify(self, modification: Modification) -> Edited:
+        return self.editor.modify(modification)
+
+    def chain(
+        self, modifications: Sequence[Modification], *, justification: str, dependencies: DependencyMap
+    ) -> tuple[Edited, ...]:
+        return self.editor.chain(modifications, justification=justification, dependencies=dependencies)
+
+
 class LateOutliner:
     """Fits `ports.Outliner`; the parsers are loaded when there is something to parse."""
 
@@ -103,7 +142,7 @@ class Desk:
         self._registry = toolbox(
             Ports(
                 files=self.files,
-                editor=BenchEditor(self.files, shop.guardrails),
+                editor=LateEditor(self.files, shop.guardrails),
                 runner=self.bench,
                 dependencies=self._dependencies,
                 guardrails=shop.guardrails,
