@@ -83,7 +83,7 @@ def _look_again_at_hangs(suite: Suite, first: list[tuple[int, Outcome]], deadlin
 
 def _compare_orders(suite: Suite, baseline: Baseline, seconds: float) -> None:
     """Same order once more for flakiness; then, in one process, failing tests first and twice for order."""
-    quick = [index for index in baseline.outcomes if not baseline.outcomes[index].timed_out]
+    quick = [index for index, outcome in baseline.outcomes.items() if not outcome.timed_out and not outcome.waits]
     deadline = time.monotonic() + seconds * CHEAP_SHARE
     again = forked(lambda: run_all(suite, quick, deadline), seconds * 0.2 + 2)
     turned = sorted(quick, key=lambda index: (baseline.outcomes[index].passed, -index))

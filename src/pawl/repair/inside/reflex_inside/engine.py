@@ -207,7 +207,10 @@ class Engine:
 
     def _trace(self, suite: Suite, program: Program, baseline: Baseline) -> Observed:
         near = {suite.cases[index].path for index in baseline.failing}
-        passing = sorted(baseline.passing, key=lambda index: suite.cases[index].path not in near)
+        passing = [
+            index for index in baseline.passing if suite.cases[index].path in near or not baseline.outcomes[index].waits
+        ]
+        passing.sort(key=lambda index: (baseline.outcomes[index].waits, suite.cases[index].path not in near))
         share = max(3.0, self.request.seconds * TRACE_SHARE)
         traced = forked(lambda: trace_suite(suite, program, baseline, passing, share), share * 3 + 20)
         return traced if isinstance(traced, Observed) else Observed()
@@ -332,8 +335,8 @@ def make_plan(program: Program, baseline: Baseline, observed: Observed, suspicio
     for function in (program.functions[index] for index in suspicion.functions):
         places = {(function.path, line) for line in range(function.node.body[0].lineno, function.last_line + 1)}
         running = [index for index, lines in lines_of.items() if not places.isdisjoint(lines)]
-        passing[function.index] = sorted(running, key=lambda index: seconds[index])
-    passing[-1] = sorted(baseline.passing, key=lambda index: seconds[index])
+        passing[function.index] = sorted(running, key=lambda index: baseline.outcomes[index].wall)
+    passing[-1] = sorted(baseline.passing, key=lambda index: baseline.outcomes[index].wall)
     usual = statistics.median([seconds[index] for index in baseline.passing] or [0.0])
     limit = max(SHORTEST_LIMIT, min(5 * usual, 2.0))
     return Plan(failing, passing, seconds, limit, isolated=bool(baseline.ordered), steady=frozenset(baseline.passing))

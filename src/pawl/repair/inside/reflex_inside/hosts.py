@@ -60,7 +60,9 @@ class PytestCase:
         owner: Any = getattr(item, "cls", None)
         is_unittest = isinstance(owner, type) and issubclass(owner, unittest.TestCase)
         self.judged_by_reports = is_unittest or any(mark.name in REPORTED for mark in item.iter_markers())
-        alone = all(name.startswith(("_unittest_", "unittest_")) for name in getattr(item, "fixturenames", ()))
+        alone = all(
+            name.startswith(("_unittest_", "unittest_")) or name == "request" for name in getattr(item, "fixturenames", ())
+        )
         marked = any(mark.name in MARKED for mark in item.iter_markers())
         self.standard = UnittestCase(owner(item.name)) if is_unittest and alone and not marked else None
 
@@ -192,7 +194,7 @@ def run_pytest(request: Request, work: Work, before_collection: Callable[[], Non
     import pytest
 
     host = PytestHost(work, before_collection)
-    words = ["-q", "--no-header", "--capture=no", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+    words = ["-q", "--no-header", "--capture=no", "--tb=native", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
     if importlib.util.find_spec("xdist"):
         words += ["-n", "0"]
     if importlib.util.find_spec("pytest_cov"):

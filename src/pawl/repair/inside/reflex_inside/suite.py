@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from reflex_inside.caught import Caught
 from reflex_inside.limits import Clock, TimeUp
 
 MESSAGE_LENGTH = 400
+LONG_WAIT = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +24,17 @@ class Outcome:
     frames: tuple[tuple[str, int], ...] = ()
     """File and line of each frame, outermost first."""
     seconds: float = 0.0
+    """Of CPU time."""
+    wall: float = 0.0
 
     @property
     def timed_out(self) -> bool:
         return self.kind == "TimeUp"
+
+    @property
+    def waits(self) -> bool:
+        """Whether most of its time went by without work: it sleeps, or waits for a thread or a socket."""
+        return self.wall > LONG_WAIT and self.seconds < self.wall / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +72,15 @@ class Suite:
 
     def run(self, index: int, seconds: float) -> Outcome:
         """Runs one test under a limit of CPU time."""
-        started = time.process_time()
+        started, began = time.process_time(), time.monotonic()
         with Caught() as caught, Clock(seconds):
             self.cases[index].run()
         Clock.disarm()
-        spent = time.process_time() - started
+        spent, wall = time.process_time() - started, time.monotonic() - began
         self.error = caught.error
         if caught.error is None or isinstance(caught.error, Skipped):
-            return Outcome(passed=True, seconds=spent)
-        return failed_outcome(caught.error, spent)
+            return Outcome(passed=True, seconds=spent, wall=wall)
+        return replace(failed_outcome(caught.error, spent), wall=wall)
 
 
 def failed_outcome(error: BaseException, seconds: float) -> Outcome:
