@@ -246,7 +246,7 @@ def test_earlier_turns_have_the_form_that_is_asked_for():
             user("Thanks"),
         ),
     )
-    reminder = '(If this answers the request, reply {"say": ...}; otherwise call the next tool.)'
+    reminder = 'If the request is done or can be answered now, reply {"say": "..."}. If not, call the next tool.'
     assert model.requests[0].messages == (
         user("What is x?"),
         assistant('{"call": {"tool": "read_file", "arguments": {"path":  "a.py"}}}'),

@@ -19,7 +19,8 @@ from pawl.models.turns import mended
 
 CALL, TOOL, ARGUMENTS = "call", "tool", "arguments"
 SAY, ANSWER = "say", "answer"
-_REMINDER = '(If this answers the request, reply {{"{ending}": ...}}; otherwise call the next tool.)'
+_REMINDER = 'If the request is done or can be answered now, reply {{"{ending}": {value}}}. If not, call the next tool.'
+_VALUES = {SAY: '"..."', ANSWER: "..."}
 _DEEPEST = 4
 
 
@@ -80,7 +81,8 @@ class Form:
 
     def _result(self, answer: ToolAnswer) -> str:
         how = " (failed)" if answer.failed else ""
-        return f"Result of {answer.name}{how}:\n{answer.text}\n\n{_REMINDER.format(ending=self.ending)}"
+        reminder = _REMINDER.format(ending=self.ending, value=_VALUES[self.ending])
+        return f"Result of {answer.name}{how}:\n{answer.text}\n\n{reminder}"
 
     def _last_word(self, text: str) -> str:
         if self.ending == ANSWER:

@@ -35,7 +35,11 @@ _SERVER = (sys.executable, "-P", "-m", "pawl.models.local.server")
 
 
 class LocalModel:
-    """Fits `ports.Model`, from several threads too: the child takes one request after the other. Offers no tools."""
+    """Fits `ports.Model`, from several threads too: the child takes one request after the other. Offers no tools.
+
+    The library holds an answer to its schema, but for what it has no grammar for: bounds of numbers with fractions,
+    `format`, `uniqueItems`, conditions. A schema that it cannot read is `RequestRejected`.
+    """
 
     def __init__(self, header: Header, settings: LocalSettings, command: Sequence[str]) -> None:
         self.header = header

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TypeVar
 
 from pawl.core.errors import Overloaded
 from pawl.models.local.header import Header
 from pawl.models.local.machine import free_memory, spare_threads
 from pawl.models.local.protocol import Start
+from pawl.models.tables import Fields, raise_mistakes
+
+Number = TypeVar("Number", int, float)
 
 DEFAULT_CONTEXT = 8192
 _OVERHEAD = 256 * 1024**2
@@ -32,6 +37,25 @@ class LocalSettings:
         return self.context or min(header.context or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
 
 
+def local_settings(table: Mapping[str, object], *, where: str = "local") -> LocalSettings:
+    """Settings from a configuration; `ConfigError` names every mistake."""
+    mistakes: list[str] = []
+    given = Fields(where, table, mistakes)
+    plain = LocalSettings()
+    read = LocalSettings(
+        context=given.whole("context", least=1),
+        threads=given.whole("threads", least=1),
+        idle_seconds=_or(given.seconds("idle_seconds"), plain.idle_seconds),
+        load_seconds=_or(given.seconds("load_seconds"), plain.load_seconds),
+        answer_seconds=_or(given.seconds("answer_seconds"), plain.answer_seconds),
+        kept_prompts=_or(given.whole("kept_prompts", least=0), plain.kept_prompts),
+    )
+    given.close()
+    known = ", ".join(one.name for one in fields(LocalSettings))
+    raise_mistakes("the settings of local models are wrong", mistakes, advice=f"there are {known}")
+    return read
+
+
 def start_of(header: Header, settings: LocalSettings, token: str) -> Start:
     """What a child is told; `Overloaded` when this machine has too little memory for it now."""
     context = settings.context_of(header)
@@ -48,6 +72,10 @@ def start_of(header: Header, settings: LocalSettings, token: str) -> Start:
         threads=settings.threads or spare_threads(),
         kept_prompts=settings.kept_prompts,
     )
+
+
+def _or(value: Number | None, default: Number) -> Number:
+    return default if value is None else value
 
 
 def _gigabytes(size: int) -> str:
