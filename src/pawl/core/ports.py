@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pawl.core.execution import Completed, Execution, Protection, Stream, View
     from pawl.core.finding import Check, Verdict
     from pawl.core.history import Checkpoint, Entry, EntryState, NewEntry, Retention
+    from pawl.core.locating import Hit, Query
     from pawl.core.outline import Outline
     from pawl.core.run import RequestRecord
 
@@ -176,6 +177,18 @@ class Outliner(Protocol):
 
         Bounded in time and size, and never a secret. `ParseFailed` for a file in an unknown language.
         """
+        ...
+
+
+class Librarian(Protocol):
+    """Finds the right code without a model. The same index and query give the same answer."""
+
+    def locate(self, query: Query, top: int) -> Sequence[Hit]:
+        """The files that are likeliest to change, the likeliest first."""
+        ...
+
+    def refresh(self, paths: Iterable[str] | None = None) -> None:
+        """Brings the index up to date: with these files, or with every file that has changed."""
         ...
 
 
