@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -12,17 +11,34 @@ from pathlib import Path
 
 import pytest
 from cli.console import Pawl
-from cli.transcript import SCRIPT, blocks, normal, played, stage
+from cli.transcript import SCRIPT, blocks, normal, played, stage, surroundings
+from cli.transcript import keys as foreign_keys
 
-from pawl.app.config import Settings
+from pawl.app.asking.model_config import model_config
+from pawl.app.config import Settings, Tables, load
+from pawl.app.trust import is_trusted
 from pawl.core import errors
+from pawl.core.dialogue import Sampling
+from pawl.core.run import Budget, RequestRecord
 from pawl.interfaces.cli.parser import OPTIONS, parser_for
+from pawl.models.capabilities import Capabilities
+from pawl.models.endpoint import Quirks
+from pawl.models.local.settings import LocalSettings, local_settings
+from pawl.models.prices import Rates
+from pawl.models.providers import Provider, builtin
+from pawl.models.router import Routes
+from pawl.models.script_file import FAULTS
+from pawl.policy.corrections import corrections
+from pawl.policy.table_page import as_markdown
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 COMMANDS = (ROOT / "docs" / "commands.md").read_text()
 SETTINGS = (ROOT / "docs" / "settings.md").read_text()
-CONFIG = (ROOT / "src" / "pawl" / "app" / "config.py").read_text()
+MODELS = (ROOT / "docs" / "models.md").read_text()
+POLICY = (ROOT / "docs" / "policy.md").read_text()
+APP = "".join(path.read_text() for path in sorted((ROOT / "src" / "pawl" / "app").rglob("*.py")))
+PLAYED = ("docs/commands.md", "docs/models.md", "docs/policy.md")
 
 
 def section(name: str) -> str:
@@ -52,10 +68,95 @@ def test_every_setting_is_documented_with_its_default():
 
 
 def test_every_variable_that_is_read_is_documented():
-    read = set(re.findall(r'env(?:\.get\(|\[)"([A-Z_]+)"|"([A-Z_]+)" not in env|_folder\(env, "([A-Z_]+)"', CONFIG))
-    names = {name for found in read for name in found if name}
-    assert {"PAWL_CONFIG", "PAWL_STATE", "HOME", "NO_COLOR"} <= names
+    pattern = r'env(?:ironment)?(?:\.get\(|\[)"([A-Z_]+)"|"([A-Z_]+)" not in env|_folder\(env, "([A-Z_]+)"'
+    names = {name for found in re.findall(pattern, APP) for name in found if name}
+    assert {"PAWL_CONFIG", "PAWL_STATE", "PAWL_MODEL", "HOME", "NO_COLOR", "OTEL_SDK_DISABLED"} <= names
+    names |= foreign_keys() | {f"OTEL_EXPORTER_OTLP_{kind}HEADERS" for kind in ("", "TRACES_")}
+    names |= {"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"}  # The HTTP library reads these.
     assert [name for name in sorted(names) if f"`{name}" not in SETTINGS] == []
+
+
+TABLES = {
+    "[models]": Routes,
+    '[models."PATTERN"]': Capabilities,
+    "[providers.NAME]": Provider,
+    "quirks": Quirks,
+    '[prices."PATTERN"]': Rates,
+    "[budget]": Budget,
+    "[sampling]": Sampling,
+    "[local]": LocalSettings,
+}
+
+
+def of_table(page: str, head: str) -> set[str]:
+    """What stands in the first column of the table with that head."""
+    found = re.search(rf"^\| {re.escape(head)} \|.*\n\|[ |-]+\n((?:\|.*\n)+)", page, re.MULTILINE)
+    assert found, f"there is no table about {head}"
+    return {name for row in found[1].splitlines() for name in re.findall("`([^`]+)`", row.split("|")[1])}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_field_of_every_table_of_the_settings_is_documented_and_no_other(table: str):
+    wanted = {one.name for one in fields(TABLES[table])} - ({"name"} if table == "[providers.NAME]" else set())
+    assert of_table(SETTINGS, f"field of `{table}`") == wanted
+
+
+def test_every_table_of_the_settings_is_documented():
+    for table in fields(Tables):
+        assert re.search(rf"^### {table.name}$", SETTINGS, re.MULTILINE), table.name
+
+
+@pytest.mark.parametrize("page", [SETTINGS, MODELS], ids=["settings", "models"])
+def test_the_examples_of_settings_can_be_used_as_they_are(page: str, tmp_path: Path):
+    examples = re.findall(r"(?<=^```toml\n).*?(?=^```$)", page, re.MULTILINE | re.DOTALL)
+    assert len(examples) >= 2
+    for text in examples:
+        (tmp_path / "config.toml").write_text(text)
+        config = load({"HOME": str(tmp_path), "PAWL_CONFIG": str(tmp_path / "config.toml")})
+        local_settings(model_config(config).local)
+        assert not is_trusted(config, str(tmp_path))
+
+
+def between(page: str, mark: str) -> str:
+    found = re.search(rf"<!-- {mark} -->\n(.*?)<!-- end -->", page, re.DOTALL)
+    assert found, mark
+    return found[1]
+
+
+def providers() -> str:
+    lines = ["| provider | format | address | key | price |", "| --- | --- | --- | --- | --- |"]
+    for one in builtin().values():
+        key = " or ".join(f"`{name}`" for name in one.key_env) or "none"
+        price = "nothing" if one.local else "known" if one.prices else "unknown"
+        lines.append(f"| `{one.name}` | {one.wire} | `{one.base_url}` | {key} | {price} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_table_of_providers_is_that_of_the_code():
+    assert between(MODELS, "providers") == providers()
+
+
+@pytest.mark.spec("C1")
+def test_the_table_of_the_policy_is_that_of_the_code():
+    assert between(POLICY, "policy") == as_markdown()
+
+
+def faults(kind: type[errors.PawlError]) -> Iterator[type[errors.PawlError]]:
+    for inner in kind.__subclasses__():
+        yield inner
+        yield from faults(inner)
+
+
+@pytest.mark.parametrize("kind", [*faults(errors.ModelError), errors.BudgetExceeded])
+def test_every_fault_of_a_model_is_documented_with_its_exit_code(kind: type[errors.PawlError]):
+    assert re.search(rf"^\| `{kind('').code}` \|.* \| {kind.exit_code} \|$", MODELS, re.MULTILINE)
+
+
+def test_every_fault_of_a_script_every_correction_and_every_field_of_the_log_is_documented():
+    assert [name for name in FAULTS if f"`{name}`" not in MODELS] == []
+    assert [one.name for one in fields(RequestRecord) if f"`{one.name}`" not in MODELS] == []
+    for one in corrections().values():
+        assert re.search(rf"^\| `{one.name}` \| {one.limit} \|", POLICY, re.MULTILINE), one.name
 
 
 def test_every_exit_code_is_documented():
@@ -76,6 +177,10 @@ def keys(value: object) -> Iterator[str]:
 
 ASKED = {
     "run": "run --apply -- mkdir .vscode x",
+    "ask": "ask --model scripted:script.toml hello",
+    "models": "models --offline --model openai/gpt-5",
+    "policy": "policy --stage act",
+    "prompts": "prompts list",
     "promote": "promote 2 --allow-protected --dry-run",
     "patch": "patch --path README.md --old hello --new bye",
     "history": "history",
@@ -92,6 +197,7 @@ ASKED = {
 def test_every_key_of_every_json_object_is_documented(pawl: Pawl):
     assert [*ASKED, "fix"] == [*(name for name in OPTIONS if name != "fix"), "fix"]  # tests/fix asks that one
     pawl("checkpoint", "start")
+    (pawl.workspace / "script.toml").write_text('[[turn]]\nanswer = "See README.md:1."\n')
     shared = COMMANDS[: COMMANDS.index("## pawl run")]
     for name, said in zip(ASKED, pawl.many([["--json", *words.split()] for words in ASKED.values()]), strict=True):
         assert said.code == 0, said
@@ -109,13 +215,18 @@ def full_protection(pawl: Pawl) -> None:
 
 
 @pytest.mark.usefixtures("full_protection")
-def test_the_transcripts_of_the_commands_page_are_what_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("page", PLAYED)
+def test_the_transcripts_of_a_page_are_what_comes_out(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     room = tmp_path / "room"
     room.mkdir()
     shop = stage(room)
-    monkeypatch.setenv("PATH", f"{room}/bin:{os.defpath}")
-    monkeypatch.setenv("PAWL_STATE", str(room / "state"))
-    for block in blocks(COMMANDS):
+    for name, value in surroundings(room).items():
+        monkeypatch.setenv(name, value)
+    for name in foreign_keys():
+        monkeypatch.delenv(name, raising=False)
+    transcript = blocks((ROOT / page).read_text())
+    assert transcript
+    for block in transcript:
         assert played(block, shop) == block
 
 
