@@ -243,8 +243,26 @@ def test_the_demo_runs_and_the_transcript_of_the_readme_is_its_own(monkeypatch: 
         assert block in shown
 
 
+def anchors(page: str) -> set[str]:
+    """What the headings of a page are called in links."""
+    headings = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_of_a_page_leads_somewhere(page: Path):
+    text = page.read_text()
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
+        path, _, anchor = link.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), link
+        if anchor:
+            assert anchor in anchors(there.read_text()), link
+
+
 def test_the_readme_fits_its_purpose():
     assert "make demo" in README and "make test" in README
-    for link in re.findall(r"\]\(([^)#]+)\)", README):
-        assert (ROOT / link).exists(), link
     assert len(README.splitlines()) < 120
