@@ -34,7 +34,7 @@ DETECTED = {
     "reasoning_malformed",
     "reasoning_thin",
 }
-FOUND_ELSEWHERE = {"contract_unmet", "cut_off"}
+FOUND_ELSEWHERE = {"contract_unmet", "cut_off", "uncited"}
 """By validation of the answer and by how it ended."""
 CHECKS = {
     "asks_for_files": asks_for_files,

@@ -209,8 +209,8 @@ def test_the_same_call_with_the_same_result_is_nudged_and_then_stopped(script):
 @pytest.mark.fault("P18")
 def test_hundreds_of_calls_in_one_answer_are_cut_to_what_one_answer_may_have(script):
     calls = ", ".join(f'{{ name = "file_read", arguments = {{ path = "{number}" }} }}' for number in range(200))
-    at = room(script(f'[[turn]]\nanswer = {{ calls = [{calls}] }}\n[[turn]]\nanswer = "Enough."'))
-    assert converse(at.seat, (), "go").text == "Enough."
+    at = room(script(f'[[turn]]\nanswer = {{ calls = [{calls}] }}\n[[turn]]\nanswer = "Enough, see 0:1."'))
+    assert converse(at.seat, (), "go").text == "Enough, see 0:1."
     assert len(at.tools.called) == 32
 
 
@@ -365,12 +365,12 @@ def test_a_dialogue_that_is_too_long_is_shortened_once(script):
             [[turn]]
             fault = "context_too_long"
             [[turn]]
-            answer = "Done."
+            answer = "Done, see a:1."
             """
         ),
         tools={"file_read": lambda path: Reply(path * 5000)},
     )
-    assert converse(at.seat, (), "go").text == "Done."
+    assert converse(at.seat, (), "go").text == "Done, see a:1."
     cut = at.heard(Shortened)[0]
     assert cut.after_tokens < cut.before_tokens
 
@@ -394,11 +394,11 @@ def test_a_history_that_the_provider_rejects_is_sent_as_plain_words(script):
             fault = "broken_history"
             [[turn]]
             match = { user = "file_read answered" }
-            answer = "Done."
+            answer = "Done, see a:1."
             """
         )
     )
-    assert converse(at.seat, (), "go").text == "Done."
+    assert converse(at.seat, (), "go").text == "Done, see a:1."
 
 
 @pytest.mark.fault("P30")
@@ -441,3 +441,22 @@ def test_an_earlier_dialogue_is_gone_on_with(script):
     first = converse(at.seat, (), "one")
     second = converse(at.seat, first.messages, "two")
     assert [message.text for message in second.messages] == ["one", "First.", "two", "Second."]
+
+
+@pytest.mark.spec("C11")
+def test_an_answer_from_files_that_cites_none_of_them_is_sent_back_once(script):
+    at = room(
+        script(
+            """
+            [[turn]]
+            answer = { calls = [{ name = "file_read", arguments = { path = "a.py" } }] }
+            [[turn]]
+            answer = "Three."
+            [[turn]]
+            match = { user = "- a.py" }
+            answer = "Three (a.py:1)."
+            """
+        )
+    )
+    assert converse(at.seat, (), "how many?").text == "Three (a.py:1)."
+    assert [event.name for event in at.heard(Corrected)] == ["uncited"]

@@ -175,7 +175,7 @@ def _opened(*, is_encrypted: bool, is_local: bool) -> httpx2.AsyncClient:
 
     import httpx2
 
-    context = httpx2.create_ssl_context(trust_env=False) if is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = httpx2.create_ssl_context(trust_env=True) if is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx2.AsyncClient(
         verify=context,
         follow_redirects=False,

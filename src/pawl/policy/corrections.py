@@ -40,6 +40,8 @@ class Situation:
     decision: Decision
     work_left: tuple[str, ...] = ()
     """What verification or the delivery check still wants, by the run's own record."""
+    read: tuple[str, ...] = ()
+    """Files that were read for an answer which has to cite them; empty where nothing has to be cited."""
     sent: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """How often each correction was sent in this request."""
 
@@ -110,6 +112,7 @@ class _Seen:
         self.answer = answer
         self.decision = situation.decision
         self.work_left = situation.work_left
+        self.read = situation.read
         self.reasoned = reasoning_of(answer, situation.decision)
 
     @property
@@ -170,6 +173,12 @@ def _promised_call(seen: _Seen) -> str:
     return f"a call was announced and not made ({', '.join(sorted(kept))})" if kept else ""
 
 
+def _uncited(seen: _Seen) -> str:
+    """An answer that names the files without lines is taken: small models count badly, and a wrong line is worse."""
+    silent = seen.in_words and seen.read and not any(path in seen.visible for path in seen.read)
+    return "\n".join(f"- {path}" for path in seen.read) if silent else ""
+
+
 _DETECTORS: Mapping[str, Callable[[_Seen], str]] = MappingProxyType(
     {
         "empty_answer": _empty,
@@ -179,6 +188,7 @@ _DETECTORS: Mapping[str, Callable[[_Seen], str]] = MappingProxyType(
         "claims_done": _claims_done,
         "asks_for_files": _asks_for_files,
         "promised_call": _promised_call,
+        "uncited": _uncited,
     }
 )
 

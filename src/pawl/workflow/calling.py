@@ -36,6 +36,8 @@ class Calls:
     """Calls that failed, since something was last changed."""
     summary: list[str] = field(default_factory=list)
     """A line for each call that was executed."""
+    read: dict[str, None] = field(default_factory=dict)
+    """Files that were read, in their order."""
     nothing_new: int = 0
     malformed: int = 0
 
@@ -85,6 +87,8 @@ class Calls:
     def _remember(self, call: ToolCall, key: str, text: str, *, failed: bool) -> None:
         self.nothing_new = self.nothing_new + 1 if self.brought.get(key) == text else 0
         self.brought[key] = text
+        if call.name == "file_read" and not failed and call.arguments is not None:
+            self.read[str(call.arguments.get("path", "")).removeprefix("./")] = None
         if failed:
             self.failed[key] = text
         elif allowances().tools.get(call.name) is not Kind.READS:

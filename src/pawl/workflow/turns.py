@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from pawl.core.dialogue import Answer, Message, Stop, ToolAnswer, Usage, tool_answers, user
 from pawl.core.errors import BrokenHistory, ContextTooLong, RequestRejected, SchemaUnmet
-from pawl.core.run import Reasoning, ReasoningOutcome, Stage
+from pawl.core.run import Mode, Reasoning, ReasoningOutcome, Stage
 from pawl.core.run_event import Corrected, ReasoningShown, Shortened
 from pawl.policy.corrections import Situation, corrections, fault_of, reasoning_of
 from pawl.policy.reasoning import Reasoned, outcome_of
@@ -157,7 +157,11 @@ class _Talk:
 
     def _corrected(self, ready: Composed, answer: Answer, reasoned: Reasoned) -> bool:
         situation = Situation(
-            stage=ready.stage, decision=ready.decision, work_left=self.seat.work_left(), sent=self.sent_back
+            stage=ready.stage,
+            decision=ready.decision,
+            work_left=self.seat.work_left(),
+            read=tuple(self.calls.read) if self.seat.terms.mode is Mode.CHAT else (),
+            sent=self.sent_back,
         )
         fault = fault_of(answer, situation)
         if fault is None:
