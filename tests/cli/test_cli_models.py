@@ -289,3 +289,18 @@ def test_the_reasoning_is_shown_line_by_line_and_only_when_asked_for(pawl: Pawl,
     said = pawl("ask", "--model", f"scripted:{script}", "--thoughts", "is it?")
     assert said.out == "Yes.\n" and said.err.splitlines()[:2] == ["… It may be", "… or not."]
     assert "may" not in pawl("ask", "--model", f"scripted:{script}", "is it?").err
+
+
+def test_of_a_long_input_its_start_and_its_end_are_sent_and_the_user_is_told(
+    pawl: Pawl, settings: Settings, tmp_path: Path
+):
+    script = tmp_path / "script.toml"
+    script.write_text("""
+        [[turn]]
+        match = { user_regex = "(?s)first line.*50,022 bytes left out.*last line" }
+        answer = "Seen."
+        """)
+    long = b"first line\n" + b"x" * 250_000 + b"\nlast line\n"
+    said = pawl("ask", "--model", f"scripted:{script}", "what failed?", stdin=long)
+    assert said.out == "Seen.\n", said.err
+    assert "50,022 bytes in its middle are not sent" in said.err

@@ -20,7 +20,9 @@ from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.talk import Talk, money
 
 MOST_INPUT = 200_000
-"""Bytes that are read from stdin."""
+"""Bytes of stdin that are sent: as many from its start as from its end, where errors stand."""
+LONGEST_INPUT = 64 << 20
+"""Bytes of stdin that are read; what never ends is left there."""
 
 EXIT = {"answered": 0, "cut_off": 1, "refused": 1, "stuck": 1, "out_of_turns": 53, "out_of_time": 53}
 ENDED = {
@@ -64,7 +66,7 @@ def _question(call: Call) -> Question:
     words = " ".join(options.question).strip()
     if words == "-":
         words = ""
-    piped = _piped()
+    piped = _piped(call)
     if words and piped.strip():
         words = f"{words}\n\n<stdin>\n{piped}\n</stdin>"
     return Question(
@@ -78,7 +80,7 @@ def _question(call: Call) -> Question:
     )
 
 
-def _piped() -> str:
+def _piped(call: Call) -> str:
     """What comes through a pipe or from a file; a terminal or a device is not waited for."""
     if sys.stdin is None:
         return ""
@@ -88,7 +90,13 @@ def _piped() -> str:
         return ""
     if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
         return ""
-    return sys.stdin.buffer.read(MOST_INPUT).decode("utf-8", "replace")
+    data = sys.stdin.buffer.read(LONGEST_INPUT)
+    left_out = len(data) - MOST_INPUT
+    if left_out <= 0:
+        return data.decode("utf-8", "replace")
+    call.aside.say(f"! the input is long: {left_out:,} bytes in its middle are not sent", "bold yellow")
+    start, end = data[: MOST_INPUT // 2], data[-MOST_INPUT // 2 :]
+    return f"{start.decode('utf-8', 'replace')}\n[… {left_out:,} bytes left out …]\n{end.decode('utf-8', 'replace')}"
 
 
 def _budget(call: Call) -> dict[str, object]:
