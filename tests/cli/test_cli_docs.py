@@ -72,14 +72,8 @@ def test_every_variable_that_is_read_is_documented():
     names = {name for found in re.findall(pattern, APP) for name in found if name}
     assert {"PAWL_CONFIG", "PAWL_STATE", "PAWL_MODEL", "HOME", "NO_COLOR", "OTEL_SDK_DISABLED"} <= names
     names |= foreign_keys() | {f"OTEL_EXPORTER_OTLP_{kind}HEADERS" for kind in ("", "TRACES_")}
-    names |= {
-        "HTTPS_PROXY",
-        "HTTP_PROXY",
-        "ALL_PROXY",
-        "NO_PROXY",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-    }  # The HTTP library reads these.
+    # The HTTP library reads these.
+    names |= {"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"}
     assert [name for name in sorted(names) if f"`{name}" not in SETTINGS] == []
 
 
