@@ -1,26 +1,43 @@
-"""Edits that take effect only when the program is imported anew: outside functions, and in those that run then."""
+"""The search among edits that take effect only when the program is imported anew."""
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING
 
 from reflex_inside.edits import Candidate
+from reflex_inside.frontier import Frontier
 from reflex_inside.judge import Plan
-from reflex_inside.program import Program
-from reflex_inside.reimport import import_time_candidates, outside_candidates, search_outside, works_at_import
-from reflex_inside.search import Search
-from reflex_inside.suite import Suite
+from reflex_inside.program import Program, is_test_file
+from reflex_inside.reimport import (
+    Line,
+    broken_statements,
+    import_time_portions,
+    outside_candidates,
+    written_functions,
+)
+from reflex_inside.search import PROGRESS_SECONDS, Search
+from reflex_inside.suite import Problem, Suite
 from reflex_inside.suspicion import Suspicion
+from reflex_inside.templates.diagnostics import Diagnosis
+from reflex_inside.warm import Preparation, Task
+from reflex_inside.zygote import Trials
 
 if TYPE_CHECKING:
     from reflex_inside.engine import Engine
 
 WATCH_SECONDS = 20.0
+RUN_AT_IMPORT = 0.43
+"""How suspicious a line is only because it ran at import."""
+BESIDE = 0.7
+"""A line that ran in the function where the import broke, against the line that broke."""
+OUTWARDS = 0.8
+LATER_PROBLEM = 0.6
 
 
 class Definitions:
-    """The candidates of this kind, cheapest first; each is judged once."""
+    """The candidates of this kind by their cost; each is judged once."""
 
     def __init__(self, engine: Engine, suite: Suite, program: Program, suspicion: Suspicion, plan: Plan) -> None:
         self.engine = engine
@@ -28,37 +45,112 @@ class Definitions:
         self.program = program
         self.suspicion = suspicion
         self.plan = plan
-        self.left: list[Candidate] | None = None
+        self.problems = mendable(program, suite.problems)
+        self.frontier: Frontier | None = None
         self.any = False
 
     def search(self, search: Search, most_cost: float, share: float) -> None:
         """Judges those up to a cost, within a share of the request's time."""
-        if self.left is None:
-            self.left = self._candidates()
-            self.any = bool(self.left)
-        chosen = [candidate for candidate in self.left if candidate.cost <= most_cost]
-        if not chosen:
+        if self.frontier is None:
+            self.frontier = self._prepared()
+        frontier, engine = self.frontier, self.engine
+
+        def take() -> Candidate | None:
+            if frontier.bound > most_cost or (taken := frontier.next()) is None or taken[0].cost > most_cost:
+                return None
+            self.any = True
+            return taken[0]
+
+        if frontier.bound > most_cost:
             return
-        self.left = self.left[len(chosen) :]
-        engine = self.engine
-        engine.wire.send("stage", name="definitions", tests=len(chosen))
+        engine.wire.send("stage", name="definitions")
         latest = engine.started + engine.request.seconds * 0.95
         deadline = min(latest, time.monotonic() + engine.request.seconds * share)
-        search.plausible += search_outside(engine.zygotes, self.program, chosen, self._names(), deadline)
+        trials = Trials(engine.zygotes, self._first, self.last)
+        before, reported = search.pool.tried, 0.0
 
-    def _candidates(self) -> list[Candidate]:
-        ran = self.engine.zygotes[0].run_at_import(WATCH_SECONDS)
-        functions = [
-            function
-            for function in self.program.functions
-            if (function.path, function.first_line) in ran and function.index not in self.suspicion.functions
-        ] or works_at_import(self.program, self.suspicion)
-        found = outside_candidates(self.program, self.suspicion) + import_time_candidates(self.program, functions)
-        return sorted(found, key=lambda candidate: candidate.cost)
+        def report() -> None:
+            nonlocal reported
+            search.pool.tried = before + trials.tried
+            if time.monotonic() - reported > PROGRESS_SECONDS:
+                reported = time.monotonic()
+                search.report(search)
 
-    def _names(self) -> list[str]:
+        search.plausible += trials.search(take, deadline, report)
+
+    def _prepared(self) -> Frontier:
+        """Everything that can be promised, after all zygotes have been told what to have ready."""
+        program, engine = self.program, self.engine
+        ran = engine.zygotes[0].lines_at_import(engine.request.root, WATCH_SECONDS)
+        known = set(sys.stdlib_module_names)
+        modules = [name for name in list(sys.modules) if name.partition(".")[0] in known and name != "__main__"]
+        tests = tuple(sorted({case.path for case in self.suite.cases} | self._unread_tests()))
+        for zygote in engine.zygotes:
+            zygote.prepare(Preparation(tuple(modules), tuple(program.sources), tests))
+        for zygote in engine.zygotes:
+            zygote.result()
+        frontier = Frontier()
+        broken = broken_lines(program, self.problems)
+        diagnoses = list(dict.fromkeys(Diagnosis(problem.kind, problem.message) for problem in self.problems))
+        frontier.add(outside_candidates(program, self.suspicion))
+        frontier.add(broken_statements(program, broken))
+        swappable = {
+            (program.functions[index].path, program.functions[index].first_line) for index in self.suspicion.functions
+        }
+        for function in written_functions(program):
+            if (function.path, function.first_line) in swappable and not self.problems:
+                continue
+            body = range(function.node.body[0].lineno, function.last_line + 1)
+            inside = {line: broken[function.path, line] for line in body if (function.path, line) in broken}
+            usual = max(RUN_AT_IMPORT, BESIDE * max(inside.values(), default=0.0))
+            scores = {line: usual for line in body if (function.path, line) in ran} | inside
+            if scores:
+                frontier.promise(import_time_portions(program, function, scores, diagnoses))
+        return frontier
+
+    def _unread_tests(self) -> set[str]:
+        places = {problem.place.partition("::")[0] for problem in self.suite.problems}
+        return {f"{self.engine.request.root}/{place}" for place in places if place.endswith(".py")}
+
+    def _task(self, candidate: Candidate) -> Task:
+        data = self.program.sources[candidate.path].edited(candidate.edits)
+        spared = {problem.place for problem in self.suite.problems if problem not in self.problems}
+        return Task(candidate.path, data, excused=frozenset(spared))
+
+    def _first(self, candidate: Candidate) -> Task:
+        """What the cheapest look at a candidate asks: the first failing test, or the first place that broke."""
+        task = self._task(candidate)
+        if self.problems:
+            return Task(task.path, task.data, only=(self.problems[0].place,), excused=task.excused, whole=True)
+        name = self.suite.cases[self.plan.failing[0]].name
+        return Task(task.path, task.data, names=(name,), only=(name,), excused=task.excused)
+
+    def last(self, candidate: Candidate) -> Task:
         """The failing tests, then those that always passed, quick ones first."""
-        plan, cases = self.plan, self.suite.cases
+        task, plan, cases = self._task(candidate), self.plan, self.suite.cases
         passing = sorted(plan.seconds, key=lambda index: plan.seconds[index])
         others = [index for index in passing if index not in plan.failing and index in plan.steady]
-        return [cases[index].name for index in (*plan.failing, *others)]
+        names = tuple(cases[index].name for index in (*plan.failing, *others))
+        unsteady = {case.name for case in cases} - set(names)
+        return Task(task.path, task.data, names, excused=task.excused | unsteady, whole=bool(self.problems))
+
+
+def mendable(program: Program, problems: list[Problem]) -> list[Problem]:
+    """The problems of collection that come from the program's own sources."""
+    return [
+        problem
+        for problem in problems
+        if any(path in program.sources for path, _ in problem.frames) and problem.kind != "ModuleNotFoundError"
+    ]
+
+
+def broken_lines(program: Program, problems: list[Problem]) -> dict[Line, float]:
+    """The lines through which an exception went that broke the import, those nearest to its origin first."""
+    scores: dict[Line, float] = {}
+    for number, problem in enumerate(problems):
+        score = 1.0 if number == 0 else LATER_PROBLEM
+        for path, line in reversed(problem.frames):
+            if path in program.sources and not is_test_file(path, program.root):
+                scores[path, line] = max(score, scores.get((path, line), 0.0))
+                score *= OUTWARDS
+    return scores

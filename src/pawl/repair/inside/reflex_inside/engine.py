@@ -2,55 +2,44 @@
 
 from __future__ import annotations
 
-import ast
 import gc
 import importlib
-import inspect
 import math
 import os
-import statistics
 import sys
-import textwrap
 import time
 from typing import Any
 
-from reflex_inside.amplify import Comparison, compare
 from reflex_inside.baseline import Baseline, take_baseline
 from reflex_inside.caught import Caught, forked, silence
+from reflex_inside.choose import Choice
 from reflex_inside.clusters import clusters
-from reflex_inside.definitions import Definitions
-from reflex_inside.edits import Candidate, Reach
+from reflex_inside.definitions import Definitions, mendable
 from reflex_inside.facts import Facts, gather_facts
 from reflex_inside.frontier import Frontier
 from reflex_inside.generate import Generator
 from reflex_inside.hosts import run_host
 from reflex_inside.judge import Judge, Plan
 from reflex_inside.pairs import pairs, partial_fixes
-from reflex_inside.program import Program, editable_paths
+from reflex_inside.plan import diagnoses_of, make_plan, strings_of
+from reflex_inside.program import Program, editable_paths, is_own
 from reflex_inside.protocol import Request, Wire
-from reflex_inside.rank import rank
-from reflex_inside.reimport import IMPORT_TIME_COST, Zygote, outside_candidates
+from reflex_inside.reimport import outside_candidates
 from reflex_inside.search import Search
 from reflex_inside.suite import Suite
 from reflex_inside.suspicion import Suspicion, suspect
-from reflex_inside.swap import install
 from reflex_inside.synthesis.nursery import Nursery, Stream
-from reflex_inside.templates.diagnostics import Diagnosis
 from reflex_inside.trace import Observed, files_run, trace_suite
 from reflex_inside.workers import Pool
+from reflex_inside.zygote import Zygote
 
 TRACE_SHARE = 0.15
-SHORTEST_LIMIT = 0.03
 MOST_FUNCTIONS = 60
 MANY_SOURCES = 12
-MOST_COMPARED = 30
-MOST_OFFERED = 8
-MOST_WHOLE = 12
-LEAST_WHOLE = 2
-WHOLE_SHARE = 0.08
-"""Of the time: for running the whole suite with each of the best candidates, beyond the first few."""
 CHEAP = 3.0
 """Up to this cost, edits inside functions go first; then come definitions, which take longer to judge."""
+AT_IMPORT = 1.0
+"""How much more an edit may cost, in the first round, whose only flaw is that it acts at import."""
 EARLY_SHARE, LATE_SHARE = 0.25, 0.2
 """Of the time, for definitions before and after all other edits inside functions."""
 
@@ -64,7 +53,6 @@ class Engine:
         self.zygotes = zygotes
         self.started = time.monotonic()
         self.done = False
-        self.verified: set[Candidate] = set()
 
     @property
     def deadline(self) -> float:
@@ -84,7 +72,7 @@ class Engine:
         if suite.problems:
             self._send_problems(suite)
         if not suite.cases:
-            self.finish("not collected" if suite.problems else "no tests")
+            self._collect_again(suite, Baseline({}, [], []))
             return
         self.wire.send("stage", name="baseline", tests=len(suite.cases))
         baseline = take_baseline(suite, self.request.seconds)
@@ -94,13 +82,24 @@ class Engine:
         self._send_baseline(suite, baseline)
         self._narrow(suite, baseline)
         if not baseline.failing:
-            self.finish("flaky only" if baseline.flaky else "nothing fails")
+            self._collect_again(suite, baseline)
             return
         program = Program(self.request.root, self._targets(suite, baseline))
-        if not program.functions:
+        if not program.functions and not mendable(program, suite.problems):
             self.finish("no sources")
             return
         self._repair(suite, baseline, program)
+
+    def _collect_again(self, suite: Suite, baseline: Baseline) -> None:
+        """No test fails that runs; what keeps others from being collected may lie in the program."""
+        program = Program(self.request.root, self._targets(suite, baseline) if suite.problems else [])
+        if mendable(program, suite.problems):
+            plan = Plan([], {}, {}, 1.0, steady=frozenset(baseline.passing))
+            self._mend_definitions(suite, program, baseline, Suspicion({}), plan)
+        elif not suite.cases:
+            self.finish("not collected" if suite.problems else "no tests")
+        else:
+            self.finish("flaky only" if baseline.flaky else "nothing fails")
 
     def _narrow(self, suite: Suite, baseline: Baseline) -> None:
         """Several bugs are mended one after the other: only the failures asked about count, if they are known."""
@@ -112,13 +111,14 @@ class Engine:
         """The sources to look at; of many, only those that failing tests enter."""
         if self.request.targets:
             return [os.path.join(self.request.root, target) for target in self.request.targets]
+        # What broke while tests were collected is no longer imported, and no test that runs enters it.
+        broken = {path for problem in suite.problems for path, _ in problem.frames if is_own(path, self.request.root)}
         paths = editable_paths(self.request.root, {case.path for case in suite.cases})
+        paths += sorted(broken.difference(paths))
         if len(paths) > MANY_SOURCES:
             tests = sorted(baseline.failing, key=lambda index: baseline.outcomes[index].timed_out)
             entered = forked(lambda: files_run(suite, tests, 5.0), 30.0) or set()
-            # What broke while tests were collected is suspicious too, though no test that runs enters it.
-            entered |= {path for problem in suite.problems for path, _ in problem.frames}
-            paths = [path for path in paths if path in entered] or paths
+            paths = [path for path in paths if path in entered or path in broken] or paths
         return paths
 
     def _repair(self, suite: Suite, baseline: Baseline, program: Program) -> None:
@@ -133,7 +133,7 @@ class Engine:
         suspicion = suspect(program, baseline, observed)
         self._send_suspicion(suspicion)
         plan = make_plan(program, baseline, observed, suspicion)
-        if not suspicion.functions:
+        if not suspicion.functions or mendable(program, suite.problems):
             self._mend_definitions(suite, program, baseline, suspicion, plan)
             return
         frontier = Frontier()
@@ -165,7 +165,7 @@ class Engine:
         search.stop_cost = CHEAP
         search.run()
         if not search.plausible:
-            definitions.search(search, CHEAP + IMPORT_TIME_COST, EARLY_SHARE)
+            definitions.search(search, CHEAP + AT_IMPORT, EARLY_SHARE)
         if not search.plausible:
             search.stop_cost = math.inf
             search.run()
@@ -175,21 +175,28 @@ class Engine:
         if not search.plausible and len(plan.failing) > 1 and not plan.isolated:
             self._search_pairs(search)
         pool.stop()
-        self._finish_search(suite, program, baseline, search)
+        Choice(self, suite, program, baseline, definitions).finish(search)
 
     def _mend_definitions(
         self, suite: Suite, program: Program, baseline: Baseline, suspicion: Suspicion, plan: Plan
     ) -> None:
         """The failing tests run nothing that can be swapped: what they show was made while all was imported."""
         pool = Pool(Judge(program, suite, plan), self.request.workers, self.request.memory)
-        search = Search(frontier=Frontier(), pool=pool, deadline=self.deadline, limit=plan.limit, failing=0)
+        search = Search(
+            frontier=Frontier(),
+            pool=pool,
+            deadline=self.deadline,
+            limit=plan.limit,
+            failing=0,
+            report=self._send_progress,
+        )
         definitions = Definitions(self, suite, program, suspicion, plan)
         definitions.search(search, math.inf, 0.8)
         pool.stop()
-        if not definitions.any and not search.plausible:
-            self.finish("nothing to edit")
+        if search.plausible or (definitions.any and suite.cases):
+            Choice(self, suite, program, baseline, definitions).finish(search)
         else:
-            self._finish_search(suite, program, baseline, search)
+            self.finish("nothing to edit" if suite.cases else "not collected")
 
     def _search_pairs(self, search: Search) -> None:
         """Looks for two edits, when no single one will do."""
@@ -255,109 +262,6 @@ class Engine:
             plausible=len(search.plausible),
             left=round(max(0.0, self.left), 1),
         )
-
-    def _finish_search(self, suite: Suite, program: Program, baseline: Baseline, search: Search) -> None:
-        values: dict[str, Any] = {"tried": search.pool.tried, "cpu": round(search.pool.cpu, 3)}
-        values["tests"] = [suite.cases[index].name for index in baseline.failing]
-        if not search.plausible:
-            self.finish("out of time" if self.left < self.request.seconds * 0.1 else "no patch", **values)
-            return
-        candidates = sorted(search.plausible, key=lambda candidate: candidate.cost)[:MOST_COMPARED]
-        candidates = self._kept_whole(suite, program, baseline, candidates)
-        if not candidates:
-            self.finish("no patch", **values)
-            return
-        self.wire.send("stage", name="compare")
-        tests = baseline.failing[:10] + baseline.passing[:30]
-        seconds = max(1.0, min(4.0, self.request.seconds * 0.08))
-        compared = forked(
-            lambda: compare(program, suite, candidates, tests, seconds, self.request.seed), seconds * 8 + 20
-        )
-        ranking = rank(candidates, compared if isinstance(compared, Comparison) else None)
-        ordered = ranking.ordered()[:MOST_OFFERED]
-        patches = [{**self._patch(program, candidate), "group": group} for group, candidate in ordered]
-        margin = round(min(ranking.margin, 99.0), 3)
-        self.finish(
-            "repaired", patches=patches, agreement=ranking.agreement, reason=ranking.reason, margin=margin, **values
-        )
-
-    def _kept_whole(
-        self, suite: Suite, program: Program, baseline: Baseline, candidates: list[Candidate]
-    ) -> list[Candidate]:
-        """Without the candidates that break a passing test which no trace connected with them."""
-        order = sorted(baseline.failing + baseline.passing)
-        seconds = max(5.0, 4 * baseline.seconds) + 5
-        kept: list[Candidate] = []
-        until = time.monotonic() + WHOLE_SHARE * self.request.seconds
-        for candidate in candidates:
-            if len(kept) >= LEAST_WHOLE and time.monotonic() > until:
-                kept.append(candidate)
-                continue
-            if self.left > 0 and len(kept) < MOST_WHOLE and candidate.reach is Reach.MODULE:
-                names = [suite.cases[index].name for index in order]
-                data = program.sources[candidate.path].edited(candidate.edits)
-                if not self.zygotes[0].passes(candidate.path, data, names, seconds * 2):
-                    continue
-                self.verified.add(candidate)
-            elif self.left > 0 and len(kept) < MOST_WHOLE:
-                limits = {index: 4 * baseline.outcomes[index].seconds + 1.0 for index in order}
-                passed = forked(lambda: whole(suite, program, candidate, limits), seconds)  # noqa: B023
-                if passed is False:
-                    continue
-                if passed and baseline.complete:
-                    self.verified.add(candidate)
-            kept.append(candidate)
-        return kept
-
-    def _patch(self, program: Program, candidate: Candidate) -> dict[str, Any]:
-        function = program.functions[candidate.function].name if candidate.function >= 0 else ""
-        return {
-            "path": os.path.relpath(candidate.path, self.request.root),
-            "edits": [program.sources[candidate.path].trimmed(edit) for edit in sorted(candidate.edits)],
-            "template": candidate.template,
-            "function": function,
-            "line": candidate.line,
-            "cost": round(candidate.cost, 2),
-            "verified": candidate in self.verified,
-        }
-
-
-def whole(suite: Suite, program: Program, candidate: Candidate, limits: dict[int, float]) -> bool:
-    """Whether all tests pass in their own order."""
-    return install(program, candidate) is not None and all(suite.run(i, limit).passed for i, limit in limits.items())
-
-
-def make_plan(program: Program, baseline: Baseline, observed: Observed, suspicion: Suspicion) -> Plan:
-    seconds = {index: outcome.seconds for index, outcome in baseline.outcomes.items()}
-    failing = sorted(baseline.failing, key=lambda index: (baseline.outcomes[index].timed_out, seconds[index]))
-    passing: dict[int, list[int]] = {}
-    lines_of = {index: observed.covered.get(index, frozenset()) for index in baseline.passing}
-    for function in (program.functions[index] for index in suspicion.functions):
-        places = {(function.path, line) for line in range(function.node.body[0].lineno, function.last_line + 1)}
-        running = [index for index, lines in lines_of.items() if not places.isdisjoint(lines)]
-        passing[function.index] = sorted(running, key=lambda index: baseline.outcomes[index].wall)
-    passing[-1] = sorted(baseline.passing, key=lambda index: baseline.outcomes[index].wall)
-    usual = statistics.median([seconds[index] for index in baseline.passing] or [0.0])
-    limit = max(SHORTEST_LIMIT, min(5 * usual, 2.0))
-    return Plan(failing, passing, seconds, limit, isolated=bool(baseline.ordered), steady=frozenset(baseline.passing))
-
-
-def diagnoses_of(baseline: Baseline) -> list[Diagnosis]:
-    found = [Diagnosis(baseline.outcomes[index].kind, baseline.outcomes[index].message) for index in baseline.failing]
-    return list(dict.fromkeys(found))
-
-
-def strings_of(suite: Suite, failing: list[int]) -> list[str]:
-    """Short strings that the failing tests mention."""
-    found: dict[str, None] = {}
-    for index in failing[:20]:
-        function = suite.cases[index].function
-        with Caught():
-            tree = ast.parse(textwrap.dedent(inspect.getsource(function)))  # type: ignore[arg-type]
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < 30:
-                    found[node.value] = None
-    return list(found)
 
 
 def preload(request: Request) -> None:

@@ -61,7 +61,8 @@ class PytestCase:
         is_unittest = isinstance(owner, type) and issubclass(owner, unittest.TestCase)
         self.judged_by_reports = is_unittest or any(mark.name in REPORTED for mark in item.iter_markers())
         alone = all(
-            name.startswith(("_unittest_", "unittest_")) or name == "request" for name in getattr(item, "fixturenames", ())
+            name.startswith(("_unittest_", "unittest_")) or name == "request"
+            for name in getattr(item, "fixturenames", ())
         )
         marked = any(mark.name in MARKED for mark in item.iter_markers())
         self.standard = UnittestCase(owner(item.name)) if is_unittest and alone and not marked else None
@@ -145,7 +146,7 @@ def _plain_arguments(item: Any) -> dict[str, Any] | None:
 class PytestHost:
     """A pytest plugin that takes over the loop once everything is collected."""
 
-    def __init__(self, work: Work, before_collection: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, work: Work, before_collection: Callable[[Any], None] = lambda session: None) -> None:
         self.work = work
         self.before_collection = before_collection
         self.raised: BaseException | None = None
@@ -153,10 +154,10 @@ class PytestHost:
         self.entered = False
 
     def pytest_collection(self, session: Any) -> None:
-        self.before_collection()
+        self.before_collection(session)
 
     def pytest_collectreport(self, report: Any) -> None:
-        if report.failed:
+        if report.failed and not any(problem.place == report.nodeid for problem in self.suite.problems):
             crash = getattr(report.longrepr, "reprcrash", None)
             text = getattr(crash, "message", None) or str(report.longrepr)
             kind, _, message = _error_words(text)
@@ -190,7 +191,7 @@ def _error_words(text: str) -> tuple[str, str, str]:
     return "Error", ": ", text[:400]
 
 
-def run_pytest(request: Request, work: Work, before_collection: Callable[[], None] = lambda: None) -> Suite:
+def run_pytest(request: Request, work: Work, before_collection: Callable[[Any], None] = lambda session: None) -> Suite:
     import pytest
 
     host = PytestHost(work, before_collection)

@@ -163,9 +163,14 @@ def editable_paths(root: str, tested: set[str]) -> list[str]:
     found: list[str] = []
     for module in list(sys.modules.values()):
         path = _module_path(module)
-        if not path.endswith(".py") or not path.startswith(root + os.sep) or path in tested or path in found:
-            continue
-        folders = os.path.relpath(path, root).split(os.sep)
-        if not FOREIGN_FOLDERS.intersection(folders) and not is_test_file(path, root):
+        if is_own(path, root) and path not in tested and path not in found:
             found.append(path)
     return found
+
+
+def is_own(path: str, root: str) -> bool:
+    """Whether the file is a source of the workspace and no test."""
+    if not path.endswith(".py") or not path.startswith(root + os.sep):
+        return False
+    folders = os.path.relpath(path, root).split(os.sep)
+    return not FOREIGN_FOLDERS.intersection(folders) and not is_test_file(path, root)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import importlib.util
 import os
 import select
 import sys
 from dataclasses import dataclass
-from types import FrameType
+from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from reflex_inside.caught import Caught, end_child
@@ -22,17 +24,32 @@ SECONDS_PER_TEST = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a fork is to find out: whether tests pass with a file replaced, or what runs while all is imported."""
+    """What a fork is to find out: whether tests pass with a file replaced."""
 
     path: str
     data: bytes
     names: tuple[str, ...] = ()
+    """The tests that have to pass, in this order."""
     seconds: float = 60.0
-    watches_import: bool = False
+    only: tuple[str, ...] = ()
+    """What to collect; empty means everything."""
+    excused: frozenset[str] = frozenset()
+    """Places that could not be collected for reasons of their own, and tests that need not pass."""
+    whole: bool = False
+    """Whether all tests have to pass that are collected, not only the named ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What every fork would otherwise do again: imports of the standard library, compiling sources and tests."""
+
+    modules: tuple[str, ...]
+    sources: tuple[str, ...]
+    tests: tuple[str, ...]
 
 
 class Warm:
-    """Answers tasks with True or False, with the functions that ran at import, or with None where it cannot tell."""
+    """Answers tasks with True or False, or with None where it cannot tell."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -48,7 +65,7 @@ class Warm:
         os.close(inbox)
         os.close(outbox)
 
-    def answer(self, task: Task) -> Any:
+    def answer(self, task: Task | Preparation) -> Any:
         with Caught():
             send(self.outbox, task)
             return receive(self.inbox)
@@ -69,18 +86,22 @@ class _Forks:
         self.outbox = outbox
         self.task: Task | None = None
         self.reply = -1
-        self.entered: set[tuple[str, int]] = set()
 
     def run(self) -> None:
         run_pytest(self.request, self._judge, before_collection=self._wait)
         if self.task is not None:
             # The fork did not get as far as its tests.
-            self._say(sorted(self.entered) if self.task.watches_import else False)
+            self._say(answer=False)
 
-    def _wait(self) -> None:
+    def _wait(self, session: Any) -> None:
         """Returns only in a fork, which then collects."""
         while (task := receive(self.inbox)) is not None:
-            if task.path and is_imported(task.path):
+            if isinstance(task, Preparation):
+                with Caught():
+                    prepare(task, session.config)
+                send(self.outbox, True)
+                continue
+            if is_imported(task.path):
                 send(self.outbox, None)
                 continue
             read, write = os.pipe()
@@ -88,39 +109,39 @@ class _Forks:
             if child == 0:
                 os.close(read)
                 self.task, self.reply = task, write
-                self._prepare(task)
+                if task.only:
+                    session.config.args = list(task.only)
+                serve_instead(task.path, task.data)
                 return
             os.close(write)
             ready, _, _ = select.select([read], [], [], task.seconds)
             answer = receive(read) if ready else None
             os.close(read)
             end_child(child)
-            send(self.outbox, False if answer is None else answer)
+            send(self.outbox, bool(answer))
         os._exit(0)
-
-    def _prepare(self, task: Task) -> None:
-        if task.watches_import:
-            sys.setprofile(self._enter)
-        else:
-            serve_instead(task.path, task.data)
-
-    def _enter(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call":
-            self.entered.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
 
     def _judge(self, suite: Suite) -> None:
         assert self.task is not None
-        if self.task.watches_import:
-            sys.setprofile(None)
-            self._say(sorted(self.entered))
-        places = {case.name: index for index, case in enumerate(suite.cases)}
-        names = self.task.names
-        passed = all(name in places and suite.run(places[name], SECONDS_PER_TEST).passed for name in names)
-        self._say(passed)
+        self._say(answer=passes(self.task, suite))
 
-    def _say(self, answer: Any) -> None:
+    def _say(self, *, answer: bool) -> None:
         send(self.reply, answer)
         os._exit(0)
+
+
+def passes(task: Task, suite: Suite) -> bool:
+    """Whether the tests pass that the task asks for, and everything could be collected."""
+    if any(problem.place not in task.excused for problem in suite.problems):
+        return False
+    places = {case.name: index for index, case in enumerate(suite.cases)}
+    if not places or any(name not in places for name in task.names):
+        return False
+    order = [places[name] for name in task.names]
+    if task.whole:
+        known = {*task.names, *task.excused}
+        order += [index for name, index in places.items() if name not in known]
+    return all(suite.run(index, SECONDS_PER_TEST).passed for index in order)
 
 
 def is_imported(path: str) -> bool:
@@ -141,3 +162,46 @@ def serve_instead(path: str, data: bytes) -> None:
         return read(self, wanted)
 
     loader.get_data = get_data  # type: ignore[method-assign, assignment]
+
+
+def prepare(preparation: Preparation, config: Any) -> None:
+    """Does in this process what its forks then find done; what cannot be done is left to them."""
+    for name in preparation.modules:
+        with Caught():
+            importlib.import_module(name)
+    compiled: dict[str, tuple[bytes, CodeType]] = {}
+    for path in preparation.sources:
+        with Caught():
+            data = Path(path).read_bytes()
+            compiled[path] = (data, compile(data, path, "exec", dont_inherit=True))
+    remember_compiled(compiled)
+    with Caught():
+        remember_rewritten(preparation.tests, config)
+
+
+def remember_compiled(compiled: dict[str, tuple[bytes, CodeType]]) -> None:
+    loader: Any = importlib.machinery.SourceFileLoader
+    translate = loader.source_to_code
+
+    def source_to_code(self: Any, data: bytes, path: str, **options: Any) -> Any:
+        known = compiled.get(path)
+        return known[1] if known is not None and known[0] == data else translate(self, data, path, **options)
+
+    loader.source_to_code = source_to_code
+
+
+def remember_rewritten(tests: tuple[str, ...], config: Any) -> None:
+    """Keeps tests as pytest compiles them, with its own kind of assertions."""
+    from _pytest.assertion import rewrite
+
+    module: Any = rewrite
+    translate = module._rewrite_test
+    known: dict[str, Any] = {}
+    for path in tests:
+        with Caught():
+            known[path] = translate(Path(path), config)
+
+    def rewritten(path: Path, used: Any) -> Any:
+        return known.get(str(path)) or translate(path, used)
+
+    module._rewrite_test = rewritten

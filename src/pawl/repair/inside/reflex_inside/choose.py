@@ -1,0 +1,109 @@
+"""The end of a search: what keeps the whole suite, how the patches differ, and which one is meant."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from reflex_inside.amplify import Comparison, compare
+from reflex_inside.baseline import Baseline
+from reflex_inside.caught import forked
+from reflex_inside.definitions import Definitions
+from reflex_inside.edits import Candidate, Reach
+from reflex_inside.program import Program
+from reflex_inside.rank import rank
+from reflex_inside.search import Search
+from reflex_inside.suite import Suite
+from reflex_inside.swap import install
+
+if TYPE_CHECKING:
+    from reflex_inside.engine import Engine
+
+MOST_COMPARED = 30
+MOST_OFFERED = 8
+MOST_WHOLE = 12
+LEAST_WHOLE = 2
+WHOLE_SHARE = 0.08
+"""Of the time: for running the whole suite with each of the best candidates, beyond the first few."""
+
+
+@dataclass(slots=True)
+class Choice:
+    engine: Engine
+    suite: Suite
+    program: Program
+    baseline: Baseline
+    definitions: Definitions
+    verified: set[Candidate] = field(default_factory=set)
+
+    def finish(self, search: Search) -> None:
+        """Ends the request with what the search has found."""
+        engine, suite, program, baseline = self.engine, self.suite, self.program, self.baseline
+        values: dict[str, Any] = {"tried": search.pool.tried, "cpu": round(search.pool.cpu, 3)}
+        values["tests"] = [suite.cases[index].name for index in baseline.failing]
+        if not search.plausible:
+            engine.finish("out of time" if engine.left < engine.request.seconds * 0.1 else "no patch", **values)
+            return
+        candidates = sorted(search.plausible, key=lambda candidate: candidate.cost)[:MOST_COMPARED]
+        candidates = self._kept_whole(candidates)
+        if not candidates:
+            engine.finish("no patch", **values)
+            return
+        engine.wire.send("stage", name="compare")
+        tests = baseline.failing[:10] + baseline.passing[:30]
+        seconds = max(1.0, min(4.0, engine.request.seconds * 0.08))
+        compared = forked(
+            lambda: compare(program, suite, candidates, tests, seconds, engine.request.seed), seconds * 8 + 20
+        )
+        ranking = rank(candidates, compared if isinstance(compared, Comparison) else None)
+        ordered = ranking.ordered()[:MOST_OFFERED]
+        patches = [{**self._patch(candidate), "group": group} for group, candidate in ordered]
+        margin = round(min(ranking.margin, 99.0), 3)
+        engine.finish(
+            "repaired", patches=patches, agreement=ranking.agreement, reason=ranking.reason, margin=margin, **values
+        )
+
+    def _kept_whole(self, candidates: list[Candidate]) -> list[Candidate]:
+        """Without the candidates that break a passing test which no trace connected with them."""
+        engine, baseline = self.engine, self.baseline
+        order = sorted(baseline.failing + baseline.passing)
+        seconds = max(5.0, 4 * baseline.seconds) + 5
+        kept: list[Candidate] = []
+        until = time.monotonic() + WHOLE_SHARE * engine.request.seconds
+        for candidate in candidates:
+            if len(kept) >= LEAST_WHOLE and time.monotonic() > until:
+                kept.append(candidate)
+                continue
+            if engine.left > 0 and len(kept) < MOST_WHOLE and candidate.reach is Reach.MODULE:
+                if not engine.zygotes[0].passes(replace(self.definitions.last(candidate), seconds=seconds * 2)):
+                    continue
+                self.verified.add(candidate)
+            elif engine.left > 0 and len(kept) < MOST_WHOLE:
+                limits = {index: 4 * baseline.outcomes[index].seconds + 1.0 for index in order}
+                passed = forked(lambda: whole(self.suite, self.program, candidate, limits), seconds)  # noqa: B023
+                if passed is False:
+                    continue
+                if passed and baseline.complete:
+                    self.verified.add(candidate)
+            kept.append(candidate)
+        return kept
+
+    def _patch(self, candidate: Candidate) -> dict[str, Any]:
+        program = self.program
+        function = program.functions[candidate.function].name if candidate.function >= 0 else ""
+        return {
+            "path": os.path.relpath(candidate.path, self.engine.request.root),
+            "edits": [program.sources[candidate.path].trimmed(edit) for edit in sorted(candidate.edits)],
+            "template": candidate.template,
+            "function": function,
+            "line": candidate.line,
+            "cost": round(candidate.cost, 2),
+            "verified": candidate in self.verified,
+        }
+
+
+def whole(suite: Suite, program: Program, candidate: Candidate, limits: dict[int, float]) -> bool:
+    """Whether all tests pass in their own order."""
+    return install(program, candidate) is not None and all(suite.run(i, limit).passed for i, limit in limits.items())

@@ -1,0 +1,52 @@
+"""What a search is to be judged by, and what the failing tests say in words."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import statistics
+import textwrap
+
+from reflex_inside.baseline import Baseline
+from reflex_inside.caught import Caught
+from reflex_inside.judge import Plan
+from reflex_inside.program import Program
+from reflex_inside.suite import Suite
+from reflex_inside.suspicion import Suspicion
+from reflex_inside.templates.diagnostics import Diagnosis
+from reflex_inside.trace import Observed
+
+SHORTEST_LIMIT = 0.03
+
+
+def make_plan(program: Program, baseline: Baseline, observed: Observed, suspicion: Suspicion) -> Plan:
+    seconds = {index: outcome.seconds for index, outcome in baseline.outcomes.items()}
+    failing = sorted(baseline.failing, key=lambda index: (baseline.outcomes[index].timed_out, seconds[index]))
+    passing: dict[int, list[int]] = {}
+    lines_of = {index: observed.covered.get(index, frozenset()) for index in baseline.passing}
+    for function in (program.functions[index] for index in suspicion.functions):
+        places = {(function.path, line) for line in range(function.node.body[0].lineno, function.last_line + 1)}
+        running = [index for index, lines in lines_of.items() if not places.isdisjoint(lines)]
+        passing[function.index] = sorted(running, key=lambda index: baseline.outcomes[index].wall)
+    passing[-1] = sorted(baseline.passing, key=lambda index: baseline.outcomes[index].wall)
+    usual = statistics.median([seconds[index] for index in baseline.passing] or [0.0])
+    limit = max(SHORTEST_LIMIT, min(5 * usual, 2.0))
+    return Plan(failing, passing, seconds, limit, isolated=bool(baseline.ordered), steady=frozenset(baseline.passing))
+
+
+def diagnoses_of(baseline: Baseline) -> list[Diagnosis]:
+    found = [Diagnosis(baseline.outcomes[index].kind, baseline.outcomes[index].message) for index in baseline.failing]
+    return list(dict.fromkeys(found))
+
+
+def strings_of(suite: Suite, failing: list[int]) -> list[str]:
+    """Short strings that the failing tests mention."""
+    found: dict[str, None] = {}
+    for index in failing[:20]:
+        function = suite.cases[index].function
+        with Caught():
+            tree = ast.parse(textwrap.dedent(inspect.getsource(function)))  # type: ignore[arg-type]
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < 30:
+                    found[node.value] = None
+    return list(found)
