@@ -1,4 +1,7 @@
-"""What retention lets go: the changes of old entries, whose line in the history stays, and old conversations whole."""
+"""What retention lets go: the changes of old entries, whose line in the history stays, and old conversations whole.
+
+Memories stay until the user forgets them.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ WHERE pruned = 0 AND created < :cutoff AND (
 
 
 def drop_expired(database: Database, retention: Retention, now: float) -> int:
-    """Drops the changes of every entry that may go, and conversations; returns how many entries that were.
+    """Drops what may go; returns how many entries lost their changes.
 
     A conversation goes when nothing was said in it since: half of one could not be taken up again.
     """
@@ -54,4 +57,6 @@ def drop_expired(database: Database, retention: Retention, now: float) -> int:
             " (SELECT conversation FROM said GROUP BY conversation HAVING max(time) < ?)",
             (cutoff,),
         )
+        for table, moment in (("snapshot", "time"), ("answer", "created"), ("known_file", "seen")):
+            database.run(f"DELETE FROM {table} WHERE {moment} < ?", (cutoff,))
     return len(found)

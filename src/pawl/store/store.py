@@ -17,7 +17,10 @@ from pawl.store.opening import open_database
 from pawl.store.rows import Clock
 
 if TYPE_CHECKING:
+    from pawl.store.answers import Answers
+    from pawl.store.memories import Memories
     from pawl.store.requests import Requests
+    from pawl.store.snapshots import Snapshots
     from pawl.store.transcripts import Transcripts
 
 
@@ -58,6 +61,24 @@ class Store:
         from pawl.store.transcripts import Transcripts
 
         return Transcripts(self._database, self._clock)
+
+    @property
+    def memories(self) -> Memories:
+        from pawl.store.memories import Memories
+
+        return Memories(self._database, self._clock)
+
+    @property
+    def answers(self) -> Answers:
+        from pawl.store.answers import Answers
+
+        return Answers(self._database, self._clock)
+
+    @property
+    def snapshots(self) -> Snapshots:
+        from pawl.store.snapshots import Snapshots
+
+        return Snapshots(self._database, self._clock)
 
     @property
     def schema_version(self) -> int:
