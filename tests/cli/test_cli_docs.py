@@ -207,6 +207,17 @@ def test_every_key_of_every_json_object_is_documented(pawl: Pawl):
         assert unnamed == set(), name
 
 
+def test_the_keys_of_one_prompt_and_of_its_faults_are_documented(pawl: Pawl):
+    override = Path(pawl.json("doctor")["settings"]).parent / "prompts" / "base.md"
+    shown = pawl.json("prompts", "show", "base")
+    override.parent.mkdir(parents=True)
+    override.write_text("{{nothing}}\n")
+    found = pawl.json("prompts", "check", code=52)
+    assert found["faults"]
+    unnamed = {key for key in (*keys(shown), *keys(found)) if f"`{key}`" not in section("prompts")}
+    assert unnamed == set()
+
+
 @pytest.fixture
 def full_protection(pawl: Pawl) -> None:
     """Where protection is weaker each run says so, and transcripts have a line more."""
