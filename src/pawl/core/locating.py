@@ -37,3 +37,23 @@ class Hit:
     """In words, the weightiest first."""
     symbols: tuple[Definition, ...] = ()
     """The definitions of the file that are likeliest to change, the likeliest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells, without reading it, whether a file has changed."""
+
+    path: str
+    size: int
+    modified_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    name: str
+    """Its hash."""
+    at: int
+    """Seconds since 1970."""
+    message: str
+    paths: tuple[str, ...]
+    """What it changed."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pawl.core.execution import Completed, Execution, Protection, Stream, View
     from pawl.core.finding import Check, Verdict
     from pawl.core.history import Checkpoint, Entry, EntryState, NewEntry, Retention
-    from pawl.core.locating import Hit, Query
+    from pawl.core.locating import Commit, Hit, Query, Stamp
     from pawl.core.outline import Outline
     from pawl.core.run import RequestRecord
 
@@ -176,6 +176,37 @@ class Outliner(Protocol):
         """What a file defines, or the files of a folder at their top; empty or `.` is everything.
 
         Bounded in time and size, and never a secret. `ParseFailed` for a file in an unknown language.
+        """
+        ...
+
+
+class SourceFiles(Protocol):
+    """The files of a workspace for whoever only reads: no link, no secret, nothing of git's, nothing ignored."""
+
+    def stamps(self) -> Sequence[Stamp]:
+        """Every file, sorted by path."""
+        ...
+
+    def stamp(self, path: str) -> Stamp | None:
+        """One file; None when it is not among them."""
+        ...
+
+    def read(self, path: str, limit: int) -> tuple[bytes, Stamp]:
+        """The content with the stamp that belongs to it; `TooLarge` above the limit."""
+        ...
+
+
+class CommitLog(Protocol):
+    """The history of a workspace, of which only what HEAD reaches is told."""
+
+    def head(self) -> str:
+        """The commit that is checked out; empty without one."""
+        ...
+
+    def commits(self, after: str, most: int) -> Sequence[Commit]:
+        """Newest first, at most so many, without merges; only those that `after` does not reach, unless it is empty.
+
+        Nothing where git gives no answer in time.
         """
         ...
 

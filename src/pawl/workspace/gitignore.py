@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 _MARK = b"\xef\xbb\xbf"
@@ -53,6 +53,34 @@ def decide(patterns: Sequence[Pattern], path: bytes, *, folder: bool) -> bool | 
         if pattern.matches(path, folder=folder):
             return pattern.ignores
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """The patterns of a folder, joined into one expression for names and one for paths, because most fit none."""
+
+    every: tuple[Pattern, ...]
+    names: re.Pattern[bytes]
+    paths: re.Pattern[bytes]
+
+    @classmethod
+    def of(cls, every: tuple[Pattern, ...]) -> Patterns:
+        return cls(
+            every,
+            _joined(pattern for pattern in every if pattern.by_name),
+            _joined(pattern for pattern in every if not pattern.by_name),
+        )
+
+    def decide(self, path: bytes, *, folder: bool) -> bool | None:
+        """What the last pattern that fits says of this very path; None when none fits."""
+        if self.names.fullmatch(path.rpartition(b"/")[2]) is None and self.paths.fullmatch(path) is None:
+            return None
+        return decide(self.every, path, folder=folder)
+
+
+def _joined(patterns: Iterable[Pattern]) -> re.Pattern[bytes]:
+    expressions = [b"(?:" + pattern.expression.pattern + b")" for pattern in patterns]
+    return re.compile(b"|".join(expressions) or b"(?!)", re.DOTALL)
 
 
 def _pattern(line: bytes) -> Pattern | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
-from pawl.workspace.gitignore import Pattern, decide, parse
+from pawl.workspace.gitignore import Patterns, parse
 from pawl.workspace.paths import parent
 
 IGNORE_FILES = (".gitignore", ".agentignore", ".aiignore")
@@ -20,7 +20,7 @@ IGNORE_FILES = (".gitignore", ".agentignore", ".aiignore")
 EXCLUDE_FILE = ".git/info/exclude"
 LARGEST_IGNORE_FILE = 1 << 20
 
-_Chain = tuple[tuple[str, tuple[Pattern, ...]], ...]
+_Chain = tuple[tuple[str, Patterns], ...]
 
 Read = Callable[[str], bytes | None]
 """Gives the content of a workspace path, None when no plain file of a sensible size stands there."""
@@ -36,8 +36,11 @@ class IgnoreNothing:
 class Ignore:
     """What the ignore files say. They are read once; make another to see them anew."""
 
-    def __init__(self, read: Read, *, global_file: Path | None = None) -> None:
+    def __init__(
+        self, read: Read, *, global_file: Path | None = None, names: tuple[str, ...] = IGNORE_FILES
+    ) -> None:
         self._read = read
+        self._names = names
         self._global_file = global_file
         self._chains: dict[str, _Chain] = {}
         self._folders: dict[str, str | None] = {"": None}
@@ -70,11 +73,11 @@ class Ignore:
     def _ignores(self, path: str, *, folder: bool) -> bool:
         for base, patterns in self._chain(parent(path)):
             inner = path[len(base) + 1 :] if base else path
-            said = decide(patterns, os.fsencode(inner), folder=folder)
+            said = patterns.decide(os.fsencode(inner), folder=folder)
             if said is not None:
                 return said
         for patterns in self._lowest:
-            said = decide(patterns, os.fsencode(path), folder=folder)
+            said = patterns.decide(os.fsencode(path), folder=folder)
             if said is not None:
                 return said
         return False
@@ -90,29 +93,29 @@ class Ignore:
         for path in reversed(unknown):
             above = self._chains[parent(path)] if path else ()
             patterns = self._patterns(path)
-            self._chains[path] = ((path, patterns), *above) if patterns else above
+            self._chains[path] = ((path, patterns), *above) if patterns.every else above
         return self._chains[unknown[0] if unknown else folder]
 
-    def _patterns(self, folder: str) -> tuple[Pattern, ...]:
-        contents = (self._read(f"{folder}/{name}" if folder else name) for name in IGNORE_FILES)
-        return tuple(pattern for text in contents if text for pattern in parse(text))
+    def _patterns(self, folder: str) -> Patterns:
+        contents = (self._read(f"{folder}/{name}" if folder else name) for name in self._names)
+        return Patterns.of(tuple(pattern for text in contents if text for pattern in parse(text)))
 
     @functools.cached_property
-    def _lowest(self) -> tuple[tuple[Pattern, ...], ...]:
+    def _lowest(self) -> tuple[Patterns, ...]:
         """What any ignore file of a folder wins over, the strongest first."""
-        return (parse(self._read(EXCLUDE_FILE) or b""), _of_user(self._global_file), _caches())
+        return (Patterns.of(parse(self._read(EXCLUDE_FILE) or b"")), _of_user(self._global_file), _caches())
 
 
 @functools.cache
-def _caches() -> tuple[Pattern, ...]:
-    return parse((resources.files("pawl.workspace") / "caches.txt").read_bytes())
+def _caches() -> Patterns:
+    return Patterns.of(parse((resources.files("pawl.workspace") / "caches.txt").read_bytes()))
 
 
-def _of_user(file: Path | None) -> tuple[Pattern, ...]:
+def _of_user(file: Path | None) -> Patterns:
     if file is None:
-        return ()
+        return Patterns.of(())
     try:
         with file.open("rb") as opened:
-            return parse(opened.read(LARGEST_IGNORE_FILE))
+            return Patterns.of(parse(opened.read(LARGEST_IGNORE_FILE)))
     except OSError:
-        return ()
+        return Patterns.of(())

@@ -1,0 +1,111 @@
+"""The index of a workspace: brought up to date when it is asked to be, read by those who rank."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from pawl.context.index_file import alone, connect, discard
+from pawl.context.indexing import IndexWriter, Refreshed, transaction
+from pawl.context.sorting import Kind
+from pawl.core.errors import StoreError
+from pawl.core.locating import Commit
+from pawl.core.outline import Definition, DefinitionKind
+from pawl.core.ports import SourceFiles
+
+_FEW = 20_000
+"""Pieces that are gone and cost nothing yet."""
+_AT_ONCE = 500
+
+T = TypeVar("T")
+
+
+class FileRow(NamedTuple):
+    id: int
+    path: str
+    language: str
+    kind: Kind
+
+
+class PieceRow(NamedTuple):
+    id: int
+    file: int
+    start: int
+    stop: int
+    length: int
+
+
+class Index:
+    """An open index. Any number of processes may use it at once; what one writes, the others see."""
+
+    def __init__(self, path: Path, files: SourceFiles) -> None:
+        self._path = path
+        self._files = files
+        self._connection = connect(path)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def refresh(self, paths: Iterable[str] | None = None) -> Refreshed:
+        """Takes in what has changed: these files, or whatever a walk through the workspace finds."""
+        chosen = None if paths is None else sorted(set(paths))
+        return self._sound(lambda: self._refresh(chosen))
+
+    def rebuild(self) -> None:
+        """Throws everything away; the next refresh takes in every file."""
+        with alone(self._path):
+            self._connection.close()
+            discard(self._path)
+        self._connection = connect(self._path)
+
+    def _refresh(self, paths: Sequence[str] | None) -> Refreshed:
+        if paths is None:
+            stamps = self._files.stamps()
+        else:
+            stamps = [stamp for path in paths if (stamp := self._files.stamp(path)) is not None]
+        there = {stamp.path for stamp in stamps}
+        writer = IndexWriter(self._connection, self._files)
+        if not writer.differs(stamps, paths):
+            return Refreshed()
+        with alone(self._path):
+            known = writer.known()
+            gone = [path for path in (known if paths is None else paths) if path not in there]
+            return writer.update(stamps, gone, known)
+
+    def _sound(self, work: Callable[[], T]) -> T:
+        """Does the work; an index that turns out to be damaged is made anew, once."""
+        try:
+            if self._is_worn():
+                self.rebuild()
+            return work()
+        except sqlite3.DatabaseError:
+            self.rebuild()
+        try:
+            return work()
+        except sqlite3.DatabaseError as error:
+            raise StoreError(
+                f"the index {str(self._path)!r} cannot be used: {error}",
+                advice="check the disk, and the owner and mode of the file",
+            ) from error
+
+    def _is_worn(self) -> bool:
+        """Whether more pieces are gone than there are."""
+        live = self._connection.execute("SELECT count(*) FROM piece").fetchone()[0]
+        row = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'piece'").fetchone()
+        return bool(row and row[0] - live > live + _FEW)
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        return self._connection.execute(sql, values).fetchall()
+
+    def files(self) -> dict[int, FileRow]:
+        """Every file that was read, by its number."""
+        rows = self._connection.execute("SELECT id, path, language, role FROM file WHERE role != '' ORDER BY path")
+        return {row[0]: FileRow(row[0], row[1], row[2], Kind(row[3])) for row in rows}

@@ -1,0 +1,107 @@
+"""The words of code: identifiers as they are written, and the words that they are made of."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+WORD = re.compile(r"[^\W\d]\w*")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
+_LONGEST = 64
+"""Longer words are data."""
+_MOST_REMEMBERED = 200_000
+
+COMMON = frozenset(
+    """
+    self cls def class return import from if elif else for in not none true false null undefined and or is as with try
+    except finally raise pass lambda yield while break continue global assert del async await const let var function new
+    this typeof void static public private protected final int str bool string char double float long unsigned struct
+    enum impl pub fn mut use mod package func type interface extends implements throws throw catch switch case default
+    end do then begin require include define ifdef endif args kwargs
+    """.split()
+)
+"""What every file of some language is full of; it tells nothing."""
+
+STOP = frozenset(
+    """
+    the a an of to and or in on at by for from with without is are was were be been being it its this that these those
+    there here as if then than so not no nor can cannot could should would will shall may might must do does did done
+    has have had having i we you he she they me us my our your their them one two also only just very more most much
+    many some any all each every both few other another such same own too when where why how what which who whom whose
+    but because while until since before after above below between into through during about against again further once
+    out up down off over under
+    using used use get got like see seen please thanks thank hi hello issue bug problem expected actual behavior
+    behaviour result results example following want need needs think seems seem currently however instead way works
+    work working doesn don isn didn won ve re ll let try tried trying make makes made happens happen reproduce steps
+    version versions python code description know still even though well really actually something anything able
+    """.split()
+)
+"""What every issue is full of."""
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def stem(word: str) -> str:
+    """A lower-case word without the ending that makes it a plural, a participle or an adverb."""
+    if len(word) < 5 or not word.isascii():
+        return word[:-1] if len(word) == 4 and word[-1] == "s" and word[-2] not in "su" else word
+    for ending, kept in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) + len(kept) >= 3:
+            root = word[: len(word) - len(ending)] + kept
+            # stopp(ing), mapp(ed)
+            return root[:-1] if ending in _DOUBLING and len(root) > 3 and _doubled(root) else root
+    return word
+
+
+def _doubled(root: str) -> bool:
+    return root[-1] == root[-2] and root[-1] not in "lsz"
+
+
+_ENDINGS = (
+    ("ization", "iz"),
+    ("ation", "at"),
+    ("ically", "ic"),
+    ("ities", "iti"),
+    ("ments", "ment"),
+    ("sses", "ss"),
+    ("ies", "i"),
+    ("ing", ""),
+    ("ed", ""),
+    ("es", ""),
+    ("ly", ""),
+    ("ss", "ss"),
+    ("us", "us"),
+    ("s", ""),
+    ("e", ""),
+    ("y", "i"),
+)
+_DOUBLING = frozenset({"ing", "ed"})
+
+
+def parts(word: str) -> list[str]:
+    """`getHTTPResponse_code2` as get, http, response, code, 2."""
+    return [part.lower() for part in _PARTS.findall(word)]
+
+
+def tokens(word: str) -> tuple[str, ...]:
+    """What one identifier is found by: itself, and the stems of its parts when it has several."""
+    if len(word) > _LONGEST:
+        return ()
+    found = parts(word)
+    whole = word.lower().strip("_")
+    if len(found) <= 1:
+        return (stem(whole),) if len(whole) > 1 and whole not in COMMON else ()
+    kept = [stem(part) for part in found if len(part) > 1 and part not in COMMON and not part.isdigit()]
+    return (whole, *kept)
+
+
+class Tokens(dict[str, str]):
+    """The tokens of every word met so far, joined for the index. A dictionary, because there are millions to look up."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _MOST_REMEMBERED:
+            self.clear()
+        joined = self[word] = " ".join(tokens(word))
+        return joined
+
+    def of(self, text: str) -> str:
+        return " ".join(map(self.__getitem__, WORD.findall(text)))
