@@ -110,11 +110,16 @@ def judge(bug: Bug, folder: Path, ended: RepairEnded, seconds: float) -> Line:
 
 def passes(bug: Bug, folder: Path) -> bool:
     """Whether the whole suite passes in a fresh process."""
-    words = [bug.python or sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *bug.tests]
     try:
-        return subprocess.run(words, cwd=folder, capture_output=True, timeout=180).returncode == 0
+        return subprocess.run(plain_pytest(bug, folder), cwd=folder, capture_output=True, timeout=180).returncode == 0
     except subprocess.TimeoutExpired:
         return False
+
+
+def plain_pytest(bug: Bug, folder: Path) -> list[str]:
+    paths = ":".join(str(folder / path) for path in (*bug.import_paths, "."))
+    words = [bug.python or sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    return ["env", f"PYTHONPATH={paths}", *words, *bug.tests]
 
 
 def report(lines: list[Line]) -> None:
@@ -145,9 +150,8 @@ def pytest_seconds(bug: Bug) -> float | None:
         folder = Path(name)
         bug.make(folder)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        words = [bug.python or sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *bug.tests]
         try:
-            subprocess.run(words, cwd=folder, capture_output=True, timeout=10)
+            subprocess.run(plain_pytest(bug, folder), cwd=folder, capture_output=True, timeout=10)
         except subprocess.TimeoutExpired:
             return None
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -155,7 +159,7 @@ def pytest_seconds(bug: Bug) -> float | None:
 
 
 def chosen_bugs(options: argparse.Namespace) -> Iterator[Bug]:
-    bugs = list(SETS[options.set](options.data))
+    bugs = list(mutants(options.data, options.seed) if options.set == "mutants" else SETS[options.set](options.data))
     if options.only:
         wanted = set(options.only.split(","))
         bugs = [bug for bug in bugs if bug.name in wanted or bug.name.rpartition("/")[2] in wanted]
@@ -172,6 +176,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="take every n-th bug")
     parser.add_argument("--offset", type=int, default=0)
     parser.add_argument("--only", default="", help="names, with commas between them")
+    parser.add_argument("--seed", type=int, default=20, help="which mutants are chosen")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, help="a file for the lines as JSON")
     options = parser.parse_args()

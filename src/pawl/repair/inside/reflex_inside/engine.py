@@ -226,7 +226,16 @@ class Engine:
         function = program.functions[index]
         types = {name: frozenset(kinds - {"NoneType"}) for name, kinds in observed.types.get(index, {}).items()}
         attributes = observed.attributes.get(index, {})
-        return gather_facts(Facts(program.sources[function.path], function, types, attributes, list(strings)))
+        return gather_facts(
+            Facts(
+                program.sources[function.path],
+                function,
+                types,
+                attributes,
+                list(strings),
+                list(program.sources.values()),
+            )
+        )
 
     def _send_problems(self, suite: Suite) -> None:
         for problem in suite.problems[:20]:

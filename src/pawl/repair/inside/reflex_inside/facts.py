@@ -29,6 +29,8 @@ class Facts:
     attributes: dict[str, list[str]] = field(default_factory=dict)
     strings: list[str] = field(default_factory=list)
     """Strings that the failing tests mention."""
+    others: list[Source] = field(default_factory=list)
+    """The other files of the program."""
     names: list[str] = field(default_factory=list)
     inner_names: frozenset[str] = frozenset()
     """Names that only comprehensions bind."""

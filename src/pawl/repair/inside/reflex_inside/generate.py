@@ -15,6 +15,7 @@ from reflex_inside.templates import (
     constants,
     everywhere,
     insertions,
+    missing,
     names,
     operators,
     statements,
@@ -86,6 +87,7 @@ class Generator:
     def __init__(self, facts: Facts, suspicion: dict[int, float]) -> None:
         self.facts = facts
         self.suspicion = suspicion
+        self.undefined = missing.undefined_names(facts)
 
     def price(self, score: float) -> float:
         return -SUSPICION_WEIGHT * math.log(max(score, LEAST_SUSPICION))
@@ -159,5 +161,9 @@ class Generator:
         facts, price = self.facts, self.price(score)
         yield 1.8 + price, lambda: self.candidates(statements.changed_statements(facts, block, place), score)
         yield 4.4 + price, lambda: self.candidates(statements.exchanged_statements(facts, block, place), score)
-        yield 2.6 + price, lambda: self.candidates(insertions.inserted_statements(facts, block, place), score)
-        yield 4.4 + price, lambda: self.candidates(insertions.guards(facts, block, place), score)
+        less = insertions.HOLE_BONUS if insertions.is_hole(block, place) else 0.0
+        yield 2.6 - less + price, lambda: self.candidates(insertions.inserted_statements(facts, block, place), score)
+        yield 4.4 - less + price, lambda: self.candidates(insertions.guards(facts, block, place), score)
+        # With no name left open and no hole, only statements from elsewhere come, and those are dear.
+        least = 2.0 - less if less or self.undefined else 4.6
+        yield least + price, lambda: self.candidates(missing.missing_statements(facts, block, place), score)

@@ -107,6 +107,8 @@ def import_time_portions(
     program: Program, function: Function, scores: dict[int, float], diagnoses: list[Diagnosis]
 ) -> Iterator[Portion]:
     """Edits of a function that runs at import, by the scores of its lines."""
-    generator = Generator(gather_facts(Facts(program.sources[function.path], function)), scores)
+    generator = Generator(
+        gather_facts(Facts(program.sources[function.path], function, others=list(program.sources.values()))), scores
+    )
     for bound, make in generator.portions(diagnoses):
         yield bound, lambda make=make: [replace(each, function=-1, reach=Reach.MODULE) for each in make()]  # type: ignore[misc]

@@ -7,10 +7,12 @@ import ast
 from reflex_inside.edits import parent_of
 from reflex_inside.facts import NUMBERS, Facts, is_document
 from reflex_inside.templates.conditions import tests_of
-from reflex_inside.templates.lines import Lines, alone, text_of
+from reflex_inside.templates.lines import Lines, alone, indented, text_of
 from reflex_inside.templates.site import Proposal, Proposals
 
 CONSTANTS = ("None", "True", "False", "0", "1", "-1", "[]", "''")
+HOLE_BONUS = 1.4
+"""How much likelier a statement is missing where a `pass` stands that nobody needs."""
 ENDINGS = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
 
@@ -23,19 +25,29 @@ def in_loop(facts: Facts, statement: ast.stmt) -> bool:
     return False
 
 
+def is_hole(block: list[ast.stmt], place: int) -> bool:
+    """Whether a `pass` stands where something else seems to be missing: nobody needs it there."""
+    return isinstance(block[place], ast.Pass) and (
+        len(block) > 1 or not isinstance(parent_of(block[place]), ast.ClassDef)
+    )
+
+
 class Spot:
-    """Before a statement, or after the last one of a block."""
+    """Before a statement, after the last one of a block, or instead of a `pass`."""
 
     def __init__(self, facts: Facts, block: list[ast.stmt], place: int, *, after: bool) -> None:
         self.facts = facts
         self.statement = block[place]
         self.lines = Lines(facts.source, self.statement)
+        self.hole = is_hole(block, place)
         self.behind = after
-        self.at_end = after and block is facts.function.node.body
+        self.at_end = (after or (self.hole and place == len(block) - 1)) and block is facts.function.node.body
         self.at_top = place <= 1 and block is facts.function.node.body
         self.looping = in_loop(facts, self.statement)
 
     def insert(self, cost: float, template: str, code: str) -> Proposals:
+        if self.hole:
+            return self.lines.become(cost - HOLE_BONUS, template, indented(code, self.lines.indent))
         return self.lines.after(cost, template, code) if self.behind else self.lines.before(cost, template, code)
 
 
@@ -44,6 +56,8 @@ def spots(facts: Facts, block: list[ast.stmt], place: int) -> list[Spot]:
     if not alone(facts.source, statement):
         return []
     found = [] if is_document(statement) else [Spot(facts, block, place, after=False)]
+    if is_hole(block, place):
+        return found
     if place == len(block) - 1 and not isinstance(statement, ENDINGS):
         found.append(Spot(facts, block, place, after=True))
     return found
