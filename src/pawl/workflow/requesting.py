@@ -42,6 +42,7 @@ def composed(seat: Seat, stage: Stage, variables: Mapping[str, str]) -> Composed
     system = seat.prompts.compose(decision, variables)
     if seat.detail is not None:
         system = (*system, seat.prompts.render(f"detail/{seat.detail}", variables))
+    system = (*system, *seat.context)
     request = Request(
         model=seat.terms.model_for(seat.role.name),
         system=system,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from typing import Protocol
 
 from pawl.core.dialogue import Message, Request, Sampling, Usage
 from pawl.core.ports import Cancel, Model, Toolset
@@ -15,6 +16,18 @@ from pawl.core.run_event import RunEvent
 from pawl.policy.prompts import PromptRepository
 from pawl.policy.roles import Role
 from pawl.policy.table import Policy
+from pawl.workflow.shortening import cut
+
+
+class Compress(Protocol):
+    """Makes a dialogue shorter; the message at `request` stays in it, the same value."""
+
+    def __call__(self, messages: Sequence[Message], *, request: int, too_long: bool) -> Sequence[Message]:
+        """The messages to go on with: the given ones when there is nothing to gain.
+
+        Asked before each request, and with `too_long` when the model could not read it all.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +45,9 @@ class Seat:
     listen: Callable[[RunEvent], object] = lambda event: None
     clean: Callable[[Request], Request] = lambda request: request
     """Takes secrets out of what is about to be sent."""
+    compress: Compress = cut
+    context: tuple[str, ...] = ()
+    """What is sent after the prompts, such as memories; the same throughout, so that prompt caches hold."""
     work_left: Callable[[], tuple[str, ...]] = lambda: ()
     """What verification still wants, by the run's own record."""
     limits: Budget = field(default_factory=Budget)
@@ -63,6 +79,8 @@ class Spoken:
     ended: Ended
     messages: tuple[Message, ...]
     """The whole dialogue, as it may be sent again."""
+    said: tuple[Message, ...]
+    """What this talk added to it, whole even where the dialogue was shortened."""
     requests: int
     usage: Usage
     cost: Decimal | None

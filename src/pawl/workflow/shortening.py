@@ -12,15 +12,15 @@ HEAD_CHARACTERS = 400
 _LEFT_OUT = "\n[… {count:,} characters left out; call the tool again to see them]"
 
 
-def tokens_of(messages: Sequence[Message]) -> int:
-    """A rough count, four characters a token."""
-    return sum(_characters(message) for message in messages) // 4
-
-
 def shortened(messages: Sequence[Message], *, keep: int = KEPT_TURNS) -> tuple[Message, ...]:
     """The same turns with the outputs of tools cut to their head, but for the last few turns."""
     border = len(messages) - keep
     return tuple(_cut(message) if place < border else message for place, message in enumerate(messages))
+
+
+def cut(messages: Sequence[Message], *, request: int, too_long: bool) -> Sequence[Message]:
+    """What is done where nobody compresses: nothing before the model says that it is too long."""
+    return shortened(messages) if too_long else messages
 
 
 def flattened(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -47,11 +47,3 @@ def _cut_answer(answer: ToolAnswer) -> ToolAnswer:
     if over <= 0:
         return answer
     return replace(answer, text=answer.text[:HEAD_CHARACTERS] + _LEFT_OUT.format(count=over))
-
-
-def _characters(message: Message) -> int:
-    return (
-        len(message.text)
-        + sum(len(call.raw) + len(call.name) for call in message.calls)
-        + sum(len(answer.text) for answer in message.answers)
-    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from pawl.core.dialogue import Answer, Message, Stop, ToolAnswer, Usage, tool_answers, user
+from pawl.core.dialogue_size import dialogue_tokens
 from pawl.core.errors import BrokenHistory, ContextTooLong, RequestRejected, SchemaUnmet
 from pawl.core.run import Mode, Reasoning, ReasoningOutcome, Stage
 from pawl.core.run_event import Corrected, ReasoningShown, Shortened
@@ -16,7 +17,7 @@ from pawl.policy.reasoning import Reasoned, outcome_of
 from pawl.workflow.calling import Calls
 from pawl.workflow.requesting import Composed, ask, composed, reasons
 from pawl.workflow.seat import Ended, Seat, Spoken
-from pawl.workflow.shortening import flattened, shortened, tokens_of
+from pawl.workflow.shortening import flattened
 
 OUTCOME = "[{delivery}] plan: {plan_delta} | next: {next_action} | risks: {risks}"
 
@@ -28,7 +29,8 @@ def converse(seat: Seat, history: Sequence[Message], text: str, stage: Stage | N
     FOLLOW_UP. A stage without tools is one request.
     """
     first = stage or (Stage.WARMUP if seat.terms.reasoning is Reasoning.ON else Stage.ACT)
-    return _Talk(seat, [*_forgotten(history), user(text)], first).run()
+    request = user(text)
+    return _Talk(seat, [*_forgotten(history), request], first, request).run()
 
 
 @dataclass(slots=True)
@@ -36,11 +38,13 @@ class _Talk:
     seat: Seat
     messages: list[Message]
     stage: Stage
+    request: Message
+    """The user's words, which stay in the dialogue however short it becomes."""
+    said: list[Message] = field(default_factory=list)
     requests: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: Decimal | None = Decimal(0)
     outcome: ReasoningOutcome | None = None
-    was_shortened: bool = False
     calls: Calls = field(init=False)
     sent_back: Counter[str] = field(default_factory=Counter)
     """How often each correction was sent."""
@@ -50,6 +54,7 @@ class _Talk:
     def __post_init__(self) -> None:
         self.calls = Calls(self.seat)
         self.started = self.seat.clock()
+        self.said.append(self.request)
 
     def run(self) -> Spoken:
         while True:
@@ -87,19 +92,29 @@ class _Talk:
 
     def _asked(self, ready: Composed) -> Answer:
         self.requests += 1
+        self._compressed(too_long=False)
         try:
             return self._counted(ask(self.seat, ready, tuple(self.messages), self.requests))
         except RequestRejected as error:
-            if self.was_shortened or not isinstance(error, ContextTooLong | BrokenHistory):
+            if isinstance(error, BrokenHistory):
+                self._replace(flattened(self.messages))
+            elif not (isinstance(error, ContextTooLong) and self._compressed(too_long=True)):
                 raise
-            self._shorten(flat=isinstance(error, BrokenHistory))
             return self._counted(ask(self.seat, ready, tuple(self.messages), self.requests))
 
-    def _shorten(self, *, flat: bool) -> None:
-        before = tokens_of(self.messages)
-        self.messages = list(flattened(self.messages) if flat else shortened(self.messages))
-        self.was_shortened = True
-        self.seat.listen(Shortened(before_tokens=before, after_tokens=tokens_of(self.messages)))
+    def _compressed(self, *, too_long: bool) -> bool:
+        """Whether the dialogue is another one now."""
+        equal = [place for place, message in enumerate(self.messages) if message == self.request]
+        made = self.seat.compress(self.messages, request=equal[-1], too_long=too_long)
+        if made is self.messages:
+            return False
+        self._replace(made)
+        return True
+
+    def _replace(self, messages: Sequence[Message]) -> None:
+        before = dialogue_tokens(self.messages)
+        self.messages = list(messages)
+        self.seat.listen(Shortened(before_tokens=before, after_tokens=dialogue_tokens(self.messages)))
 
     def _counted(self, answer: Answer) -> Answer:
         self.usage += answer.usage
@@ -121,7 +136,11 @@ class _Talk:
             message = replace(message, text=f"{said}\n{reasoned.visible}".strip())
         elif answer.text != reasoned.visible:
             message = replace(message, text=reasoned.visible)
+        self._say(message)
+
+    def _say(self, message: Message) -> None:
         self.messages.append(message)
+        self.said.append(message)
 
     def _handled(self, ready: Composed, answer: Answer, reasoned: Reasoned) -> Spoken | None:
         """The end of the talk, or None when it goes on with another turn."""
@@ -133,7 +152,7 @@ class _Talk:
         if self._corrected(ready, answer, reasoned):
             return None
         if answer.calls:
-            self.messages.append(tool_answers(*self.calls.execute(answer.calls, ready.decision)))
+            self._say(tool_answers(*self.calls.execute(answer.calls, ready.decision)))
             return None
         if ready.decision.contract:
             return self._fitted(ready, reasoned)
@@ -153,7 +172,7 @@ class _Talk:
         """Every call has an answer, so that the history can be sent again."""
         if answer.calls:
             refused = (ToolAnswer(call=call.id, name=call.name, text=why, failed=True) for call in answer.calls)
-            self.messages.append(tool_answers(*refused))
+            self._say(tool_answers(*refused))
 
     def _corrected(self, ready: Composed, answer: Answer, reasoned: Reasoned) -> bool:
         situation = Situation(
@@ -174,7 +193,7 @@ class _Talk:
         self.sent_back[name] += 1
         self.seat.listen(Corrected(name=name, why=why, text=reasoned.visible))
         prompt = corrections()[name].prompt
-        self.messages.append(user(self.seat.prompts.render(prompt, {**self._variables(), "last_step_outcome": why})))
+        self._say(user(self.seat.prompts.render(prompt, {**self._variables(), "last_step_outcome": why})))
 
     def _fitted(self, ready: Composed, reasoned: Reasoned) -> Spoken | None:
         from pawl.workflow.contracts import validated
@@ -202,6 +221,7 @@ class _Talk:
             text=text,
             ended=ended,
             messages=tuple(self.messages),
+            said=tuple(self.said),
             requests=self.requests,
             usage=self.usage,
             cost=self.cost,
