@@ -24,6 +24,10 @@ CHOICES = {
 }
 
 
+MAY_BE_NONE = frozenset({"model_retries"})
+"""Settings that 0 switches off."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What the user may set in `config.toml`; the defaults are the product's."""
@@ -181,7 +185,7 @@ def _mistake(name: str, value: object, kind: type | None) -> str | None:
     if type(value) is not kind:
         words = {int: "a whole number", float: "a number", str: "a text in quotes"}
         return f"{name} must be {words[kind]}, not {value!r}"
-    if isinstance(value, int | float) and not 0 < value < math.inf:
+    if isinstance(value, int | float) and not (0 < value < math.inf or (value == 0 and name in MAY_BE_NONE)):
         return f"{name} must be above 0, not {value!r}"
     choices = CHOICES.get(name)
     if choices is not None and value not in choices:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pawl.app.asking.citations import Citation, citations
 from pawl.app.asking.desk import Desk
-from pawl.app.asking.model_config import ModelConfig, budget, model_config
+from pawl.app.asking.model_config import ModelConfig, budget, model_config, model_of
 from pawl.app.asking.opening import Models
 from pawl.app.asking.recording import RequestBook
 from pawl.app.dotenv import environment_of
@@ -17,8 +17,8 @@ from pawl.app.rules import prompts
 from pawl.app.telemetry import Telemetry
 from pawl.app.trust import is_trusted
 from pawl.app.workshop import Workshop
-from pawl.core.dialogue import Message
-from pawl.core.errors import PawlError, UnknownEntry, UsageError
+from pawl.core.dialogue import Message, assistant, user
+from pawl.core.errors import AnswerInterrupted, PawlError, UnknownEntry, UsageError
 from pawl.core.ports import Cancel
 from pawl.core.redact import register
 from pawl.core.redact_dialogue import redacted_request
@@ -91,7 +91,7 @@ def ask(shop: Workshop, question: Question, listen: Listener, cancel: Cancel | N
         conversation=conversation,
         mode=Mode.CHAT,
         reasoning=question.reasoning or Reasoning(shop.config.settings.reasoning),
-        model=config.routes.model_for(RoleName.ARTISAN),
+        model=model_of(config, standard_policy().role(RoleName.ARTISAN)),
     )
     thoughts: list[str] = []
 
@@ -107,7 +107,11 @@ def ask(shop: Workshop, question: Question, listen: Listener, cancel: Cancel | N
     ):
         seat = _seat(shop, terms, models, desk, telemetry)
         seat = replace(seat, listen=hear, limits=config.budget, cancel=cancel)
-        spoken = converse(seat, history, question.text)
+        try:
+            spoken = converse(seat, history, question.text)
+        except AnswerInterrupted as error:
+            _keep_interrupted(shop, terms, question.text, error.text)
+            raise
         _keep(shop, terms, spoken.messages[len(history) :], thoughts)
         cited = citations(spoken.text, lambda path: _lines(desk, path))
     return Replied(
@@ -166,8 +170,15 @@ def _keep(shop: Workshop, terms: RunTerms, said: tuple[Message, ...], thoughts: 
         shop.store.transcripts.append(shop.workspace, terms.conversation, message, run=terms.run, reasoning=reasoning)
 
 
+def _keep_interrupted(shop: Workshop, terms: RunTerms, asked: str, text: str) -> None:
+    """Half an answer is kept to be shown; it is not sent again, nor is the question that it belongs to."""
+    for message in (user(asked), assistant(f"{text} [interrupted]")):
+        shop.store.transcripts.append(shop.workspace, terms.conversation, message, run=terms.run, sent_again=False)
+
+
 def _lines(desk: Desk, path: str) -> int | None:
     try:
-        return desk.files.read(path).count(b"\n") + 1
+        data = desk.files.read(path)
+        return data.count(b"\n") + (not data.endswith(b"\n"))
     except (PawlError, OSError):
         return None

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from pawl.app.config import Config
 from pawl.core.dialogue import Sampling
+from pawl.core.errors import ConfigError
 from pawl.core.run import Budget
 from pawl.models.capabilities import Rule, rules
-from pawl.models.prices import Prices, overrides
-from pawl.models.providers import Provider, merged
+from pawl.models.prices import Prices, Rates, overrides
+from pawl.models.providers import Provider, builtin, merged
 from pawl.models.router import Routes, routes
 from pawl.models.tables import Fields, raise_mistakes
+from pawl.policy.roles import Role
+from pawl.policy.table import standard_policy
 
+T = TypeVar("T")
 _ROUTES = ("default", "slots", "fallbacks")
 
 
@@ -40,21 +45,64 @@ def model_config(config: Config, environment: Mapping[str, str] | None = None) -
     """Reads the tables of the configuration; a mistake names the table and the field."""
     environment = config.environment if environment is None else environment
     tables = config.tables
-    providers = merged(tables.providers)
+    reading = _Reading(str(config.file))
+    providers = reading.of(lambda: merged(tables.providers), builtin())
     routed = {name: value for name, value in tables.models.items() if name in _ROUTES}
-    if not routed.get("default") and (named := environment.get("PAWL_MODEL", "").strip()):
+    if named := environment.get("PAWL_MODEL", "").strip():
         routed["default"] = named
-    return ModelConfig(
+    patterns = {name: value for name, value in tables.models.items() if name not in _ROUTES}
+    no_prices: Mapping[str, Rates] = {}
+    read = ModelConfig(
         providers=providers,
-        routes=routes(routed, providers),
-        rules=rules({name: value for name, value in tables.models.items() if name not in _ROUTES}),
-        prices=Prices(providers, overrides(tables.prices)),
-        budget=budget(tables.budget),
-        sampling=sampling(tables.sampling),
+        routes=reading.of(lambda: _known_slots(routes(routed, providers)), Routes()),
+        rules=reading.of(lambda: rules(patterns), ()),
+        prices=Prices(providers, reading.of(lambda: overrides(tables.prices), no_prices)),
+        budget=reading.of(lambda: budget(tables.budget), Budget()),
+        sampling=reading.of(lambda: sampling(tables.sampling), Sampling()),
         retries=config.settings.model_retries,
         local=tables.local,
         environment=environment,
     )
+    reading.finish()
+    return read
+
+
+class _Reading:
+    """Reads tables one by one and reports the mistakes of all of them together."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._errors: list[ConfigError] = []
+
+    def of(self, read: Callable[[], T], otherwise: T) -> T:
+        try:
+            return read()
+        except ConfigError as error:
+            self._errors.append(error)
+            return otherwise
+
+    def finish(self) -> None:
+        if self._errors:
+            raise ConfigError(
+                f"{self._file!r}: " + "; ".join(error.message for error in self._errors),
+                advice="; ".join(error.advice for error in self._errors),
+            )
+
+
+def model_of(config: ModelConfig, role: Role) -> str:
+    """The model of a role: its own slot, else the slot that its file names, else the default."""
+    slots = config.routes.slots
+    return slots.get(role.name) or slots.get(role.model) or config.routes.model_for(role.model)
+
+
+def _known_slots(read: Routes) -> Routes:
+    known = {name for role in standard_policy().roles.values() for name in (role.name, role.model)}
+    unknown = sorted(set(read.slots) - known)
+    if unknown:
+        raise ConfigError(
+            f"models.slots has no {', '.join(map(repr, unknown))}", advice=f"the slots are {', '.join(sorted(known))}"
+        )
+    return read
 
 
 def budget(table: Mapping[str, object], base: Budget | None = None) -> Budget:

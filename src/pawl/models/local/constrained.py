@@ -12,7 +12,7 @@ from pawl.core.dialogue import Answer, Answered, FellBack, ModelEvent, Request, 
 from pawl.core.errors import AnswerUnusable
 from pawl.core.ports import Cancel, Model
 from pawl.models.calls import next_number, parsed_arguments
-from pawl.models.local.form import ANSWER, ARGUMENTS, CALL, SAY, TOOL, Form
+from pawl.models.local.form import ANSWER, ARGUMENTS, CALL, PLACES, SAY, TOOL, Form, cited
 from pawl.models.local.saying import Saying, up_to
 from pawl.models.scrub import scrubbed, scrubbed_value
 
@@ -56,7 +56,7 @@ def _read(request: Request, answer: Answer, saying: Saying) -> Answer:
     value, mistake = parsed_arguments(answer.text)
     value = {} if value is None else value
     if request.answer_schema is None and isinstance(text := value.get(SAY), str):
-        kept, is_cut = up_to(scrubbed(text), request.sampling.stop)
+        kept, is_cut = up_to(cited(scrubbed(text), value.get(PLACES)), request.sampling.stop)
         return replace(answer, text=kept, stop=Stop.SEQUENCE if is_cut else Stop.END, calls=())
     if request.answer_schema is not None and ANSWER in value:
         given = json.dumps(scrubbed_value(value[ANSWER]), ensure_ascii=False)

@@ -19,6 +19,10 @@ from pawl.models.turns import mended
 
 CALL, TOOL, ARGUMENTS = "call", "tool", "arguments"
 SAY, ANSWER = "say", "answer"
+PLACES, FILE, LINE = "places", "file", "line"
+"""Where the files that were read say so: asked for by schema, because small models do not cite by themselves."""
+_READER = "file_read"
+_MOST_FILES, _MOST_PLACES = 20, 4
 _REMINDER = 'If the request is done or can be answered now, reply {{"{ending}": {value}}}. If not, call the next tool.'
 _VALUES = {SAY: '"..."', ANSWER: "..."}
 _DEEPEST = 4
@@ -29,10 +33,14 @@ class Form:
     """How one request is asked, and what its last word is called: `say` for text, `answer` for a schema's value."""
 
     ending: str
+    files: tuple[str, ...] = ()
+    """Those that were read, to be cited in an answer in words."""
 
     @classmethod
     def of(cls, request: Request) -> Form:
-        return cls(ending=SAY if request.answer_schema is None else ANSWER)
+        if request.answer_schema is not None:
+            return cls(ending=ANSWER)
+        return cls(ending=SAY, files=_files_read(request.messages))
 
     def filled(self, request: Request) -> Request:
         """The same request without tools: they are described in the system text, and a schema holds the answer."""
@@ -58,8 +66,13 @@ class Form:
             for number, offer in enumerate(offers, start=1)
         ]
         last = {"type": "string"} if answer is None else _placed(answer, ANSWER, shelf)
-        shape: dict[str, object] = {"anyOf": [_closed({CALL: {"anyOf": calls}}), _closed({self.ending: last})]}
+        ending = {self.ending: last, **({PLACES: self._places()} if self.files else {})}
+        shape: dict[str, object] = {"anyOf": [_closed({CALL: {"anyOf": calls}}), _closed(ending)]}
         return {**shape, "$defs": shelf} if shelf else shape
+
+    def _places(self) -> dict[str, object]:
+        place = _closed({FILE: {"enum": list(self.files)}, LINE: {"type": "integer", "minimum": 1}})
+        return {"type": "array", "items": place, "minItems": 1, "maxItems": _MOST_PLACES}
 
     def _turns(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         turns: list[Message] = []
@@ -81,7 +94,10 @@ class Form:
 
     def _result(self, answer: ToolAnswer) -> str:
         how = " (failed)" if answer.failed else ""
-        reminder = _REMINDER.format(ending=self.ending, value=_VALUES[self.ending])
+        value = _VALUES[self.ending]
+        if self.files:
+            value += f', "{PLACES}": [{{"{FILE}": "...", "{LINE}": the number before the line that says so}}]'
+        reminder = _REMINDER.format(ending=self.ending, value=value)
         return f"Result of {answer.name}{how}:\n{answer.text}\n\n{reminder}"
 
     def _last_word(self, text: str) -> str:
@@ -91,6 +107,29 @@ class Form:
             except (ValueError, RecursionError):
                 pass
         return _json({SAY: text})
+
+
+def _files_read(messages: Sequence[Message]) -> tuple[str, ...]:
+    """The paths of the reads that worked, the latest ones of many."""
+    found: dict[str, None] = {}
+    calls: tuple[ToolCall, ...] = ()
+    for message in messages:
+        calls = message.calls or calls
+        for call in calls:
+            path = (call.arguments or {}).get("path")
+            worked = any(answer.call == call.id and not answer.failed for answer in message.answers)
+            if call.name == _READER and isinstance(path, str) and worked:
+                found[path] = None
+    return tuple(found)[-_MOST_FILES:]
+
+
+def cited(text: str, places: object) -> str:
+    """The text with the places that it does not name itself."""
+    if not isinstance(places, list):
+        return text
+    named = [f"{one.get(FILE)}:{one.get(LINE)}" for one in places if isinstance(one, dict)]
+    missing = [place for place in dict.fromkeys(named) if place not in text]
+    return f"{text.rstrip()} ({', '.join(missing)})" if missing else text
 
 
 def _add(turns: list[Message], message: Message) -> None:
