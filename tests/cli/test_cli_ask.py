@@ -232,3 +232,15 @@ def test_what_is_recorded_replays_to_the_same_answer(asked: Pawl, script: Script
     again = asked.json("ask", "--model", f"scripted:{recorded}", "how many retries?")
     assert again["answer"] == first["answer"]
     assert all(json.loads(line) for line in recorded.read_text().splitlines())
+
+
+def test_a_file_that_the_question_names_is_read_before_the_model_is_asked(asked: Pawl, script: Script):
+    turns = '[[turn]]\nmatch = { tool = "retries = 3" }\nanswer = "Three (app.py:1)."'
+    body = asked.json("ask", "--model", script(turns), "how many retries are set in app.py?")
+    assert (body["answer"], body["requests"]) == ("Three (app.py:1).", 1)
+
+
+def test_one_turn_is_one_request(asked: Pawl, script: Script):
+    turns = '[[turn]]\nmatch = { system = "Stage: final" }\nanswer = "I do not know."'
+    body = asked.json("ask", "--model", script(turns), "--max-turns", "1", "where is it?", code=53)
+    assert (body["requests"], body["ended"]) == (1, "out_of_turns")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from pawl.core.dialogue import Answer, Message, Stop, ToolAnswer, Usage, tool_answers, user
+from pawl.core.dialogue import Answer, Message, Stop, ToolAnswer, ToolCall, Usage, assistant, tool_answers, user
 from pawl.core.dialogue_size import dialogue_tokens
 from pawl.core.errors import BrokenHistory, ContextTooLong, RequestRejected, SchemaUnmet
 from pawl.core.run import Mode, Reasoning, ReasoningOutcome, Stage
@@ -22,11 +23,14 @@ from pawl.workflow.shortening import flattened
 OUTCOME = "[{delivery}] plan: {plan_delta} | next: {next_action} | risks: {risks}"
 
 
-def converse(seat: Seat, history: Sequence[Message], text: str, stage: Stage | None = None) -> Spoken:
+def converse(
+    seat: Seat, history: Sequence[Message], text: str, stage: Stage | None = None, *, read: Sequence[str] = ()
+) -> Spoken:
     """Says the user's words and goes on until the model has answered; `history` is what was said before.
 
     Without a stage of its own a talk opens with WARMUP where the user has reasoning on, and goes on with ACT and
-    FOLLOW_UP. A stage without tools is one request.
+    FOLLOW_UP. A stage without tools is one request. Files of `read` are read before the model is asked, as if it had
+    called for them, which saves a turn.
     """
     first = stage or (Stage.WARMUP if seat.terms.reasoning is Reasoning.ON else Stage.ACT)
     request = user(text)
@@ -56,6 +60,18 @@ class _Talk:
         self.started = self.seat.clock()
         self.said.append(self.request)
 
+    def read_ahead(self, paths: Sequence[str]) -> None:
+        number = sum(len(message.calls) for message in self.messages)
+        calls = tuple(
+            ToolCall(
+                id=f"call_{number + place}", name="file_read", arguments={"path": path}, raw=json.dumps({"path": path})
+            )
+            for place, path in enumerate(paths, start=1)
+        )
+        decision = self._composed().decision
+        if calls and "file_read" in decision.tools:
+            self.messages += [assistant("", *calls), tool_answers(*self.calls.execute(calls, decision))]
+
     def run(self) -> Spoken:
         while True:
             ended = self._limit()
@@ -77,7 +93,7 @@ class _Talk:
         limits = self.seat.limits
         if self.calls.stuck:
             return Ended.STUCK
-        if self.requests > 0 and self.requests + 1 >= limits.turns:
+        if self.requests + 1 >= limits.turns and (self.requests > 0 or limits.turns == 1):
             return Ended.OUT_OF_TURNS
         if self.requests > 0 and self.seat.clock() - self.started > limits.seconds:
             return Ended.OUT_OF_TIME

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pawl.app.asking.citations import Citation, citations
+from pawl.app.asking.citations import Citation, citations, mentioned
 from pawl.app.asking.desk import Desk
 from pawl.app.asking.model_config import ModelConfig, budget, model_config, model_of
 from pawl.app.asking.opening import Models
@@ -31,6 +31,8 @@ from pawl.workflow.turns import converse
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD")
 """The values of variables whose names hold one of these are never sent nor stored, whatever they look like."""
 SHORTEST_SECRET = 8
+MOST_MENTIONED, MOST_LINES = 3, 400
+"""Files that the user names and that are no longer than this are read before the model is asked."""
 
 Listener = Callable[[RunEvent], object]
 
@@ -108,7 +110,7 @@ def ask(shop: Workshop, question: Question, listen: Listener, cancel: Cancel | N
         seat = _seat(shop, terms, models, desk, telemetry)
         seat = replace(seat, listen=hear, limits=config.budget, cancel=cancel)
         try:
-            spoken = converse(seat, history, question.text)
+            spoken = converse(seat, history, question.text, read=_mentioned(desk, question.text))
         except AnswerInterrupted as error:
             _keep_interrupted(shop, terms, question.text, error.text)
             raise
@@ -168,6 +170,16 @@ def _keep(shop: Workshop, terms: RunTerms, said: tuple[Message, ...], thoughts: 
     for place, message in enumerate(said):
         reasoning = "\n\n".join(thoughts) if place == len(said) - 1 else ""
         shop.store.transcripts.append(shop.workspace, terms.conversation, message, run=terms.run, reasoning=reasoning)
+
+
+def _mentioned(desk: Desk, text: str) -> list[str]:
+    """Files that the user named, so that the model need not ask for them."""
+    found: list[str] = []
+    for path in mentioned(text, MOST_MENTIONED * 4):
+        lines = _lines(desk, path)
+        if lines is not None and lines <= MOST_LINES and len(found) < MOST_MENTIONED:
+            found.append(path)
+    return found
 
 
 def _keep_interrupted(shop: Workshop, terms: RunTerms, asked: str, text: str) -> None:

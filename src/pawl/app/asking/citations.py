@@ -9,6 +9,7 @@ from dataclasses import dataclass
 _CITED = re.compile(
     r"(?<![\w./-])(?P<path>(?:[\w.@+-]+/)*[\w.@+-]*\.[A-Za-z]\w{0,9}|(?:[\w.@+-]+/)+[\w.@+-]+):(?P<line>\d{1,7})\b"
 )
+_PATH = re.compile(r"(?<![\w./:@-])(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,9}\b")
 _MOST = 200
 
 
@@ -40,3 +41,12 @@ def _places(text: str) -> Iterator[tuple[str, int]]:
         # An address such as localhost.example:8080 is no file.
         if not text[max(0, match.start() - 3) : match.start()].endswith("://"):
             yield match["path"].removeprefix("./"), int(match["line"])
+
+
+def mentioned(text: str, most: int) -> Iterator[str]:
+    """What looks like the path of a file in the user's own words, each once."""
+    found: dict[str, None] = {}
+    for match in _PATH.finditer(text):
+        if len(found) < most:
+            found.setdefault(match[0].removeprefix("./").rstrip("."))
+    yield from found
