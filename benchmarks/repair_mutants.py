@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from repair_package import Place, differences
 from repair_sets import Bug
 
 SEED = 20
@@ -229,7 +230,7 @@ def mutants(data: Path, seed: int = SEED, count: int = 8) -> Iterator[Bug]:
             make=_writer(fetched(package, cache), path, text),
             tests=package.tests,
             target=path,
-            judge=_judge((fetched(package, cache) / path).read_text()),
+            judge=_judge(Place(fetched(package, cache), path, package.tests, package.import_paths)),
             import_paths=package.import_paths,
             kind=kind,
         )
@@ -251,11 +252,10 @@ def _writer(folder: Path, path: str, text: str) -> Callable[[Path], None]:
     return make
 
 
-def _judge(original: str) -> Callable[[str], dict[str, Any]]:
-    """A mutant's patch counts as right when the program is the original one again."""
+def _judge(place: Place) -> Callable[[str], dict[str, Any]]:
+    """A mutant's patch is right when it is the original in other words, or does what that does on recorded calls."""
 
     def judge(text: str) -> dict[str, Any]:
-        same = ast.dump(ast.parse(text)) == ast.dump(ast.parse(original))
-        return {"compared": 1, "wrong": int(not same), "example": "" if same else "not the original program"}
+        return differences(place, text)
 
     return judge

@@ -23,7 +23,10 @@ def clusters(program: Program, baseline: Baseline, observed: Observed) -> list[l
     for index in baseline.failing:
         if not ran[index]:
             continue
+        origin = _origin(program, baseline, index)
         telling = {function for function in ran[index] if failed[function] >= passed.get(function, 0)} or ran[index]
+        # Two tests that broke at the same line broke for the same reason, whoever else runs it.
+        telling = telling | ({origin} if origin is not None else set())
         joined = [group for group in groups if not group[0].isdisjoint(telling)]
         functions = telling.union(*(group[0] for group in joined))
         tests = [test for group in joined for test in group[1]] + [index]
@@ -32,6 +35,13 @@ def clusters(program: Program, baseline: Baseline, observed: Observed) -> list[l
     if not ordered:
         return [untold]
     return [sorted(ordered[0] + untold), *ordered[1:]]
+
+
+def _origin(program: Program, baseline: Baseline, index: int) -> int | None:
+    """The function of the program in which the test's exception was raised."""
+    frames = [frame for frame in baseline.outcomes[index].frames if frame[0] in program.sources]
+    function = program.function_at(*frames[-1]) if frames else None
+    return function.index if function is not None else None
 
 
 def _functions(program: Program, observed: Observed, index: int) -> set[int]:

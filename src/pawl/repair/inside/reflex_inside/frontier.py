@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Callable, Iterable
 
 from reflex_inside.edits import Candidate, Edit
@@ -18,7 +19,8 @@ class Frontier:
     def __init__(self) -> None:
         self.heap: list[tuple[float, int, Candidate | Callable[[], list[Candidate]], float]] = []
         self.serial = itertools.count()
-        self.seen: set[tuple[str, tuple[Edit, ...]]] = set()
+        self.least: dict[tuple[str, tuple[Edit, ...]], float] = {}
+        """By what is edited: the cheapest cost so far, or less than any once it came out."""
         self.given: list[Candidate] = []
         """What came out, cheapest first."""
 
@@ -28,8 +30,8 @@ class Frontier:
 
     def add(self, candidates: Iterable[Candidate]) -> None:
         for candidate in candidates:
-            if candidate.key not in self.seen:
-                self.seen.add(candidate.key)
+            if candidate.cost < self.least.get(candidate.key, math.inf):
+                self.least[candidate.key] = candidate.cost
                 heapq.heappush(self.heap, (candidate.cost, next(self.serial), candidate, 0.0))
 
     def retry(self, candidate: Candidate, penalty: float, limit: float) -> None:
@@ -41,6 +43,9 @@ class Frontier:
         while self.heap:
             _, _, item, limit = heapq.heappop(self.heap)
             if isinstance(item, Candidate):
+                if not limit and item.cost > self.least[item.key]:
+                    continue
+                self.least[item.key] = -math.inf
                 if not limit and len(self.given) < MOST_REMEMBERED:
                     self.given.append(item)
                 return item, limit
