@@ -41,6 +41,7 @@ PawlError
 ├── LimitReached               turns or time are used up                          exit 53
 ├── Cancelled                  the user stopped it                                exit 130
 ├── PolicyViolation            a request that the user's terms or the table forbid
+├── UnregisteredAgent          an agent that the context monitor does not know
 ├── PromptError                a prompt or a role file that cannot be used        exit 52
 └── ToolError                  a tool call that failed; every mode of failure is its own type
     ├── NoMatches, NotFound, AlreadyThere, NotAFile, BinaryFile, PermissionDenied, DiskFull
@@ -253,6 +254,10 @@ class Cancelled(PawlError):
 
 
 class PolicyViolation(PawlError):
+    pass
+
+
+class UnregisteredAgent(PawlError):
     pass
 
 
