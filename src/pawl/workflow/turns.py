@@ -34,7 +34,9 @@ def converse(
     """
     first = stage or (Stage.WARMUP if seat.terms.reasoning is Reasoning.ON else Stage.ACT)
     request = user(text)
-    return _Talk(seat, [*_forgotten(history), request], first, request).run()
+    talk = _Talk(seat, [*_forgotten(history), request], first, request)
+    talk.read_ahead(read)
+    return talk.run()
 
 
 @dataclass(slots=True)
@@ -70,7 +72,8 @@ class _Talk:
         )
         decision = self._composed().decision
         if calls and "file_read" in decision.tools:
-            self.messages += [assistant("", *calls), tool_answers(*self.calls.execute(calls, decision))]
+            self._say(assistant("", *calls))
+            self._say(tool_answers(*self.calls.execute(calls, decision)))
 
     def run(self) -> Spoken:
         while True:
