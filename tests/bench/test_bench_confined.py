@@ -16,7 +16,8 @@ from world import lay, snapshot
 
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
 from pawl.core.execution import Execution, Secrets
-from pawl.sandbox import Surroundings, open_sandbox
+from pawl.sandbox.choice import open_sandbox
+from pawl.sandbox.surroundings import Surroundings
 from pawl.workspace.bench import Ground
 from pawl.workspace.capture import Capture, Held, Reason
 
@@ -27,7 +28,8 @@ from pawl.core.blobs import MemoryBlobs
 from pawl.core.errors import PawlError
 from pawl.core.execution import Execution, Secrets
 from pawl.policy.guardrails import preset
-from pawl.sandbox import Surroundings, open_sandbox
+from pawl.sandbox.surroundings import Surroundings
+from pawl.sandbox.choice import open_sandbox
 from pawl.workspace.bench import Bench, BenchSettings, Ground
 
 folder, ground, *scripts = sys.argv[1:]

@@ -13,7 +13,8 @@ from bench.unshared import UnsharedSandbox
 
 from pawl.core.errors import SandboxUnavailable
 from pawl.core.ports import Sandbox
-from pawl.sandbox import Surroundings, open_sandbox
+from pawl.sandbox.choice import open_sandbox
+from pawl.sandbox.surroundings import Surroundings
 from pawl.workspace.git import Git
 
 Trap = Callable[[Path, Path], None]

@@ -17,7 +17,8 @@ from pathlib import Path
 from pawl.core.blobs import MemoryBlobs
 from pawl.core.errors import PawlError
 from pawl.policy.guardrails import preset
-from pawl.sandbox import Surroundings, open_sandbox
+from pawl.sandbox.surroundings import Surroundings
+from pawl.sandbox.choice import open_sandbox
 from pawl.workspace.bench import Bench
 
 folder = Path(sys.argv[1])
