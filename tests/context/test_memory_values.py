@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from context.test_packs import Folder
+from context.shelf import Folder
 from hypothesis import given
 from hypothesis import strategies as st
 

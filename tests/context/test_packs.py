@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 import pytest
+from context.shelf import Folder, Shelf
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +14,7 @@ from pawl.context.gathering import gathered
 from pawl.context.outline import SourceOutliner
 from pawl.context.packs import ATTEMPTS, EXCERPTS, FILES, pack
 from pawl.context.repository import repository_outline
-from pawl.core.errors import NotFound, UsageError
+from pawl.core.errors import UsageError
 from pawl.core.locating import Hit, Query
 from pawl.core.outline import Definition, DefinitionKind, FileOutline
 from pawl.core.packs import CHARACTERS_PER_TOKEN, Excerpt, PackFile, PackRequest
@@ -63,51 +62,6 @@ def hit(path: str, *symbols: Definition, reasons: tuple[str, ...] = ()) -> Hit:
 
 def file(path: str, count: int, *definitions: Definition) -> PackFile:
     return PackFile(path=path, lines=tuple(f"line {n} of {path}" for n in range(1, count + 1)), definitions=definitions)
-
-
-@dataclass
-class Folder:
-    """Fits `ports.Files` for whoever only reads."""
-
-    contents: dict[str, bytes] = field(default_factory=dict)
-
-    def read(self, path: str) -> bytes:
-        if path not in self.contents:
-            raise NotFound(f"there is nothing at {path!r}")
-        return self.contents[path]
-
-    def write(self, path: str, data: bytes) -> None:
-        self.contents[path] = data
-
-    def delete(self, path: str) -> None:
-        del self.contents[path]
-
-    def exists(self, path: str) -> bool:
-        return path in self.contents
-
-    def walk(self, under: str = "") -> Iterable[str]:
-        return sorted(path for path in self.contents if not under or path.startswith(f"{under}/"))
-
-
-@dataclass
-class Shelf:
-    """Fits `ports.Librarian`: finds the files that hold a word of the query."""
-
-    folder: Folder
-    outliner: SourceOutliner
-
-    def locate(self, query: Query, top: int) -> Sequence[Hit]:
-        words = query.text.encode().split()
-        found = [path for path in self.folder.walk() if any(word in self.folder.contents[path] for word in words)]
-        return [self._hit(path, query.text.split()) for path in found[:top]]
-
-    def refresh(self, paths: Iterable[str] | None = None) -> None:
-        """Nothing is kept that could be old."""
-
-    def _hit(self, path: str, words: list[str]) -> Hit:
-        outlined = self.outliner.outline(self.folder, path).files[0] if path.endswith(".py") else None
-        symbols = [one for one in (outlined.definitions if outlined else ()) if one.name in words]
-        return Hit(path=path, score=1.0, reasons=("holds a word",), symbols=tuple(symbols))
 
 
 def test_a_pack_of_a_real_file_shows_what_was_tried_then_signatures_then_bodies():
