@@ -26,8 +26,13 @@ class ImportMap:
         """The map of these files, given by path and source. A file that does not parse imports nothing."""
         sources = {path: source for path, source in files.items() if path.endswith(_SUFFIXES)}
         finder = _Finder(sources)
-        imported = {path: frozenset(finder.targets(path, source)) - {path} for path, source in sources.items()}
-        importers: dict[str, set[str]] = {path: set() for path in sources}
+        return cls.joined({path: frozenset(finder.targets(path, source)) for path, source in sources.items()})
+
+    @classmethod
+    def joined(cls, found: Mapping[str, frozenset[str]]) -> ImportMap:
+        """The map of these files, given by path and what each imports; what is not among them is left out."""
+        imported = {path: frozenset(targets & found.keys()) - {path} for path, targets in found.items()}
+        importers: dict[str, set[str]] = {path: set() for path in imported}
         for path, targets in imported.items():
             for target in targets:
                 importers[target].add(path)

@@ -5,36 +5,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from pawl.context.git_history import take_in
+from pawl.context.graph import import_graph
+from pawl.context.imports import ImportMap
 from pawl.context.index_file import alone, connect, discard
 from pawl.context.indexing import IndexWriter, Refreshed, transaction
-from pawl.context.sorting import Kind
+from pawl.context.ranking.shelf import Shelf
 from pawl.core.errors import StoreError
-from pawl.core.locating import Commit
-from pawl.core.outline import Definition, DefinitionKind
-from pawl.core.ports import SourceFiles
+from pawl.core.ports import CommitLog, SourceFiles
 
 _FEW = 20_000
 """Pieces that are gone and cost nothing yet."""
-_AT_ONCE = 500
 
 T = TypeVar("T")
-
-
-class FileRow(NamedTuple):
-    id: int
-    path: str
-    language: str
-    kind: Kind
-
-
-class PieceRow(NamedTuple):
-    id: int
-    file: int
-    start: int
-    stop: int
-    length: int
 
 
 class Index:
@@ -102,10 +87,28 @@ class Index:
         row = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'piece'").fetchone()
         return bool(row and row[0] - live > live + _FEW)
 
-    def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
-        return self._connection.execute(sql, values).fetchall()
+    def take_in(self, log: CommitLog) -> bool:
+        """Reads the commits that HEAD reaches, unless it has done so for this HEAD."""
 
-    def files(self) -> dict[int, FileRow]:
-        """Every file that was read, by its number."""
-        rows = self._connection.execute("SELECT id, path, language, role FROM file WHERE role != '' ORDER BY path")
-        return {row[0]: FileRow(row[0], row[1], row[2], Kind(row[3])) for row in rows}
+        def work() -> bool:
+            with alone(self._path):
+                return take_in(self._connection, log)
+
+        return self._sound(work)
+
+    def reading(self, work: Callable[[Shelf], T], *, tests: bool = True, history: bool = True) -> T:
+        """Reads one moment of the index, whoever writes meanwhile."""
+
+        def read() -> T:
+            self._connection.execute("BEGIN")
+            try:
+                return work(Shelf(self._connection, tests=tests, history=history))
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+        return self._sound(read)
+
+    def graph(self) -> ImportMap:
+        """Which file imports which, in every language, and the order in which to work on them."""
+        return self.reading(import_graph)

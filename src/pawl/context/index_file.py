@@ -75,6 +75,7 @@ _TABLES = (
     # How much is collected in memory before it is written; the default writes and merges too often.
     "INSERT INTO word (word, rank) VALUES ('hashsize', 16777216)",
     "CREATE VIRTUAL TABLE occurrence USING fts5vocab (word, instance)",
+    "CREATE VIRTUAL TABLE spread USING fts5vocab (word, row)",
     """
     CREATE TABLE past (
         id INTEGER PRIMARY KEY,

@@ -64,7 +64,9 @@ class Resolver:
         if level:
             parts = [*(base.split("/") if base else []), *parts]
         own = self._python_file("/" if level else path, parts)
-        inner = [self._python_file("/" if level else path, [*parts, name]) for name, _ in names if name not in ("", "*")]
+        inner = [
+            self._python_file("/" if level else path, [*parts, name]) for name, _ in names if name not in ("", "*")
+        ]
         if not inner:
             yield from (target for target in (own,) if target)
         for target in inner:

@@ -203,11 +203,8 @@ class CommitLog(Protocol):
         """The commit that is checked out; empty without one."""
         ...
 
-    def commits(self, after: str, most: int) -> Sequence[Commit]:
-        """Newest first, at most so many, without merges; only those that `after` does not reach, unless it is empty.
-
-        Nothing where git gives no answer in time.
-        """
+    def commits(self, most: int) -> Sequence[Commit]:
+        """Those that HEAD reaches, newest first, at most so many, without merges; none where git does not answer."""
         ...
 
 

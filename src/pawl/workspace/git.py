@@ -13,7 +13,7 @@ from pawl.core.ports import Sandbox
 _WORDS_AT_ONCE = 64 << 10
 _LIMITS = Limits(seconds=20.0, processes=16, disk_bytes=1 << 20)
 
-_COMMAND = (
+COMMAND = (
     "git",
     "--no-optional-locks",
     "--literal-pathspecs",
@@ -24,7 +24,7 @@ _COMMAND = (
     # Inside the sandbox the workspace may seem to belong to somebody else.
     *("-c", "safe.directory=*"),
 )
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_TERMINAL_PROMPT": "0",
@@ -53,7 +53,7 @@ class Git:
             if stream is Stream.STDOUT:
                 output.extend(data)
 
-        execution = Execution(argv=(*_COMMAND, *words), environment=_ENVIRONMENT, limits=_LIMITS)
+        execution = Execution(argv=(*COMMAND, *words), environment=ENVIRONMENT, limits=_LIMITS)
         try:
             completed = self.sandbox.run(self.view, execution, on_output=collect)
         except OverlayUnavailable:

@@ -36,9 +36,7 @@ class IgnoreNothing:
 class Ignore:
     """What the ignore files say. They are read once; make another to see them anew."""
 
-    def __init__(
-        self, read: Read, *, global_file: Path | None = None, names: tuple[str, ...] = IGNORE_FILES
-    ) -> None:
+    def __init__(self, read: Read, *, global_file: Path | None = None, names: tuple[str, ...] = IGNORE_FILES) -> None:
         self._read = read
         self._names = names
         self._global_file = global_file

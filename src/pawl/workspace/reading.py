@@ -81,9 +81,7 @@ class WorkspaceFiles:
             os.close(descriptor)
 
     def _is_hidden(self, path: str) -> bool:
-        return (
-            ".git" in path.casefold().split("/") or self._guardrails.never(path) or self._guardrails.is_secret(path)
-        )
+        return ".git" in path.casefold().split("/") or self._guardrails.never(path) or self._guardrails.is_secret(path)
 
     def _ignore(self, read: Read) -> Ignore:
         return Ignore(read, global_file=self._global_ignore, names=INDEX_IGNORE_FILES)

@@ -23,6 +23,7 @@ MODULES = {
     "run": "run",
     "fix": "fix",
     "ask": "ask",
+    "locate": "locate",
     "models": "models",
     "policy": "rules",
     "prompts": "rules",

@@ -4,6 +4,7 @@ COMMANDS = {
     "run": "run a command on a bench, see what it changed, promote it or not",
     "fix": "repair failing Python tests by search, with no model",
     "ask": "ask a model about the workspace; it may only read",
+    "locate": "which files and definitions an issue is about, with no model",
     "models": "which models are configured, reachable, priced",
     "policy": "who may do what: tools by mode, stage and role",
     "prompts": "what is sent to models: list, show, check",

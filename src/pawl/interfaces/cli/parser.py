@@ -12,6 +12,7 @@ EXAMPLES = {
     "run": "pawl run --apply -- sed -i s/colour/color/ README.md",
     "fix": "pawl fix\n  pawl fix src/cart.py --test 'pytest tests/unit' --seconds 30 --explain",
     "ask": "pawl ask 'where are orders priced?'\n  git diff | pawl ask --model ollama/qwen3-coder 'is this right?'",
+    "locate": "pawl locate 'prices are rounded twice'\n  pawl locate --issue-file issue.md --symbols --top 5",
     "models": "pawl models --offline",
     "policy": "pawl policy --mode chat --role artisan",
     "prompts": "pawl prompts show stages/act",
@@ -149,7 +150,18 @@ def _ask(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-turns", type=int, metavar="N", help="requests at most (default 50)")
     parser.add_argument("-c", "--continue", dest="go_on", action="store_true", help="go on with the last conversation")
     parser.add_argument("--conversation", metavar="ID", help="go on with this one")
+    parser.add_argument("--no-cache", action="store_true", help="ask again even if the answer is known and still holds")
     parser.add_argument("--record", metavar="FILE", help="write what is said as a script for scripted:FILE")
+
+
+def _locate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text", nargs="*", metavar="TEXT", help="what is wrong or should change; or pipe it in")
+    parser.add_argument("--issue-file", metavar="F", help="read it from a file; '-' for stdin")
+    parser.add_argument("--workspace", metavar="DIR", help="the same as -C")
+    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many files (default 10)")
+    parser.add_argument("--symbols", action="store_true", help="show the definitions that may change")
+    parser.add_argument("--no-tests", action="store_true", help="leave out files of tests")
+    parser.add_argument("--no-history", action="store_true", help="do not ask the commits")
 
 
 def _models(parser: argparse.ArgumentParser) -> None:
@@ -252,6 +264,7 @@ OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "run": _run,
     "fix": _fix,
     "ask": _ask,
+    "locate": _locate,
     "models": _models,
     "policy": _policy,
     "prompts": _prompts,

@@ -1,0 +1,39 @@
+"""The librarian of a workspace, with its index in the state directory and its commits read on a bench."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pawl.app.workshop import Workshop
+from pawl.context.librarian import CodeLibrarian
+from pawl.core.ports import CommandRunner
+from pawl.workspace.git_log import GitLog
+from pawl.workspace.reading import WorkspaceFiles
+
+
+def index_path(state: Path, workspace: str) -> Path:
+    """Where the index of a workspace is kept; it can be deleted at any time."""
+    name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:32]
+    return state / "index" / f"{name}.db"
+
+
+def open_librarian(shop: Workshop) -> CodeLibrarian:
+    """The caller closes it. Nothing is indexed before `refresh`."""
+
+    @contextmanager
+    def runner() -> Iterator[CommandRunner]:
+        # Loaded here, because an index that knows the commits of this HEAD needs no bench.
+        from pawl.app.running import open_bench
+
+        bench = open_bench(shop)
+        try:
+            yield bench
+        finally:
+            bench.discard()
+
+    files = WorkspaceFiles(shop.tree, shop.guardrails, global_ignore=shop.config.global_ignore)
+    return CodeLibrarian(index_path(shop.config.state, shop.workspace), files, GitLog(shop.tree, runner))

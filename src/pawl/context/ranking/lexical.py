@@ -1,0 +1,120 @@
+"""How well the words of a query fit a file: BM25 over its pieces, and over the file as a whole."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pawl.context.query import Understood, Zone
+from pawl.context.ranking.shelf import Scores, Shelf
+
+ZONES = {Zone.TITLE: 2.0, Zone.PROSE: 1.0, Zone.CODE: 0.6, Zone.TRACE: 0.4}
+_COLUMNS = {"body": 1.0, "names": 3.0, "path": 4.0}
+_MOST_TERMS = 70
+_SATURATION = 1.2
+_FILE_LENGTH = 0.4
+_PIECE_LENGTH = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Lexical:
+    files: Scores
+    titles: Scores
+    """With the words of the title alone."""
+    paths: Scores
+    """By the words of the path alone."""
+    pieces: Mapping[int, float]
+    """By the number of the piece; of all files, tests included."""
+    best: Scores
+    """The best piece of each file, with something for the next best."""
+    telling: Mapping[int, tuple[str, ...]]
+    """The tokens that speak most for a file."""
+
+
+def weights(understood: Understood) -> dict[str, float]:
+    """What each token of the query counts."""
+    found: dict[str, float] = defaultdict(float)
+    for zone, counts in understood.words.items():
+        for token, count in counts.items():
+            found[token] += ZONES[zone] * math.sqrt(min(count, 4))
+    return found
+
+
+def lexical(understood: Understood, shelf: Shelf) -> Lexical:
+    wanted = weights(understood)
+    total = max(1, len(shelf.pieces))
+    spread = {token: shelf.spread(token) for token in wanted}
+    rarity = {token: math.log(1 + total / (1 + count)) for token, count in spread.items() if count}
+    chosen = sorted(rarity, key=lambda token: (-wanted[token] * rarity[token], token))[:_MOST_TERMS]
+    return _Scoring(shelf, understood, wanted, chosen).scores()
+
+
+class _Scoring:
+    def __init__(self, shelf: Shelf, understood: Understood, wanted: Mapping[str, float], chosen: list[str]) -> None:
+        self._shelf = shelf
+        self._wanted = wanted
+        self._chosen = chosen
+        self._title = understood.words[Zone.TITLE]
+        self._files = sum(1 for number in shelf.candidates) or 1
+        lengths = [shelf.lengths.get(number, 1) for number in shelf.candidates] or [1]
+        self._file_average = sum(lengths) / len(lengths)
+        self._piece_average = sum(piece.length for piece in shelf.pieces.values()) / max(1, len(shelf.pieces))
+        self._parts: dict[int, dict[str, float]] = defaultdict(dict)
+
+    def scores(self) -> Lexical:
+        files: Scores = defaultdict(float)
+        titles: Scores = defaultdict(float)
+        paths: Scores = defaultdict(float)
+        pieces: dict[int, float] = defaultdict(float)
+        for token in self._chosen:
+            self._count(token, files, titles, paths, pieces)
+        telling = {
+            number: tuple(sorted(found, key=lambda token: (-found[token], token))[:4])
+            for number, found in self._parts.items()
+        }
+        return Lexical(files, titles, paths, pieces, self._best(pieces), telling)
+
+    def _count(self, token: str, files: Scores, titles: Scores, paths: Scores, pieces: dict[int, float]) -> None:
+        shelf, weight = self._shelf, self._wanted[token]
+        postings = shelf.postings(token)
+        in_files: dict[int, float] = defaultdict(float)
+        in_pieces: dict[int, float] = defaultdict(float)
+        in_paths: set[int] = set()
+        for piece, column, count in postings:
+            value = count * _COLUMNS[column]
+            in_files[piece.file] += value
+            in_pieces[piece.id] += value
+            if column == "path":
+                in_paths.add(piece.file)
+        rarity = math.log(1 + len(shelf.pieces) / (1 + len(in_pieces)))
+        for number, value in in_pieces.items():
+            length = shelf.pieces[number].length / self._piece_average
+            norm = _SATURATION * (1 - _PIECE_LENGTH + _PIECE_LENGTH * length)
+            pieces[number] += weight * rarity * value / (value + norm)
+        candidates = [number for number in in_files if number in shelf.candidates]
+        rarity = math.log(1 + self._files / (1 + len(candidates)))
+        for number in candidates:
+            value = in_files[number]
+            length = shelf.lengths.get(number, 1) / self._file_average
+            norm = _SATURATION * (1 - _FILE_LENGTH + _FILE_LENGTH * length)
+            part = weight * rarity * value / (value + norm)
+            files[number] += part
+            self._parts[number][token] = part
+            if token in self._title:
+                titles[number] += rarity * value / (value + norm)
+            if number in in_paths:
+                paths[number] += weight * rarity
+
+    def _best(self, pieces: Mapping[int, float]) -> Scores:
+        ranked: dict[int, list[float]] = defaultdict(list)
+        for number, value in pieces.items():
+            file = self._shelf.pieces[number].file
+            if file in self._shelf.candidates:
+                ranked[file].append(value)
+        best: Scores = {}
+        for file, values in ranked.items():
+            values.sort(reverse=True)
+            best[file] = values[0] + sum(value * 0.3**place for place, value in enumerate(values[1:3], 1))
+        return best

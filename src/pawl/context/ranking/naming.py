@@ -1,0 +1,211 @@
+"""What a query names: paths, frames of a traceback, dotted names, definitions; and which files these are."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pawl.context.query import Frame, Mention, Understood, Zone
+from pawl.context.ranking.shelf import Named, Scores, Shelf
+from pawl.context.sorting import Kind
+from pawl.core.outline import DefinitionKind
+
+_KINDS = {
+    DefinitionKind.FIELD: 0.4,
+    DefinitionKind.VARIABLE: 0.6,
+    DefinitionKind.MODULE: 0.5,
+    DefinitionKind.CLASS: 1.2,
+}
+_ZONES = {Zone.TITLE: 1.6, Zone.PROSE: 1.0, Zone.CODE: 0.5, Zone.TRACE: 0.4}
+_TICKED = 0.5
+_FADING = 0.7
+"""What the next frame outwards counts."""
+_MOST_FILES = 25
+"""A name that more files define says nothing."""
+
+
+@dataclass(slots=True)
+class Naming:
+    mentions: Scores = field(default_factory=lambda: defaultdict(float))
+    frames: Scores = field(default_factory=lambda: defaultdict(float))
+    dotted: Scores = field(default_factory=lambda: defaultdict(float))
+    imports: Scores = field(default_factory=lambda: defaultdict(float))
+    definitions: Scores = field(default_factory=lambda: defaultdict(float))
+    titles: Scores = field(default_factory=lambda: defaultdict(float))
+    """Definitions that the title names."""
+    lines: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Lines of a file that were spoken of."""
+    words: dict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
+    """The names by which a file was found, with their weight."""
+
+
+def naming(understood: Understood, shelf: Shelf) -> Naming:
+    found = Naming()
+    _mentions(understood.mentions, shelf, found)
+    _frames(understood.frames, shelf, found)
+    finder = _Names(understood, shelf, found)
+    finder.definitions()
+    finder.dotted()
+    finder.imports()
+    return found
+
+
+def matching(path: str, shelf: Shelf) -> list[int]:
+    """The files that a path means, wherever it starts: those that share the most of its end with it."""
+    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
+    if not parts:
+        return []
+    shared: dict[int, int] = {}
+    for number in shelf.by_name.get(parts[-1], ()):
+        own = shelf.files[number].path.split("/")
+        length = 0
+        while length < min(len(own), len(parts)) and own[-1 - length] == parts[-1 - length]:
+            length += 1
+        # Either the mention or the file must be told in full; `lib/a/x.py` is not `src/a/x.py`.
+        if length == len(parts) or length == len(own):
+            shared[number] = length
+    most = max(shared.values(), default=0)
+    return sorted(number for number, length in shared.items() if length == most)
+
+
+def _mentions(mentions: Iterable[Mention], shelf: Shelf, found: Naming) -> None:
+    for mention in mentions:
+        files = matching(mention.path, shelf)
+        if not files or len(files) > _MOST_FILES:
+            continue
+        weight = (2.0 if mention.linked else 1.0) / len(files)
+        for number in files:
+            found.mentions[number] = max(found.mentions[number], weight)
+            found.words[number][mention.path] = 2 * weight
+            if mention.line:
+                found.lines[number].append(mention.line)
+
+
+def _frames(frames: Sequence[Frame], shelf: Shelf, found: Naming) -> None:
+    weight = 1.0
+    for frame in reversed(frames):
+        files = matching(frame.path, shelf)
+        if len(files) != 1 or files[0] not in shelf.candidates:
+            continue
+        number = files[0]
+        if not found.frames.get(number):
+            found.frames[number] = weight
+            weight *= _FADING
+        found.lines[number].append(frame.line)
+
+
+class _Names:
+    """Names of definitions, alone or joined by dots."""
+
+    def __init__(self, understood: Understood, shelf: Shelf, found: Naming) -> None:
+        self._understood = understood
+        self._shelf = shelf
+        self._found = found
+        names = set(understood.names)
+        names.update(part for dotted in understood.dotted for part in dotted.split("."))
+        names.update(name for _, taken in understood.imports for name in taken)
+        names.update({name[:-1] for name in names if name.endswith("s") and len(name) > 4})
+        self._named = {name: self._kept(rows) for name, rows in shelf.named(names).items()}
+
+    def _kept(self, rows: Sequence[Named]) -> list[Named]:
+        files = self._shelf.files
+        return [row for row in rows if row.file in self._shelf.candidates and files[row.file].kind is Kind.CODE]
+
+    def definitions(self) -> None:
+        for name, zones in self._understood.names.items():
+            rows = self._named.get(name) or (self._named.get(name[:-1]) if name.endswith("s") else None) or []
+            files = {row.file for row in rows}
+            if not files or len(files) > _MOST_FILES:
+                continue
+            weight = max(_ZONES[zone] for zone in zones) + (_TICKED if name in self._understood.ticked else 0)
+            # A plain word is a name by chance more often than one that is made of several.
+            plain = name.islower() and "_" not in name
+            weight *= (0.4 if plain and name not in self._understood.ticked else 1.0) / len(files) ** 0.7
+            for number, kind in _strongest(rows).items():
+                self._found.definitions[number] += weight * kind
+                self._found.words[number][name] = weight * kind
+                if Zone.TITLE in zones:
+                    self._found.titles[number] += weight * kind
+
+    def dotted(self) -> None:
+        for dotted, zones in self._understood.dotted.items():
+            weight = max(_ZONES[zone] for zone in zones)
+            for number, value in self._meant(dotted.split(".")).items():
+                if value * weight > self._found.dotted[number]:
+                    self._found.dotted[number] = value * weight
+                self._found.words[number][dotted] = value * weight
+
+    def imports(self) -> None:
+        """What example code imports is how the failure is reached, not always where it is."""
+        for module, taken in self._understood.imports:
+            for parts in [[*module.split("."), name] for name in taken] or [module.split(".")]:
+                for number, value in self._meant(parts).items():
+                    self._found.imports[number] = max(self._found.imports[number], value)
+
+    def _meant(self, parts: list[str]) -> dict[int, float]:
+        """The files that a dotted name means: a module and what it defines, or a class and its member."""
+        module, rest = self._module(parts)
+        if module is not None and not rest:
+            return {module: 1.0}
+        if module is not None:
+            return self._inside(module, rest)
+        return self._member(parts) if len(parts) > 1 else {}
+
+    def _module(self, parts: list[str]) -> tuple[int | None, list[str]]:
+        for length in range(len(parts), 0, -1):
+            if length == 1 and len(parts) > 1 and parts[0] not in self._tops:
+                break
+            stem = "/".join(parts[:length])
+            for name in (f"{stem}.py", f"{stem}/__init__.py"):
+                files = matching(name, self._shelf) if length > 1 else self._top(name)
+                files = [number for number in files if number in self._shelf.candidates]
+                if len(files) == 1:
+                    return files[0], parts[length:]
+        return None, parts
+
+    @property
+    def _tops(self) -> set[str]:
+        return {path.partition("/")[0] for path in self._shelf.by_path}
+
+    def _top(self, name: str) -> list[int]:
+        return [
+            self._shelf.by_path[place] for place in (name, f"src/{name}", f"lib/{name}") if place in self._shelf.by_path
+        ]
+
+    def _inside(self, module: int, rest: list[str]) -> dict[int, float]:
+        """What a module has: its own definition, or one of the package that it passes on."""
+        for name in rest[:2]:
+            rows = self._named.get(name, ())
+            if any(row.file == module for row in rows):
+                return {module: 1.0}
+            folder = posixpath.dirname(self._shelf.files[module].path)
+            within = {row.file for row in rows if self._shelf.files[row.file].path.startswith(f"{folder}/")}
+            direct = within & set(self._shelf.imported.get(module, ()))
+            chosen = direct or within
+            if 0 < len(chosen) <= 4:
+                return dict.fromkeys(chosen, 1.0 / len(chosen))
+        return {module: 0.3}
+
+    def _member(self, parts: list[str]) -> dict[int, float]:
+        """`Class.method`, or `instance.method` where only the method is known."""
+        last, before = parts[-1], parts[-2]
+        rows = self._named.get(last, ())
+        exact = {row.file for row in rows if row.qualified.endswith(f"{before}.{last}")}
+        if 0 < len(exact) <= 6:
+            return dict.fromkeys(exact, 1.2 / len(exact) ** 0.5)
+        owners = {row.file for row in self._named.get(before, ()) if row.kind is DefinitionKind.CLASS}
+        if 0 < len(owners) <= 3:
+            return dict.fromkeys(owners, 0.7 / len(owners))
+        files = {row.file for row in rows}
+        if 0 < len(files) <= 6:
+            return dict.fromkeys(files, 0.5 / len(files))
+        return {}
+
+
+def _strongest(rows: Sequence[Named]) -> Mapping[int, float]:
+    found: dict[int, float] = {}
+    for row in rows:
+        found[row.file] = max(found.get(row.file, 0.0), _KINDS.get(row.kind, 1.0))
+    return found

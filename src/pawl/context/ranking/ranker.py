@@ -1,0 +1,97 @@
+"""From signals to an answer: files in order, each with its reasons and the definitions that may change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pawl.context.query import understand
+from pawl.context.ranking.shelf import PieceRow, Shelf
+from pawl.context.ranking.signals import Signal, Signals, signals
+from pawl.context.ranking.symbols import likeliest
+from pawl.context.ranking.weights import WEIGHTS
+from pawl.core.locating import Hit, Query
+
+_MOST_REASONS = 4
+_LEAST_SHARE = 0.04
+"""Of a file's score, for a reason to be worth telling."""
+
+_TOLD = {
+    Signal.MENTION: "its path is named",
+    Signal.FRAME: "it is in the traceback",
+    Signal.MESSAGE: "it holds the message",
+    Signal.PATH: "its path has words of the text",
+    Signal.NEIGHBOUR: "it imports other hits, or they import it",
+    Signal.CALLED: "it defines what code about this uses",
+    Signal.IMPORT: "the example imports it",
+    Signal.OFTEN: "it changes often",
+    Signal.LATELY: "it changed lately",
+    Signal.ALIKE: "commits with similar messages changed it",
+    Signal.TOGETHER: "it changes together with other hits",
+    Signal.SUSPICION: "failing tests run through it",
+}
+_BY_NAME = frozenset({Signal.DEFINITION, Signal.TITLE_DEFINITION, Signal.DOTTED})
+_BY_WORDS = frozenset({Signal.PIECE, Signal.FILE, Signal.TITLE})
+
+
+def rank(query: Query, shelf: Shelf, top: int) -> list[Hit]:
+    """The same index and query give the same answer, ties by path."""
+    found = signals(understand(query.text), query.suspicions, shelf)
+    total = found.joined(WEIGHTS)
+    scored = [number for number in total if number in shelf.candidates and _is_found(number, found)]
+    scored.sort(key=lambda number: (-total[number], shelf.files[number].path))
+    least = min((total[number] for number in scored), default=0.0)
+    pieces = _pieces(scored[:top], found, shelf)
+    return [
+        Hit(
+            path=shelf.files[number].path,
+            # Moved above 0, whatever speaks against a file.
+            score=round(total[number] - min(0.0, least) + 0.0001, 4),
+            reasons=_reasons(number, found),
+            symbols=likeliest(
+                shelf.definitions(number), pieces[number], _names(number, found), found.lines.get(number, ())
+            ),
+        )
+        for number in scored[:top]
+    ]
+
+
+def _is_found(number: int, found: Signals) -> bool:
+    """Whether the query itself speaks for the file, and not only its habits."""
+    about_files = (Signal.OFTEN, Signal.LATELY, Signal.PROSE, Signal.TEST, Signal.PACKAGE)
+    return any(number in scores for signal, scores in found.values.items() if signal not in about_files)
+
+
+def _pieces(numbers: list[int], found: Signals, shelf: Shelf) -> dict[int, dict[PieceRow, float]]:
+    wanted: dict[int, dict[PieceRow, float]] = {number: {} for number in numbers}
+    for number, value in found.lexical.pieces.items():
+        piece = shelf.pieces[number]
+        if piece.file in wanted:
+            wanted[piece.file][piece] = value
+    return wanted
+
+
+def _names(number: int, found: Signals) -> Mapping[str, float]:
+    return found.naming.words.get(number, {})
+
+
+def _reasons(number: int, found: Signals) -> tuple[str, ...]:
+    parts = {signal: weight * found.values[signal].get(number, 0.0) for signal, weight in WEIGHTS.items()}
+    whole = sum(part for part in parts.values() if part > 0) or 1.0
+    reasons: dict[str, float] = {}
+    for signal, part in parts.items():
+        reasons[_reason(signal, number, found)] = reasons.get(_reason(signal, number, found), 0.0) + part
+    told = sorted(
+        (text for text in reasons if text and reasons[text] / whole > _LEAST_SHARE), key=lambda text: -reasons[text]
+    )
+    return tuple(told[:_MOST_REASONS])
+
+
+def _reason(signal: Signal, number: int, found: Signals) -> str:
+    if signal in _BY_NAME:
+        names = _names(number, found)
+        shown = sorted(names, key=lambda name: (-names[name], name))[:3]
+        return f"it defines {', '.join(shown)}" if shown else ""
+    if signal in _BY_WORDS:
+        words = found.lexical.telling.get(number, ())
+        return f"it is about {', '.join(words)}" if words else ""
+    return _TOLD.get(signal, "")

@@ -1,0 +1,173 @@
+"""The index as the signals of a ranking read it: every table that they share is loaded once for a query."""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from pawl.context.git_history import Past, past
+from pawl.context.sorting import Kind, is_test
+from pawl.core.outline import Definition, DefinitionKind
+
+_AT_ONCE = 500
+
+Scores = dict[int, float]
+"""A number for each file, by the file's number; what is not there is 0."""
+
+
+class FileRow(NamedTuple):
+    id: int
+    path: str
+    language: str
+    kind: Kind
+    test: bool
+
+
+class PieceRow(NamedTuple):
+    id: int
+    file: int
+    start: int
+    stop: int
+    length: int
+
+
+class Posting(NamedTuple):
+    piece: PieceRow
+    column: str
+    count: int
+
+
+class Named(NamedTuple):
+    """A definition of a name that was asked for."""
+
+    file: int
+    kind: DefinitionKind
+    name: str
+    qualified: str
+    line: int
+
+
+class Shelf:
+    """For one query; what it has read it remembers."""
+
+    def __init__(self, connection: sqlite3.Connection, *, tests: bool = True, history: bool = True) -> None:
+        self._connection = connection
+        self._history = history
+        rows = connection.execute("SELECT id, path, language, role FROM file WHERE role != '' ORDER BY path")
+        every = (FileRow(number, path, language, Kind(role), is_test(path)) for number, path, language, role in rows)
+        self.files: Mapping[int, FileRow] = {row.id: row for row in every}
+        self.candidates = frozenset(row.id for row in self.files.values() if tests or not row.test)
+        self.by_path: Mapping[str, int] = {row.path: row.id for row in self.files.values()}
+        self._postings: dict[str, list[Posting]] = {}
+
+    @functools.cached_property
+    def pieces(self) -> Mapping[int, PieceRow]:
+        rows = self._connection.execute("SELECT id, file, start, stop, length FROM piece")
+        return {row[0]: PieceRow(*row) for row in rows}
+
+    @functools.cached_property
+    def lengths(self) -> Mapping[int, int]:
+        """How many tokens each file has."""
+        return dict(self._connection.execute("SELECT file, sum(length) FROM piece GROUP BY file"))
+
+    def spread(self, token: str) -> int:
+        """In how many pieces a token occurs, about: pieces that are gone count as well."""
+        row = self._connection.execute("SELECT doc FROM spread WHERE term = ?", (token,)).fetchone()
+        return row[0] if row else 0
+
+    def postings(self, token: str) -> Sequence[Posting]:
+        if token not in self._postings:
+            pieces = self.pieces
+            rows = self._connection.execute(
+                "SELECT doc, col, count(*) FROM occurrence WHERE term = ? GROUP BY doc, col", (token,)
+            )
+            self._postings[token] = [
+                Posting(pieces[piece], column, count) for piece, column, count in rows if piece in pieces
+            ]
+        return self._postings[token]
+
+    def together(self, tokens: Sequence[str]) -> list[PieceRow]:
+        """The pieces in whose text these tokens stand one after the other."""
+        phrase = f'body : "{" ".join(tokens)}"'
+        rows = self._connection.execute("SELECT rowid FROM word WHERE word MATCH ?", (phrase,))
+        return [self.pieces[number] for (number,) in rows if number in self.pieces]
+
+    def named(self, names: Iterable[str]) -> Mapping[str, Sequence[Named]]:
+        """The definitions of these names."""
+        found: dict[str, list[Named]] = defaultdict(list)
+        for part in _parts(sorted(set(names))):
+            marks = ",".join("?" * len(part))
+            rows = self._connection.execute(
+                f"SELECT file, kind, name, qualified, line FROM definition WHERE name IN ({marks}) ORDER BY file, line",
+                part,
+            )
+            for file, kind, name, qualified, line in rows:
+                found[name].append(Named(file, DefinitionKind(kind), name, qualified, line))
+        return found
+
+    def definitions(self, file: int) -> list[Definition]:
+        """What a file defines, in its order."""
+        rows = self._connection.execute(
+            "SELECT kind, name, qualified, start, line, stop, depth, signature, doc FROM definition"
+            " WHERE file = ? ORDER BY rowid",
+            (file,),
+        )
+        return [
+            Definition(
+                kind=DefinitionKind(kind),
+                name=name,
+                qualified=qualified,
+                start=start,
+                line=line,
+                end=stop,
+                depth=depth,
+                signature=signature,
+                doc=doc,
+            )
+            for kind, name, qualified, start, line, stop, depth, signature, doc in rows
+        ]
+
+    def references(self, pieces: Sequence[int]) -> Mapping[int, tuple[list[str], list[str]]]:
+        """The names that each piece calls, and those that it uses otherwise."""
+        found: dict[int, tuple[list[str], list[str]]] = {}
+        for part in _parts(pieces):
+            marks = ",".join("?" * len(part))
+            rows = self._connection.execute(f"SELECT id, calls, uses FROM piece WHERE id IN ({marks})", part)
+            found.update({number: (calls.split(), uses.split()) for number, calls, uses in rows})
+        return found
+
+    @functools.cached_property
+    def imported(self) -> Mapping[int, Sequence[int]]:
+        """For each file the files that it imports."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for source, target in self._connection.execute("SELECT source, target FROM edge"):
+            found[source].append(target)
+        return found
+
+    @functools.cached_property
+    def importers(self) -> Mapping[int, Sequence[int]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        for source, targets in self.imported.items():
+            for target in targets:
+                found[target].append(source)
+        return found
+
+    @functools.cached_property
+    def by_name(self) -> Mapping[str, Sequence[int]]:
+        """Files by the last part of their path."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for row in self.files.values():
+            found[posixpath.basename(row.path)].append(row.id)
+        return found
+
+    @functools.cached_property
+    def past(self) -> Sequence[Past]:
+        return past(self._connection) if self._history else ()
+
+
+def _parts(values: Sequence[object]) -> list[list[object]]:
+    return [list(values[start : start + _AT_ONCE]) for start in range(0, len(values), _AT_ONCE)]

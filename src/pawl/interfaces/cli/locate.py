@@ -1,0 +1,84 @@
+"""`pawl locate`: which files and definitions must change for an issue, with no model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pawl.app.locating import open_librarian
+from pawl.app.workshop import Workshop
+from pawl.core.errors import UsageError
+from pawl.core.locating import Hit, Query
+from pawl.core.outline import Definition
+from pawl.interfaces.cli.call import Call
+
+_LARGEST_ISSUE = 4 << 20
+
+
+def locate(shop: Workshop, call: Call) -> int:
+    options = call.options
+    query = Query(text=_text(call), tests=not options.no_tests, history=not options.no_history)
+    if options.top < 1:
+        raise UsageError(f"--top {options.top} shows nothing", advice="give a number from 1")
+    with open_librarian(shop) as librarian:
+        librarian.refresh()
+        hits = librarian.locate(query, options.top)
+    if options.json:
+        call.emit({"files": [_shape(hit) for hit in hits]})
+    else:
+        _show(hits, call)
+    return 0
+
+
+def _text(call: Call) -> str:
+    """The words of the command line, a file, or what is piped in."""
+    words, file = " ".join(call.options.text), call.options.issue_file
+    if words.strip() and file is not None:
+        raise UsageError("there is a text and an --issue-file", advice="give one of them")
+    if file is not None and file != "-":
+        text = _read(Path(file))
+    elif file == "-" or (not call.options.text and not sys.stdin.isatty()):
+        text = sys.stdin.buffer.read(_LARGEST_ISSUE).decode("utf-8", "replace")
+    else:
+        text = words
+    if not text.strip():
+        raise UsageError("there is nothing to look for", advice="pawl locate 'what is wrong', or --issue-file FILE")
+    return text
+
+
+def _read(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_LARGEST_ISSUE).decode("utf-8", "replace")
+    except OSError as error:
+        raise UsageError(
+            f"the issue file {str(file)!r} cannot be read: {error.strerror}", advice="check the path of --issue-file"
+        ) from error
+
+
+def _shape(hit: Hit) -> dict[str, object]:
+    return {
+        "path": hit.path,
+        "score": hit.score,
+        "reasons": list(hit.reasons),
+        "symbols": [
+            {"name": one.qualified, "kind": one.kind, "line": one.line, "start": one.start, "end": one.end}
+            for one in hit.symbols
+        ],
+    }
+
+
+def _show(hits: list[Hit], call: Call) -> None:
+    if not hits:
+        call.out.say("nothing in this workspace fits")
+    for hit in hits:
+        call.out.say(f"{hit.score:7.2f}  {hit.path}", "bold")
+        if hit.reasons:
+            call.out.hint(f"         {'; '.join(hit.reasons)}")
+        if call.options.symbols:
+            for symbol in hit.symbols:
+                call.out.say(f"         {hit.path}:{symbol.line}  {_told(symbol)}")
+
+
+def _told(symbol: Definition) -> str:
+    return f"{symbol.kind} {symbol.qualified}"
