@@ -16,7 +16,7 @@ Number = TypeVar("Number", int, float)
 
 DEFAULT_CONTEXT = 8192
 _OVERHEAD = 256 * 1024**2
-"""Memory of the process besides the weights and the cache."""
+"""Memory of the process besides the weights and the prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,8 @@ def local_settings(table: Mapping[str, object], *, where: str = "local") -> Loca
 def start_of(header: Header, settings: LocalSettings, token: str) -> Start:
     """What a child is told; `Overloaded` when this machine has too little memory for it now."""
     context = settings.context_of(header)
-    needed, free = header.size + header.cache_bytes(context) + _OVERHEAD, free_memory()
+    needed = header.size + header.cache_bytes(context) + settings.kept_prompts + _OVERHEAD
+    free = free_memory()
     if free is not None and needed > free:
         raise Overloaded(
             f"{header.path.name!r} needs about {_gigabytes(needed)} of memory, and {_gigabytes(free)} are free",
