@@ -5,27 +5,30 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 
+from pawl.app import remembering
 from pawl.app.asking.citations import Citation, citations, mentioned
 from pawl.app.asking.desk import Desk
+from pawl.app.asking.kept_answers import AnswerShelf
 from pawl.app.asking.model_config import ModelConfig, budget, model_config, model_of
 from pawl.app.asking.opening import Models
 from pawl.app.asking.recording import RequestBook
+from pawl.app.asking.watching import Watch
 from pawl.app.dotenv import environment_of
 from pawl.app.rules import prompts
 from pawl.app.telemetry import Telemetry
 from pawl.app.trust import is_trusted
 from pawl.app.workshop import Workshop
-from pawl.core.dialogue import Message, assistant, user
+from pawl.core.dialogue import FellBack, Message, TextDelta, Usage, assistant, user
 from pawl.core.errors import AnswerInterrupted, PawlError, UnknownEntry, UsageError
 from pawl.core.ports import Cancel
 from pawl.core.redact import register
-from pawl.core.redact_dialogue import redacted_request
 from pawl.core.run import Detail, Mode, Reasoning, RoleName, RunTerms
 from pawl.core.run_event import ReasoningShown, RunEvent
 from pawl.policy.table import standard_policy
-from pawl.workflow.seat import Seat, Spoken
+from pawl.workflow.seat import Ended, Seat, Spoken
 from pawl.workflow.turns import converse
 
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD")
@@ -49,6 +52,8 @@ class Question:
     latest: bool = False
     """Go on with the latest of the workspace."""
     record: Path | None = None
+    cache: bool = True
+    """An answer that was given before and still holds will do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +64,8 @@ class Replied:
     conversation: str
     citations: tuple[Citation, ...]
     notice: str = ""
+    cached: str = ""
+    """When the answer was first given, if it was given before; no model was asked."""
 
 
 def configured(shop: Workshop, model: str = "") -> ModelConfig:
@@ -80,6 +87,21 @@ def configured(shop: Workshop, model: str = "") -> ModelConfig:
     return config.with_model(model) if model else config
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asking:
+    """A question that a model is asked, with all that is settled before."""
+
+    shop: Workshop
+    question: Question
+    config: ModelConfig
+    terms: RunTerms
+    history: tuple[Message, ...]
+    told: tuple[str, ...]
+    """What the model is told of memories."""
+    shelf: AnswerShelf | None
+    """Where the answer is kept; None when it is not to be."""
+
+
 def ask(shop: Workshop, question: Question, listen: Listener, cancel: Cancel | None = None) -> Replied:
     """Answers the question from the files of the workspace."""
     if not question.text.strip():
@@ -95,34 +117,88 @@ def ask(shop: Workshop, question: Question, listen: Listener, cancel: Cancel | N
         reasoning=question.reasoning or Reasoning(shop.config.settings.reasoning),
         model=model_of(config, standard_policy().role(RoleName.ARTISAN)),
     )
+    told = remembering.told(shop, question.text)
+    shelf = None
+    if question.cache and not history and question.record is None:
+        shelf = AnswerShelf.of(shop, terms, question.text, told)
+        replied = _again(shop, terms, question.text, shelf, listen)
+        if replied is not None:
+            return replied
+    asking = _Asking(shop=shop, question=question, config=config, terms=terms, history=history, told=told, shelf=shelf)
+    return _ask_model(asking, listen, cancel)
+
+
+def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Replied:
+    shop, question, terms = asking.shop, asking.question, asking.terms
+    watch = Watch(shop, terms)
     thoughts: list[str] = []
+    fell_back: list[FellBack] = []
 
     def hear(event: RunEvent) -> None:
         if isinstance(event, ReasoningShown):
             thoughts.append(event.text)
+        elif isinstance(event, FellBack):
+            fell_back.append(event)
+        watch.hear(event)
         listen(event)
 
     with (
-        Models(config, record=question.record) as models,
+        Models(asking.config, record=question.record) as models,
         Desk(shop, cancel) as desk,
-        Telemetry.open(config.environment) as telemetry,
+        Telemetry.open(asking.config.environment) as telemetry,
     ):
-        seat = _seat(shop, terms, models, desk, telemetry)
-        seat = replace(seat, listen=hear, limits=config.budget, cancel=cancel)
+        seat = replace(
+            _seat(shop, terms, models, desk, telemetry),
+            listen=hear,
+            clean=watch.clean,
+            compress=watch.compress,
+            context=(*asking.told, *remembering.bank_told(shop, desk.files)),
+            limits=asking.config.budget,
+            cancel=cancel,
+        )
         try:
-            spoken = converse(seat, history, question.text, read=_mentioned(desk, question.text))
+            spoken = converse(seat, asking.history, question.text, read=_mentioned(desk, question.text))
         except AnswerInterrupted as error:
             _keep_interrupted(shop, terms, question.text, error.text)
             raise
-        _keep(shop, terms, spoken.messages[len(history) :], thoughts)
+        _keep(shop, terms, spoken.said, thoughts)
         cited = citations(spoken.text, lambda path: _lines(desk, path))
+        # What another model said in the place of this one is not kept as its answer.
+        if asking.shelf and not fell_back and spoken.ended is Ended.ANSWERED and all(one.holds for one in cited):
+            asking.shelf.keep(spoken.text, desk)
+        watch.keep(question.text, spoken.text, desk.files.seen)
     return Replied(
         spoken=spoken,
         model=terms.model,
         run=terms.run,
-        conversation=conversation,
+        conversation=terms.conversation,
         citations=cited,
         notice=telemetry.notice,
+    )
+
+
+def _again(shop: Workshop, terms: RunTerms, asked: str, shelf: AnswerShelf, listen: Listener) -> Replied | None:
+    """The answer that was given before, if it still holds; it becomes part of a conversation like any other."""
+    if not shelf.known:
+        return None
+    with Desk(shop) as desk:
+        kept = shelf.standing(desk)
+        if kept is None:
+            return None
+        cited = citations(kept.text, lambda path: _lines(desk, path))
+    said = (user(asked), assistant(kept.text))
+    _keep(shop, terms, said, [])
+    listen(TextDelta(kept.text))
+    spoken = Spoken(
+        text=kept.text, ended=Ended.ANSWERED, messages=said, said=said, requests=0, usage=Usage(), cost=Decimal(0)
+    )
+    return Replied(
+        spoken=spoken,
+        model=terms.model,
+        run=terms.run,
+        conversation=terms.conversation,
+        citations=cited,
+        cached=kept.created,
     )
 
 
@@ -139,7 +215,6 @@ def _seat(shop: Workshop, terms: RunTerms, models: Models, desk: Desk, telemetry
         model=model,
         tools=desk,
         record=RequestBook(shop, model, telemetry).record,
-        clean=redacted_request,
         sampling=replace(sampling, max_output=min(sampling.max_output, models.can(terms.model).max_output)),
         detail=Detail(shop.config.settings.detail),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pawl.app.workshop import Workshop
+from pawl.context.answers import WatchedFiles
 from pawl.core.dialogue import ToolOffer
 from pawl.core.guardrails import Guardrails
 from pawl.core.ports import Cancel, DependencyMap, Files
@@ -137,7 +138,8 @@ class Desk:
     def __init__(self, shop: Workshop, cancel: Cancel | None = None) -> None:
         settings = shop.config.settings
         self.bench = LateBench(shop, cancel)
-        self.files = TimedFiles(self.bench, settings.file_seconds)
+        self.files = WatchedFiles(TimedFiles(self.bench, settings.file_seconds))
+        """What is read through these is what an answer rests on."""
         self._outliner = LateOutliner(shop.guardrails)
         self._registry = toolbox(
             Ports(

@@ -17,6 +17,7 @@ from pawl.core.errors import Cancelled, UsageError
 from pawl.core.run import Reasoning
 from pawl.core.run_event import RunEvent
 from pawl.interfaces.cli.call import Call
+from pawl.interfaces.cli.history import when
 from pawl.interfaces.cli.talk import Talk, money
 
 MOST_INPUT = 200_000
@@ -77,6 +78,7 @@ def _question(call: Call) -> Question:
         conversation=options.conversation or "",
         latest=options.go_on,
         record=Path(options.record) if options.record else None,
+        cache=not options.no_cache,
     )
 
 
@@ -126,6 +128,12 @@ def _tell(replied: Replied, call: Call) -> None:
     wrong = [f"{one.path}:{one.line}" for one in replied.citations if not one.holds]
     if wrong:
         call.aside.say(f"! the answer cites what is not there: {', '.join(wrong)}", "bold yellow")
+    if replied.cached:
+        call.aside.hint(
+            f"{replied.model} · the answer of {when(replied.cached)}; what it rests on has not changed · $0.00 · "
+            "ask again with: --no-cache"
+        )
+        return
     if spoken.ended in ENDED:
         call.aside.say(f"! {ENDED[spoken.ended]}", "bold yellow")
     usage = spoken.usage
@@ -146,6 +154,7 @@ def _json(replied: Replied, fell_back: Sequence[FellBack]) -> dict[str, object]:
         "model": replied.model,
         "run": replied.run,
         "conversation": replied.conversation,
+        "cached": bool(replied.cached),
         "requests": spoken.requests,
         "usage": {
             "input_tokens": spoken.usage.input,

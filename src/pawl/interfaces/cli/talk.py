@@ -52,7 +52,7 @@ class Talk:
             case Corrected(name=name):
                 return f"! sent back: {name.replace('_', ' ')}"
             case Shortened(before_tokens=before, after_tokens=after):
-                return f"! the dialogue was too long: old tool outputs were cut, {before:,} → {after:,} tokens"
+                return f"! the dialogue was long: its older part was shortened, {before:,} → {after:,} tokens"
         return ""
 
     def close(self) -> None:

@@ -1,0 +1,93 @@
+"""What is watched while a question is answered: how full the context is, what was read, how long the dialogue is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from pawl.app.workshop import Workshop
+from pawl.context.monitor import ContextMonitor, EstimateError
+from pawl.core.dialogue import Message, Request
+from pawl.core.errors import StoreError
+from pawl.core.redact_dialogue import redacted_request
+from pawl.core.run import RoleName, RunTerms
+from pawl.core.run_event import RequestAnswered, RunEvent, Shortened, ToolEnded
+from pawl.core.session_memory import AccessKind, SessionMemory
+from pawl.core.worksheet import Worksheet
+from pawl.models.estimate import likely_input
+
+ESTIMATES, SESSION, WORKSHEET = "estimates", "session", "worksheet"
+
+
+@dataclass(slots=True)
+class Watch:
+    """Of one agent in one conversation. What it learns outlives the process, and is no reason to fail."""
+
+    shop: Workshop
+    terms: RunTerms
+    monitor: ContextMonitor = field(default_factory=ContextMonitor)
+    worksheet: Worksheet = field(default_factory=Worksheet)
+    session: SessionMemory = field(default_factory=SessionMemory)
+    _compressor: object = None
+
+    def __post_init__(self) -> None:
+        self.monitor.learn(self._kept("", ESTIMATES))
+        self.monitor.register(self.agent, self.terms.model)
+        with suppress(ValueError):
+            self.worksheet = Worksheet.from_json(self._kept(self.terms.conversation, WORKSHEET))
+        with suppress(ValueError):
+            self.session = SessionMemory.from_json(self._kept(self.terms.conversation, SESSION))
+
+    @property
+    def agent(self) -> str:
+        return f"{self.terms.run}/{RoleName.ARTISAN}"
+
+    def clean(self, request: Request) -> Request:
+        """The request without secrets; its size is noted."""
+        made = redacted_request(request)
+        self.monitor.sending(self.agent, likely_input(made))
+        return made
+
+    def hear(self, event: RunEvent) -> None:
+        match event:
+            case RequestAnswered(usage=usage):
+                self.monitor.answered(self.agent, usage)
+            case ToolEnded(call=call, answer=answer) if not answer.failed:
+                from pawl.context.compression import noted
+
+                self.worksheet = noted(self.worksheet, call, answer)
+            case Shortened(before_tokens=before, after_tokens=after):
+                self.shop.note_if_possible("shortened", {"before_tokens": before, "after_tokens": after})
+
+    def compress(self, messages: Sequence[Message], *, request: int, too_long: bool) -> Sequence[Message]:
+        """Fits `seat.Compress`."""
+        from pawl.context.compression import CompressionLimits, Compressor
+
+        if not isinstance(self._compressor, Compressor):
+            limits = CompressionLimits()
+            ratio = self.monitor.errors.get(self.terms.model, EstimateError()).ratio
+            corrected = CompressionLimits(tokens=round(limits.tokens / ratio))
+            self._compressor = Compressor(limits=corrected, worksheet=lambda: self.worksheet)
+        return self._compressor(messages, request=request, too_long=too_long)
+
+    def keep(self, question: str, answer: str, seen: Mapping[str, str]) -> None:
+        """Keeps what the session remembers for whoever goes on with the conversation."""
+        memory = self.session.with_exchange(question, answer)
+        for path, digest in seen.items():
+            memory = memory.with_seen(path, digest)
+        for path in self.worksheet.read:
+            memory = memory.with_access(path, AccessKind.READ)
+        self.session = memory
+        store, workspace, conversation = self.shop.store, self.shop.workspace, self.terms.conversation
+        with suppress(StoreError):
+            store.snapshots.put(workspace, conversation, SESSION, memory.to_json())
+            store.snapshots.put(workspace, conversation, WORKSHEET, self.worksheet.to_json())
+            store.answers.note_files(workspace, seen)
+            if self.monitor.measured:
+                store.snapshots.put(workspace, "", ESTIMATES, self.monitor.to_json())
+
+    def _kept(self, conversation: str, kind: str) -> Mapping[str, object]:
+        with suppress(StoreError):
+            return self.shop.store.snapshots.get(self.shop.workspace, conversation, kind) or {}
+        return {}

@@ -1,0 +1,103 @@
+"""What Pawl remembers of a workspace: written by its rules, told to later runs, seen and forgotten by the user."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pawl.app.trust import is_trusted
+from pawl.app.workshop import Workshop
+from pawl.core.memory import Memory, MemorySource, MemoryTier, NewMemory
+from pawl.core.ports import Files
+from pawl.core.transcript import Conversation
+
+MEMORY_TOKENS = 400
+BANK_TOKENS = 1_000
+"""What of the memories and of the memory bank a run is told at most."""
+MOST_FOUND = 20
+MOST_CONVERSATIONS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    memories: int
+    answers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersistentMemory:
+    """What outlives a session."""
+
+    answers: int
+    """How many are kept."""
+    files: Mapping[str, str]
+    """The digests of files as they were last seen."""
+    conversations: tuple[Conversation, ...]
+    """The last ones."""
+
+
+def memories(shop: Workshop, words: str = "", tier: MemoryTier | None = None) -> Sequence[Memory]:
+    """All of them, the newest first; with words those that hold one of them, the best first."""
+    if not words.strip():
+        return shop.store.memories.all(shop.workspace, tier=tier)
+    found = shop.store.memories.search(shop.workspace, words, limit=-1)
+    return [one for one in found if tier is None or one.tier is tier]
+
+
+def add(shop: Workshop, text: str, tier: MemoryTier = MemoryTier.FACT) -> Memory:
+    """Keeps what the user says."""
+    return shop.store.memories.add(shop.workspace, NewMemory(tier=tier, text=text, source=MemorySource.USER))
+
+
+def forget(shop: Workshop, number: int) -> Memory:
+    return shop.store.memories.forget(shop.workspace, number)
+
+
+def forget_all(shop: Workshop) -> Forgotten:
+    """Every memory of the workspace, and the answers that are kept of it."""
+    return Forgotten(
+        memories=shop.store.memories.forget_all(shop.workspace), answers=shop.store.answers.forget_all(shop.workspace)
+    )
+
+
+def remember(
+    shop: Workshop, wishes: Iterable[tuple[MemoryTier, str]], *, succeeded: bool, decided: bool = False
+) -> tuple[Memory, ...]:
+    """Writes what a run would like to be remembered, as far as the rules allow it."""
+    from pawl.context.memories import Candidate, Standing, worth_keeping
+
+    standing = Standing(succeeded=succeeded, decided=decided)
+    made = [worth_keeping(Candidate(tier=tier, text=text, run=shop.run_id), standing) for tier, text in wishes]
+    return tuple(shop.store.memories.add(shop.workspace, new) for new in made if new is not None)
+
+
+def told(shop: Workshop, request: str) -> tuple[str, ...]:
+    """What a run is told of the memories: those that fit its request, then the newest."""
+    every = shop.store.memories.all(shop.workspace)
+    if not every:
+        return ()
+    from pawl.context.memories import recalled
+
+    found = shop.store.memories.search(shop.workspace, request, limit=MOST_FOUND)
+    text = recalled(found, every, budget=MEMORY_TOKENS)
+    return (text,) if text else ()
+
+
+def bank_told(shop: Workshop, files: Files) -> tuple[str, ...]:
+    """What a run is told of the memory bank, in a workspace that the user trusts: anyone may have written it."""
+    from pawl.context.bank import FOLDER, read_bank
+
+    if not os.path.isdir(Path(shop.workspace) / FOLDER) or not is_trusted(shop.config, shop.workspace):
+        return ()
+    text = read_bank(files, shop.guardrails).text(BANK_TOKENS)
+    return (f"# The memory bank of this workspace\n{text}",) if text else ()
+
+
+def persistent(shop: Workshop) -> PersistentMemory:
+    return PersistentMemory(
+        answers=shop.store.answers.count(shop.workspace),
+        files=shop.store.answers.files(shop.workspace),
+        conversations=tuple(shop.store.transcripts.conversations(shop.workspace, limit=MOST_CONVERSATIONS)),
+    )
