@@ -27,6 +27,7 @@ MODULES = {
     "models": "models",
     "policy": "rules",
     "prompts": "rules",
+    "memory": "memory",
     "promote": "promote",
     "patch": "patch",
     "history": "history",

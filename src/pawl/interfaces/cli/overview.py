@@ -8,6 +8,7 @@ COMMANDS = {
     "models": "which models are configured, reachable, priced",
     "policy": "who may do what: tools by mode, stage and role",
     "prompts": "what is sent to models: list, show, check",
+    "memory": "what Pawl remembers of the workspace: list, show, add, forget",
     "promote": "bring a kept entry into the workspace",
     "patch": "apply a patch, or replace a text that occurs exactly once",
     "history": "what was done in this workspace",

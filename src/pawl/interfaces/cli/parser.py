@@ -16,6 +16,7 @@ EXAMPLES = {
     "models": "pawl models --offline",
     "policy": "pawl policy --mode chat --role artisan",
     "prompts": "pawl prompts show stages/act",
+    "memory": "pawl memory add 'tests run with: make test'\n  pawl memory list parser\n  pawl memory forget 3",
     "promote": "pawl promote 3",
     "patch": "git diff | pawl patch -\n  pawl patch --path app.py --old 'retries = 3' --new 'retries = 5'",
     "history": "pawl history --all",
@@ -183,6 +184,15 @@ def _prompts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="the prompt to show, such as stages/act")
 
 
+def _memory(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "action", choices=["list", "show", "add", "forget"], metavar="ACTION", help="list, show, add or forget"
+    )
+    parser.add_argument("words", nargs="*", metavar="WORD", help="words to look for, the number, or what to remember")
+    parser.add_argument("--tier", choices=["fact", "decision", "outcome"], help="only these, or as what it is added")
+    parser.add_argument("--all", action="store_true", help="forget everything, kept answers too")
+
+
 def _promote(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="the entry (default: the newest, if it was kept)")
     parser.add_argument("--allow-protected", action="store_true", help="promote protected files too (hooks, CI, …)")
@@ -268,6 +278,7 @@ OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "models": _models,
     "policy": _policy,
     "prompts": _prompts,
+    "memory": _memory,
     "promote": _promote,
     "patch": _patch,
     "history": _history,

@@ -1,0 +1,112 @@
+"""`pawl memory`: what Pawl remembers of the workspace, to be seen, added to and forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pawl.app import remembering
+from pawl.app.workshop import Workshop
+from pawl.core.errors import UnknownEntry, UsageError
+from pawl.core.memory import Memory, MemoryTier
+from pawl.interfaces.cli.call import Call
+from pawl.interfaces.cli.history import when
+from pawl.interfaces.cli.screen import brief
+
+_LONGEST_NUMBER = 18
+
+
+def memory(shop: Workshop, call: Call) -> int:
+    options = call.options
+    if options.all and options.action != "forget":
+        raise UsageError(f"'pawl memory {options.action}' takes no --all", advice="forget does")
+    if options.tier and options.action not in ("list", "add"):
+        raise UsageError(f"'pawl memory {options.action}' takes no --tier", advice="list and add do")
+    return _ACTIONS[options.action](shop, call)
+
+
+def _list(shop: Workshop, call: Call) -> int:
+    options = call.options
+    words = " ".join(options.words)
+    found = remembering.memories(shop, words, MemoryTier(options.tier) if options.tier else None)
+    if options.json:
+        call.emit({"memories": [_json(one) for one in found]})
+        return 0
+    if found:
+        rows = [(str(one.id), when(one.created), one.tier, one.source, brief(one.text, 400)) for one in found]
+        call.out.table(("id", "when", "tier", "from", "what"), rows, flexible=4)
+        if call.out.is_terminal:
+            call.out.hint("pawl memory show ID · pawl memory forget ID")
+    else:
+        call.out.say("nothing is remembered of that" if words or options.tier else "nothing is remembered yet")
+    return 0
+
+
+def _show(shop: Workshop, call: Call) -> int:
+    one = shop.store.memories.get(shop.workspace, _number(call))
+    if call.options.json:
+        call.emit(_json(one))
+        return 0
+    call.out.say(one.text)
+    run = f", run {one.run}" if one.run else ""
+    call.out.hint(f"memory {one.id} · {one.tier} · from the {one.source}{run} · {when(one.created)}")
+    return 0
+
+
+def _add(shop: Workshop, call: Call) -> int:
+    options = call.options
+    kept = remembering.add(shop, " ".join(options.words), MemoryTier(options.tier or MemoryTier.FACT))
+    if options.json:
+        call.emit(_json(kept))
+    else:
+        call.out.say(f"remembered as {kept.id}")
+    return 0
+
+
+def _forget(shop: Workshop, call: Call) -> int:
+    options = call.options
+    if options.all:
+        if options.words:
+            raise UsageError("--all forgets everything; it takes no number", advice="leave out one of them")
+        gone = remembering.forget_all(shop)
+        if options.json:
+            call.emit({"memories": gone.memories, "answers": gone.answers})
+        else:
+            call.out.say(f"forgot {_count(gone.memories, 'memory', 'memories')} and {_count(gone.answers, 'answer')}")
+        return 0
+    one = remembering.forget(shop, _number(call))
+    if options.json:
+        call.emit({"forgotten": _json(one)})
+    else:
+        call.out.say(f"forgot {one.id}: {brief(one.text)}")
+    return 0
+
+
+def _number(call: Call) -> int:
+    """The memory as a person names it."""
+    action, words = call.options.action, call.options.words
+    if len(words) != 1:
+        raise UsageError(f"'pawl memory {action}' takes one number", advice="'pawl memory list' lists them")
+    text = words[0]
+    if not text.isascii() or not text.isdigit():
+        raise UsageError(f"{text!r} is not the number of a memory", advice="'pawl memory list' lists them")
+    if len(text) > _LONGEST_NUMBER:
+        raise UnknownEntry(f"there is no memory {text}", advice="'pawl memory list' lists them")
+    return int(text)
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
+def _json(one: Memory) -> dict[str, object]:
+    return {
+        "id": one.id,
+        "tier": one.tier,
+        "text": one.text,
+        "source": one.source,
+        "run": one.run,
+        "created": one.created,
+    }
+
+
+_ACTIONS: dict[str, Callable[[Workshop, Call], int]] = {"list": _list, "show": _show, "add": _add, "forget": _forget}
