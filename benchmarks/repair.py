@@ -89,11 +89,12 @@ def judge(bug: Bug, folder: Path, ended: RepairEnded, seconds: float) -> Line:
     (folder / patch.path).write_text(texts[0][1])
     plausible = passes(bug, folder)
     (folder / patch.path).write_text(before_text)
-    verdicts = [
-        bug.judge(text) if path == bug.target else {"compared": 0, "wrong": 1, "example": path}
-        for path, text in texts[:4]
-    ]
-    rights = [verdict["wrong"] == 0 and verdict["compared"] > 0 for verdict in verdicts]
+    verdicts, rights = [], [False]
+    for path, text in texts[:4]:
+        verdicts.append(bug.judge(text) if path == bug.target else {"compared": 0, "wrong": 1, "example": path})
+        rights = [verdict["wrong"] == 0 and verdict["compared"] > 0 for verdict in verdicts]
+        if rights[-1]:
+            break
     return Line(
         **{
             **asdict(line),

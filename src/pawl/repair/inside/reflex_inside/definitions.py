@@ -13,6 +13,7 @@ from reflex_inside.program import Program, is_test_file
 from reflex_inside.reimport import (
     Line,
     broken_statements,
+    calls_at_import,
     import_time_portions,
     outside_candidates,
     written_functions,
@@ -79,16 +80,11 @@ class Definitions:
         search.plausible += trials.search(take, deadline, report)
 
     def _prepared(self) -> Frontier:
-        """Everything that can be promised, after all zygotes have been told what to have ready."""
+        """Everything that can be promised; where that is anything, zygotes are told what to have ready."""
         program, engine = self.program, self.engine
-        ran = engine.zygotes[0].lines_at_import(engine.request.root, WATCH_SECONDS)
-        known = set(sys.stdlib_module_names)
-        modules = [name for name in list(sys.modules) if name.partition(".")[0] in known and name != "__main__"]
-        tests = tuple(sorted({case.path for case in self.suite.cases} | self._unread_tests()))
-        for zygote in engine.zygotes:
-            zygote.prepare(Preparation(tuple(modules), tuple(program.sources), tests))
-        for zygote in engine.zygotes:
-            zygote.result()
+        ran: frozenset[Line] = frozenset()
+        if any(calls_at_import(source.tree) for source in program.sources.values()):
+            ran = engine.zygotes[0].lines_at_import(engine.request.root, WATCH_SECONDS)
         frontier = Frontier()
         broken = broken_lines(program, self.problems)
         diagnoses = list(dict.fromkeys(Diagnosis(problem.kind, problem.message) for problem in self.problems))
@@ -106,7 +102,18 @@ class Definitions:
             scores = {line: usual for line in body if (function.path, line) in ran} | inside
             if scores:
                 frontier.promise(import_time_portions(program, function, scores, diagnoses))
+        if frontier.heap:
+            self._prepare_zygotes()
         return frontier
+
+    def _prepare_zygotes(self) -> None:
+        engine, known = self.engine, sys.stdlib_module_names
+        modules = [name for name in list(sys.modules) if name.partition(".")[0] in known and name != "__main__"]
+        tests = tuple(sorted({case.path for case in self.suite.cases} | self._unread_tests()))
+        for zygote in engine.zygotes:
+            zygote.prepare(Preparation(tuple(modules), tuple(self.program.sources), tests))
+        for zygote in engine.zygotes:
+            zygote.result()
 
     def _unread_tests(self) -> set[str]:
         places = {problem.place.partition("::")[0] for problem in self.suite.problems}

@@ -94,6 +94,20 @@ def module_facts(program: Program, path: str, statement: ast.stmt) -> Facts:
     return gather_facts(Facts(program.sources[path], Function(-1, path, "", (), around)))
 
 
+def calls_at_import(tree: ast.AST) -> bool:
+    """Whether anything is called when the file is imported: outside functions, as a decorator or for a default."""
+    pending: list[ast.AST] = list(ast.iter_child_nodes(tree))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Call) or getattr(node, "decorator_list", None):
+            return True
+        if isinstance(node, FUNCTION_NODES):
+            pending.append(node.args)
+        elif not isinstance(node, ast.Lambda):
+            pending.extend(ast.iter_child_nodes(node))
+    return False
+
+
 def written_functions(program: Program) -> list[Function]:
     """All functions of the sources, whether anything is alive of them or not."""
     return [
