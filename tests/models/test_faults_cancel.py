@@ -47,6 +47,25 @@ def test_p33_while_the_connection_is_made(token: CancelToken):
             assert not is_connecting(port)
 
 
+def test_p33_while_the_name_of_the_server_is_looked_up(token: CancelToken, monkeypatch: pytest.MonkeyPatch):
+    looked_up = threading.Event()
+
+    def never_found(*_: object, **__: object) -> list[object]:
+        token.request()
+        assert looked_up.wait(PATIENCE)
+        raise socket.gaierror("nobody knows")
+
+    monkeypatch.setattr(socket, "getaddrinfo", never_found)
+    with asking("http://model.example:1234") as model:
+        assert isinstance(failure_of(model, cancel=token), Cancelled)
+    assert not looked_up.is_set(), "nobody waited for the lookup, which cannot be stopped"
+    lookups = [one for one in threading.enumerate() if one.name == "pawl-lookup"]
+    assert lookups and all(one.daemon for one in lookups), "nor does the end of the process"
+    looked_up.set()
+    for one in lookups:
+        one.join()
+
+
 def is_connecting(port: int) -> bool:
     """Whether this process has sent a SYN to that port that is not answered."""
     rows = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
-from models.provider_socket import provider, streamed, whole
+from models.provider_socket import PATIENCE, provider, streamed, whole
 from models.wire_scripts import ASK, SCRIPTS, Said, answer_of, asking, events_of
 
 from pawl.core.dialogue import (
@@ -132,6 +133,25 @@ def test_a_gemini_signature_stays_with_its_call():
     body = b'data: {"candidates": [{"content": {"parts": [%s]}, "finishReason": "STOP"}]}\n\n' % part
     with provider(streamed(body)) as server, asking(server, Wire.GEMINI) as model:
         assert answer_of(model).calls[0].signature == "gemini:c2ln"
+
+
+def test_two_threads_ask_one_model_at_the_same_time():
+    both = threading.Barrier(2)
+    first, *others = (SCRIPTS[Wire.OPENAI](Said(text=(text,)), answer_id=text) for text in ("one", "two", "three"))
+    heard: list[str] = []
+
+    def ask(number: int) -> None:
+        heard.append(answer_of(model, replace(ASK, messages=(user(f"question {number}"),))).text)
+
+    scripts = [[lambda _: both.wait(PATIENCE), *streamed(*events)] for events in others]
+    with provider(streamed(*first), *scripts) as server, asking(server) as model:
+        assert answer_of(model).text == "one"
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(heard) == ["three", "two"]
 
 
 def test_a_server_that_does_not_stream_is_asked_so():

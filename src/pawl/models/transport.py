@@ -1,7 +1,8 @@
-"""One event loop and one set of kept connections for all requests, driven step by step from ordinary code."""
+"""For each thread one event loop and one set of kept connections, driven step by step from ordinary code."""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
@@ -25,12 +26,31 @@ _IDLE_CONNECTIONS = 4
 _KEPT_SECONDS = 60.0
 
 
-class Transport:
-    """Opens nothing until the first request. Not for several threads at once."""
+class _Line:
+    """What one thread sends its requests through."""
 
     def __init__(self) -> None:
-        self._runner: asyncio.Runner | None = None
-        self._clients: dict[tuple[bool, bool], httpx2.AsyncClient] = {}
+        import asyncio
+
+        from pawl.models.lookups import ForgottenThreads
+
+        self._runner = asyncio.Runner()
+        self.loop = self._runner.get_loop()
+        self.loop.set_default_executor(ForgottenThreads())
+        self.clients: dict[tuple[bool, bool], httpx2.AsyncClient] = {}
+
+    def close(self) -> None:
+        for client in self.clients.values():
+            self.loop.run_until_complete(client.aclose())
+        self._runner.close()
+
+
+class Transport:
+    """Opens nothing until the first request. Every thread has a loop and connections of its own."""
+
+    def __init__(self) -> None:
+        self._lines: dict[int, _Line] = {}
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Transport:
         return self
@@ -41,23 +61,24 @@ class Transport:
         self.close()
 
     def close(self) -> None:
-        """Ends requests under way and closes every connection; the next request opens anew."""
-        runner, self._runner = self._runner, None
-        clients, self._clients = self._clients, {}
-        if runner is None:
-            return
-        for client in clients.values():
-            runner.get_loop().run_until_complete(client.aclose())
-        runner.close()
+        """Ends requests under way and closes every connection; the next request opens anew.
+
+        No other thread may be waiting for a request meanwhile.
+        """
+        with self._lock:
+            lines, self._lines = self._lines, {}
+        for line in lines.values():
+            line.close()
 
     def client(self, url: str) -> httpx2.AsyncClient:
         """The client for an address. Certificates are loaded for encrypted ones only, and a server on this machine
         is never behind a proxy."""
         parts = urlsplit(url)
         kind = (parts.scheme == "https", parts.hostname in LOOPBACK)
-        if kind not in self._clients:
-            self._clients[kind] = _client(is_encrypted=kind[0], is_local=kind[1])
-        return self._clients[kind]
+        clients = self._line().clients
+        if kind not in clients:
+            clients[kind] = _client(is_encrypted=kind[0], is_local=kind[1])
+        return clients[kind]
 
     def drive(
         self,
@@ -71,7 +92,7 @@ class Transport:
         After `cancel`, or when the generator is closed, the work is cancelled and its connection is given up before
         this returns. `on_pause` is told for how long the caller held an event.
         """
-        loop = self._loop()
+        loop = self._line().loop
         emitted: deque[Event] = deque()
         step = _Step(loop, cancel)
 
@@ -98,12 +119,12 @@ class Transport:
             raise _cancelled()
         task.result()
 
-    def _loop(self) -> asyncio.AbstractEventLoop:
-        import asyncio
-
-        if self._runner is None:
-            self._runner = asyncio.Runner()
-        return self._runner.get_loop()
+    def _line(self) -> _Line:
+        own = threading.get_ident()
+        with self._lock:
+            if own not in self._lines:
+                self._lines[own] = _Line()
+            return self._lines[own]
 
 
 class _Step:
