@@ -145,6 +145,51 @@ def test_p07_a_server_that_is_known_to_end_without_a_mark_is_believed():
         assert answer_of(model).text == "Hello"
 
 
+def ended_for(wire: Wire, said: Said, reason: str) -> list[bytes]:
+    """The answer with another reason for its end."""
+    usual = {
+        Wire.OPENAI: b'"finish_reason": "tool_calls"',
+        Wire.ANTHROPIC: b'"stop_reason": "tool_use"',
+        Wire.GEMINI: b'"finishReason": "STOP"',
+    }[wire]
+    other = usual.rpartition(b" ")[0] + f' "{reason}"'.encode()
+    events = [event.replace(usual, other) for event in SCRIPTS[wire](said)]
+    assert events != SCRIPTS[wire](said)
+    return events
+
+
+@pytest.mark.fault("P07")
+@pytest.mark.parametrize("wire", Wire)
+def test_p07_calls_of_an_answer_that_ended_for_an_unknown_reason_are_not_taken(wire: Wire):
+    calling = Said(text=("Hm.",), calls=(("p", "read", '{"path": "a"}'),), stop="calls")
+    strange = streamed(*ended_for(wire, calling, "half_done"))
+    with provider(strange, streamed(*SCRIPTS[wire](HELLO))) as server, asking(server, wire) as model:
+        events = events_of(model)
+    assert [event.why for event in events if isinstance(event, Retrying)] == [
+        "the answer of 'test/m' did not end properly: it has calls and ends for the unknown reason 'half_done'"
+    ]
+    assert (events[-1].answer.text, events[-1].answer.calls) == ("Hello", ())
+
+
+@pytest.mark.fault("P07")
+@pytest.mark.parametrize("wire", Wire)
+def test_p07_words_that_ended_for_an_unknown_reason_are_an_answer(wire: Wire):
+    events = ended_for(wire, Said(text=("Hello",), stop="calls"), "half_done")
+    with provider(streamed(*events)) as server, asking(server, wire) as model:
+        assert answer_of(model).text == "Hello"
+    assert len(server.requests) == 1
+
+
+@pytest.mark.fault("P07")
+@pytest.mark.parametrize("reason", ["abort", "insufficient_system_resource"])
+def test_p07_an_answer_that_its_server_gave_up_is_no_answer(reason: str):
+    events = ended_for(Wire.OPENAI, Said(text=("Hel",), stop="calls"), reason)
+    with provider(streamed(*events)) as server, asking(server, retries=ONCE) as model:
+        error = failure_of(model)
+    assert isinstance(error, errors.AnswerInterrupted)
+    assert (error.text, reason in error.message) == ("Hel", True)
+
+
 @pytest.mark.fault("P08")
 @pytest.mark.parametrize("start", [[], [head()], [head(), chunk(b": ping\n\n")]], ids=["headers", "body", "ping"])
 def test_p08_silence_before_the_first_word_ends_the_attempt(start: list):

@@ -129,12 +129,16 @@ class Attempt:
                 self._report()
                 if self.draft.is_ended:
                     await _drain(chunks)
-                    return None
+                    return self._doubt()
         reader.close()
         self._report()
         if self.draft.is_ended:
-            return None
+            return self._doubt()
         return interrupted(self._endpoint, "it stops in the middle", self.draft.text_so_far)
+
+    def _doubt(self) -> Fault | None:
+        why = self.draft.doubt
+        return interrupted(self._endpoint, why, self.draft.text_so_far) if why else None
 
     def _report(self) -> None:
         for delta in self.draft.take():

@@ -16,6 +16,7 @@ ANSWER_TOOL = "answer"
 
 _MOST_OUTPUT = 5_000_000
 _SPARE_INPUT = 50_000
+_LONGEST_REASON = 60
 
 
 class Corrupt(Exception):
@@ -55,6 +56,8 @@ class Draft:
         self.stop: Stop | None = None
         self.is_ended = False
         """The format's own mark of the end was seen."""
+        self.strange_end = ""
+        """Why it ended, if that is a reason that nobody knows."""
         self.served_by = ""
         self.identity: tuple[str, str] = ("", "")
         """The provider's id of the answer and when it was made."""
@@ -116,6 +119,18 @@ class Draft:
         # A refusal stays one, whatever the server says afterwards.
         if self.stop is not Stop.REFUSED:
             self.stop = stop
+
+    def end_for(self, reason: str, known: Mapping[str, Stop]) -> None:
+        """Ends for the reason that the provider gives. For one that nobody knows, what it said counts as words."""
+        self.strange_end = "" if reason in known else scrubbed(reason)
+        self.end(known.get(reason, Stop.END))
+
+    @property
+    def doubt(self) -> str:
+        """Why its calls may not be whole, though it ended; empty when they are."""
+        if not self.strange_end or not self.calls:
+            return ""
+        return f"it has calls and ends for the unknown reason {self.strange_end[:_LONGEST_REASON]!r}"
 
     def in_sequence(self, payload: Mapping[str, object]) -> bool:
         """Whether the event is new. One that was there before is passed over, one from the past is `Corrupt`."""

@@ -267,7 +267,7 @@ class Decoder:
     def _end(self, delta: Mapping[str, object], usage: Mapping[str, object]) -> None:
         reason = delta.get("stop_reason")
         if isinstance(reason, str) and reason:
-            self.draft.end(_STOPS.get(reason, Stop.END))
+            self.draft.end_for(reason, _STOPS)
         self._usage(usage)
 
     def _usage(self, usage: Mapping[str, object]) -> None:

@@ -40,7 +40,7 @@ _STOPS = {
         ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY"), Stop.REFUSED
     ),
 }
-_BROKEN = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"})
+_BROKEN = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"})
 # The subset of OpenAPI that `responseSchema` and `parameters` take.
 _PLAIN_SCHEMA = frozenset(
     (
@@ -207,7 +207,7 @@ class Decoder:
             return
         if reason in _BROKEN:
             raise Corrupt("the model wrote a call that the provider could not read")
-        self.draft.end(_STOPS.get(reason, Stop.END))
+        self.draft.end_for(reason, _STOPS)
 
     def _part(self, part: Mapping[str, object]) -> None:
         signature = string(part.get("thoughtSignature"))

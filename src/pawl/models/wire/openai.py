@@ -28,7 +28,16 @@ _STOPS = {
     "length": Stop.LENGTH,
     "max_tokens": Stop.LENGTH,
     "content_filter": Stop.REFUSED,
+    # Words of other servers and of gateways to them.
+    "eos": Stop.END,
+    "eos_token": Stop.END,
+    "end_turn": Stop.END,
+    "tool_call": Stop.CALLS,
+    "tool_use": Stop.CALLS,
+    "stop_sequence": Stop.SEQUENCE,
 }
+_BROKEN_OFF = frozenset({"abort", "cancelled", "canceled", "insufficient_system_resource", "network_error"})
+"""What servers say of an answer that they gave up."""
 
 
 def encode(request: Request, endpoint: Endpoint) -> Outgoing:
@@ -191,8 +200,10 @@ class Decoder:
         if isinstance(reason, str) and reason:
             if reason == "error":
                 raise ErrorInside(choice)
+            if reason in _BROKEN_OFF:
+                raise Corrupt(f"its server gave up ({reason})")
             self._has_finished = True
-            self.draft.end(_STOPS.get(reason, Stop.END))
+            self.draft.end_for(reason, _STOPS)
 
     def _content(self, content: object) -> None:
         self.draft.text(content)
