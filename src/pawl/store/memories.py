@@ -38,24 +38,19 @@ class Memories:
                 f"a memory has at most {LONGEST_MEMORY} characters, this one {len(text)}",
                 advice="say it shorter, or as several memories",
             )
-        values = (
-            os.fsencode(workspace),
-            str(new.tier),
-            text,
-            _words(text),
-            str(new.source),
-            readable(redacted(new.run)),
-            iso(self._clock()),
-        )
+        owner = (os.fsencode(workspace), _words(text))
+        values = (str(new.tier), text, str(new.source), readable(redacted(new.run)), iso(self._clock()))
         with self._database.transaction():
-            row = self._database.one(
-                "INSERT INTO memory (workspace, tier, text, words, source, run, created) VALUES (?, ?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (workspace, words) DO UPDATE SET tier = excluded.tier, text = excluded.text,"
-                " run = excluded.run, created = excluded.created,"
-                " source = CASE WHEN source = 'user' THEN source ELSE excluded.source END"
-                f" RETURNING {_COLUMNS}",
-                values,
-            )
+            known = self._database.first("SELECT id FROM memory WHERE workspace = ? AND words = ?", owner)
+            if known is None:
+                columns = "tier, text, source, run, created, workspace, words"
+                sql = f"INSERT INTO memory ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+            else:
+                sql = (
+                    "UPDATE memory SET tier = ?, text = ?, source = CASE source WHEN 'user' THEN source ELSE ? END,"
+                    " run = ?, created = ? WHERE workspace = ? AND words = ?"
+                )
+            row = self._database.one(f"{sql} RETURNING {_COLUMNS}", (*values, *owner))
             self._make_room(workspace, new.tier)
         return _memory(row)
 

@@ -29,6 +29,9 @@ EXAMPLES = {
     "gc": "pawl gc --days 7",
 }
 
+AROUND = frozenset({"memory"})
+"""Commands whose words may stand before and after their options."""
+
 
 class WrongWords(Exception):
     """What was typed cannot be read."""
@@ -58,7 +61,9 @@ def read(arguments: Sequence[str]) -> argparse.Namespace:
     name, rest = words[0], words[1:]
     if name not in OPTIONS:
         raise WrongWords(f"pawl: there is no command {name!r}", _similar(name))
-    options = parser_for(name).parse_args(_without_tail(name, rest))
+    parser = parser_for(name)
+    parse = parser.parse_intermixed_args if name in AROUND else parser.parse_args
+    options = parse(_without_tail(name, rest))
     if name == "run":
         # Read here, because what argparse does with `--` differs between versions of Python.
         tail = rest[rest.index("--") + 1 :] if "--" in rest else []
