@@ -7,7 +7,7 @@ is sent, so that the money spent stays within the budget as long as no request c
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import MappingProxyType, TracebackType
@@ -96,7 +96,9 @@ class Hold:
 class Ledger:
     """Safe to use from any thread."""
 
-    def __init__(self, budget: Budget, prices: Prices, *, reasoning_tokens: int = 4096) -> None:
+    def __init__(
+        self, budget: Budget, prices: Prices, *, reasoning_tokens: Callable[[str], int] = lambda model: 4096
+    ) -> None:
         """`reasoning_tokens` is what a model may write on top of its answer when it is asked to reason."""
         self.budget = budget
         self._reasoning_tokens = reasoning_tokens
@@ -152,7 +154,7 @@ class Ledger:
             return _Most(money=None, tokens=0)
         tokens, output = most_input(request), request.sampling.max_output
         if request.reasoning is Reasoning.ON:
-            output += self._reasoning_tokens
+            output += self._reasoning_tokens(request.model)
         return _Most(money=self.prices.worst_case(request.model, tokens, output), tokens=tokens + output)
 
     def _check(self, model: str, most: _Most) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from pawl.app.asking.model_config import ModelConfig
 from pawl.core.ports import Model
 from pawl.models.capabilities import Capabilities, capabilities
+from pawl.models.endpoint import quirks_of
 from pawl.models.ledger import Ledger
 from pawl.models.names import ModelName
 from pawl.models.router import Router
@@ -22,9 +23,8 @@ class Models:
         self._base = base or Path.cwd()
         """Where a model's file is looked for when its path is relative."""
         self._closing = ExitStack()
-        self.router = Router(
-            self._open, routes=config.routes, ledger=Ledger(config.budget, config.prices), providers=config.providers
-        )
+        ledger = Ledger(config.budget, config.prices, reasoning_tokens=self._reasoning_tokens)
+        self.router = Router(self._open, routes=config.routes, ledger=ledger, providers=config.providers)
 
     def __enter__(self) -> Models:
         return self
@@ -37,6 +37,12 @@ class Models:
 
     def can(self, name: str) -> Capabilities:
         return capabilities(name, self.config.rules)
+
+    def _reasoning_tokens(self, model: str) -> int:
+        """What a model may write on top of its answer when it reasons; that of a file is all one answer."""
+        name = ModelName.parse(model, self.config.providers)
+        own = {} if name.is_file else self.config.providers[name.provider].quirks
+        return quirks_of({**own, **self.can(model).quirks}).reasoning_budget
 
     def _open(self, name: ModelName) -> Model:
         model = self._plain(name)

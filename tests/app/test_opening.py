@@ -1,0 +1,51 @@
+"""The models of a process, opened as the user configured them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from pawl.app.asking.model_config import ModelConfig, model_config
+from pawl.app.asking.opening import Models
+from pawl.app.config import load
+from pawl.core.dialogue import Request, Sampling, user
+from pawl.core.errors import BudgetExceeded
+from pawl.core.run import Reasoning
+
+TABLES = """
+[prices."anthropic/*"]
+input = 0
+output = 1
+
+[budget]
+money = "0.01"
+"""
+ASK = Request(
+    model="anthropic/claude-sonnet-4-5",
+    system=(),
+    messages=(user("hello"),),
+    sampling=Sampling(max_output=1000),
+    reasoning=Reasoning.ON,
+)
+
+
+def configured(folder: Path, text: str, environment: Mapping[str, str] | None = None) -> ModelConfig:
+    file = folder / "config.toml"
+    file.write_text(text)
+    return model_config(load({"HOME": str(folder), "PAWL_CONFIG": str(file), **(environment or {})}))
+
+
+@pytest.mark.spec("E6")
+def test_the_budget_of_a_run_holds_back_as_much_reasoning_as_the_user_allows_a_model(tmp_path: Path):
+    with Models(configured(tmp_path, TABLES)) as models, models.router.ledger.reserve(ASK):
+        assert models.router.ledger.held == Decimal("0.005096")
+    more = f'{TABLES}[models."anthropic/claude-sonnet-*"]\nquirks = {{ reasoning_budget = 20000 }}\n'
+    with Models(configured(tmp_path, more)) as models:
+        ledger = models.router.ledger
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve(ASK)
+        ledger.reserve(replace(ASK, reasoning=Reasoning.OFF)).release()
