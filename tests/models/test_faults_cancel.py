@@ -89,7 +89,8 @@ def stop_when_connecting(port: int, token: CancelToken) -> None:
 )
 def test_p33_while_nothing_has_come(wire: Wire, start: list, token: CancelToken):
     with provider([*start, do(token.request), hold], OK) as server, asking(server, wire) as model:
-        assert isinstance(failure_of(model, cancel=token), Cancelled)
+        error = failure_of(model, cancel=token)
+        assert isinstance(error, Cancelled) and not error.begun
         assert server.gone.wait(PATIENCE), "the connection is closed"
     assert len(server.requests) == 1, "nothing is tried again"
 
@@ -116,8 +117,9 @@ def test_p33_between_two_events_that_have_already_come(token: CancelToken):
         stream = model.stream(ASK, cancel=token)
         assert next(stream) == TextDelta("Hel")
         token.request()
-        with pytest.raises(Cancelled):
+        with pytest.raises(Cancelled) as stopped:
             next(stream)
+    assert stopped.value.begun, "what the model has said is paid for"
 
 
 def test_p33_while_an_error_is_read(token: CancelToken):

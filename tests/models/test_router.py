@@ -9,6 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from models.provider_socket import chunk, head, hold, provider
+from models.wire_scripts import ONCE, Said, asking, openai, sse
 
 from pawl.core.dialogue import (
     Answered,
@@ -27,12 +29,14 @@ from pawl.core.errors import (
     Cancelled,
     ConfigError,
     ModelError,
+    ModelTimedOut,
     NotAuthorized,
     Overloaded,
     UnknownModel,
 )
 from pawl.core.ports import Cancel, Model
 from pawl.core.run import Budget
+from pawl.models.endpoint import Timeouts
 from pawl.models.estimate import likely_input
 from pawl.models.ledger import Ledger, Share
 from pawl.models.names import ModelName
@@ -215,6 +219,25 @@ def test_an_answer_that_broke_off_is_paid_for(tmp_path: Path):
         list(worker.stream(request()))
     assert worker.charged[0].ended == "answer_interrupted"
     assert house.ledger.spent.by_model["openai/one"].output == 3
+
+
+@pytest.mark.spec("E6")
+@pytest.mark.parametrize("ending", ["silence", "error"])
+def test_an_answer_that_had_begun_with_a_call_and_failed_is_paid_for(ending: str):
+    """Nothing of a call is shown while it comes, so that its beginning must be known otherwise."""
+    said = Said(calls=(("p", "read", '{"path": "a.py"}'),), stop="calls")
+    steps = {
+        "silence": [hold],
+        "error": [chunk(sse({"error": {"type": "overloaded_error", "message": "busy"}})), hold],
+    }[ending]
+    script = [head(), *map(chunk, openai(said)[:2]), *steps]
+    ledger = Ledger(Budget(money=Decimal(1)), PRICES)
+    with provider(script) as server, asking(server, timeouts=Timeouts(idle=0.2), retries=ONCE) as model:
+        worker = Router(lambda _: model, routes=Routes(), ledger=ledger, providers=builtin()).for_role("worker")
+        with pytest.raises((ModelTimedOut, Overloaded)):
+            list(worker.stream(request()))
+    assert ledger.spent.money == Decimal(likely_input(request())) / 1_000_000
+    assert (ledger.held, worker.charged[0].usage.estimated) == (0, True)
 
 
 @pytest.mark.spec("E6")

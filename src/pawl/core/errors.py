@@ -166,7 +166,8 @@ class TooLarge(Refused):
 
 
 class ModelError(PawlError):
-    pass
+    begun = False
+    """The model had begun to answer, so that the request is paid for."""
 
 
 class UnknownModel(ModelError):
@@ -251,6 +252,8 @@ class LimitReached(PawlError):
 
 class Cancelled(PawlError):
     exit_code = 130
+    begun = False
+    """A model had begun to answer, so that the request is paid for."""
 
 
 class PolicyViolation(PawlError):

@@ -20,7 +20,7 @@ from pawl.models.wire import anthropic, gemini, openai
 from pawl.models.wire.outgoing import Outgoing
 
 if TYPE_CHECKING:
-    from pawl.models.attempt import Patience
+    from pawl.models.attempt import Attempt, Patience
 
 __all__ = [
     "Endpoint",
@@ -63,7 +63,11 @@ class WireModel:
 
         patience = Patience(self._timeouts)
         asking = _Asking(self, request, patience)
-        yield from self._transport.drive(asking.run, cancel=cancel, on_pause=patience.extend)
+        try:
+            yield from self._transport.drive(asking.run, cancel=cancel, on_pause=patience.extend)
+        except (ModelError, Cancelled) as error:
+            error.begun = asking.begun
+            raise
 
 
 class _Asking:
@@ -78,8 +82,12 @@ class _Asking:
         self._patience = patience
         self._outgoing = self._encoded(request)
         self._first_shown: float | None = None
-        self._begun = False
-        """The latest attempt had begun to answer."""
+        self._latest: Attempt | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the model has begun to answer in the latest attempt, be it with calls that are not shown."""
+        return self._latest is not None and self._latest.draft.progress > 0
 
     def _encoded(self, request: Request) -> Outgoing:
         return _ENCODERS[self._endpoint.wire](request, self._endpoint)
@@ -121,7 +129,7 @@ class _Asking:
             pause = 0.0 if self._repaired(outcome.error) else self._retries.pause(number, outcome, now - first_failure)
             if pause is None:
                 raise outcome.error
-            emit(Retrying(why=outcome.error.message, wait_seconds=pause, attempt=number, begun=self._begun))
+            emit(Retrying(why=outcome.error.message, wait_seconds=pause, attempt=number, begun=self.begun))
             await wait(pause)
 
     async def _attempt(self, emit: Emit[ModelEvent], started: float) -> Answer | Fault:
@@ -132,9 +140,8 @@ class _Asking:
                 self._first_shown = self._retries.clock() - started
             emit(delta)
 
-        attempt = Attempt(self._endpoint, self._request, self._patience, show)
+        self._latest = attempt = Attempt(self._endpoint, self._request, self._patience, show)
         fault = await attempt.run(self._transport.client(self._outgoing.url), self._outgoing)
-        self._begun = attempt.draft.progress > 0
         if fault is not None:
             return fault
         draft = attempt.draft

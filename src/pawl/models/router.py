@@ -204,7 +204,7 @@ class _Account:
         return replace(answer, model=self._request.model, usage=usage, cost=self._cost)
 
     def fails(self, error: PawlError) -> None:
-        if isinstance(error, _HAD_BEGUN) and self._is_open:
+        if self._is_open and (isinstance(error, _HAD_BEGUN) or getattr(error, "begun", False)):
             text = getattr(error, "text", "")
             self._settle_estimate(max("".join(self._said), text, key=len))
 
