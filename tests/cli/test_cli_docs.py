@@ -182,6 +182,7 @@ ASKED = {
     "models": "models --offline --model openai/gpt-5",
     "policy": "policy --stage act",
     "prompts": "prompts list",
+    "memory": "memory list",
     "promote": "promote 2 --allow-protected --dry-run",
     "patch": "patch --path README.md --old hello --new bye",
     "history": "history",
