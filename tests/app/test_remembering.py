@@ -1,0 +1,120 @@
+"""What is remembered between questions: memories by their rules, the session of a conversation, estimates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pawl.app import remembering
+from pawl.app.asking.asking import Question, Replied, ask
+from pawl.app.asking.watching import ESTIMATES, SESSION, WORKSHEET, Watch
+from pawl.app.workshop import Workshop, new_run_id
+from pawl.core.dialogue import Request, ToolAnswer, ToolCall, Usage, user
+from pawl.core.memory import MemoryTier
+from pawl.core.run import Mode, Reasoning, RunTerms
+from pawl.core.run_event import RequestAnswered, Shortened, ToolEnded
+from pawl.core.session_memory import SessionMemory
+from pawl.core.worksheet import Worksheet
+
+SCRIPT = """
+[[turn]]
+answer = { calls = [{ name = "file_read", arguments = { path = "src/greeter.py" } }] }
+[[turn]]
+answer = "In src/greeter.py:1."
+[[turn]]
+answer = "Yes, src/greeter.py:2."
+"""
+
+
+def asked(shop: Workshop, script: Path, text: str, **more: object) -> Replied:
+    shop.run_id = new_run_id()
+    return ask(shop, Question(text=text, model=f"scripted:{script}", **more), lambda event: None)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "script.toml"
+    path.write_text(SCRIPT)
+    return path
+
+
+@pytest.mark.spec("C14")
+def test_a_run_writes_memories_only_when_it_succeeded_or_a_decision_is_settled(shop: Workshop):
+    wishes = [(MemoryTier.FACT, "Greetings are in src."), (MemoryTier.DECISION, "One module for each language.")]
+    assert remembering.remember(shop, wishes, succeeded=False) == ()
+    assert [one.tier for one in remembering.remember(shop, wishes, succeeded=False, decided=True)] == [
+        MemoryTier.DECISION
+    ]
+    assert len(remembering.remember(shop, wishes, succeeded=True)) == 2
+    assert {(one.text, one.run) for one in remembering.memories(shop)} == {(text, shop.run_id) for _, text in wishes}
+
+
+@pytest.mark.spec("C14")
+def test_what_a_run_is_told_is_bounded_and_the_same_each_time(shop: Workshop):
+    assert remembering.told(shop, "anything") == ()
+    for number in range(60):
+        remembering.add(shop, f"Fact number {number} about the {'greeter' if number == 3 else 'rest'}. {'x' * 60}")
+    (text,) = remembering.told(shop, "where is the greeter?")
+    assert len(text) <= remembering.MEMORY_TOKENS * 4 and "Fact number 3 " in text
+    assert remembering.told(shop, "where is the greeter?") == (text,)
+
+
+@pytest.mark.spec("B3", "E12")
+def test_the_session_of_a_conversation_is_taken_up_by_another_process(shop: Workshop, script: Path, site):
+    first = asked(shop, script, "where is it?")
+    with site.open() as other:
+        held = other.store.snapshots.get(other.workspace, first.conversation, SESSION)
+        session = SessionMemory.from_json(held or {})
+        assert [(one.question, one.answer) for one in session.exchanges] == [("where is it?", "In src/greeter.py:1.")]
+        assert [one.path for one in session.seen] == ["src/greeter.py"]
+        assert [one.path for one in session.accessed] == ["src/greeter.py"]
+        watch = Watch(other, terms(other, first.conversation))
+        assert watch.session == session and watch.worksheet == Worksheet(read=("src/greeter.py",))
+        kept = remembering.persistent(other)
+        assert (kept.answers, list(kept.files), [one.id for one in kept.conversations]) == (
+            1,
+            ["src/greeter.py"],
+            [first.conversation],
+        )
+
+
+def terms(shop: Workshop, conversation: str = "c1") -> RunTerms:
+    return RunTerms(run=shop.run_id, conversation=conversation, mode=Mode.CHAT, reasoning=Reasoning.OFF, model="here/m")
+
+
+@pytest.mark.spec("E1")
+def test_what_a_provider_counted_corrects_the_next_process(shop: Workshop):
+    watch = Watch(shop, terms(shop))
+    request = Request(model="here/m", system=("x" * 4000,), messages=(user("hello"),))
+    watch.clean(request)
+    estimated = watch.monitor.reading(watch.agent).tokens
+    answered = RequestAnswered(
+        number=1, model="here/m", usage=Usage(input=2 * estimated, output=10), cost=None, seconds=1.0
+    )
+    watch.hear(answered)
+    watch.keep("q", "a", {})
+    assert shop.store.snapshots.get(shop.workspace, "", ESTIMATES) == {"here/m": [1, 2.0]}
+    later = Watch(shop, replace(terms(shop), run="r2"))
+    later.clean(request)
+    assert later.monitor.reading(later.agent).tokens == 2 * estimated
+
+
+@pytest.mark.spec("C13")
+def test_shortening_is_logged_with_the_tokens_before_and_after(shop: Workshop):
+    watch = Watch(shop, terms(shop))
+    watch.hear(Shortened(before_tokens=90_000, after_tokens=9_000))
+    event = list(shop.store.events.read(shop.workspace, run=shop.run_id))[-1]
+    assert (event["kind"], event["body"]) == ("shortened", {"before_tokens": 90_000, "after_tokens": 9_000})
+
+
+def test_what_cannot_be_read_of_a_snapshot_is_passed_over(shop: Workshop):
+    for kind in (SESSION, WORKSHEET):
+        shop.store.snapshots.put(shop.workspace, "c1", kind, {"done": 3, "seen": 4})
+    shop.store.snapshots.put(shop.workspace, "", ESTIMATES, {"here/m": "much"})
+    watch = Watch(shop, terms(shop))
+    assert (watch.session, watch.worksheet, watch.monitor.errors) == (SessionMemory(), Worksheet(), {})
+    call = ToolCall(id="1", name="file_read", arguments={"path": "a.py"})
+    watch.hear(ToolEnded(call=call, answer=ToolAnswer(call="1", name="file_read", text="x"), seconds=0.1))
+    assert watch.worksheet.read == ("a.py",)
