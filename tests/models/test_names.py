@@ -189,10 +189,22 @@ def test_a_model_departs_from_its_provider_where_the_data_says_so():
 @pytest.mark.spec("F10")
 def test_capabilities_come_from_patterns_later_ones_over_earlier_ones():
     assert capabilities("local:/a/b.gguf") == Capabilities(
-        tools=Way.TEXT, schema=Way.NATIVE, context=8192, max_output=2048, edits=(EditBlock.FILE,)
+        tools=Way.NATIVE, schema=Way.NATIVE, context=8192, max_output=2048, edits=(EditBlock.FILE,)
     )
     assert capabilities("openai/gpt-5").context == 400_000
     assert capabilities("nobody/knows") == Capabilities()
+
+
+@pytest.mark.parametrize(
+    ("name", "quirks"),
+    [
+        ("gemini/gemini-2.5-pro", {"reasoning_off": "128"}),
+        ("gemini/gemini-3-pro-preview", {"reasoning_off": "low"}),
+        ("gemini/gemini-2.5-flash", {}),
+    ],
+)
+def test_a_model_that_always_thinks_is_not_asked_to_stop(name: str, quirks: dict[str, str]):
+    assert capabilities(name).quirks == quirks
 
 
 def test_the_user_says_what_a_model_can_do():

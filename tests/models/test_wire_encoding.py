@@ -287,6 +287,8 @@ def test_gemini_thinks_or_not():
     assert on["maxOutputTokens"] == 8192
     low = sent(Wire.GEMINI, TALK, reasoning_off="low")["generationConfig"]
     assert low["thinkingConfig"] == {"thinkingLevel": "low"}
+    little = sent(Wire.GEMINI, TALK, reasoning_off="128")["generationConfig"]
+    assert little["thinkingConfig"] == {"thinkingBudget": 128}
     assert "thinkingConfig" not in sent(Wire.GEMINI, ASK, reasoning=ReasoningSwitch.NONE)["generationConfig"]
 
 

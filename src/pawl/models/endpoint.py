@@ -89,7 +89,7 @@ class Quirks:
     reasoning_on: str = "medium"
     """The effort or the level when it is on."""
     reasoning_off: str = ""
-    """The effort when it is off; empty to say nothing."""
+    """The effort or the level when it is off, for Gemini also a number of tokens; empty to say nothing."""
     reasoning_budget: int = 4096
     """Tokens on top of the answer's own."""
     thought_field: str = ""

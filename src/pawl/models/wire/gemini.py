@@ -118,10 +118,11 @@ def _add_thinking(config: dict[str, object], request: Request, endpoint: Endpoin
         config["thinkingConfig"] = {"thinkingBudget": quirks.reasoning_budget, "includeThoughts": True}
         # Thoughts count as output, so that the budget comes on top of the answer's own length.
         config["maxOutputTokens"] = request.sampling.max_output + quirks.reasoning_budget
-    elif quirks.reasoning_off:
+    elif quirks.reasoning_off and not quirks.reasoning_off.isdecimal():
         config["thinkingConfig"] = {"thinkingLevel": quirks.reasoning_off}
     else:
-        config["thinkingConfig"] = {"thinkingBudget": 0}
+        # Some models always think, and refuse a budget of nothing.
+        config["thinkingConfig"] = {"thinkingBudget": int(quirks.reasoning_off or 0)}
 
 
 def _contents(messages: Sequence[Message]) -> list[dict[str, object]]:
