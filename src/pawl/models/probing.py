@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     import httpx2
 
 SECONDS = 5.0
-_PATHS = {Wire.OPENAI: "/models", Wire.ANTHROPIC: "/v1/models", Wire.GEMINI: "/v1beta/models"}
+"""For all of it: a server that drips a letter at a time is not waited for."""
+_LISTS = {Wire.OPENAI: "models", Wire.ANTHROPIC: "models?limit=1000", Wire.GEMINI: "models?pageSize=1000"}
+"""The whole list: a page of it would leave out models that are there."""
+_VERSIONS = {Wire.OPENAI: "", Wire.ANTHROPIC: "v1", Wire.GEMINI: "v1beta"}
 _MOST_BYTES = 4 << 20
 
 
@@ -36,16 +39,29 @@ def reach(endpoint: Endpoint, transport: Transport) -> Reached:
 
 
 async def _asked(endpoint: Endpoint, transport: Transport) -> Reached:
+    import asyncio
+
     import httpx2
 
-    url = endpoint.base_url + _PATHS[endpoint.wire]
+    url = _url(endpoint)
     try:
-        async with transport.client(url).stream("GET", url, headers=_headers(endpoint), timeout=SECONDS) as answer:
+        async with (
+            asyncio.timeout(SECONDS),
+            transport.client(url).stream("GET", url, headers=_headers(endpoint), timeout=None) as answer,
+        ):
             return await _read(endpoint, answer)
-    except httpx2.TimeoutException:
+    except TimeoutError:
         return Reached(works=False, detail=f"{endpoint.host} did not answer in {SECONDS:g} s")
-    except httpx2.TransportError as error:
+    except httpx2.RequestError as error:
         return Reached(works=False, detail=f"{endpoint.host} cannot be reached ({type(error).__name__})")
+
+
+def _url(endpoint: Endpoint) -> str:
+    """Addresses are written with and without the version of the format."""
+    base, version = endpoint.base_url.rstrip("/"), _VERSIONS[endpoint.wire]
+    if version and not base.rpartition("/")[2].startswith("v1"):
+        base = f"{base}/{version}"
+    return f"{base}/{_LISTS[endpoint.wire]}"
 
 
 async def _read(endpoint: Endpoint, answer: httpx2.Response) -> Reached:
