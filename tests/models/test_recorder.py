@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Generator
 from dataclasses import replace
@@ -206,3 +207,29 @@ def test_half_characters_do_not_spoil_the_file(tmp_path: Path):
 def test_a_file_that_cannot_be_a_recording_is_refused_at_once(tmp_path: Path, name: str):
     with pytest.raises(ConfigError):
         Recorder(live(), tmp_path / name)
+
+
+def test_what_a_provider_may_choose_freely_holds_no_secret_either(tmp_path: Path):
+    call = ToolCall(id="call_1", name=f"tool_{KEY}", arguments={}, raw="{}", provider_id=KEY, signature=f"gemini:{KEY}")
+    thought = Thought(text="", signature=f"anthropic:{KEY}")
+    live = Live([answered("hi", calls=(call,), thoughts=(thought,), served_by=KEY)], [answered("ok")])
+    recorder = Recorder(live, tmp_path / "talk.jsonl")
+    list(recorder.stream(request(user("x"))))
+    after = tool_answers(ToolAnswer(call="call_1", name=call.name, text="done"))
+    list(recorder.stream(request(user("x"), assistant("", call), after)))
+    assert KEY not in (tmp_path / "talk.jsonl").read_text()
+
+
+@pytest.mark.parametrize("content", ['{"my": "data"}\n', "[1, 2]\n", "not JSON"])
+def test_a_file_that_is_something_else_is_left_as_it_is(tmp_path: Path, content: str):
+    path = tmp_path / "data.jsonl"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match="is no recording"):
+        Recorder(Live(), path)
+    assert path.read_text() == content
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(ConfigError):
+        Recorder(Live(), tmp_path / "pipe.jsonl")

@@ -32,6 +32,7 @@ from pawl.models.script_file import FAULTS, VERSION
 from pawl.models.scrub import scrubbed
 
 _MATCHED = 80
+_LONGEST_START = 4096
 _RENAMED = {
     "model_timed_out": "timed_out",
     "answer_interrupted": "interrupted",
@@ -53,8 +54,28 @@ class Recorder:
         self._model = model
         self._path = path
         self._lock = threading.Lock()
-        if not path.exists() or path.stat().st_size == 0:
+        if self._is_new():
             self._append({"version": VERSION})
+
+    def _is_new(self) -> bool:
+        """A recording is gone on with; a file that is something else is left as it is."""
+        try:
+            with open(self._path, "rb", opener=_private) as file:
+                start = file.readline(_LONGEST_START)
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            raise self._unusable(str(error)) from error
+        try:
+            is_recording = not start or "version" in json.loads(start)
+        except (ValueError, TypeError, RecursionError):
+            is_recording = False
+        if not is_recording:
+            raise self._unusable("it is there and is no recording")
+        return not start
+
+    def _unusable(self, why: str) -> ConfigError:
+        return ConfigError(f"the recording {str(self._path)!r} cannot be written: {why}", advice="name another file")
 
     def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
         events: list[ModelEvent] = []
@@ -79,13 +100,12 @@ class Recorder:
             with self._lock, open(self._path, "ab", opener=_private) as file:
                 file.write(line.encode())
         except OSError as error:
-            raise ConfigError(
-                f"the recording {str(self._path)!r} cannot be written: {error}", advice="name another file"
-            ) from error
+            raise self._unusable(str(error)) from error
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    """For its owner only, and without waiting for the other end of a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK, 0o600)
 
 
 def _asked(request: Request) -> Table:
@@ -93,7 +113,7 @@ def _asked(request: Request) -> Table:
     match: Table = {}
     last = request.messages[-1] if request.messages else None
     if last is not None and last.answers:
-        match["answered"] = [answer.name for answer in last.answers]
+        match["answered"] = [redacted(answer.name) for answer in last.answers]
     elif last is not None and last.speaker is Speaker.USER and last.text:
         match["user"] = redacted(last.text)[:_MATCHED]
     if request.answer_schema is not None:
@@ -147,14 +167,14 @@ def _answer(answer: Answer) -> Table:
     usage = asdict(answer.usage)
     table: Table = {
         "text": redacted(answer.text),
-        "thoughts": [{"text": redacted(one.text), "signature": one.signature} for one in answer.thoughts],
+        "thoughts": [{"text": redacted(one.text), "signature": redacted(one.signature)} for one in answer.thoughts],
         "calls": [_call(call) for call in answer.calls],
         "stop": answer.stop.value,
         "usage": usage,
         "seconds": answer.seconds,
         "first_token_seconds": answer.first_token_seconds,
         "attempts": answer.attempts,
-        "served_by": answer.served_by or answer.model,
+        "served_by": redacted(answer.served_by or answer.model),
     }
     return _without(table, lambda value: value is None or value == [])
 
@@ -162,10 +182,10 @@ def _answer(answer: Answer) -> Table:
 def _call(call: ToolCall) -> Table:
     table: Table = {
         "id": call.id,
-        "name": call.name,
+        "name": redacted(call.name),
         "mistake": redacted(call.mistake),
-        "provider_id": call.provider_id,
-        "signature": call.signature,
+        "provider_id": redacted(call.provider_id),
+        "signature": redacted(call.signature),
     }
     arguments = None if call.arguments is None else redacted_body(call.arguments)
     if arguments is None or (arguments == call.arguments and redacted(call.raw) == call.raw and call.raw):
