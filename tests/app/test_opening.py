@@ -8,12 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from models.provider_socket import head, hold, provider
 
 from pawl.app.asking.model_config import ModelConfig, model_config
 from pawl.app.asking.opening import Models
 from pawl.app.config import load
 from pawl.core.dialogue import Request, Sampling, user
-from pawl.core.errors import BudgetExceeded
+from pawl.core.errors import BudgetExceeded, ModelTimedOut
 from pawl.core.run import Reasoning
 
 TABLES = """
@@ -49,3 +50,11 @@ def test_the_budget_of_a_run_holds_back_as_much_reasoning_as_the_user_allows_a_m
         with pytest.raises(BudgetExceeded):
             ledger.reserve(ASK)
         ledger.reserve(replace(ASK, reasoning=Reasoning.OFF)).release()
+
+
+@pytest.mark.spec("E6")
+def test_no_request_takes_longer_than_the_run_may(tmp_path: Path):
+    with provider([head(), hold]) as server:
+        text = f'[providers.here]\nwire = "openai"\nbase_url = "{server.url}"\n[budget]\nseconds = 0.2\n'
+        with Models(configured(tmp_path, text)) as models, pytest.raises(ModelTimedOut, match=r"not done after 0\.2 s"):
+            list(models.router.stream(replace(ASK, model="here/m")))

@@ -62,7 +62,7 @@ class Models:
         return self._served(name)
 
     def _served(self, name: ModelName) -> Model:
-        from pawl.models.exchange import WireModel
+        from pawl.models.exchange import Timeouts, WireModel
         from pawl.models.opening import endpoint_for
         from pawl.models.retries import Retries
         from pawl.models.text_calls import EditTools
@@ -74,7 +74,9 @@ class Models:
         transport = self._closing.enter_context(Transport())
         edits = EditTools(patch="strict_patch", file="file_write")
         retries = Retries(tries=config.retries + 1)
-        return fitted(WireModel(endpoint, transport, retries=retries), self.can(str(name)), edits)
+        # No request takes longer than all of the run may.
+        timeouts = Timeouts(whole=min(Timeouts().whole, config.budget.seconds))
+        return fitted(WireModel(endpoint, transport, timeouts=timeouts, retries=retries), self.can(str(name)), edits)
 
     def _local(self, name: ModelName) -> Model:
         from pawl.models.local.model import LocalModels
