@@ -235,6 +235,7 @@ def terms(mode: Mode, reasoning: Reasoning) -> RunTerms:
 def honest(mode: Mode, decision: Decision, role: str) -> Sent:
     return Sent(
         mode=mode,
+        reasoning=Reasoning.OFF if decision.reasoning is ReasoningFormat.NONE else Reasoning.ON,
         model="acme/small" if role == "critic" else "acme/large",
         tools=decision.tools,
         system=PROMPTS.compose(decision, VARIABLES),
@@ -258,6 +259,7 @@ def broken(sent: Sent, what: str) -> Sent:
         "the prompt of another mode": {"system": (*sent.system[:3], PROMPTS.get("modes/agent").text, *sent.system[4:])},
         "two modes": {"system": (*sent.system, PROMPTS.get("modes/agent").text)},
         "no mode": {"system": (*sent.system[:3], *sent.system[4:])},
+        "another reasoning": {"reasoning": Reasoning.OFF},
         "reasoning left out": {"system": sent.system[:-1]},
         "the other reasoning": {"system": (*sent.system[:-1], PROMPTS.get("reasoning/micro").text)},
         "a tool more": {"tools": (*sent.tools, "run_command")},
@@ -276,6 +278,7 @@ def broken(sent: Sent, what: str) -> Sent:
         ("the prompt of another mode", "'mode'"),
         ("two modes", "'mode'"),
         ("no mode", "'mode'"),
+        ("another reasoning", "'reasoning'.*the user's is on, the request's off"),
         ("reasoning left out", "'reasoning'"),
         ("the other reasoning", "'reasoning'"),
         ("a tool more", "'tools'.*not allowed: run_command"),

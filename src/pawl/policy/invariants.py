@@ -18,6 +18,8 @@ class Sent:
     """What a request carries, read off the request itself."""
 
     mode: Mode
+    reasoning: Reasoning
+    """What the provider is told, beside the prompts."""
     model: str
     tools: tuple[str, ...]
     system: tuple[str, ...]
@@ -32,6 +34,8 @@ def check_request(policy: Policy, terms: RunTerms, stage: Stage, role: str, sent
     modes = _present(_MODES, sent)
     if modes != (f"modes/{terms.mode}",):
         raise _violation("mode", where, f"the user's is {terms.mode}, the prompts say {', '.join(modes) or 'none'}")
+    if sent.reasoning is not terms.reasoning:
+        raise _violation("reasoning", where, f"the user's is {terms.reasoning}, the request's {sent.reasoning}")
     expected = tuple(name for name in decision.prompts if name in _REASONING)
     prompts = _present(_REASONING, sent)
     if prompts != expected or bool(prompts) != (terms.reasoning is Reasoning.ON):

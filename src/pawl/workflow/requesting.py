@@ -95,6 +95,7 @@ def _schema(decision: Decision) -> Mapping[str, object] | None:
 def _hold_against_policy(seat: Seat, ready: Composed, request: Request) -> None:
     sent = Sent(
         mode=seat.terms.mode,
+        reasoning=request.reasoning,
         model=request.model,
         tools=tuple(tool.name for tool in request.tools),
         system=request.system,
