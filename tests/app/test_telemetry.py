@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
 
 import pytest
+from app.conftest import Site
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -19,6 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as conventions
 from opentelemetry.trace import SpanKind, StatusCode
 
+from pawl.app.asking.asking import Question, ask
 from pawl.app.telemetry import Telemetry
 from pawl.core import redact
 from pawl.core.dialogue import (
@@ -35,14 +38,12 @@ from pawl.core.dialogue import (
     tool_answers,
     user,
 )
-from pawl.core.errors import RateLimited
 from pawl.core.redact import MARK, Redactor
-from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, RunTerms, Stage
+from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
 
 pytestmark = pytest.mark.spec("C15")
 
 CANARY = "Zq8vT3xLm2RpW9ydKc5B"
-TERMS = RunTerms(run="r1", conversation="c1", mode=Mode.CHAT, reasoning=Reasoning.OFF, model="gemini/some-model")
 REQUEST = Request(
     model="gemini/some-model",
     system=("Be brief.",),
@@ -122,15 +123,10 @@ def test_a_request_that_has_ended_becomes_a_span(collector: Collector) -> None:
     assert dict(span.attributes or {}) == {**OF_MODEL, **OF_RECORD}
 
 
-def test_a_span_around_a_request_holds_what_was_asked_and_what_came_of_it(collector: Collector) -> None:
-    with collector.telemetry.span_for(REQUEST, TERMS) as span:
-        with collector.provider.get_tracer("inside").start_as_current_span("POST"):
-            pass
-        span.ended(RECORD)
-    inner, outer = collector.spans
-    assert inner.parent is not None
-    assert inner.parent.span_id == outer.context.span_id
-    assert dict(outer.attributes or {}) == {
+def test_a_span_holds_what_was_asked_and_what_came_of_it(collector: Collector) -> None:
+    collector.telemetry.record(RECORD, REQUEST)
+    (span,) = collector.spans
+    assert dict(span.attributes or {}) == {
         **OF_MODEL,
         **OF_RECORD,
         "gen_ai.request.temperature": 0.5,
@@ -145,8 +141,7 @@ def test_a_span_around_a_request_holds_what_was_asked_and_what_came_of_it(collec
 
 def test_the_names_are_those_of_the_conventions(collector: Collector) -> None:
     contents = Collector(contents=True)
-    with contents.telemetry.span_for(REQUEST, TERMS) as span:
-        span.ended(RECORD, an_answer("Yes."))
+    contents.telemetry.record(RECORD, REQUEST, an_answer("Yes."))
     used = {name for name in contents.spans[0].attributes or {} if name.startswith("gen_ai.")}
     known = {value for name, value in vars(conventions).items() if name.startswith("GEN_AI_")}
     assert used
@@ -164,29 +159,13 @@ def test_a_request_that_failed_is_told_by_the_type_of_its_error(collector: Colle
     assert "pawl.cost_usd" not in attributes
 
 
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [(RateLimited(f"key {CANARY}"), "rate_limited"), (KeyboardInterrupt(CANARY), "KeyboardInterrupt")],
-)
-@pytest.mark.spec("B13")
-def test_an_error_inside_ends_the_span_without_its_words(collector: Collector, error: BaseException, told: str) -> None:
-    with pytest.raises(type(error)), collector.telemetry.span_for(REQUEST, TERMS):
-        raise error
-    (span,) = collector.spans
-    assert (span.attributes or {})["error.type"] == told
-    assert span.status.status_code is StatusCode.ERROR
-    assert CANARY not in span.to_json()
-    assert span.events == ()
-
-
 def an_answer(text: str) -> Answer:
     return Answer(text=text, stop=Stop.END, usage=Usage(), model="gemini/some-model")
 
 
 def test_what_was_said_is_not_in_a_span(collector: Collector) -> None:
     said = replace(REQUEST, messages=(user("these very words"),), system=("those very words",))
-    with collector.telemetry.span_for(said, TERMS) as span:
-        span.ended(RECORD, an_answer("more very words"))
+    collector.telemetry.record(RECORD, said, an_answer("more very words"))
     assert "very words" not in collector.spans[0].to_json()
 
 
@@ -198,8 +177,7 @@ def test_what_was_said_is_in_a_span_when_asked_for_and_without_secrets() -> None
     asked = Message(speaker=Speaker.ASSISTANT, text="I look.", calls=(call,), thoughts=(thought,))
     answered = tool_answers(ToolAnswer(call="1", name="read", text=f"token = '{CANARY}'"))
     request = replace(REQUEST, system=(f"API_KEY={CANARY}",), messages=(user("odd \ud800"), asked, answered))
-    with collector.telemetry.span_for(request, TERMS) as span:
-        span.ended(RECORD, an_answer(f"PASSWORD={CANARY}"))
+    collector.telemetry.record(RECORD, request, an_answer(f"PASSWORD={CANARY}"))
     (span,) = collector.spans
     assert CANARY not in span.to_json()
     attributes = dict(span.attributes or {})
@@ -249,14 +227,13 @@ def test_a_model_is_named_without_the_place_of_its_file(
 def test_it_is_off_unless_asked_for(environment: dict[str, str]) -> None:
     with Telemetry.open(environment) as telemetry:
         assert (telemetry.tracer, telemetry.notice) == (None, "")
-        telemetry.record(RECORD)
-        with telemetry.span_for(REQUEST, TERMS) as span:
-            span.ended(RECORD)
+        telemetry.record(RECORD, REQUEST, an_answer("Yes."))
 
 
 def test_a_run_without_it_imports_nothing_of_it() -> None:
     program = """
 import sys
+from pawl.app.asking.asking import Question, ask
 from pawl.app.telemetry import Telemetry
 with Telemetry.open({}) as telemetry:
     pass
@@ -314,3 +291,21 @@ def test_spans_reach_a_collector_with_the_key_that_the_user_gave_for_it(monkeypa
     assert (path, authorization) == ("/v1/traces", f"Bearer {CANARY}")
     assert b"gen_ai.request.model" in body
     assert CANARY.encode() not in body
+
+
+@pytest.mark.spec("B13")
+def test_a_question_leaves_a_span_with_what_was_said_where_that_is_asked_for(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collector = Collector(contents=True)
+    monkeypatch.setattr(Telemetry, "open", lambda environment: collector.telemetry)
+    script = tmp_path / "turns.toml"
+    script.write_text('[[turn]]\nanswer = "It says hello."\n')
+    with site.open() as shop:
+        ask(shop, Question(text=f"What is this? My token={CANARY}", model=f"scripted:{script}"), lambda event: None)
+    (span,) = collector.spans
+    attributes = dict(span.attributes or {})
+    assert "What is this?" in attributes["gen_ai.input.messages"]
+    assert "It says hello." in attributes["gen_ai.output.messages"]
+    assert attributes["gen_ai.request.temperature"] == 0.1
+    assert CANARY not in span.to_json()

@@ -10,18 +10,16 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from pawl import __version__
 from pawl.core.dialogue import Answer, Message, Request, Stop
-from pawl.core.errors import PawlError
 from pawl.core.redact import redacted, register
 from pawl.core.redact_dialogue import redacted_message
-from pawl.core.run import RequestRecord, RunTerms
+from pawl.core.run import RequestRecord
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -37,25 +35,6 @@ _MISSING = (
     "OTEL_EXPORTER_OTLP_ENDPOINT is set, but there is nothing to export with: install the extra 'telemetry' "
     "(pip install 'pawl[telemetry]'), or unset the variable"
 )
-
-
-@dataclass(slots=True)
-class RequestSpan:
-    """The span of one request while it is under way; does nothing when telemetry is off."""
-
-    span: Span | None = None
-    contents: bool = False
-
-    def ended(self, record: RequestRecord, answer: Answer | None = None) -> None:
-        """Adds what is known when the request has ended."""
-        if self.span is not None:
-            self.span.set_attributes(_of_record(record))
-            _mark_failure(self.span, record.ended)
-            if self.contents and answer is not None:
-                message = _as_message(redacted_message(answer.message))
-                self.span.set_attribute(
-                    "gen_ai.output.messages", json.dumps([{**message, "finish_reason": answer.stop.value}])
-                )
 
 
 @dataclass(slots=True)
@@ -101,44 +80,21 @@ class Telemetry:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def record(self, record: RequestRecord) -> None:
-        """A span for a request that has ended already."""
+    def record(self, record: RequestRecord, request: Request | None = None, answer: Answer | None = None) -> None:
+        """A span for a request that has ended; what was asked and answered goes with it as far as it is known."""
         if self.tracer is None:
             return
+        attributes = {**_of_model(record.model), **_of_record(record)}
+        if request is not None:
+            attributes |= _of_request(request)
+        if self.contents:
+            attributes |= _contents(request, answer)
         end = self.clock()
         span = self.tracer.start_span(
-            _name(record.model),
-            kind=_client(),
-            attributes={**_of_model(record.model), **_of_record(record)},
-            start_time=end - int(record.seconds * 1e9),
+            _name(record.model), kind=_client(), attributes=attributes, start_time=end - int(record.seconds * 1e9)
         )
         _mark_failure(span, record.ended)
         span.end(end)
-
-    def span_for(self, request: Request, terms: RunTerms) -> AbstractContextManager[RequestSpan]:
-        """A span around a request; spans that are made inside are its children. An error ends it as failed."""
-        if self.tracer is None:
-            return nullcontext(RequestSpan())
-        return self._span_for(self.tracer, request, terms)
-
-    @contextmanager
-    def _span_for(self, tracer: Tracer, request: Request, terms: RunTerms) -> Iterator[RequestSpan]:
-        attributes = {**_of_model(request.model), **_of_request(request), **_of_terms(terms)}
-        if self.contents:
-            attributes |= _contents(request)
-        with tracer.start_as_current_span(
-            _name(request.model),
-            kind=_client(),
-            attributes=attributes,
-            # The text of an error may quote what was said.
-            record_exception=False,
-            set_status_on_exception=False,
-        ) as span:
-            try:
-                yield RequestSpan(span, self.contents)
-            except BaseException as error:
-                _mark_failure(span, error.code if isinstance(error, PawlError) else type(error).__qualname__)
-                raise
 
 
 def _tracer_around() -> Tracer | None:
@@ -253,15 +209,6 @@ def _of_request(request: Request) -> Attributes:
     return attributes
 
 
-def _of_terms(terms: RunTerms) -> Attributes:
-    return {
-        "gen_ai.conversation.id": _text(terms.conversation),
-        "pawl.run": _text(terms.run),
-        "pawl.mode": terms.mode.value,
-        "pawl.reasoning": terms.reasoning.value,
-    }
-
-
 def _of_record(record: RequestRecord) -> Attributes:
     attributes: Attributes = {
         "gen_ai.conversation.id": _text(record.conversation),
@@ -287,10 +234,17 @@ def _of_record(record: RequestRecord) -> Attributes:
     return attributes
 
 
-def _contents(request: Request) -> Attributes:
-    system = [{"type": "text", "content": redacted(part)} for part in request.system]
-    messages = [_as_message(redacted_message(message)) for message in request.messages]
-    return {"gen_ai.system_instructions": json.dumps(system), "gen_ai.input.messages": json.dumps(messages)}
+def _contents(request: Request | None, answer: Answer | None) -> Attributes:
+    attributes: Attributes = {}
+    if request is not None:
+        system = [{"type": "text", "content": redacted(part)} for part in request.system]
+        messages = [_as_message(redacted_message(message)) for message in request.messages]
+        attributes["gen_ai.system_instructions"] = json.dumps(system)
+        attributes["gen_ai.input.messages"] = json.dumps(messages)
+    if answer is not None:
+        said = {**_as_message(redacted_message(answer.message)), "finish_reason": answer.stop.value}
+        attributes["gen_ai.output.messages"] = json.dumps([said])
+    return attributes
 
 
 def _as_message(message: Message) -> dict[str, object]:

@@ -204,7 +204,7 @@ def _again(shop: Workshop, terms: RunTerms, asked: str, shelf: AnswerShelf, list
 
 def _seat(shop: Workshop, terms: RunTerms, models: Models, desk: Desk, telemetry: Telemetry) -> Seat:
     policy = standard_policy().narrowed_to(desk.names)
-    model = models.router.for_role(RoleName.ARTISAN)
+    model = RequestBook(shop, models.router.for_role(RoleName.ARTISAN), telemetry)
     sampling = models.config.sampling
     return Seat(
         terms=terms,
@@ -214,7 +214,7 @@ def _seat(shop: Workshop, terms: RunTerms, models: Models, desk: Desk, telemetry
         variables={"project_root": shop.workspace, "user_input": ""},
         model=model,
         tools=desk,
-        record=RequestBook(shop, model, telemetry).record,
+        record=model.record,
         sampling=replace(sampling, max_output=min(sampling.max_output, models.can(terms.model).max_output)),
         detail=Detail(shop.config.settings.detail),
     )

@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
 from decimal import Decimal
 
 from pawl.app.telemetry import Telemetry
 from pawl.app.workshop import Workshop
+from pawl.core.dialogue import Answer, Answered, ModelEvent, Request
+from pawl.core.ports import Cancel
 from pawl.core.run import RequestRecord
 from pawl.models.router import Charge, RoleModel
 
 
 class RequestBook:
+    """Fits `ports.Model`: the model, with an eye on what it is asked and what it answers."""
+
     def __init__(self, shop: Workshop, model: RoleModel, telemetry: Telemetry) -> None:
         self._shop = shop
         self._model = model
         self._telemetry = telemetry
+        self._request: Request | None = None
+        self._answer: Answer | None = None
+
+    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+        self._request, self._answer = request, None
+        events = self._model.stream(request, cancel=cancel)
+        try:
+            for event in events:
+                if isinstance(event, Answered):
+                    self._answer = event.answer
+                yield event
+        finally:
+            events.close()
 
     def record(self, record: RequestRecord) -> None:
         """Writes one line for each model that was asked; the router knows what the failed ones cost."""
         charges = self._model.charged
         for charge in charges[:-1]:
-            self._write(_charged(record, charge))
-        self._write(_charged(record, charges[-1]) if charges else record)
+            self._write(_charged(record, charge), None)
+        self._write(_charged(record, charges[-1]) if charges else record, self._answer)
 
-    def _write(self, record: RequestRecord) -> None:
+    def _write(self, record: RequestRecord, answer: Answer | None) -> None:
         self._shop.store.requests.record(self._shop.workspace, record)
-        self._telemetry.record(record)
+        self._telemetry.record(record, self._request, answer)
 
 
 def _charged(record: RequestRecord, charge: Charge) -> RequestRecord:
