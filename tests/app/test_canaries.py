@@ -24,6 +24,7 @@ from pawl.core.dialogue import (
     Answer,
     Message,
     Request,
+    Sampling,
     Speaker,
     Stop,
     Thought,
@@ -33,11 +34,11 @@ from pawl.core.dialogue import (
     tool_answers,
     user,
 )
-from pawl.core.errors import AnswerInterrupted, PawlError
+from pawl.core.errors import PawlError
 from pawl.core.history import EntryKind
 from pawl.core.redact import Redactor, redacted, redacted_body, register
 from pawl.core.redact_dialogue import redacted_request
-from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, RunTerms, Stage
+from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
 
 pytestmark = pytest.mark.spec("B13")
 
@@ -161,15 +162,9 @@ def test_nothing_of_it_is_sent(said: str) -> None:
 
 def test_nothing_of_it_is_exported(collector: Collector, said: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    terms = RunTerms(run="r1", conversation="c1", mode=Mode.AGENT, reasoning=Reasoning.ON, model="p/m")
     answer = Answer(text=said, stop=Stop.END, usage=Usage(), model="p/m", calls=dialogue(said)[1].calls)
-    with collector.telemetry.span_for(Request(model="p/m", system=(said,), messages=dialogue(said)), terms) as span:
-        span.ended(record(said), answer)
-    with (
-        pytest.raises(AnswerInterrupted),
-        collector.telemetry.span_for(Request(model="p/m", system=(said,), messages=()), terms),
-    ):
-        raise AnswerInterrupted(said, said)
+    request = Request(model="p/m", system=(said,), messages=dialogue(said), sampling=Sampling(stop=(said,)))
+    collector.telemetry.record(record(said), request, answer)
     collector.telemetry.record(replace(record(said), ended=said))
     assert HARMLESS in collector.text
     assert CANARY not in collector.text
