@@ -165,6 +165,20 @@ def test_a_conversation_over_each_wire_format_is_the_same(asked: Pawl, configure
     assert b"retries = 3" in playing.requests[1].body
 
 
+@pytest.mark.spec("E6", "E9")
+def test_what_is_told_as_the_cost_has_in_it_the_model_that_another_took_over_from(asked: Pawl, configured, tmp_path):
+    first, other = tmp_path / "first.toml", tmp_path / "other.toml"
+    first.write_text('[[turn]]\nanswer = "four"\nfault = "overloaded"\n')
+    other.write_text('[[turn]]\n[turn.answer]\ntext = "Three."\nusage = { input = 10, output = 5 }\n')
+    configured(
+        f'[models]\ndefault = "scripted:{first}"\n[models.fallbacks]\n"scripted:{first}" = ["scripted:{other}"]\n'
+        '[prices."scripted:*"]\ninput = 0\noutput = 1000000\n'
+    )
+    body = asked.json("ask", "how many retries?")
+    assert (body["answer"], body["cost_usd"]) == ("Three.", 6)
+    assert [one["to"] for one in body["fell_back"]] == [f"scripted:{other}"]
+
+
 @pytest.mark.spec("E6")
 def test_a_request_that_could_cost_too_much_is_never_sent(asked: Pawl, configured, monkeypatch):
     monkeypatch.setenv("HERE_API_KEY", CANARY)

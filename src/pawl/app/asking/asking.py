@@ -168,13 +168,19 @@ def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Repl
             asking.shelf.keep(spoken.text, desk)
         watch.keep(question.text, spoken.text, desk.files.seen)
     return Replied(
-        spoken=spoken,
+        spoken=replace(spoken, cost=_cost(models)),
         model=terms.model,
         run=terms.run,
         conversation=terms.conversation,
         citations=cited,
         notice=telemetry.notice,
     )
+
+
+def _cost(models: Models) -> Decimal | None:
+    """With what went to attempts that failed, and to a model that another took over from; None if it is unknown."""
+    spent = models.router.ledger.spent
+    return None if spent.unpriced_tokens else spent.money
 
 
 def _again(shop: Workshop, terms: RunTerms, asked: str, shelf: AnswerShelf, listen: Listener) -> Replied | None:
