@@ -41,15 +41,14 @@ class GitLog:
         return packed[1] if packed else ""
 
     def commits(self, most: int) -> list[Commit]:
-        words = ("log", f"-n{most}", "--no-merges", "--no-renames", "--name-only", "-z", f"--format={_FORMAT}", "HEAD")
         # A signature is checked by a program that the repository names.
-        argv = (*COMMAND, "-c", "log.showSignature=false", *words)
+        argv = (*COMMAND, "-c", "log.showSignature=false", *log_words(most, "HEAD"))
         try:
             with self._runner() as runner:
                 ended = runner.run(Execution(argv=argv, environment=ENVIRONMENT, limits=_LIMITS))
         except SandboxUnavailable:
             return []
-        return list(_commits(ended.stdout.head + ended.stdout.tail)) if ended.ok and not ended.stdout.dropped else []
+        return list(commits_in(ended.stdout.head + ended.stdout.tail)) if ended.ok and not ended.stdout.dropped else []
 
     def _text(self, path: str) -> str:
         try:
@@ -58,7 +57,12 @@ class GitLog:
             return ""
 
 
-def _commits(output: bytes) -> Iterator[Commit]:
+def log_words(most: int, start: str) -> tuple[str, ...]:
+    """What git is asked for the commits that `start` reaches; `commits_in` reads the answer."""
+    return ("log", f"-n{most}", "--no-merges", "--no-renames", "--name-only", "-z", f"--format={_FORMAT}", start)
+
+
+def commits_in(output: bytes) -> Iterator[Commit]:
     for part in output.decode("utf-8", "replace").split("\x01")[1:]:
         head, _, names = part.partition("\x03")
         name, at, message = [*head.split("\x02", 2), "", ""][:3]

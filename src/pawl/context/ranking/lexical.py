@@ -11,8 +11,9 @@ from pawl.context.query import Understood, Zone
 from pawl.context.ranking.shelf import Scores, Shelf
 
 ZONES = {Zone.TITLE: 2.0, Zone.PROSE: 1.0, Zone.CODE: 0.6, Zone.TRACE: 0.4}
-_COLUMNS = {"body": 1.0, "names": 3.0, "path": 4.0}
 _MOST_TERMS = 70
+_MOST_SPREAD = 0.12
+"""A token in more of the pieces than this tells little, and takes long to count."""
 _SATURATION = 1.2
 _FILE_LENGTH = 0.4
 _PIECE_LENGTH = 0.5
@@ -44,10 +45,11 @@ def weights(understood: Understood) -> dict[str, float]:
 
 def lexical(understood: Understood, shelf: Shelf) -> Lexical:
     wanted = weights(understood)
-    total = max(1, len(shelf.pieces))
+    total = max(1, len(shelf.piece_files))
     spread = {token: shelf.spread(token) for token in wanted}
     rarity = {token: math.log(1 + total / (1 + count)) for token, count in spread.items() if count}
-    chosen = sorted(rarity, key=lambda token: (-wanted[token] * rarity[token], token))[:_MOST_TERMS]
+    telling = [token for token in rarity if spread[token] <= _MOST_SPREAD * total] or list(rarity)
+    chosen = sorted(telling, key=lambda token: (-wanted[token] * rarity[token], token))[:_MOST_TERMS]
     return _Scoring(shelf, understood, wanted, chosen).scores()
 
 
@@ -60,7 +62,8 @@ class _Scoring:
         self._files = sum(1 for number in shelf.candidates) or 1
         lengths = [shelf.lengths.get(number, 1) for number in shelf.candidates] or [1]
         self._file_average = sum(lengths) / len(lengths)
-        self._piece_average = sum(piece.length for piece in shelf.pieces.values()) / max(1, len(shelf.pieces))
+        lengths = list(shelf.piece_lengths.values()) or [1]
+        self._piece_average = sum(lengths) / len(lengths)
         self._parts: dict[int, dict[str, float]] = defaultdict(dict)
 
     def scores(self) -> Lexical:
@@ -78,21 +81,18 @@ class _Scoring:
 
     def _count(self, token: str, files: Scores, titles: Scores, paths: Scores, pieces: dict[int, float]) -> None:
         shelf, weight = self._shelf, self._wanted[token]
+        piece_files, piece_lengths = shelf.piece_files, shelf.piece_lengths
         postings = shelf.postings(token)
         in_files: dict[int, float] = defaultdict(float)
-        in_pieces: dict[int, float] = defaultdict(float)
         in_paths: set[int] = set()
-        for piece, column, count in postings:
-            value = count * _COLUMNS[column]
-            in_files[piece.file] += value
-            in_pieces[piece.id] += value
-            if column == "path":
-                in_paths.add(piece.file)
-        rarity = math.log(1 + len(shelf.pieces) / (1 + len(in_pieces)))
-        for number, value in in_pieces.items():
-            length = shelf.pieces[number].length / self._piece_average
-            norm = _SATURATION * (1 - _PIECE_LENGTH + _PIECE_LENGTH * length)
-            pieces[number] += weight * rarity * value / (value + norm)
+        worth = weight * math.log(1 + len(piece_files) / (1 + len(postings)))
+        fixed, growing = _SATURATION * (1 - _PIECE_LENGTH), _SATURATION * _PIECE_LENGTH / self._piece_average
+        for piece, value, in_path in postings:
+            file = piece_files[piece]
+            in_files[file] += value
+            pieces[piece] += worth * value / (value + fixed + growing * piece_lengths[piece])
+            if in_path:
+                in_paths.add(file)
         candidates = [number for number in in_files if number in shelf.candidates]
         rarity = math.log(1 + self._files / (1 + len(candidates)))
         for number in candidates:
@@ -110,7 +110,7 @@ class _Scoring:
     def _best(self, pieces: Mapping[int, float]) -> Scores:
         ranked: dict[int, list[float]] = defaultdict(list)
         for number, value in pieces.items():
-            file = self._shelf.pieces[number].file
+            file = self._shelf.piece_files[number]
             if file in self._shelf.candidates:
                 ranked[file].append(value)
         best: Scores = {}

@@ -103,6 +103,7 @@ class _Names:
         self._understood = understood
         self._shelf = shelf
         self._found = found
+        self._tops = {path.partition("/")[0] for path in shelf.by_path}
         names = set(understood.names)
         names.update(part for dotted in understood.dotted for part in dotted.split("."))
         names.update(name for _, taken in understood.imports for name in taken)
@@ -164,10 +165,6 @@ class _Names:
                 if len(files) == 1:
                     return files[0], parts[length:]
         return None, parts
-
-    @property
-    def _tops(self) -> set[str]:
-        return {path.partition("/")[0] for path in self._shelf.by_path}
 
     def _top(self, name: str) -> list[int]:
         return [

@@ -63,10 +63,8 @@ def _is_found(number: int, found: Signals) -> bool:
 
 def _pieces(numbers: list[int], found: Signals, shelf: Shelf) -> dict[int, dict[PieceRow, float]]:
     wanted: dict[int, dict[PieceRow, float]] = {number: {} for number in numbers}
-    for number, value in found.lexical.pieces.items():
-        piece = shelf.pieces[number]
-        if piece.file in wanted:
-            wanted[piece.file][piece] = value
+    for piece in shelf.pieces_of(numbers):
+        wanted[piece.file][piece] = found.lexical.pieces.get(piece.id, 0.0)
     return wanted
 
 

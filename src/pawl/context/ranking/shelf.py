@@ -14,6 +14,10 @@ from pawl.context.sorting import Kind, is_test
 from pawl.core.outline import Definition, DefinitionKind
 
 _AT_ONCE = 500
+_OCCURRENCES = """
+    SELECT doc, sum(CASE col WHEN 'body' THEN 1.0 WHEN 'names' THEN 3.0 ELSE 4.0 END), max(col = 'path')
+    FROM occurrence WHERE term = ? GROUP BY doc
+"""
 
 Scores = dict[int, float]
 """A number for each file, by the file's number; what is not there is 0."""
@@ -28,17 +32,21 @@ class FileRow(NamedTuple):
 
 
 class PieceRow(NamedTuple):
+    """Where a piece stands; the last two are its first and its last line."""
+
     id: int
     file: int
     start: int
     stop: int
-    length: int
 
 
 class Posting(NamedTuple):
-    piece: PieceRow
-    column: str
-    count: int
+    """How often a token occurs in a piece, with more for names and paths. Made by the thousand, so that rows are taken
+    as they come."""
+
+    piece: int
+    count: float
+    in_path: int
 
 
 class Named(NamedTuple):
@@ -65,36 +73,58 @@ class Shelf:
         self._postings: dict[str, list[Posting]] = {}
 
     @functools.cached_property
-    def pieces(self) -> Mapping[int, PieceRow]:
-        rows = self._connection.execute("SELECT id, file, start, stop, length FROM piece")
-        return {row[0]: PieceRow(*row) for row in rows}
+    def piece_files(self) -> Mapping[int, int]:
+        """The file of each piece, by the number of the piece."""
+        return dict(self._connection.execute("SELECT id, file FROM piece"))
+
+    @functools.cached_property
+    def piece_lengths(self) -> Mapping[int, int]:
+        """How many tokens each piece has."""
+        return dict(self._connection.execute("SELECT id, length FROM piece"))
 
     @functools.cached_property
     def lengths(self) -> Mapping[int, int]:
         """How many tokens each file has."""
-        return dict(self._connection.execute("SELECT file, sum(length) FROM piece GROUP BY file"))
+        found: dict[int, int] = defaultdict(int)
+        lengths = self.piece_lengths
+        for piece, file in self.piece_files.items():
+            found[file] += lengths[piece]
+        return found
+
+    def pieces(self, numbers: Sequence[int]) -> list[PieceRow]:
+        """These pieces, as far as they are still there, by their numbers."""
+        found: list[PieceRow] = []
+        for part in _parts(numbers):
+            marks = ",".join("?" * len(part))
+            rows = self._connection.execute(f"SELECT id, file, start, stop FROM piece WHERE id IN ({marks})", part)
+            found.extend(PieceRow(*row) for row in rows)
+        return sorted(found)
+
+    def pieces_of(self, files: Sequence[int]) -> list[PieceRow]:
+        found: list[PieceRow] = []
+        for part in _parts(files):
+            marks = ",".join("?" * len(part))
+            rows = self._connection.execute(f"SELECT id, file, start, stop FROM piece WHERE file IN ({marks})", part)
+            found.extend(PieceRow(*row) for row in rows)
+        return sorted(found)
 
     def spread(self, token: str) -> int:
         """In how many pieces a token occurs, about: pieces that are gone count as well."""
         row = self._connection.execute("SELECT doc FROM spread WHERE term = ?", (token,)).fetchone()
         return row[0] if row else 0
 
-    def postings(self, token: str) -> Sequence[Posting]:
+    def postings(self, token: str) -> list[Posting]:
         if token not in self._postings:
-            pieces = self.pieces
-            rows = self._connection.execute(
-                "SELECT doc, col, count(*) FROM occurrence WHERE term = ? GROUP BY doc, col", (token,)
-            )
-            self._postings[token] = [
-                Posting(pieces[piece], column, count) for piece, column, count in rows if piece in pieces
-            ]
+            rows = self._connection.execute(_OCCURRENCES, (token,)).fetchall()
+            files = self.piece_files
+            self._postings[token] = [row for row in rows if row[0] in files]
         return self._postings[token]
 
     def together(self, tokens: Sequence[str]) -> list[PieceRow]:
         """The pieces in whose text these tokens stand one after the other."""
         phrase = f'body : "{" ".join(tokens)}"'
         rows = self._connection.execute("SELECT rowid FROM word WHERE word MATCH ?", (phrase,))
-        return [self.pieces[number] for (number,) in rows if number in self.pieces]
+        return self.pieces([number for (number,) in rows])
 
     def named(self, names: Iterable[str]) -> Mapping[str, Sequence[Named]]:
         """The definitions of these names."""
