@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 from edits.folder import GUARDRAILS, FolderFiles
 
-from pawl.core.errors import TimedOut
+from pawl.core.errors import Cancelled, TimedOut
+from pawl.sandbox.cancel import CancelToken
 from pawl.tools.expression import Expression
 from pawl.tools.file_read import Lines
 from pawl.tools.file_search import FileSearch, Match, Matches, file_search
@@ -121,6 +123,26 @@ def test_an_expression_that_never_ends_is_stopped():
         pytest.raises(TimedOut, match="took longer"),
     ):
         expression.matching_lines("a" * 40 + "b")
+
+
+@pytest.mark.fault("P33")
+def test_an_expression_that_never_ends_is_given_up_when_the_user_stops():
+    cancel = CancelToken()
+    with Expression(r"(a+)+$", ignore_case=False, seconds=3600, cancel=cancel) as expression:
+        threading.Timer(0.05, cancel.request).start()
+        with pytest.raises(Cancelled):
+            expression.matching_lines("a" * 40 + "b")
+    cancel.close()
+
+
+@pytest.mark.fault("P33")
+def test_a_search_that_the_user_stops_looks_at_no_further_file(workspace: Path):
+    cancel = CancelToken()
+    cancel.request()
+    search = file_search(FolderFiles(workspace), GUARDRAILS, ToolLimits(), Page("", ""), cancel=cancel).handler
+    with pytest.raises(Cancelled):
+        search(FileSearch(query="hello"))
+    cancel.close()
 
 
 @pytest.mark.spec("A11")

@@ -12,7 +12,8 @@ import warnings
 from pathlib import Path
 from typing import IO
 
-from pawl.core.errors import BadArguments, TimedOut, ToolError
+from pawl.core.errors import BadArguments, Cancelled, TimedOut, ToolError
+from pawl.core.ports import Cancel
 
 LONGEST_PATTERN = 1_000
 _MATCHER = Path(__file__).with_name("matcher.py")
@@ -21,8 +22,9 @@ _MATCHER = Path(__file__).with_name("matcher.py")
 class Expression:
     """Use it as a context manager; its process ends with it."""
 
-    def __init__(self, pattern: str, *, ignore_case: bool, seconds: float) -> None:
+    def __init__(self, pattern: str, *, ignore_case: bool, seconds: float, cancel: Cancel | None = None) -> None:
         _check(pattern)
+        self._cancel = cancel
         self._order = {"pattern": pattern, "ignore_case": ignore_case}
         self._pattern = pattern
         self._seconds = seconds
@@ -53,12 +55,16 @@ class Expression:
         until = time.monotonic() + self._seconds
         with selectors.DefaultSelector() as selector:
             selector.register(stdout, selectors.EVENT_READ)
+            if self._cancel is not None:
+                selector.register(self._cancel, selectors.EVENT_READ)
             while not answer.endswith(b"\n"):
                 if not selector.select(max(0.0, until - time.monotonic())):
                     raise TimedOut(
                         f"the expression {self._pattern!r} took longer than {self._seconds:g} s on one file",
                         advice="use an expression without nested repetition, or search for plain text",
                     )
+                if self._cancel is not None and self._cancel.requested:
+                    raise Cancelled("the search was stopped by the user")
                 part = stdout.read(1 << 16)
                 if not part:
                     raise _ended(self._pattern)

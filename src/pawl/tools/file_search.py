@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import Annotated
 
 from pawl.core.content import Text
-from pawl.core.errors import BadArguments, NoMatches, NotAFile, NotFound, PawlError, TimedOut
+from pawl.core.errors import BadArguments, Cancelled, NoMatches, NotAFile, NotFound, PawlError, TimedOut
 from pawl.core.guardrails import Guardrails
-from pawl.core.ports import Files
+from pawl.core.ports import Cancel, Files
 from pawl.tools.expression import Expression
 from pawl.tools.limits import ToolLimits
 from pawl.tools.page import Page
@@ -74,6 +74,7 @@ class _Search:
     files: Files
     guardrails: Guardrails
     limits: ToolLimits
+    cancel: Cancel | None
 
     def run(self, given: FileSearch) -> Matches:
         if not given.query:
@@ -114,7 +115,9 @@ class _Search:
 
     def _matcher(self, given: FileSearch, stack: ExitStack) -> Matcher:
         if given.regex:
-            expression = Expression(given.query, ignore_case=given.ignore_case, seconds=self.limits.file_seconds)
+            expression = Expression(
+                given.query, ignore_case=given.ignore_case, seconds=self.limits.file_seconds, cancel=self.cancel
+            )
             return stack.enter_context(expression).matching_lines
         return lambda text: _lines_with(text, given.query, ignore_case=given.ignore_case)
 
@@ -130,6 +133,8 @@ class _Search:
         matches: list[Match] = []
         searched = skipped = 0
         for path in paths:
+            if self.cancel is not None and self.cancel.requested:
+                raise Cancelled("the search was stopped by the user")
             late = time.monotonic() > until
             if late and not matches:
                 raise TimedOut(
@@ -171,6 +176,8 @@ def _lines_with(text: str, query: str, *, ignore_case: bool) -> Iterator[int]:
         place = text.find(query, end + 1) if end >= 0 else -1
 
 
-def file_search(files: Files, guardrails: Guardrails, limits: ToolLimits, page: Page) -> Tool[FileSearch]:
-    search = _Search(files=files, guardrails=guardrails, limits=limits)
+def file_search(
+    files: Files, guardrails: Guardrails, limits: ToolLimits, page: Page, *, cancel: Cancel | None = None
+) -> Tool[FileSearch]:
+    search = _Search(files=files, guardrails=guardrails, limits=limits, cancel=cancel)
     return Tool(name="file_search", page=page, input=FileSearch, handler=search.run, effect=Effect.READS)

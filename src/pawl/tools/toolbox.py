@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pawl.core.guardrails import Guardrails
-from pawl.core.ports import Checker, CommandRunner, DependencyMap, Editor, Files, Outliner
+from pawl.core.ports import Cancel, Checker, CommandRunner, DependencyMap, Editor, Files, Outliner
 from pawl.tools.limits import ToolLimits
 from pawl.tools.page import Page, page
 from pawl.tools.registry import Build, Registry
@@ -27,6 +27,8 @@ class Ports:
     checker: Checker | None = None
     """Without these two there is no such tool."""
     limits: ToolLimits = field(default_factory=ToolLimits)
+    cancel: Cancel | None = None
+    """Ends what takes long; commands have the runner's."""
 
 
 def toolbox(ports: Ports) -> Registry:
@@ -47,7 +49,7 @@ def toolbox(ports: Ports) -> Registry:
 def _file_search(ports: Ports, text: Page) -> Tool[Any]:
     from pawl.tools.file_search import file_search
 
-    return file_search(ports.files, ports.guardrails, ports.limits, text)
+    return file_search(ports.files, ports.guardrails, ports.limits, text, cancel=ports.cancel)
 
 
 def _file_read(ports: Ports, text: Page) -> Tool[Any]:
