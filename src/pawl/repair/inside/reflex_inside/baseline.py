@@ -25,6 +25,8 @@ class Baseline:
     ordered: list[int] = field(default_factory=list)
     """Tests whose ending depends on what ran before them."""
     complete: bool = True
+    elsewhere: list[int] = field(default_factory=list)
+    """Failing tests that seem to have another cause than the one looked for."""
 
     @property
     def seconds(self) -> float:

@@ -47,7 +47,7 @@ class Choice:
             engine.finish("out of time" if engine.left < engine.request.seconds * 0.1 else "no patch", **values)
             return
         candidates = sorted(search.plausible, key=lambda candidate: candidate.cost)[:MOST_COMPARED]
-        candidates = self._kept_whole(candidates)
+        candidates = self._mending_most(self._kept_whole(candidates))
         if not candidates:
             engine.finish("no patch", **values)
             return
@@ -89,6 +89,28 @@ class Choice:
                     self.verified.add(candidate)
             kept.append(candidate)
         return kept
+
+    def _mending_most(self, candidates: list[Candidate]) -> list[Candidate]:
+        """Only those that mend the other failures too, where there are any: then one cause explains them all."""
+        engine, baseline, elsewhere = self.engine, self.baseline, self.baseline.elsewhere
+        if not elsewhere:
+            return candidates
+        limits = {index: 4 * baseline.outcomes[index].seconds + 1.0 for index in elsewhere}
+        seconds = max(5.0, sum(limits.values()))
+        found: list[Candidate] = []
+        until = time.monotonic() + WHOLE_SHARE * engine.request.seconds
+        for candidate in candidates:
+            if time.monotonic() > until:
+                break
+            if candidate.reach is Reach.MODULE:
+                names = tuple(self.suite.cases[index].name for index in elsewhere)
+                task = replace(self.definitions.last(candidate), names=names, seconds=seconds, whole=False)
+                mended = engine.zygotes[0].passes(task)
+            else:
+                mended = bool(forked(lambda: whole(self.suite, self.program, candidate, limits), seconds))  # noqa: B023
+            if mended:
+                found.append(candidate)
+        return found or candidates
 
     def _patch(self, candidate: Candidate) -> dict[str, Any]:
         program = self.program

@@ -129,10 +129,10 @@ class Engine:
         groups = clusters(program, baseline, observed)
         if len(groups) > 1:
             self.wire.send("stage", name="largest group", tests=len(groups[0]))
-            baseline.failing = groups[0]
+            baseline.failing, baseline.elsewhere = groups[0], [index for group in groups[1:] for index in group]
         suspicion = suspect(program, baseline, observed)
         self._send_suspicion(suspicion)
-        plan = make_plan(program, baseline, observed, suspicion)
+        plan = make_plan(program, suite, baseline, observed, suspicion)
         if not suspicion.functions or mendable(program, suite.problems):
             self._mend_definitions(suite, program, baseline, suspicion, plan)
             return

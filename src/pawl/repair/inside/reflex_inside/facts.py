@@ -124,12 +124,12 @@ def gather_facts(facts: Facts) -> Facts:
 def _bound_names(node: ast.AST) -> list[str]:
     names: dict[str, None] = {}
     for inner in ast.walk(node):
-        if isinstance(inner, ast.arg):
-            names[inner.arg] = None
-        elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-            names[inner.id] = None
-        elif isinstance(inner, ast.ExceptHandler) and inner.name:
-            names[inner.name] = None
+        match inner:
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.ExceptHandler(name=str(name)):
+                names[name] = None
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                if inner is not node:
+                    names[name] = None
     return list(names)
 
 

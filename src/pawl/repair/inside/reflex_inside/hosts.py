@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib.util
 import os
@@ -81,7 +82,7 @@ class PytestCase:
             else:
                 self._run_hooks()
             return
-        with Caught() as caught:
+        with Caught() as caught, self.host.warnings_of(self.item, always=False):
             self.item.obj(**{name: copied(value) for name, value in self.plain.items()})
         if caught.error is not None:
             if type(caught.error).__name__ == "Skipped":
@@ -93,7 +94,7 @@ class PytestCase:
         item = self.item
         if hasattr(item, "_initrequest"):
             item._initrequest()
-        with Caught() as caught:
+        with Caught() as caught, self.host.warnings_of(item, always=True):
             item.ihook.pytest_runtest_setup(item=item)
             item.ihook.pytest_runtest_call(item=item)
         with Caught() as after:
@@ -120,6 +121,9 @@ class PytestCase:
 def copied(value: Any) -> Any:
     """A parameter of a test as if it were new; what cannot be copied, such as a module, is shared as pytest does."""
     with Caught() as caught:
+        if isinstance(value, contextlib._GeneratorContextManager):
+            # It can be entered once only, and a test is run many times.
+            return value._recreate_cm()
         return copy.deepcopy(value)
     assert caught.error is not None
     return value
@@ -143,18 +147,54 @@ def _plain_arguments(item: Any) -> dict[str, Any] | None:
     return given
 
 
+class Unheard:
+    """Takes the place of the hooks that hear of a warning: they would keep each one of every run."""
+
+    @property
+    def pytest_warning_recorded(self) -> Unheard:
+        return self
+
+    def call_historic(self, kwargs: dict[str, Any]) -> None:
+        """Forgets it."""
+
+
+class Pauses:
+    """What happens on the way to the tests."""
+
+    def before_conftests(self) -> None:
+        """Nothing of the workspace has been imported."""
+
+    def before_collection(self, session: Any) -> None:
+        """Only files named conftest have been imported, and what they import."""
+
+
 class PytestHost:
     """A pytest plugin that takes over the loop once everything is collected."""
 
-    def __init__(self, work: Work, before_collection: Callable[[Any], None] = lambda session: None) -> None:
+    def __init__(self, work: Work, pauses: Pauses) -> None:
         self.work = work
-        self.before_collection = before_collection
+        self.pauses = pauses
         self.raised: BaseException | None = None
         self.suite = Suite()
         self.entered = False
 
+    def pytest_cmdline_parse(self) -> None:
+        self.pauses.before_conftests()
+
     def pytest_collection(self, session: Any) -> None:
-        self.before_collection(session)
+        self.pauses.before_collection(session)
+
+    @contextlib.contextmanager
+    def warnings_of(self, item: Any, *, always: bool) -> Iterator[None]:
+        """Keeps warnings out of what the test prints, and makes errors of those that the project wants so."""
+        config = item.config
+        if not config.pluginmanager.hasplugin("warnings") or not (always or config.getini("filterwarnings")):
+            yield
+            return
+        from _pytest.warnings import catch_warnings_for_item
+
+        with catch_warnings_for_item(config=config, ihook=Unheard(), when="runtest", item=item):
+            yield
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed and not any(problem.place == report.nodeid for problem in self.suite.problems):
@@ -191,10 +231,10 @@ def _error_words(text: str) -> tuple[str, str, str]:
     return "Error", ": ", text[:400]
 
 
-def run_pytest(request: Request, work: Work, before_collection: Callable[[Any], None] = lambda session: None) -> Suite:
+def run_pytest(request: Request, work: Work, pauses: Pauses | None = None) -> Suite:
     import pytest
 
-    host = PytestHost(work, before_collection)
+    host = PytestHost(work, pauses or Pauses())
     words = ["-q", "--no-header", "--capture=no", "--tb=native", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
     if importlib.util.find_spec("xdist"):
         words += ["-n", "0"]

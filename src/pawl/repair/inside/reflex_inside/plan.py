@@ -19,19 +19,24 @@ from reflex_inside.trace import Observed
 SHORTEST_LIMIT = 0.03
 
 
-def make_plan(program: Program, baseline: Baseline, observed: Observed, suspicion: Suspicion) -> Plan:
+def make_plan(program: Program, suite: Suite, baseline: Baseline, observed: Observed, suspicion: Suspicion) -> Plan:
     seconds = {index: outcome.seconds for index, outcome in baseline.outcomes.items()}
     failing = sorted(baseline.failing, key=lambda index: (baseline.outcomes[index].timed_out, seconds[index]))
     passing: dict[int, list[int]] = {}
-    lines_of = {index: observed.covered.get(index, frozenset()) for index in baseline.passing}
+    # A test that depends on what ran before it cannot judge out of turn. Where it stands far from all that fail, the
+    # whole suite hears it at the end; near them, every judgement runs the suite in its own order.
+    near = {suite.cases[index].path for index in baseline.failing}
+    isolated = any(suite.cases[index].path in near for index in baseline.ordered)
+    steady = [index for index in baseline.passing if isolated or index not in baseline.ordered]
+    lines_of = {index: observed.covered.get(index, frozenset()) for index in steady}
     for function in (program.functions[index] for index in suspicion.functions):
         places = {(function.path, line) for line in range(function.node.body[0].lineno, function.last_line + 1)}
         running = [index for index, lines in lines_of.items() if not places.isdisjoint(lines)]
         passing[function.index] = sorted(running, key=lambda index: baseline.outcomes[index].wall)
-    passing[-1] = sorted(baseline.passing, key=lambda index: baseline.outcomes[index].wall)
+    passing[-1] = sorted(steady, key=lambda index: baseline.outcomes[index].wall)
     usual = statistics.median([seconds[index] for index in baseline.passing] or [0.0])
     limit = max(SHORTEST_LIMIT, min(5 * usual, 2.0))
-    return Plan(failing, passing, seconds, limit, isolated=bool(baseline.ordered), steady=frozenset(baseline.passing))
+    return Plan(failing, passing, seconds, limit, isolated=isolated, steady=frozenset(baseline.passing))
 
 
 def diagnoses_of(baseline: Baseline) -> list[Diagnosis]:

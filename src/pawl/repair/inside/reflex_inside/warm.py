@@ -1,4 +1,4 @@
-"""A process in which pytest is set up and has collected nothing yet: a fork of it imports the program in a moment."""
+"""A process in which pytest waits on its way to the tests: a fork of it imports the program in a moment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Any
 
 from reflex_inside.caught import Caught, end_child
-from reflex_inside.hosts import run_pytest
+from reflex_inside.hosts import Pauses, run_pytest
 from reflex_inside.protocol import Request
 from reflex_inside.suite import Suite
 from reflex_inside.workers import receive, send
@@ -51,7 +51,7 @@ class Preparation:
 class Warm:
     """Answers tasks with True or False, or with None where it cannot tell."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, *, early: bool = False) -> None:
         self.request = request
         inbox, self.outbox = os.pipe()
         self.inbox, outbox = os.pipe()
@@ -60,7 +60,7 @@ class Warm:
             with Caught():
                 os.close(self.outbox)
                 os.close(self.inbox)
-                _Forks(request, inbox, outbox).run()
+                _Forks(request, (inbox, outbox), early=early).run()
             os._exit(0)
         os.close(inbox)
         os.close(outbox)
@@ -77,28 +77,38 @@ class Warm:
         end_child(self.process)
 
 
-class _Forks:
-    """Inside pytest's own run: stops before collection and goes on only in forks."""
+class _Forks(Pauses):
+    """Inside pytest's own run: stops before collection, or before any conftest, and goes on only in forks."""
 
-    def __init__(self, request: Request, inbox: int, outbox: int) -> None:
+    def __init__(self, request: Request, pipes: tuple[int, int], *, early: bool) -> None:
         self.request = request
-        self.inbox = inbox
-        self.outbox = outbox
+        self.inbox, self.outbox = pipes
+        self.early = early
         self.task: Task | None = None
         self.reply = -1
 
     def run(self) -> None:
-        run_pytest(self.request, self._judge, before_collection=self._wait)
+        run_pytest(self.request, self._judge, self)
         if self.task is not None:
             # The fork did not get as far as its tests.
             self._say(answer=False)
 
-    def _wait(self, session: Any) -> None:
-        """Returns only in a fork, which then collects."""
+    def before_conftests(self) -> None:
+        if self.early:
+            self._wait(None)
+
+    def before_collection(self, session: Any) -> None:
+        if not self.early:
+            self._wait(session.config)
+        if self.task is not None and self.task.only:
+            session.config.args = list(self.task.only)
+
+    def _wait(self, config: Any) -> None:
+        """Returns only in a fork, which then goes on."""
         while (task := receive(self.inbox)) is not None:
             if isinstance(task, Preparation):
                 with Caught():
-                    prepare(task, session.config)
+                    prepare(task, config)
                 send(self.outbox, True)
                 continue
             if is_imported(task.path):
@@ -109,8 +119,6 @@ class _Forks:
             if child == 0:
                 os.close(read)
                 self.task, self.reply = task, write
-                if task.only:
-                    session.config.args = list(task.only)
                 serve_instead(task.path, task.data)
                 return
             os.close(write)

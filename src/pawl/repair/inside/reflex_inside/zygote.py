@@ -52,11 +52,21 @@ class Zygote:
     def _serve(self, inbox: int, outbox: int) -> None:
         limit_memory(self.request.memory)
         warm = Warm(self.request) if self.request.framework == "pytest" else None
+        early, preparation = False, None
         while (task := receive(inbox)) is not None:
             if isinstance(task, Watch):
                 send(outbox, forked(lambda: self._watch(task.folder), task.seconds))
                 continue
             answer = warm.answer(task) if warm is not None else None
+            if isinstance(task, Preparation):
+                preparation = task
+            elif answer is None and warm is not None and not early:
+                # A conftest has imported the program: forks have to begin before that.
+                warm.close()
+                warm, early = Warm(self.request, early=True), True
+                if preparation is not None:
+                    warm.answer(preparation)
+                answer = warm.answer(task)
             if answer is None and isinstance(task, Task):
                 answer = bool(forked(lambda: self._passes(task), task.seconds))
             send(outbox, answer)
