@@ -258,3 +258,11 @@ def test_one_turn_is_one_request(asked: Pawl, script: Script):
     turns = '[[turn]]\nmatch = { system = "Stage: final" }\nanswer = "I do not know."'
     body = asked.json("ask", "--model", script(turns), "--max-turns", "1", "where is it?", code=53)
     assert (body["requests"], body["ended"]) == (1, "out_of_turns")
+
+
+@pytest.mark.attack("A44")
+def test_what_a_model_says_cannot_rewrite_what_the_terminal_shows(asked: Pawl, script: Script):
+    turns = '[[turn]]\nanswer = "It deletes it.\\rIt is harmless. \\u001b[8mhidden\\u001b[1A\\b\\r\\nThe end."'
+    with asked.terminal("ask", "--model", script(turns), "what?") as terminal:
+        assert terminal.finish() == 0, terminal.text
+    assert "It deletes it.\\rIt is harmless. \\x1b[8mhidden\\x1b[1A\\x08\nThe end.\n" in terminal.text

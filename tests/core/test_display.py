@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.core.display import Flag, SafeStream, SafeText, safe_text
+from pawl.core.display import Flag, SafeStream, SafeText, SafeWords, safe_text
 
 any_text = st.text(st.characters(codec=None), max_size=40)
 COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
@@ -134,3 +134,23 @@ def test_what_is_held_back_stays_small_whatever_comes():
     stream = SafeStream()
     shown = sum(len(stream.feed(b"\x1b[" + b"1;" * 500)) for _ in range(50))
     assert shown >= 50 * 1000 - 100
+
+
+SPOKEN = {
+    "four\rfive": "four\\rfive",
+    "one\r\ntwo\ttabbed\n": "one\ntwo\ttabbed\n",
+    "\x1b[31mred\x1b[0m": "\\x1b[31mred\\x1b[0m",
+    "\x1b[2J\x1b]0;title\x07": "\\x1b[2J\\x1b]0;title\\x07",
+    "b\bB \x9b1A \u202eoff": "b\\x08B \\x9b1A \\u{202e}off",
+    "e\u0301\u0301\u0301\u0301": "e\u0301\u0301\u0301\\u{301}",
+    "✔️ naïve 你好 👩\u200d💻": "✔️ naïve 你好 👩\u200d💻",
+    "ends\r": "ends\\r",
+}
+
+
+@pytest.mark.attack("A44")
+@pytest.mark.parametrize("said", SPOKEN)
+def test_of_a_models_words_a_terminal_obeys_nothing_however_they_are_cut(said: str):
+    for pieces in ([said], list(said)):
+        words = SafeWords()
+        assert "".join(map(words.feed, pieces)) + words.close() == SPOKEN[said]

@@ -169,6 +169,40 @@ class SafeStream:
         return sequence[0]
 
 
+class SafeWords:
+    """Makes the words of a model safe for a terminal, piece by piece as they come.
+
+    Nothing in them is obeyed but newlines and tabs: not colours, nor a carriage return, which would write over what was
+    shown before. A line end of another system becomes a plain one, for which a last carriage return is held back.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._marks = 0
+
+    def feed(self, text: str) -> str:
+        """What can be shown so far."""
+        text = self._held + text
+        self._held = "\r" if text.endswith("\r") else ""
+        return self._shown(text.removesuffix("\r").replace("\r\n", "\n"))
+
+    def close(self) -> str:
+        """What was held back."""
+        rest, self._held = self._held, ""
+        return self._shown(rest)
+
+    def _shown(self, text: str) -> str:
+        if _PLAIN.fullmatch(text):
+            self._marks = 0 if text else self._marks
+            return text
+        parts: list[str] = []
+        for character in text:
+            self._marks = self._marks + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
+            harmless = character != "\r" and _is_harmless(character) and self._marks <= _MARKS_IN_A_ROW
+            parts.append(character if harmless else _written_out(character))
+        return "".join(parts)
+
+
 def _plain_output(text: str) -> str:
     if _PLAIN.fullmatch(text):
         return text

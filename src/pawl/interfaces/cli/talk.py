@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolCall
-from pawl.core.display import SafeStream
+from pawl.core.display import SafeWords
 from pawl.core.run_event import Corrected, RunEvent, Shortened, ToolEnded, ToolStarted
 from pawl.interfaces.cli.screen import Screen, brief
 
@@ -21,7 +21,7 @@ class Talk:
         self._aside = aside
         self._quiet = quiet
         self._show_thoughts = show_thoughts
-        self._safe = SafeStream()
+        self._safe = SafeWords()
         self._open = False
         """A line of the answer has begun."""
         self._thought = ""
@@ -37,7 +37,7 @@ class Talk:
         if isinstance(event, TextDelta):
             self._write(event.text)
         elif note := self._noted(event):
-            self._note(note)
+            self.note(note)
 
     def _noted(self, event: RunEvent) -> str:
         match event:
@@ -71,24 +71,27 @@ class Talk:
             *lines, self._thought = f"{self._thought}{text}".split("\n")
             for line in lines:
                 if line.strip():
-                    self._note(f"… {line}")
+                    self.note(f"… {line}")
 
     def _end_thought(self) -> None:
         line, self._thought = self._thought, ""
         if line.strip():
-            self._note(f"… {line}")
+            self.note(f"… {line}")
 
     def _write(self, text: str) -> None:
         if not self._out.is_terminal:
             shown = text
         else:
-            shown = self._safe.feed(text.encode("utf-8", "replace"))
+            shown = self._safe.feed(text)
         self._out.stream.write(shown.encode("utf-8", "replace").decode())
         self._out.stream.flush()
         if text:
             self._open = not text.endswith("\n")
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
+        """A line beside the answer, which breaks its line if one has begun."""
+        if self._quiet:
+            return
         if self._open:
             self._out.stream.write("\n")
             self._out.stream.flush()
