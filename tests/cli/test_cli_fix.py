@@ -123,6 +123,16 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(project: P
     assert "searching" not in said.err
 
 
+@pytest.mark.spec("A12")
+def test_a_missing_package_gives_way_to_no_module_of_a_similar_name(project: Project):
+    settings = '[project]\nname = "app"\nversion = "1"\ndependencies = ["ujson"]\n'
+    source = f"import ujson\n\n\n{RIGHT}\n\nafter.text = ujson.dumps([1])\n"
+    said = untouched(project({"pyproject.toml": settings, "app.py": source, "test_app.py": UNITTEST}))
+    assert said.code == 1
+    assert "the tests need the package 'ujson', which is not installed; nothing was changed" in said.lines[-2]
+    assert said.lines[-1] == "install it with: python3 -m pip install ujson"
+
+
 def test_a_missing_service_is_said_and_not_edited_away(project: Project):
     source = f'import socket\n\n\n{RIGHT}\n\nafter.place = socket.create_connection(("127.0.0.1", 9))\n'
     said = untouched(project({"app.py": source, "test_app.py": UNITTEST}))

@@ -57,7 +57,12 @@ CASES = {
         "python.missing-module", "from shop.cat import Basket\n", {"shop/__init__.py": "", "shop/cart.py": SHOP}
     ),
     "a module without its package": Case(
-        "python.missing-module", "import cart\n", {"shop/__init__.py": "", "shop/cart.py": SHOP}
+        "python.missing-module",
+        "import cart\n\nassert cart.Basket().total() == 1\n",
+        {"shop/__init__.py": "", "shop/cart.py": SHOP},
+    ),
+    "a misspelt module that is used by its name": Case(
+        "python.missing-module", "import basekt\n\nassert basekt.Basket().total() == 1\n", {"basket.py": SHOP}
     ),
     "modules that import each other": Case(
         "python.circular-import",
@@ -215,6 +220,30 @@ def test_a_missing_module_names_its_package(module, package):
     advice = [candidate.why for candidate in candidates if not candidate.edits]
     assert len(advice) == 1
     assert f"add {package}" in advice[0]
+
+
+@pytest.mark.spec("A12")
+@pytest.mark.parametrize(
+    ("line", "others", "declared"),
+    [
+        ("import cv2", {}, ()),
+        ("import ujson", {"json2.py": "x = 1\n", "jsons.py": "x = 1\n", "ujsn.py": "x = 1\n"}, ()),
+        ("import ledgr", {"ledger.py": "x = 1\n"}, ("Ledgr",)),
+        ("import led_gr", {"ledger.py": "x = 1\n", "led_gar.py": "x = 1\n"}, ("led-gr",)),
+        ("import ledgr", {"ledger.py": "y = 1\n"}, ()),
+        ("import ledgr", {"ledger.py": "x = 1\n", "other.py": "import ledgr\n"}, ()),
+        ("import ldgr", {"ledger.py": "x = 1\n"}, ()),
+        ("import jsno", {}, ()),
+        ("import redis", {"stores/redis.py": "x = 1\n"}, ()),
+    ],
+)
+def test_a_package_is_never_taken_for_a_misspelt_module(line, others, declared):
+    module = line.split()[1]
+    sources = {"a.py": f"{line}\n\nprint({module}.x)\n", **others}
+    finding = Finding(tool="python", message=f"ModuleNotFoundError: No module named '{module}'", path="a.py", line=1)
+    (candidate,) = recover(finding, sources, declared=declared)
+    assert candidate.edits == ()
+    assert f"the module {module} is not installed" in candidate.why
 
 
 @pytest.mark.spec("A12")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import posixpath
 import re
@@ -22,6 +23,16 @@ _WHOLE_FILES: Mapping[str, tuple[str, ...]] = {
     "invoke": ("tasks.py",),
     "task": ("Taskfile.yml", "Taskfile.yaml"),
 }
+_REQUIREMENTS = (
+    "requirements.txt",
+    "requirements-dev.txt",
+    "requirements-test.txt",
+    "requirements/base.txt",
+    "requirements/dev.txt",
+    "requirements/test.txt",
+    "dev-requirements.txt",
+    "test-requirements.txt",
+)
 _PREFIXES = frozenset({"sudo", "env", "time", "uv", "poetry", "pipenv", "pdm", "hatch", "run", "exec", "npx", "bundle"})
 _LARGEST = 256 << 10
 
@@ -63,7 +74,8 @@ def dependencies(files: Folder) -> frozenset[str]:
         section = package_json(files).get(key)
         names |= set(section) if isinstance(section, dict) else set()
     names |= set(_python_requirements(toml(files, "pyproject.toml")))
-    for path in ("requirements.txt", "requirements-dev.txt", "requirements/dev.txt", "dev-requirements.txt"):
+    names |= set(_names(_listed_in_setup_cfg(text(files, "setup.cfg"))))
+    for path in _REQUIREMENTS:
         names |= set(_names(text(files, path).splitlines()))
     names |= set(_GEM.findall(text(files, "Gemfile")))
     return frozenset(name.lower() for name in names)
@@ -81,6 +93,19 @@ def _python_requirements(data: Mapping[str, Any]) -> Iterator[str]:
     for group in _table(poetry, "group").values():
         yield from _table(group, "dependencies")
     yield from _names(_table(tools, "uv").get("dev-dependencies", []))
+
+
+def _listed_in_setup_cfg(setup: str) -> list[str]:
+    """The lines of what is installed with a project, and with its extras."""
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(setup)
+    except configparser.Error:
+        return []
+    values = [parser.get("options", key, fallback="") for key in ("install_requires", "tests_require")]
+    if parser.has_section("options.extras_require"):
+        values += [value for _, value in parser.items("options.extras_require")]
+    return "\n".join(values).splitlines()
 
 
 def _table(data: Any, key: str) -> dict[str, Any]:

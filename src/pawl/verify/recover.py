@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from pawl.core.finding import Finding
-from pawl.verify.recoveries import coroutines, imports, layout, names
+from pawl.verify.recoveries import coroutines, imports, layout, modules, names
 from pawl.verify.recoveries.edit import Candidate, Situation
 from pawl.verify.recoveries.symbols import Symbols, symbols_of
 from pawl.verify.recovery_map import SAY, Entry, built_in, load, merged
@@ -17,7 +17,7 @@ Recovery = Callable[[Situation], Iterator[Candidate]]
 
 RECOVERIES: Mapping[str, Recovery] = {
     "define-name": names.define_name,
-    "find-module": imports.find_module,
+    "find-module": modules.find_module,
     "import-another": imports.import_another,
     "import-inside": imports.import_inside,
     "move-future-import": imports.move_future_import,
@@ -74,8 +74,13 @@ def recover(
     sources: Mapping[str, str],
     symbols: Symbols | None = None,
     entries: Iterable[Entry] | None = None,
+    *,
+    declared: Collection[str] = (),
 ) -> tuple[Candidate, ...]:
-    """Candidates, first those after which the files compile. None breaks a file that compiles."""
+    """Candidates, first those after which the files compile. None breaks a file that compiles.
+
+    `declared` are the packages that the project says it needs.
+    """
     known = symbols if symbols is not None else symbols_of(sources)
     found: dict[Candidate, bool] = {}
     for entry in entries if entries is not None else python_map():
@@ -86,7 +91,9 @@ def recover(
         if entry.recovery == SAY:
             found[Candidate(why=advice, recovery=entry.id)] = True
             continue
-        situation = Situation(finding=finding, groups=groups, sources=sources, symbols=known, advice=advice)
+        situation = Situation(
+            finding=finding, groups=groups, sources=sources, symbols=known, advice=advice, declared=frozenset(declared)
+        )
         for candidate in RECOVERIES[entry.recovery](situation):
             fits = _fits(candidate, sources)
             if fits is not None:

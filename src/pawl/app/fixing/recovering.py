@@ -13,6 +13,7 @@ from pawl.app.fixing.targets import is_test
 from pawl.core.finding import Finding, Standing, Verdict
 from pawl.repair.model import StageBegun
 from pawl.verify.lsp.asking import Host, Query, advised, imports_of
+from pawl.verify.project import dependencies
 from pawl.verify.recover import recover, undefined_name
 from pawl.verify.recoveries.edit import Candidate
 from pawl.verify.recoveries.symbols import Symbols, symbols_of
@@ -62,7 +63,7 @@ class Recovering:
         return None
 
     def _candidates(self, place: Finding, sources: Mapping[str, str], symbols: Symbols) -> Sequence[Candidate]:
-        found = recover(place, sources, symbols)
+        found = recover(place, sources, symbols, declared=dependencies(self.ground.bench.files))
         for one in found:
             if not one.edits and one.why not in self.advice:
                 self.advice.append(one.why)

@@ -51,6 +51,8 @@ class Situation:
     sources: Mapping[str, str]
     symbols: Symbols
     advice: str = ""
+    declared: frozenset[str] = frozenset()
+    """The packages that the project says it needs."""
 
     @property
     def source(self) -> Source | None:

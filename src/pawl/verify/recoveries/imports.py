@@ -1,4 +1,4 @@
-"""Recoveries around imports: adding one, naming the package of a missing module, finding where a name really is."""
+"""Recoveries around imports: adding one, finding where a name really is, breaking a circle of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from importlib import resources
+from typing import Any
 
 from pawl.verify.recoveries.edit import Candidate, Situation, Source, renamed
 from pawl.verify.recoveries.symbols import close, module_of
@@ -17,10 +18,19 @@ _TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$")
 
 
 @functools.cache
+def _tables() -> Mapping[str, Any]:
+    return tomllib.loads((resources.files("pawl.verify.recovery") / "packages.toml").read_text(encoding="utf-8"))
+
+
 def known_tables() -> tuple[Mapping[str, str], Mapping[str, str]]:
     """Packages by module, and standard-library modules by name."""
-    data = tomllib.loads((resources.files("pawl.verify.recovery") / "packages.toml").read_text(encoding="utf-8"))
-    return data["packages"], data["names"]
+    return _tables()["packages"], _tables()["names"]
+
+
+@functools.cache
+def known_modules() -> frozenset[str]:
+    """The modules of packages that many projects use."""
+    return frozenset(_tables()["known"]["modules"])
 
 
 def add_import(situation: Situation) -> Iterator[Candidate]:
@@ -92,38 +102,11 @@ def _order_of(module: str, *, plain: bool) -> tuple[bool, bool, str]:
     return module.partition(".")[0] not in sys.stdlib_module_names, not plain, module
 
 
-def find_module(situation: Situation) -> Iterator[Candidate]:
-    """Another module of the project that was meant, or the package that has the module."""
-    module = situation.groups["module"]
-    source = situation.source
-    meant = close(module, situation.symbols.modules)
-    same_end = [known for known in situation.symbols.modules if known.endswith(f".{module}")]
-    if source is not None:
-        for other in dict.fromkeys([*same_end, *meant, *close(module, sys.stdlib_module_names, most=1)]):
-            yield from _module_renamed(situation, source, module, other)
-    root = module.partition(".")[0]
-    if root in sys.stdlib_module_names or root in situation.symbols.modules:
-        return
-    package = package_of(module)
-    named = f"{package} (the package that has it)" if package.lower() != root.lower() else package
-    yield Candidate(
-        why=f"the module {module} is not installed: add {named} to the project's dependencies and install it"
-    )
-
-
 def package_of(module: str) -> str:
     """The package that is installed to have a module."""
     packages = known_tables()[0]
     root = module.partition(".")[0]
     return packages.get(module) or packages.get(root) or root
-
-
-def _module_renamed(situation: Situation, source: Source, old: str, new: str) -> Iterator[Candidate]:
-    line = situation.finding.line
-    for position in source.words(old, line):
-        if re.match(r"\s*(?:from|import)\b", source.line(line)):
-            edit = source.edit(position, position + len(old), new)
-            yield Candidate(why=f"the project has no module {old}, but {new}", edits=(edit,))
 
 
 def import_another(situation: Situation) -> Iterator[Candidate]:
