@@ -266,3 +266,12 @@ def test_what_a_model_says_cannot_rewrite_what_the_terminal_shows(asked: Pawl, s
     with asked.terminal("ask", "--model", script(turns), "what?") as terminal:
         assert terminal.finish() == 0, terminal.text
     assert "It deletes it.\\rIt is harmless. \\x1b[8mhidden\\x1b[1A\\x08\nThe end.\n" in terminal.text
+
+
+def test_an_answer_without_words_is_no_success(asked: Pawl, script: Script):
+    model = script('[[turn]]\ntimes = 0\nanswer = " "')
+    said = asked("ask", "--model", model, "where is it?")
+    assert said.code == 1 and "gave no answer" in said.err
+    body = asked.json("ask", "--model", model, "where is it?", code=1)
+    assert (body["ended"], body["answer"], body["requests"]) == ("empty", "", 3)
+    assert asked("ask", "-c", "--model", model, "and now?").code == 42

@@ -64,6 +64,8 @@ class Ended(StrEnum):
     ANSWERED = "answered"
     CUT_OFF = "cut_off"
     """The answer is as long as an answer may be, and not whole."""
+    EMPTY = "empty"
+    """The model had nothing to say, also when it was told so."""
     REFUSED = "refused"
     STUCK = "stuck"
     """The same calls brought the same results again and again."""

@@ -175,7 +175,7 @@ class _Talk:
             return None
         if ready.decision.contract:
             return self._fitted(ready, reasoned)
-        return self._spoken(reasoned.visible, Ended.ANSWERED)
+        return self._spoken(reasoned.visible, Ended.ANSWERED if reasoned.visible.strip() else Ended.EMPTY)
 
     def _cut_off(self, answer: Answer, reasoned: Reasoned) -> Spoken | None:
         """An answer in words that is too long is one all the same; calls that may be half are never executed."""

@@ -161,7 +161,8 @@ def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Repl
         except AnswerInterrupted as error:
             _keep_interrupted(shop, terms, question.text, error.text)
             raise
-        _keep(shop, terms, spoken.said, thoughts)
+        if spoken.ended is not Ended.EMPTY:
+            _keep(shop, terms, spoken.said, thoughts)
         cited = citations(spoken.text, lambda path: _lines(desk, path))
         # What another model said in the place of this one is not kept as its answer.
         if asking.shelf and not fell_back and spoken.ended is Ended.ANSWERED and all(one.holds for one in cited):

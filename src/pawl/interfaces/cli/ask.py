@@ -25,9 +25,10 @@ MOST_INPUT = 200_000
 LONGEST_INPUT = 64 << 20
 """Bytes of stdin that are read; what never ends is left there."""
 
-EXIT = {"answered": 0, "cut_off": 1, "refused": 1, "stuck": 1, "out_of_turns": 53, "out_of_time": 53}
+EXIT = {"answered": 0, "cut_off": 1, "empty": 1, "refused": 1, "stuck": 1, "out_of_turns": 53, "out_of_time": 53}
 ENDED = {
     "cut_off": "the answer was cut off at its longest",
+    "empty": "the model gave no answer, also when it was asked again",
     "refused": "the model refused to answer",
     "stuck": "the model went round in circles and was stopped",
     "out_of_turns": "no turns were left; the answer is from what was known by then (--max-turns)",
@@ -142,7 +143,7 @@ def _tell(replied: Replied, call: Call) -> None:
     requests = f"{spoken.requests} request{'s' if spoken.requests != 1 else ''}"
     call.aside.hint(
         f"{replied.model} · {requests} · {about}{usage.input:,} tokens in{cached}, {usage.output:,} out · "
-        f"{money(spoken.cost)} · go on with: pawl ask -c"
+        f"{money(spoken.cost)}{'' if spoken.ended == 'empty' else ' · go on with: pawl ask -c'}"
     )
 
 
