@@ -177,6 +177,7 @@ def test_what_is_told_as_the_cost_has_in_it_the_model_that_another_took_over_fro
     body = asked.json("ask", "how many retries?")
     assert (body["answer"], body["cost_usd"]) == ("Three.", 6)
     assert [one["to"] for one in body["fell_back"]] == [f"scripted:{other}"]
+    assert (body["model"], body["asked_model"]) == (f"scripted:{other}", f"scripted:{first}")
 
 
 @pytest.mark.spec("E6")

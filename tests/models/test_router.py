@@ -119,6 +119,19 @@ def test_a_listed_model_takes_over_and_is_shown(tmp_path: Path, fault: str):
 
 
 @pytest.mark.spec("E9")
+def test_a_model_that_another_took_over_from_is_not_asked_again_by_the_same_role(tmp_path: Path):
+    scripts = {
+        "openai/one": '[[turn]]\nfault = "overloaded"\n[[turn]]\nanswer = "back"',
+        "gemini/two": '[[turn]]\ntimes = 0\nanswer = "here"',
+    }
+    house = House(tmp_path, scripts, **{"openai/one": ("gemini/two",)})
+    role = house.router.for_role("artisan")
+    assert [sum(isinstance(event, FellBack) for event in role.stream(request())) for _ in range(2)] == [1, 0]
+    assert [charge.model for charge in role.charged] == ["gemini/two"]
+    assert list(house.router.for_role("other").stream(request()))[-1].answer.text == "back"  # type: ignore[union-attr]
+
+
+@pytest.mark.spec("E9")
 def test_a_pinned_model_is_never_swapped(tmp_path: Path):
     scripts = {"openai/one": '[[turn]]\nfault = "overloaded"\n', "gemini/two": answer_turn("hi")}
     house = House(tmp_path, scripts, **{"gemini/two": ("openai/one",)})

@@ -130,12 +130,15 @@ class RoleModel:
     def __init__(self, router: Router, role: str) -> None:
         self._router = router
         self._role = role
+        self._given_up: set[str] = set()
+        """Models that another took over from; they are not waited for again at each request."""
         self.charged: tuple[Charge, ...] = ()
         """What the latest request came to, one charge for each model that was asked, however it ended."""
 
     def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
         self.charged = ()
-        names = (request.model, *self._router.routes.fallbacks.get(request.model, ()))
+        listed = (request.model, *self._router.routes.fallbacks.get(request.model, ()))
+        names = tuple(name for name in listed[:-1] if name not in self._given_up) + listed[-1:]
         for name, following in zip(names, (*names[1:], None), strict=True):
             try:
                 yield from self._asked(replace(request, model=name), cancel)
@@ -143,6 +146,7 @@ class RoleModel:
             except _FALLS_BACK as error:
                 if following is None:
                     raise
+                self._given_up.add(name)
                 yield FellBack(model=name, to=following, why=error.message)
 
     def _asked(self, request: Request, cancel: Cancel | None) -> Generator[ModelEvent, None, None]:

@@ -26,7 +26,7 @@ from pawl.core.errors import AnswerInterrupted, PawlError, UnknownEntry, UsageEr
 from pawl.core.ports import Cancel
 from pawl.core.redact import register
 from pawl.core.run import Detail, Mode, Reasoning, RoleName, RunTerms
-from pawl.core.run_event import ReasoningShown, RunEvent
+from pawl.core.run_event import ReasoningShown, RequestAnswered, RunEvent
 from pawl.policy.table import standard_policy
 from pawl.workflow.seat import Ended, Seat, Spoken
 from pawl.workflow.turns import converse
@@ -60,6 +60,8 @@ class Question:
 class Replied:
     spoken: Spoken
     model: str
+    """The one that answered, which may be a fallback."""
+    asked_model: str
     run: str
     conversation: str
     citations: tuple[Citation, ...]
@@ -128,17 +130,32 @@ def ask(shop: Workshop, question: Question, listen: Listener, cancel: Cancel | N
     return _ask_model(asking, listen, cancel)
 
 
+@dataclass(slots=True)
+class _Heard:
+    """What is kept of the events of a talk."""
+
+    model: str
+    """The one that answered last."""
+    thoughts: list[str] = field(default_factory=list)
+    fell_back: bool = False
+
+    def take(self, event: RunEvent) -> None:
+        match event:
+            case ReasoningShown(text=text):
+                self.thoughts.append(text)
+            case FellBack():
+                self.fell_back = True
+            case RequestAnswered(model=model):
+                self.model = model
+
+
 def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Replied:
     shop, question, terms = asking.shop, asking.question, asking.terms
     watch = Watch(shop, terms)
-    thoughts: list[str] = []
-    fell_back: list[FellBack] = []
+    heard = _Heard(model=terms.model)
 
     def hear(event: RunEvent) -> None:
-        if isinstance(event, ReasoningShown):
-            thoughts.append(event.text)
-        elif isinstance(event, FellBack):
-            fell_back.append(event)
+        heard.take(event)
         watch.hear(event)
         listen(event)
 
@@ -162,15 +179,16 @@ def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Repl
             _keep_interrupted(shop, terms, question.text, error.text)
             raise
         if spoken.ended is not Ended.EMPTY:
-            _keep(shop, terms, spoken.said, thoughts)
+            _keep(shop, terms, spoken.said, heard.thoughts)
         cited = citations(spoken.text, lambda path: _lines(desk, path))
         # What another model said in the place of this one is not kept as its answer.
-        if asking.shelf and not fell_back and spoken.ended is Ended.ANSWERED and all(one.holds for one in cited):
+        if asking.shelf and not heard.fell_back and spoken.ended is Ended.ANSWERED and all(one.holds for one in cited):
             asking.shelf.keep(spoken.text, desk)
         watch.keep(question.text, spoken.text, desk.files.seen)
     return Replied(
         spoken=replace(spoken, cost=_cost(models)),
-        model=terms.model,
+        model=heard.model,
+        asked_model=terms.model,
         run=terms.run,
         conversation=terms.conversation,
         citations=cited,
@@ -202,6 +220,7 @@ def _again(shop: Workshop, terms: RunTerms, asked: str, shelf: AnswerShelf, list
     return Replied(
         spoken=spoken,
         model=terms.model,
+        asked_model=terms.model,
         run=terms.run,
         conversation=terms.conversation,
         citations=cited,

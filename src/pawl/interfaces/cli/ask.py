@@ -153,6 +153,7 @@ def _json(replied: Replied, fell_back: Sequence[FellBack]) -> dict[str, object]:
         "answer": spoken.text,
         "ended": spoken.ended,
         "model": replied.model,
+        "asked_model": replied.asked_model,
         "run": replied.run,
         "conversation": replied.conversation,
         "cached": bool(replied.cached),
