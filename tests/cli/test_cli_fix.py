@@ -259,6 +259,28 @@ def test_the_command_that_runs_the_tests_can_be_the_users_own(project: Project, 
     assert "+    return number + 1" in said.lines
 
 
+def test_each_of_the_patches_that_disagree_can_be_taken_with_the_command_that_is_shown(project: Project):
+    source = "def fits(width, limit):\n    return width < limit\n"
+    tests = "        self.assertTrue(fits(3, 3))\n        self.assertFalse(fits(5, 3))\n"
+    tests = UNITTEST[: UNITTEST.index("        self")].replace("import after", "import fits") + tests
+    pawl = project({"app.py": source, "test_app.py": tests})
+    words = ("app.py", "--test", "python3 -m unittest test_app", "--seconds", "30")
+    said = untouched(pawl, *words)
+    assert said.code == 3, said
+    numbered = [line for line in said.lines if re.match(r"  \d+\. ", line)]
+    heading = next(line for line in said.lines if line.startswith("nothing was taken for these tests: "))
+    assert re.search(rf": {len(numbered)} patches pass the tests, with [2-8] behaviours, and nothing decides", heading)
+    takes = [line.rpartition("take it with: ")[2] for line in numbered]
+    assert takes == [f"pawl promote {entry}" for entry in range(1, len(numbered) + 1)]
+    assert said.lines[-1].startswith(f"take one with: {', or '.join(takes)}; or write a test")
+    assert pawl(*takes[0].split()[1:]).code == 0
+    assert (pawl.workspace / "app.py").read_text() == source.replace("<", "<=")
+    assert pawl("undo").code == 0
+    told = pawl.json("fix", *words, "--dry-run", code=3)
+    again = "pawl fix app.py --test 'python3 -m unittest test_app' --seconds 30"
+    assert told["advice"].startswith(f"choose with: {again} --pick N; --accept-first takes the likeliest")
+
+
 def test_wrong_requests_are_refused_with_the_next_step(project: Project):
     pawl = project({"app.py": WRONG, "test_app.py": UNITTEST, "notes.txt": ""})
     cases = {

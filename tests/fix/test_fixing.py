@@ -11,8 +11,13 @@ from world import snapshot
 
 from pawl.app.config import load
 from pawl.app.fixing import FixReport, FixRequest, Outcome, fix
+from pawl.app.fixing.disputing import Dispute, distinct, rivals_of
+from pawl.app.fixing.ground import Ground
+from pawl.app.fixing.reasons import why_disputed
 from pawl.app.reversals import Wish
+from pawl.app.running import open_bench
 from pawl.app.workshop import Workshop
+from pawl.repair.model import Agreement, FoundPatch, RepairEnded, Status, TextEdit
 
 CART = '''"""A cart."""
 
@@ -157,3 +162,36 @@ def test_patches_that_disagree_are_offered_and_none_is_taken_silently(tmp_path: 
     else:
         assert report.outcome is Outcome.FIXED
         assert report.repairs[0].agreement in ("decided", "alike", "sole")
+
+
+@pytest.mark.spec("F1")
+@pytest.mark.timeout(300)
+def test_a_rival_is_told_once_and_taken_on_top_of_what_was_mended_after_it(tmp_path: Path) -> None:
+    workspace = project(tmp_path, {"app.py": "one = 1\ntwo = 2\n", "test_app.py": "import pytest\n"})
+    edits = [((6, 7, "3"),), ((0, 7, "one = 3"),), ((6, 7, "4"),)]
+    patches = tuple(
+        FoundPatch(
+            path="app.py",
+            edits=tuple(TextEdit(*edit) for edit in each),
+            template="wrong number",
+            function="",
+            line=1,
+            cost=1.0,
+            group=number // 2,
+        )
+        for number, each in enumerate(edits)
+    )
+    ended = RepairEnded(status=Status.REPAIRED, seconds=1.0, patches=patches, agreement=Agreement.DISPUTED)
+    with Workshop.open(load(), workspace) as shop, open_bench(shop) as bench:
+        ground = Ground(shop, bench, FixRequest(), lambda event: None)
+        ended = distinct(ended, bench.files.read)
+        assert [patch.group for patch in ended.patches] == [0, 1]
+        assert why_disputed(ended).startswith("2 patches pass the tests, with 2 behaviours")
+        dispute = Dispute.on(ground, ended)
+        ground.write("app.py", b"zero = 0\none = 1\ntwo = 2\n")
+        rivals = rivals_of(ground, dispute)
+        assert [rival.entry for rival in rivals] == [1, 2]
+        assert [shop.store.blobs.get(change.after.blob) for rival in rivals for change in rival.changes] == [
+            b"one = 3\ntwo = 2\n",
+            b"one = 4\ntwo = 2\n",
+        ]

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from pawl.app.environments import brought_along, own_python
 from pawl.app.fixing import reasons
+from pawl.app.fixing.disputing import Dispute, distinct, is_doubtful, rivals_of
 from pawl.app.fixing.ground import Ground, failing_tests, is_uncollected, shown
 from pawl.app.fixing.recovering import Recovering
-from pawl.app.fixing.report import FixReport, FixRequest, Listener, Mended, Outcome, Repair, Rival
+from pawl.app.fixing.report import FixReport, FixRequest, Listener, Mended, Outcome, Repair
 from pawl.app.fixing.searching import Search
 from pawl.app.running import bench_places, open_bench
 from pawl.app.workshop import Workshop
@@ -26,8 +27,6 @@ from pawl.verify.recoveries.symbols import symbols_of
 from pawl.verify.steps.step import amount
 from pawl.workspace.bench import Bench, sweep
 
-DEAR = 4.0
-FEW_TESTS = 3
 MOST_ALONE = 4
 """How many failing tests of one group are tried one by one."""
 
@@ -80,6 +79,9 @@ class _Fixer:
     ground: Ground
     bench: Callable[[], Bench]
     repairs: list[Repair] = field(default_factory=list)
+    dispute: Dispute | None = None
+    """The first one that was met; the others would have other numbers."""
+    picked: bool = False
 
     def work(self) -> FixReport:
         first = self.ground.first_run()
@@ -107,9 +109,9 @@ class _Fixer:
             cpu_seconds=search.cpu_seconds,
             notes=tuple(self.ground.notes),
         )
-        if ended is not None and self._is_disputed(ended):
-            reason = reasons.why_disputed(ended)
-            report = replace(report, outcome=Outcome.DISPUTED, reason=reason, rivals=self._rivals(ended))
+        if self.dispute is not None and not {one.test for one in verdict.findings}.isdisjoint(self.dispute.ended.tests):
+            reason, rivals = reasons.why_disputed(self.dispute.ended), rivals_of(self.ground, self.dispute)
+            report = replace(report, outcome=Outcome.DISPUTED, reason=reason, rivals=rivals)
         if not self.repairs:
             return replace(report, after=verdict.counts, failing_after=shown(verdict))
         return self._judged(report, first, verdict)
@@ -139,9 +141,11 @@ class _Fixer:
         return reasons.why_not(ended, verdict), "; ".join(filter(None, (reasons.unsteady(odd), advice)))
 
     def _search(self, search: Search, verdict: Verdict) -> tuple[Verdict, RepairEnded | None]:
-        """Searches as long as time and failures are left. What is disputed is set aside, and the first dispute told."""
-        dispute: RepairEnded | None = None
-        ended: RepairEnded | None = None
+        """Searches as long as time and failures are left. What is disputed is set aside, and the first dispute told.
+
+        The last search that mended nothing says why something is left.
+        """
+        unmended: RepairEnded | None = None
         aside: set[str] = set()
         while self.ground.left > 1 and verdict.standing is not Standing.PASS:
             failing = [finding for finding in self._mendable(verdict) if finding.test not in aside]
@@ -151,11 +155,13 @@ class _Fixer:
             if better is not None:
                 verdict = better
                 continue
-            dispute = dispute or (ended if self._is_disputed(ended) else None)
+            unmended = ended
+            if self._is_disputed(ended):
+                self.dispute = self.dispute or Dispute.on(self.ground, ended)
             if not ended.tests:
                 break
             aside.update(ended.tests)
-        return verdict, dispute or ended
+        return verdict, unmended
 
     def _mendable(self, verdict: Verdict) -> list[Finding]:
         """The failing tests that a patch could mend and that the user asks about."""
@@ -187,8 +193,9 @@ class _Fixer:
 
     def _decided(self, ended: RepairEnded, asked: int, verdict: Verdict) -> RepairEnded:
         """Where a search was for part of the failures, the others speak for the patch that mends the most of them."""
+        ended = distinct(ended, self.ground.bench.files.read)
         failing = failing_tests(verdict)
-        if asked >= len(failing) or len(ended.patches) < 2 or self.ground.request.pick is not None:
+        if asked >= len(failing) or len(ended.patches) < 2:
             return ended
         mended = {patch: len(failing) - len(failing_tests(self._with(patch))) for patch in ended.patches}
         ranked = sorted(ended.patches, key=lambda patch: -mended[patch])
@@ -210,8 +217,7 @@ class _Fixer:
 
     def _is_disputed(self, ended: RepairEnded) -> bool:
         request = self.ground.request
-        doubtful = ended.agreement is Agreement.DISPUTED or _is_a_guess(ended)
-        return doubtful and request.pick is None and not request.accept_first
+        return is_doubtful(ended) and not request.accept_first and (request.pick is None or self.picked)
 
     def _take(self, ended: RepairEnded, verdict: Verdict) -> Verdict | None:
         """The first patch after which the suite is better and nothing that passed fails."""
@@ -238,13 +244,15 @@ class _Fixer:
         return None
 
     def _chosen(self, ended: RepairEnded) -> tuple[FoundPatch, ...]:
+        """The patches to try; what the user picks is one of the first that are disputed."""
         pick = self.ground.request.pick
-        if pick is None or not ended.patches:
+        if pick is None or not ended.patches or not is_doubtful(ended):
             return ended.patches
         if not 1 <= pick <= len(ended.patches):
             raise UsageError(
                 f"--pick {pick}: there are {len(ended.patches)} patches", advice="give one of their numbers"
             )
+        self.picked = True
         return (ended.patches[pick - 1],)
 
     def _judged(self, report: FixReport, first: Verdict, verdict: Verdict) -> FixReport:
@@ -271,38 +279,6 @@ class _Fixer:
             contents = (self.ground.originals[path], data)
             made.append(Change(path, *(Node.file(blobs.put(one), seen.mode if seen else 0o644) for one in contents)))
         return ChangeSet.of(made)
-
-    def _rivals(self, ended: RepairEnded) -> tuple[Rival, ...]:
-        """Every patch as a change set of its own, on top of what was mended before it, kept as an entry."""
-        shop = self.ground.shop
-        rivals = []
-        for number, patch in enumerate(ended.patches, 1):
-            before = self.ground.bench.files.read(patch.path)
-            seen = shop.tree.look(patch.path)
-            assert seen is not None
-            nodes = [Node.file(shop.store.blobs.put(data), seen.mode) for data in (before, patch.applied(before))]
-            changes = ChangeSet.of([Change(patch.path, *nodes)])
-            entry = None
-            if not self.ground.request.dry_run:
-                entry = shop.keep(shop.new_entry(EntryKind.EDIT, f"fix, rival {number}: {patch.template}"), changes)
-            rivals.append(
-                Rival(
-                    number=number,
-                    entry=entry,
-                    path=patch.path,
-                    line=patch.line,
-                    what=patch.template,
-                    changes=changes,
-                    behaves_like_first=patch.group == ended.patches[0].group,
-                )
-            )
-        return tuple(rivals)
-
-
-def _is_a_guess(ended: RepairEnded) -> bool:
-    """Whether the patch was built to fit a few examples: then it may say nothing about other inputs."""
-    patch = ended.chosen
-    return patch is not None and "grown" in patch.template and patch.cost >= DEAR and len(ended.tests) < FEW_TESTS
 
 
 def _is_progress(after: Verdict, before: Verdict) -> bool:

@@ -39,8 +39,12 @@ def why_not(ended: RepairEnded | None, verdict: Verdict) -> str:
 
 
 def why_disputed(ended: RepairEnded) -> str:
+    patches = f"{len(ended.patches)} patches"
+    behaviours = len({patch.group for patch in ended.patches})
+    if ended.agreement is Agreement.DISPUTED and behaviours < 2:
+        return f"{patches} pass the tests; {ended.reason}"
     if ended.agreement is Agreement.DISPUTED:
-        return ended.reason
+        return f"{patches} pass the tests, with {behaviours} behaviours, and nothing decides between them"
     return "the patch was built to fit the few examples in the tests, and nothing else speaks for it"
 
 

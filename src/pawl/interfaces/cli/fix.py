@@ -7,7 +7,7 @@ import shlex
 import textwrap
 
 from pawl.app import fixing
-from pawl.app.fixing import FixReport, FixRequest, Outcome
+from pawl.app.fixing import FixReport, FixRequest, Outcome, Rival
 from pawl.app.workshop import Workshop
 from pawl.core.errors import UsageError
 from pawl.core.finding import Finding, Standing, TestCounts, Verdict
@@ -30,7 +30,7 @@ def fix(shop: Workshop, call: Call) -> int:
     with Progress(call.aside, quiet=call.options.json) as progress:
         report = fixing.fix(shop, request, progress.take)
     if call.options.json:
-        call.emit(_json(shop, report))
+        call.emit(_json(shop, report, call))
     else:
         _tell(shop, report, call)
     return EXIT[report.outcome]
@@ -94,7 +94,7 @@ def _tell(shop: Workshop, report: FixReport, call: Call) -> None:
     if report.repairs:
         _tell_tests(out, "after", report.after, report.failing_after)
     if report.rivals:
-        _tell_rivals(shop, report, out)
+        _tell_rivals(shop, report, call)
     for note in report.notes:
         _tell_long(out, f"note: {note}")
     if call.options.explain:
@@ -127,17 +127,47 @@ def _tell_long(out: Screen, text: str, style: str = "") -> None:
         out.say(line, style)
 
 
-def _tell_rivals(shop: Workshop, report: FixReport, out: Screen) -> None:
+def _tell_rivals(shop: Workshop, report: FixReport, call: Call) -> None:
+    out = call.out
     _tell_long(out, f"nothing was taken for {'the rest' if report.repairs else 'these tests'}: {report.reason}", "bold")
     for rival in report.rivals:
         alike = " (behaves like 1)" if rival.number > 1 and rival.behaves_like_first else ""
-        out.say(f"  {rival.number}. {rival.path}:{rival.line}  {rival.what}{alike}")
+        take = f"  take it with: {_promote(rival, call)}" if rival.entry is not None else ""
+        out.say(f"  {rival.number}. {rival.path}:{rival.line}  {rival.what}{alike}{take}")
         for line in unified(rival.changes, shop.store.blobs).split("\n"):
             if line[:1] in ("+", "-") and line[:3] not in ("+++", "---"):
                 out.say(f"     {line}", "green" if line[0] == "+" else "red")
-    _tell_long(
-        out, "choose: pawl fix --pick N, or --accept-first for the likeliest; or write a test that tells them apart"
+
+
+def _promote(rival: Rival, call: Call) -> str:
+    where = ("-C", call.options.workspace) if call.options.workspace is not None else ()
+    return shlex.join(("pawl", "promote", str(rival.entry), *where))
+
+
+def _again(call: Call) -> str:
+    """The command that was given, as far as it matters for the search."""
+    options = call.options
+    words = ["pawl", "fix", *options.targets]
+    given = (
+        ("-C", options.workspace, None),
+        ("--test", options.test, None),
+        ("--seconds", f"{options.seconds:g}", "60"),
+        ("--workers", str(options.workers), "2"),
     )
+    for option, value, usual in given:
+        words += [option, value] if value != usual else []
+    return shlex.join(words)
+
+
+def _advice(report: FixReport, call: Call) -> str:
+    """What to do next; of rivals one is taken without another search where they are kept."""
+    if not report.rivals:
+        return report.advice
+    kept = [_promote(rival, call) for rival in report.rivals if rival.entry is not None]
+    taking = f"take one with: {', or '.join(kept)}" if kept else f"choose with: {_again(call)} --pick N"
+    more = "" if kept else "; --accept-first takes the likeliest"
+    told = f"{taking}{more}; or write a test that tells them apart and run this again"
+    return "; ".join(filter(None, (told, report.advice)))
 
 
 def _explain(report: FixReport, out: Screen) -> None:
@@ -168,8 +198,9 @@ def _tell_end(report: FixReport, call: Call) -> None:
         _tell_long(out, f"the rest is not fixed: {report.reason}")
     if report.kept is not None:
         out.say(f"the patch is kept as entry {report.kept}; promote it all the same with: pawl promote {report.kept}")
-    if report.advice:
-        _tell_long(out, report.advice, "dim")
+    advice = _advice(report, call)
+    if advice:
+        _tell_long(out, advice, "dim")
 
 
 def _counts(counts: TestCounts | None) -> str:
@@ -191,11 +222,11 @@ def _mark(verdict: Verdict) -> str:
     return f"{mark} {verdict.counts.passed}" if verdict.counts else mark
 
 
-def _json(shop: Workshop, report: FixReport) -> dict[str, object]:
+def _json(shop: Workshop, report: FixReport, call: Call) -> dict[str, object]:
     return {
         "outcome": report.outcome,
         "reason": report.reason,
-        "advice": report.advice,
+        "advice": _advice(report, call),
         "before": _counts_json(report.before),
         "after": _counts_json(report.after),
         "failing_before": [_finding_json(finding) for finding in report.failing_before],
