@@ -85,6 +85,8 @@ class Tables:
     sampling: Mapping[str, object] = field(default_factory=dict)
     local: Mapping[str, object] = field(default_factory=dict)
     trust: Mapping[str, object] = field(default_factory=dict)
+    permissions: Mapping[str, object] = field(default_factory=dict)
+    hooks: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

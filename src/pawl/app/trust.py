@@ -6,10 +6,16 @@ import os
 from pathlib import Path
 
 from pawl.app.config import Config
+from pawl.app.trusting import Standing, folder_trust
 from pawl.core.errors import ConfigError
 
 
 def is_trusted(config: Config, workspace: str) -> bool:
+    """Whether the user's settings list it, or `pawl trust` was said of its files as they are now."""
+    return is_listed(config, workspace) or folder_trust(config, workspace).standing is Standing.TRUSTED
+
+
+def is_listed(config: Config, workspace: str) -> bool:
     """Whether the workspace, or a folder above it, is listed under `folders` in the table [trust]."""
     table = config.tables.trust
     folders = table.get("folders", [])

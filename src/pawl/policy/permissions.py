@@ -163,6 +163,13 @@ def permissions(
     )
 
 
+def applies(rule: Rule, tool: str, arguments: Mapping[str, object], place: Place) -> bool:
+    """Whether the rule is about the call; so it is of a command that cannot be read for certain."""
+    empty = replace(preset(), deny=(), ask=(), allow=())
+    said = Permissions(preset=empty, ask=(rule,), place=place)._judged(tool, arguments)
+    return rule.is_about(tool) and (said.rule == rule.text or said.firm)
+
+
 def paths_in(arguments: Mapping[str, object]) -> list[str]:
     """The paths that a call of one of Pawl's own tools names."""
     return list(_paths(arguments))

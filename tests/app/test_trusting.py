@@ -1,0 +1,183 @@
+"""Trust is said of a folder with its files as they are, and lapses when what configures or executes there changes."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from world import lay
+
+from pawl.app.config import Config, load
+from pawl.app.permitting import Cage, permission_settings, permissions_of
+from pawl.app.trust import is_trusted
+from pawl.app.trusting import FILE, FolderTrust, Standing, folder_trust, revoke, trust, trusted_folders
+from pawl.core.errors import ConfigError, UsageError
+from pawl.core.permission import Ruling
+from pawl.core.run import Mode
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    (tmp_path / "home").mkdir()
+    return load({"HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"})
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return lay(tmp_path / "w", {"a.py": b"x", ".pawl/prompts/base.md": b"p", ".mcp.json": b"{}"})
+
+
+def with_rules(config: Config, **table: object) -> Config:
+    return replace(config, tables=replace(config.tables, permissions=table))
+
+
+@pytest.mark.spec("F8")
+def test_a_folder_is_trusted_until_it_is_revoked(config: Config, workspace: Path):
+    place = str(workspace)
+    files = (".mcp.json", ".pawl/prompts/base.md")
+    assert folder_trust(config, place) == FolderTrust(standing=Standing.UNKNOWN, files=files)
+    assert not is_trusted(config, place)
+    assert trust(config, place).files == files
+    assert is_trusted(config, place)
+    assert not is_trusted(config, str(workspace.parent))
+    assert [one.folder for one in trusted_folders(config)] == [place]
+    assert revoke(config, place) and not revoke(config, place)
+    assert not is_trusted(config, place)
+
+
+def test_the_record_is_the_users_alone(config: Config, workspace: Path):
+    trust(config, str(workspace))
+    path = config.state / FILE
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o666)
+    assert not is_trusted(config, str(workspace))
+    path.chmod(0o600)
+    assert is_trusted(config, str(workspace))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"folders": 3}', '{"folders": {"/x": {}}}', '{"folders": {"/x": null}}']
+)
+def test_a_damaged_record_trusts_nothing_and_can_be_written_anew(config: Config, workspace: Path, text: str):
+    config.state.mkdir(parents=True)
+    (config.state / FILE).write_text(text)
+    (config.state / FILE).chmod(0o600)
+    assert not is_trusted(config, str(workspace))
+    trust(config, str(workspace))
+    assert is_trusted(config, str(workspace))
+
+
+HOOK = b'[[hooks.Stop]]\nhooks = [{ command = "\\"$PAWL_PROJECT_DIR\\"/scripts/check.sh --all" }]\n'
+CHANGES = {
+    "a file was changed": {".pawl/prompts/base.md": b"q"},
+    "a file came": {".pawl/new": b""},
+    "a server came": {".mcp.json": b'{"mcpServers": {"x": {"command": "sh"}}}'},
+    "a skill came": {".claude/skills/x/SKILL.md": b"x"},
+    "a link came": {".pawl/link": "../a.py"},
+    "a program of a hook changed": {"scripts/check.sh": b"evil"},
+}
+
+
+@pytest.mark.attack("A46", "A48", "A49")
+@pytest.mark.parametrize("change", CHANGES)
+def test_trust_lapses_when_what_configures_or_executes_changes(config: Config, workspace: Path, change: str):
+    lay(workspace, {".pawl/settings.toml": HOOK, "scripts/check.sh": b"good"})
+    trust(config, str(workspace))
+    lay(workspace, {"a.py": b"y", ".pawl/memory/notes.md": b"m", ".env": b"A_API_KEY=1"})
+    assert is_trusted(config, str(workspace))
+    lay(workspace, CHANGES[change])
+    found = folder_trust(config, str(workspace))
+    assert (found.standing, found.changed) == (Standing.LAPSED, tuple(CHANGES[change]))
+    assert not is_trusted(config, str(workspace))
+    trust(config, str(workspace))
+    assert is_trusted(config, str(workspace))
+
+
+def test_trust_lapses_when_a_file_goes_or_may_be_executed_or_a_link_leads_elsewhere(config: Config, workspace: Path):
+    lay(workspace, {".pawl/run": b"x", ".pawl/link": "../a.py", ".pawl/gone": b""})
+    trust(config, str(workspace))
+    (workspace / ".pawl/run").chmod(0o755)
+    (workspace / ".pawl/gone").unlink()
+    (workspace / "a.py").write_text("else")
+    assert folder_trust(config, str(workspace)).changed == (".pawl/gone", ".pawl/link", ".pawl/run")
+
+
+@pytest.mark.attack("A09", "A10")
+def test_what_cannot_be_looked_at_is_not_trusted_and_hangs_nothing(config: Config, workspace: Path):
+    os.mkfifo(workspace / ".pawl/pipe")
+    lay(workspace, {".pawl/settings.toml": "/dev/zero", ".pawl/device": "/dev/zero"})
+    assert folder_trust(config, str(workspace)).standing is Standing.UNKNOWN
+    lay(workspace, {f".claude/{at}": b"" for at in range(2_001)})
+    with pytest.raises(UsageError, match="more files"):
+        trust(config, str(workspace))
+    assert not is_trusted(config, str(workspace))
+
+
+def test_folders_of_the_settings_count_without_any_record(config: Config, workspace: Path):
+    listed = replace(config, tables=replace(config.tables, trust={"folders": [str(workspace.parent)]}))
+    assert is_trusted(listed, str(workspace))
+    lay(workspace, {".pawl/new": b""})
+    assert is_trusted(listed, str(workspace))
+
+
+def project(workspace: Path, **lists: list[str]) -> None:
+    text = "[permissions]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in lists.items())
+    lay(workspace, {".pawl/settings.toml": text.encode()})
+
+
+@pytest.mark.attack("A48")
+@pytest.mark.spec("F8")
+def test_a_repository_may_only_tighten_unless_it_is_trusted(config: Config, workspace: Path):
+    project(
+        workspace, deny=["Bash(make deploy *)"], ask=["Edit(migrations/**)"], allow=["Bash(make *)"], preset="caged"
+    )
+    found = permissions_of(config, str(workspace))
+    tried = [{"command": one} for one in ("make deploy", "make test")]
+    assert [found.permissions.permit("run_command", one).ruling for one in tried] == [Ruling.DENY, Ruling.ASK]
+    assert found.permissions.permit("file_write", {"path": "migrations/1.sql"}).ruling is Ruling.ASK
+    assert [("preset" in one, "not trusted" in one) for one in found.notices] == [(True, False), (False, True)]
+    trust(config, str(workspace))
+    found = permissions_of(config, str(workspace))
+    assert [found.permissions.permit("run_command", one).ruling for one in tried] == [Ruling.DENY, Ruling.ALLOW]
+    assert found.permissions.permit("run_command", {"command": "pytest"}).ruling is Ruling.ASK
+    assert found.permissions.permit("run_command", {"command": "make test"}).source == ".pawl/settings.toml"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[permissions]\ndeny = 3",
+        "x",
+        "[sandbox]\noff = true",
+        "[permissions]\ndeny = ['Bsh(x)']",
+        "\0",
+        "[permissions]\nx = 1",
+    ],
+)
+def test_a_mistake_of_a_repository_stops_nobody_who_does_not_trust_it(config: Config, workspace: Path, text: str):
+    lay(workspace, {".pawl/settings.toml": text.encode()})
+    assert len(permissions_of(config, str(workspace)).notices) == 1
+    trust(config, str(workspace))
+    with pytest.raises(ConfigError):
+        permissions_of(config, str(workspace))
+
+
+def test_the_users_rules_come_from_the_settings(config: Config, workspace: Path):
+    rules = with_rules(config, preset="caged", deny=["Read(~/.ssh/**)", "mcp__x"], allow=["fetch_page"])
+    found = permissions_of(rules, str(workspace), tools=["fetch_page"]).permissions
+    assert found.permit("run_command", {"command": "make"}).ruling is Ruling.ALLOW
+    assert found.permit("file_read", {"path": f"{config.home}/.ssh/id"}).ruling is Ruling.DENY
+    assert found.permit("fetch_page", {}).ruling is Ruling.ALLOW
+    opened = permissions_of(rules, str(workspace), cage=Cage.OPEN, tools=["fetch_page"]).permissions
+    assert opened.permit("run_command", {"command": "make"}).ruling is Ruling.ASK
+    chat = permissions_of(rules, str(workspace), mode=Mode.CHAT, tools=["fetch_page"]).permissions
+    assert chat.permit("run_command", {"command": "make"}).ruling is Ruling.DENY
+
+
+def test_every_mistake_of_the_table_is_told_at_once():
+    with pytest.raises(ConfigError) as caught:
+        permission_settings({"preset": "loose", "deny": "x", "alow": []}, "config.toml")
+    assert all(word in caught.value.message for word in ("'loose'", "deny must be", "'alow'"))
