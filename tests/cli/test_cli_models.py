@@ -96,11 +96,14 @@ def test_a_key_that_is_refused_is_told_from_one_that_is_missing(
     pawl: Pawl, settings: Settings, monkeypatch: pytest.MonkeyPatch, status: str
 ):
     monkeypatch.setenv("HERE_API_KEY", CANARY)
-    with provider(refusal(status, {"error": f"bad key {CANARY}"})) as playing:
+    bad = refusal(status, {"error": f"bad key {CANARY}"})
+    with provider(bad, bad) as playing:
         settings(here(playing))
-        said = pawl("models")
+        said, asked = pawl("models"), pawl("ask", "anybody?")
     assert said.code == 1 and f"does not accept the key ({status[:3]})" in said.out
-    assert CANARY not in said.out + said.err
+    assert asked.code == 41 and "does not accept the key" in asked.err
+    assert "check that HERE_API_KEY is whole" in said.out and "check that HERE_API_KEY is whole" in asked.err
+    assert CANARY not in said.out + said.err + asked.out + asked.err
 
 
 def test_a_server_that_is_not_there_is_said_with_its_address(pawl: Pawl, settings: Settings):

@@ -66,7 +66,12 @@ def test_a_provider_of_the_user_serves_models_like_any_other():
     )
     name = ModelName.parse("corp/team/model-1", providers)
     assert endpoint_for(name, providers, {"CORP_KEY": "k-1"}) == Endpoint(
-        wire=Wire.OPENAI, base_url="https://llm.corp.example/v1", name="team/model-1", provider="corp", key="k-1"
+        wire=Wire.OPENAI,
+        base_url="https://llm.corp.example/v1",
+        name="team/model-1",
+        provider="corp",
+        key="k-1",
+        key_name="CORP_KEY",
     )
 
 

@@ -219,7 +219,14 @@ def _make(kind: str, endpoint: Endpoint, said: Said) -> Fault:
             return Fault(error=ModelTimedOut(f"{who} gave up waiting: {says}", advice="try again"), again=True)
         case "inside":
             return interrupted(endpoint, f"the provider says {says}", "")
+        case "key":
+            return Fault(error=NotAuthorized(f"{who} does not accept the key: {says}", advice=key_advice(endpoint)))
     return Fault(error=_final(kind, model, who, says))
+
+
+def key_advice(endpoint: Endpoint) -> str:
+    """What to do about a key that is refused."""
+    return f"check that {endpoint.key_name or 'it'} is whole, valid and allowed this model"
 
 
 def _final(kind: str, model: str, who: str, says: str) -> ModelError:
@@ -228,10 +235,6 @@ def _final(kind: str, model: str, who: str, says: str) -> ModelError:
         case "quota":
             return QuotaExhausted(
                 f"the account with {who} has nothing left: {says}", advice="add credit there, or use another model"
-            )
-        case "key":
-            return NotAuthorized(
-                f"{who} does not accept the key: {says}", advice="check that it is whole, valid and allowed this model"
             )
         case "model":
             return UnknownModel(f"{who} has no {model}: {says}", advice="check its name and the provider's base_url")

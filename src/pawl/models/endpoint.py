@@ -108,6 +108,8 @@ class Endpoint:
     """What the server calls the model."""
     provider: str
     key: str = field(default="", repr=False)
+    key_name: str = ""
+    """The variable that held it, for advice."""
     quirks: Quirks = field(default_factory=Quirks)
 
     def __post_init__(self) -> None:
@@ -115,7 +117,7 @@ class Endpoint:
         if self.key and not (self.key.isascii() and self.key.isprintable() and " " not in self.key):
             raise NotAuthorized(
                 f"the key for {self.provider!r} has characters that no key has",
-                advice="look for a line break, a space or quotes around it where it is set",
+                advice=f"look for a line break, a space or quotes around it in {self.key_name or 'where it is set'}",
             )
 
     @property

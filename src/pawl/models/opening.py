@@ -19,6 +19,7 @@ def endpoint_for(
         wire=provider.wire,
         base_url=provider.address(environment),
         key=provider.key(environment),
+        key_name=provider.key_name(environment),
         name=name.name,
         provider=name.provider,
         quirks=quirks_of({**provider.quirks, **capabilities(str(name), overrides).quirks}),

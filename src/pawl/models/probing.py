@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pawl.models.classify import key_advice
 from pawl.models.endpoint import Endpoint, Wire
 from pawl.models.transport import Transport
 
@@ -26,6 +27,7 @@ class Reached:
 
     works: bool
     detail: str
+    advice: str = ""
     serves: bool | None = None
 
 
@@ -67,7 +69,8 @@ def _url(endpoint: Endpoint) -> str:
 async def _read(endpoint: Endpoint, answer: httpx2.Response) -> Reached:
     status = answer.status_code
     if status in (401, 403):
-        return Reached(works=False, detail=f"{endpoint.host} does not accept the key ({status})")
+        detail = f"{endpoint.host} does not accept the key ({status})"
+        return Reached(works=False, detail=detail, advice=key_advice(endpoint))
     if status != 200:
         # Some servers have no list of models and answer all the same.
         return Reached(works=status in (404, 405), detail=f"{endpoint.host} answers (no list of models: {status})")

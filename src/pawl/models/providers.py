@@ -46,11 +46,14 @@ class Provider:
                 return _ollama(value) if name == "OLLAMA_HOST" else _checked_url(value, f"the variable {name}")
         return self.base_url
 
+    def key_name(self, environment: Mapping[str, str]) -> str:
+        """The variable that holds the key; empty where none does."""
+        return next((name for name in self.key_env if environment.get(name, "").strip()), "")
+
     def key(self, environment: Mapping[str, str]) -> str:
         """The first of its variables that is set; empty where none is wanted, `NotAuthorized` where one is."""
-        for name in self.key_env:
-            if value := environment.get(name, "").strip():
-                return value
+        if name := self.key_name(environment):
+            return environment[name].strip()
         if not self.key_env:
             return ""
         page = f"; a key is made at {self.key_page}" if self.key_page else ""

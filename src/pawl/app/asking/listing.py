@@ -112,6 +112,6 @@ def _looked_for(config: ModelConfig, model: str) -> tuple[bool, str, str]:
             return there, "the file is there" if there else "there is no such file", ""
         with Transport() as transport:
             reached = reach(endpoint_for(name, config.providers, config.environment, config.rules), transport)
-        return reached.works and reached.serves is not False, reached.detail, ""
+        return reached.works and reached.serves is not False, reached.detail, reached.advice
     except PawlError as error:
         return False, error.message, error.advice
