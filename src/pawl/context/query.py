@@ -73,6 +73,8 @@ class Understood:
     title: str
     words: Mapping[Zone, Mapping[str, int]]
     """Tokens with their counts."""
+    spelled: Mapping[Zone, frozenset[str]]
+    """Words in lower case, as they are spelled."""
     names: Mapping[str, frozenset[Zone]]
     """Identifiers as they are written, with where they stand; a name in backticks counts as prose."""
     ticked: frozenset[str]
@@ -95,6 +97,7 @@ def understand(text: str) -> Understood:
     return Understood(
         title=title,
         words={zone: _counted(part) for zone, part in zones.items()},
+        spelled={zone: _spelled(part) for zone, part in zones.items()},
         names=names,
         ticked=ticked,
         dotted=_dotted(zones),
@@ -151,6 +154,11 @@ def _counted(text: str) -> dict[str, int]:
     return counts
 
 
+def _spelled(text: str) -> frozenset[str]:
+    words = (word.lower().strip("_") for word in WORD.findall(_URL.sub(" ", text)))
+    return frozenset(word for word in words if len(word) > 2 and word not in STOP)
+
+
 def _names(zones: Mapping[Zone, str]) -> tuple[dict[str, frozenset[Zone]], frozenset[str]]:
     found: dict[str, set[Zone]] = {}
     ticked: set[str] = set()
@@ -179,13 +187,14 @@ def _named(text: str, zone: Zone) -> Iterator[str]:
     for match in _DOTTED.finditer(text):
         yield from (word for word in re.split(r"\.|::", match[0]) if _is_name(word))
     # A word with a capital within a sentence may be a class.
-    yield from (match[1] for match in re.finditer(r"(?<=[a-z,] )([A-Z][a-z]{3,})\b", text) if _is_name(match[1]))
+    yield from (match[1] for match in re.finditer(r"(?<=[a-z,|] )([A-Z](?:[a-z]{3,})?)\b", text) if _is_name(match[1]))
     if zone is Zone.TITLE:
         yield from (word for word in WORD.findall(text) if _is_name(word))
 
 
 def _is_name(word: str) -> bool:
-    return len(word) > 2 and word.lower() not in COMMON and word.lower() not in STOP
+    """Whether a word that looks like a name may be one. A class can be as short as `Q`."""
+    return (len(word) > 2 or word[0].isupper()) and word.lower() not in COMMON and word.lower() not in STOP
 
 
 def _dotted(zones: Mapping[Zone, str]) -> dict[str, frozenset[Zone]]:

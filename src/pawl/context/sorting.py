@@ -63,7 +63,7 @@ def is_readable(path: str, data: bytes) -> bool:
     head = data[:_HEAD]
     if b"\0" in head or _MADE.search(head[:2048]):
         return False
-    if not head or "." not in path.rpartition("/")[2] and language_of(path, head) is None and not _is_known(path):
+    if "." not in path.rpartition("/")[2] and language_of(path, head) is None and not _is_known(path):
         return False
     lines = head.split(b"\n")
     return not (max(map(len, lines)) > _LONG_LINE and len(head) / len(lines) > _LONG_AVERAGE)

@@ -124,6 +124,33 @@ class Commits:
                 result[number] += (value / scored[0][0]) ** 3 / len(numbers)
         return result
 
+    def told(self, understood: Understood) -> Scores:
+        """BM25 of the query over the messages of all commits that changed a file, taken as one text about it."""
+        wanted = weights(understood)
+        counts: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        lengths: Scores = defaultdict(float)
+        for commit in self._past:
+            words = commit.words.split()
+            found = wanted.keys() & set(words)
+            share = 1 / math.sqrt(len(commit.paths))
+            for path in commit.paths:
+                number = self._shelf.by_path.get(path)
+                if number is not None and number in self._shelf.candidates:
+                    lengths[number] += share * len(words)
+                    own = counts[number]
+                    for token in found:
+                        own[token] += share
+        spread: Counter[str] = Counter(token for own in counts.values() for token in own)
+        average = sum(lengths.values()) / max(1, len(lengths))
+        result: Scores = {}
+        for number, own in counts.items():
+            norm = 0.6 + 0.6 * lengths[number] / average
+            result[number] = sum(
+                wanted[token] * math.log(1 + len(lengths) / (1 + spread[token])) * value / (value + norm)
+                for token, value in sorted(own.items())
+            )
+        return result
+
     def together(self, base: Mapping[int, float]) -> Scores:
         """Files that changed in the same commits as the best ones."""
         seeds = sorted(base, key=lambda number: (-base[number], self._shelf.files[number].path))[:8]

@@ -11,8 +11,8 @@ from pawl.context.query import Understood, Zone
 from pawl.context.ranking.shelf import Scores, Shelf
 
 ZONES = {Zone.TITLE: 2.0, Zone.PROSE: 1.0, Zone.CODE: 0.6, Zone.TRACE: 0.4}
-_MOST_TERMS = 70
-_MOST_SPREAD = 0.12
+_MOST_TERMS = 50
+_MOST_SPREAD = 0.25
 """A token in more of the pieces than this tells little, and takes long to count."""
 _SATURATION = 1.2
 _FILE_LENGTH = 0.4
@@ -30,6 +30,8 @@ class Lexical:
     """By the number of the piece; of all files, tests included."""
     best: Scores
     """The best piece of each file, with something for the next best."""
+    title_best: Scores
+    """The same with the words of the title alone."""
     telling: Mapping[int, tuple[str, ...]]
     """The tokens that speak most for a file."""
 
@@ -64,6 +66,7 @@ class _Scoring:
         self._file_average = sum(lengths) / len(lengths)
         lengths = list(shelf.piece_lengths.values()) or [1]
         self._piece_average = sum(lengths) / len(lengths)
+        self._title_pieces: dict[int, float] = defaultdict(float)
         self._parts: dict[int, dict[str, float]] = defaultdict(dict)
 
     def scores(self) -> Lexical:
@@ -77,7 +80,7 @@ class _Scoring:
             number: tuple(sorted(found, key=lambda token: (-found[token], token))[:4])
             for number, found in self._parts.items()
         }
-        return Lexical(files, titles, paths, pieces, self._best(pieces), telling)
+        return Lexical(files, titles, paths, pieces, self._best(pieces), self._best(self._title_pieces), telling)
 
     def _count(self, token: str, files: Scores, titles: Scores, paths: Scores, pieces: dict[int, float]) -> None:
         shelf, weight = self._shelf, self._wanted[token]
@@ -85,12 +88,16 @@ class _Scoring:
         postings = shelf.postings(token)
         in_files: dict[int, float] = defaultdict(float)
         in_paths: set[int] = set()
+        in_title, title_pieces = token in self._title, self._title_pieces
         worth = weight * math.log(1 + len(piece_files) / (1 + len(postings)))
         fixed, growing = _SATURATION * (1 - _PIECE_LENGTH), _SATURATION * _PIECE_LENGTH / self._piece_average
         for piece, value, in_path in postings:
             file = piece_files[piece]
             in_files[file] += value
-            pieces[piece] += worth * value / (value + fixed + growing * piece_lengths[piece])
+            part = worth * value / (value + fixed + growing * piece_lengths[piece])
+            pieces[piece] += part
+            if in_title:
+                title_pieces[piece] += part
             if in_path:
                 in_paths.add(file)
         candidates = [number for number in in_files if number in shelf.candidates]

@@ -123,6 +123,8 @@ class _Names:
             weight = max(_ZONES[zone] for zone in zones) + (_TICKED if name in self._understood.ticked else 0)
             # A plain word is a name by chance more often than one that is made of several.
             plain = name.islower() and "_" not in name
+            if len(name) <= 2:
+                rows = [row for row in rows if row.kind is DefinitionKind.CLASS]
             weight *= (0.4 if plain and name not in self._understood.ticked else 1.0) / len(files) ** 0.7
             for number, kind in _strongest(rows).items():
                 self._found.definitions[number] += weight * kind

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from pawl.context.query import Understood
+from pawl.context.query import Understood, Zone
 from pawl.context.ranking.context_signals import Commits, called, messages, neighbours
 from pawl.context.ranking.lexical import Lexical, lexical
 from pawl.context.ranking.naming import Naming, naming
@@ -35,6 +35,12 @@ class Signal(StrEnum):
     LATELY = "lately"
     ALIKE = "alike"
     TOGETHER = "together"
+    TOLD = "told"
+    STEM = "stem"
+    TITLE_PIECE = "title piece"
+    FRAMED = "framed"
+    PIECE_PLACE = "piece place"
+    FILE_PLACE = "file place"
     SUSPICION = "suspicion"
     PROSE = "prose"
     TEST = "test"
@@ -97,8 +103,19 @@ def signals(understood: Understood, suspicions: Sequence[Suspicion], shelf: Shel
     commits = Commits(shelf)
     values[Signal.OFTEN], values[Signal.LATELY] = commits.habits()
     values[Signal.ALIKE] = _scaled(commits.alike(understood))
+    values[Signal.TOLD] = _scaled(commits.told(understood))
+    values[Signal.STEM] = _stems(understood, shelf)
+    values[Signal.TITLE_PIECE] = _scaled(words.title_best)
+    values[Signal.FRAMED] = dict.fromkeys(names.frames, 1.0)
+    values[Signal.PIECE_PLACE] = _places(words.best, shelf)
+    values[Signal.FILE_PLACE] = _places(words.files, shelf)
     values[Signal.TOGETHER] = _scaled(commits.together(base))
-    found.lines = {number: [*names.lines.get(number, ()), *said_lines.get(number, ())] for number in base}
+    lines = {number: [*names.lines.get(number, ()), *said_lines.get(number, ())] for number in base}
+    for suspicion in suspicions:
+        number = shelf.by_path.get(suspicion.path)
+        if suspicion.line and number in lines:
+            lines[number].append(suspicion.line)
+    found.lines = lines
     return found
 
 
@@ -116,6 +133,27 @@ def _habits(found: Signals, shelf: Shelf) -> None:
             found.values[Signal.TEST][number] = 1.0
         if posixpath.basename(row.path) in ("__init__.py", "index.js", "index.ts", "mod.rs", "setup.py"):
             found.values[Signal.PACKAGE][number] = 1.0
+
+
+def _places(scores: Mapping[int, float], shelf: Shelf) -> Scores:
+    """1 for the first of them, a half for the second, a third for the third."""
+    order = sorted(scores, key=lambda number: (-scores[number], shelf.files[number].path))
+    return {number: 1 / (place + 1) for place, number in enumerate(order[:20])}
+
+
+def _stems(understood: Understood, shelf: Shelf) -> Scores:
+    """Files whose name is a word of the text: in full in the title, less elsewhere, less where many files share it."""
+    stems: dict[str, list[int]] = defaultdict(list)
+    for number in shelf.candidates:
+        row = shelf.files[number]
+        if row.kind is Kind.CODE:
+            stems[posixpath.basename(row.path).partition(".")[0].lower().strip("_")].append(number)
+    found: Scores = {}
+    for zone, weight in ((Zone.CODE, 0.3), (Zone.PROSE, 0.6), (Zone.TITLE, 1.0)):
+        for name in understood.spelled[zone]:
+            for number in stems.get(name, ()):
+                found[number] = max(found.get(number, 0.0), weight / len(stems[name]) ** 0.5)
+    return found
 
 
 def _suspected(suspicions: Sequence[Suspicion], shelf: Shelf) -> Scores:
