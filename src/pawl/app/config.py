@@ -21,6 +21,8 @@ CHOICES = {
     "minimum_confinement": ("namespaces", "landlock"),
     "reasoning": ("on", "off"),
     "detail": ("terse", "exhaustive"),
+    "review": ("auto", "on", "off"),
+    "evaluator": ("rules", "model"),
 }
 
 
@@ -49,6 +51,10 @@ class Settings:
     """Whether models are asked to reason: `on` or `off`."""
     detail: str = "terse"
     """How much models are asked to say: `terse` or `exhaustive`."""
+    review: str = "auto"
+    """Whether a second role looks at finished work: `auto` for larger changes, `on` or `off`."""
+    evaluator: str = "rules"
+    """Who scores what came of a run: `rules` or a `model`."""
     model_retries: int = 3
     """How often a request that failed for a passing reason is sent again."""
     retention_days: int = 30
@@ -191,7 +197,7 @@ def _mistake(name: str, value: object, kind: type | None) -> str | None:
         return f"{name} must be above 0, not {value!r}"
     choices = CHOICES.get(name)
     if choices is not None and value not in choices:
-        return f"{name} must be {choices[0]!r} or {choices[1]!r}, not {value!r}"
+        return f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}"
     if name == "preset" and value not in presets():
         return f"no guardrail preset {value!r}; there are {', '.join(presets())}"
     return None

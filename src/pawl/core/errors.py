@@ -37,6 +37,7 @@ PawlError
 │   ├── Diverted               it sent Pawl to another host, where the key must not go
 │   ├── SchemaUnmet            the answer does not fit its schema; sent back once
 │   └── ScriptEnded            the scripted model has no turn for this request    exit 52
+├── TaskValidationError        what a task needs does not hold; `failed` lists it all  exit 42
 ├── BudgetExceeded             the next request could cost more than is left      exit 54
 ├── LimitReached               turns or time are used up                          exit 53
 ├── Cancelled                  the user stopped it                                exit 130
@@ -240,6 +241,14 @@ class SchemaUnmet(ModelError):
 
 class ScriptEnded(ModelError):
     exit_code = 52
+
+
+class TaskValidationError(PawlError):
+    exit_code = 42
+
+    def __init__(self, message: str, failed: tuple[str, ...] = (), *, advice: str = "") -> None:
+        super().__init__(message, advice=advice)
+        self.failed = failed
 
 
 class BudgetExceeded(PawlError):

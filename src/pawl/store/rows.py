@@ -13,7 +13,7 @@ from pawl.core.errors import MissingBlob, PawlError, StoreError
 from pawl.store.database import Database, Row
 
 Clock = Callable[[], float]
-Owner = Literal["entry", "checkpoint"]
+Owner = Literal["entry", "checkpoint", "work"]
 NodeColumns = tuple[str | None, int | None, str | None]
 
 CHANGE_COLUMNS = "path, before_kind, before_mode, before_blob, after_kind, after_mode, after_blob"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from pawl.core.errors import StoreError, StoreTooNew
 from pawl.store.database import Database
+from pawl.store.run_tables import RUNS
 
 Migration = Callable[[Database], None]
 
@@ -293,11 +294,17 @@ def _m004_memories_answers_snapshots(database: Database) -> None:
         database.run(statement)
 
 
+def _m005_runs(database: Database) -> None:
+    for statement in (*RUNS, *_changes_of("work")):
+        database.run(statement)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _m001_blobs_history_events,
     _m002_entries_taken_back_together,
     _m003_requests_and_transcripts,
     _m004_memories_answers_snapshots,
+    _m005_runs,
 )
 NEWEST = len(MIGRATIONS)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pawl.store.answers import Answers
     from pawl.store.memories import Memories
     from pawl.store.requests import Requests
+    from pawl.store.runs import Runs
     from pawl.store.snapshots import Snapshots
     from pawl.store.transcripts import Transcripts
 
@@ -79,6 +81,18 @@ class Store:
         from pawl.store.snapshots import Snapshots
 
         return Snapshots(self._database, self._clock)
+
+    @property
+    def runs(self) -> Runs:
+        from pawl.store.runs import Runs
+
+        return Runs(self._database, self._clock)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Everything that is written inside becomes durable as one step, or not at all."""
+        with self._database.transaction():
+            yield
 
     @property
     def schema_version(self) -> int:

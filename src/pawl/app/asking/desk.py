@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from pawl.app.workshop import Workshop
 from pawl.context.answers import WatchedFiles
 from pawl.core.dialogue import ToolOffer
 from pawl.core.guardrails import Guardrails
-from pawl.core.ports import Cancel, DependencyMap, Files
+from pawl.core.ports import Cancel, Checker, CommandRunner, DependencyMap, Files
 from pawl.tools.limits import ToolLimits
 from pawl.tools.offers import offers
 from pawl.tools.timed import TimedFiles
@@ -30,10 +30,18 @@ if TYPE_CHECKING:
 class LateBench:
     """Fits `ports.Files` and `ports.CommandRunner`; there is no bench before something is done on it."""
 
-    def __init__(self, shop: Workshop, cancel: Cancel | None = None) -> None:
+    def __init__(
+        self, shop: Workshop, cancel: Cancel | None = None, *, opened: Callable[[Workshop], Bench] | None = None
+    ) -> None:
+        """`opened` opens another bench than a plain one."""
         self._shop = shop
         self._cancel = cancel
+        self._opened = opened
         self._bench: Bench | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._bench is not None
 
     @property
     def bench(self) -> Bench:
@@ -41,7 +49,7 @@ class LateBench:
             # Loaded here, because most of what a bench needs would delay the first request for nothing.
             from pawl.app.running import open_bench
 
-            self._bench = open_bench(self._shop)
+            self._bench = (self._opened or open_bench)(self._shop)
         return self._bench
 
     def close(self) -> None:
@@ -135,20 +143,30 @@ class Reply:
 class Desk:
     """Fits `ports.Toolset`: the tools over one bench. What a role may use of them is the policy's business."""
 
-    def __init__(self, shop: Workshop, cancel: Cancel | None = None) -> None:
+    def __init__(
+        self,
+        shop: Workshop,
+        cancel: Cancel | None = None,
+        *,
+        bench: LateBench | None = None,
+        checker: Callable[[Files, CommandRunner], Checker] | None = None,
+    ) -> None:
+        """`checker` makes what checks the work on the bench; without it there is no such tool."""
         settings = shop.config.settings
-        self.bench = LateBench(shop, cancel)
+        self.bench = bench or LateBench(shop, cancel)
         self.files = WatchedFiles(TimedFiles(self.bench, settings.file_seconds))
         """What is read through these is what an answer rests on."""
         self._outliner = LateOutliner(shop.guardrails)
+        self.editor = LateEditor(self.files, shop.guardrails)
         self._registry = toolbox(
             Ports(
                 files=self.files,
-                editor=LateEditor(self.files, shop.guardrails),
+                editor=self.editor,
                 runner=self.bench,
-                dependencies=self._dependencies,
+                dependencies=self.dependencies,
                 guardrails=shop.guardrails,
                 outliner=self._outliner,
+                checker=checker(self.files, self.bench) if checker else None,
                 limits=ToolLimits(tool_seconds=settings.tool_seconds, file_seconds=settings.file_seconds),
             )
         )
@@ -171,7 +189,7 @@ class Desk:
         ended = self._registry.call(name, arguments)
         return Reply(ended.text, isinstance(ended, ToolFailure))
 
-    def _dependencies(self) -> DependencyMap:
+    def dependencies(self) -> DependencyMap:
         from pawl.context.imports import ImportMap
 
         return ImportMap.of({path: self.files.read(path) for path in self.files.walk() if path.endswith(".py")})

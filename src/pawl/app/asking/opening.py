@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pawl.app.asking.model_config import ModelConfig
 from pawl.core.ports import Model
@@ -13,12 +15,25 @@ from pawl.models.ledger import Ledger
 from pawl.models.names import ModelName
 from pawl.models.router import Router
 
+if TYPE_CHECKING:
+    from pawl.models.scripted import ScriptedModel
+
 
 class Models:
     """The models of one process: opened when first asked, closed together."""
 
-    def __init__(self, config: ModelConfig, *, record: Path | None = None, base: Path | None = None) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        record: Path | None = None,
+        base: Path | None = None,
+        used: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        """`used` are the turns of scripts that a run has taken before it was resumed, by the name of the model."""
         self.config = config
+        self._used = used or {}
+        self._scripts: dict[str, ScriptedModel] = {}
         self._record = record
         self._base = base or Path.cwd()
         """Where a model's file is looked for when its path is relative."""
@@ -41,6 +56,11 @@ class Models:
     def _reasoning_tokens(self, model: str) -> int:
         """What a model may write on top of its answer when it reasons; that of a file is all one answer."""
         name = ModelName.parse(model, self.config.providers)
+    @property
+    def used(self) -> dict[str, tuple[int, ...]]:
+        """The turns that each script has taken."""
+        return {name: script.consumed for name, script in self._scripts.items()}
+
         own = {} if name.is_file else self.config.providers[name.provider].quirks
         return quirks_of({**own, **self.can(model).quirks}).reasoning_budget
 
@@ -56,7 +76,8 @@ class Models:
         if name.is_script:
             from pawl.models.scripted import ScriptedModel
 
-            return ScriptedModel(self._base / Path(name.name).expanduser())
+            path = self._base / Path(name.name).expanduser()
+            return self._scripts.setdefault(str(name), ScriptedModel(path, used=self._used.get(str(name), ())))
         if name.is_local_file:
             return self._local(name)
         return self._served(name)

@@ -68,14 +68,14 @@ def _question(call: Call) -> Question:
     words = " ".join(options.question).strip()
     if words == "-":
         words = ""
-    piped = _piped(call)
+    piped = piped_input(call)
     if words and piped.strip():
         words = f"{words}\n\n<stdin>\n{piped}\n</stdin>"
     return Question(
         text=words or piped,
         model=options.model or "",
         reasoning=Reasoning(options.reasoning) if options.reasoning else None,
-        budget=_budget(call),
+        budget=spending(call),
         conversation=options.conversation or "",
         latest=options.go_on,
         record=Path(options.record) if options.record else None,
@@ -83,7 +83,7 @@ def _question(call: Call) -> Question:
     )
 
 
-def _piped(call: Call) -> str:
+def piped_input(call: Call) -> str:
     """What comes through a pipe or from a file; a terminal or a device is not waited for."""
     if sys.stdin is None:
         return ""
@@ -102,7 +102,8 @@ def _piped(call: Call) -> str:
     return f"{start.decode('utf-8', 'replace')}\n[… {left_out:,} bytes left out …]\n{end.decode('utf-8', 'replace')}"
 
 
-def _budget(call: Call) -> dict[str, object]:
+def spending(call: Call) -> dict[str, object]:
+    """What the user lets it spend, as far as the options say."""
     options = call.options
     budget: dict[str, object] = {}
     if options.max_budget_usd is not None:

@@ -23,6 +23,8 @@ MODULES = {
     "run": "run",
     "fix": "fix",
     "ask": "ask",
+    "do": "do",
+    "approve": "approve",
     "locate": "locate",
     "models": "models",
     "policy": "rules",

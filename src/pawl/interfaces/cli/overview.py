@@ -4,6 +4,8 @@ COMMANDS = {
     "run": "run a command on a bench, see what it changed, promote it or not",
     "fix": "repair failing Python tests by search, with no model",
     "ask": "ask a model about the workspace; it may only read",
+    "do": "carry out a request: on a bench, verified, promoted if you agree",
+    "approve": "what a run waits for, and your answer to it",
     "locate": "which files and definitions an issue is about, with no model",
     "models": "which models are configured, reachable, priced",
     "policy": "who may do what: tools by mode, stage and role",
@@ -41,7 +43,8 @@ try:  pawl run -- make test
       pawl undo
 
 exit codes:
-  0 done   1 error   2 wrong words   41 no or wrong key   42 wrong request
+  0 done   1 error   2 wrong words   4 waits for your approval
+  41 no or wrong key   42 wrong request
   44 no sandbox here   52 wrong settings   53 no turns or time left
   54 over budget   75 busy, try again   130 interrupted   143 terminated
   'pawl run' passes on the command's own code: 124 when its time was up,

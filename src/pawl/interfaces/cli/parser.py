@@ -12,6 +12,8 @@ EXAMPLES = {
     "run": "pawl run --apply -- sed -i s/colour/color/ README.md",
     "fix": "pawl fix\n  pawl fix src/cart.py --test 'pytest tests/unit' --seconds 30 --explain",
     "ask": "pawl ask 'where are orders priced?'\n  git diff | pawl ask --model ollama/qwen3-coder 'is this right?'",
+    "do": "pawl do 'add a --verbose option'\n  pawl do --approve never 'make the tests pass'",
+    "approve": "pawl approve r4f1c09ab --yes",
     "locate": "pawl locate 'prices are rounded twice'\n  pawl locate --issue-file issue.md --symbols --top 5",
     "models": "pawl models --offline",
     "policy": "pawl policy --mode chat --role artisan",
@@ -29,7 +31,7 @@ EXAMPLES = {
     "gc": "pawl gc --days 7",
 }
 
-AROUND = frozenset({"memory"})
+AROUND = frozenset({"do", "memory"})
 """Commands whose words may stand before and after their options."""
 
 
@@ -51,7 +53,7 @@ class CommandParser(argparse.ArgumentParser):
 
 def read(arguments: Sequence[str]) -> argparse.Namespace:
     """The command and its options. `-C` and `--json` may stand before the command too."""
-    shared, words = _before_the_command(list(arguments))
+    shared, words = _before_the_command(_with_print(list(arguments)))
     if shared.help or shared.version:
         return argparse.Namespace(command="help" if shared.help else "version", json=False)
     if words[:1] == ["help"]:
@@ -106,6 +108,15 @@ def _before_the_command(words: list[str]) -> tuple[argparse.Namespace, list[str]
 
 def _without_tail(name: str, words: list[str]) -> list[str]:
     return words[: words.index("--")] if name == "run" and "--" in words else words
+def _with_print(words: list[str]) -> list[str]:
+    """`pawl -p …` is `pawl do -p …`."""
+    at = 0
+    while at < len(words) and words[at] in ("-C", "--json"):
+        at += 2 if words[at] == "-C" else 1
+    asked = at < len(words) and words[at].startswith("-") and not {"-p", "--print"}.isdisjoint(words[at:])
+    return [*words[:at], "do", *words[at:]] if asked else words
+
+
 
 
 def _similar(name: str) -> str:
@@ -162,6 +173,45 @@ def _ask(parser: argparse.ArgumentParser) -> None:
 
 def _locate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", nargs="*", metavar="TEXT", help="what is wrong or should change; or pipe it in")
+def _do(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("request", nargs="*", metavar="REQUEST", help="what is to be done; piped input goes with it")
+    parser.add_argument(
+        "--approve",
+        choices=["each", "final", "never"],
+        default="final",
+        help="ask before each edit, once at the end (default), or only above the guardrails' limits",
+    )
+    parser.add_argument("--mode", choices=["agent", "chat"], default="agent", help="chat reads and answers only")
+    parser.add_argument("--test", metavar="CMD", help="the command that runs the tests (default: found by itself)")
+    parser.add_argument("--model", metavar="NAME", help="provider/name, local:FILE.gguf or scripted:FILE")
+    parser.add_argument("--reasoning", choices=["on", "off"], help="ask the model to reason (default: the setting)")
+    parser.add_argument("--thoughts", action="store_true", help="show the reasoning while it comes")
+    parser.add_argument("--seconds", type=float, metavar="N", help="time limit of the whole request (default 300)")
+    parser.add_argument("--max-budget-usd", metavar="USD", help="stop before a request that could cost more")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="the same in tokens, for an unknown price")
+    parser.add_argument("--max-turns", type=int, metavar="N", help="requests of one talk at most (default 50)")
+    parser.add_argument("--conversation", metavar="ID", help="go on with this conversation")
+    parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="go on with an interrupted run")
+    parser.add_argument("--record", metavar="FILE", help="write what is said as a script for scripted:FILE")
+    parser.add_argument("-p", "--print", action="store_true", help="for programs: no questions, one result at the end")
+    parser.add_argument(
+        "--output-format",
+        choices=["text", "json", "stream-json"],
+        default="text",
+        help="with -p: the answer, one object, or every event as a line (default text)",
+    )
+    parser.add_argument("--json-schema", metavar="F", help="with -p: the result must fit this JSON schema")
+
+
+def _approve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", nargs="?", metavar="ID", help="the run (default: the newest that waits)")
+    answer = parser.add_mutually_exclusive_group()
+    answer.add_argument("--yes", action="store_true", help="approve all of it")
+    answer.add_argument("--reject", metavar="REASON", help="reject it and say why")
+    answer.add_argument("--hunks", metavar="N,…", help="approve these hunks only")
+    parser.add_argument("--digest", metavar="SHA", help="refuse if what waits is not exactly this")
+
+
     parser.add_argument("--issue-file", metavar="F", help="read it from a file; '-' for stdin")
     parser.add_argument("--workspace", metavar="DIR", help="the same as -C")
     parser.add_argument("--top", type=int, default=10, metavar="K", help="how many files (default 10)")
@@ -293,5 +343,7 @@ OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "checkpoint": _checkpoint,
     "restore": _restore,
     "doctor": _doctor,
+    "do": _do,
+    "approve": _approve,
     "gc": _gc,
 }

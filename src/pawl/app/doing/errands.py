@@ -1,0 +1,157 @@
+"""What a request may ask for besides a change: a question, a command, an undo, what Pawl can do, the reflex."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pawl.app.asking import asking
+from pawl.app.doing.record import RunRecord
+from pawl.app.doing.verifying import STEPS, Verifier, readable_tools
+from pawl.app.environments import brought_along
+from pawl.app.running import RunRequest, keep, open_bench, run_on_bench
+from pawl.app.workshop import Workshop
+from pawl.core.change import EMPTY, ChangeSet
+from pawl.core.errors import CannotFix, NoTests, UsageError
+from pawl.core.finding import Check, Finding, Standing, Verdict
+from pawl.core.ports import Cancel
+from pawl.core.run import Reasoning
+from pawl.core.run_event import RunEvent
+from pawl.core.runs import Intent
+from pawl.verify.ladder import Stop, climb
+from pawl.verify.output import printed
+from pawl.verify.steps.step import Subject
+from pawl.workflow.intents import examples
+from pawl.workflow.nodes.errands import NOTHING_FAILS
+from pawl.workflow.workbench import Errand
+from pawl.workspace.history import Wish
+
+MOST_SHOWN = 20
+MOST_OUTPUT = 20_000
+EXIT = {"answered": 0, "out_of_turns": 53, "out_of_time": 53}
+_CHECKS = {"lint": Check.LINT, "types": Check.TYPECHECK}
+ABOUT = {
+    Intent.READ: "answers questions about the workspace, from its files",
+    Intent.EDIT: "changes code on a bench, verifies it, shows it, promotes it when you say so",
+    Intent.MEND: "repairs failing tests by search, with no model; what that leaves goes to a model",
+    Intent.RUN: "runs tests, linters and commands in a sandbox",
+    Intent.UNDO: "takes back what it did",
+    Intent.PROFILE: "says what it can do",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runner:
+    """Fits `workbench.Errands`."""
+
+    shop: Workshop
+    record: RunRecord
+    verifier: Verifier
+    listen: Callable[[RunEvent], object]
+    listen_to_reflex: Callable[[object], None]
+    cancel: Cancel | None = None
+
+    def read(self) -> Errand:
+        order = self.record.order
+        question = asking.Question(
+            text=order.text,
+            model=order.model,
+            reasoning=Reasoning(order.reasoning) if order.reasoning else None,
+            budget=order.budget,
+            conversation=order.conversation,
+        )
+        replied = asking.ask(self.shop, question, self.listen, self.cancel)
+        ended = replied.spoken.ended
+        return Errand(
+            text=replied.spoken.text,
+            exit_code=EXIT.get(ended, 1),
+            ended=ended,
+            conversation=replied.conversation,
+        )
+
+    def run(self, command: str) -> Errand:
+        if command == "tests":
+            verdict = self.verifier.tests()
+            return _checked((verdict,))
+        if command in _CHECKS:
+            return self._check(_CHECKS[command])
+        return self._command(command)
+
+    def undo(self) -> Errand:
+        reversal = self.shop.undo(None, Wish())
+        paths = ", ".join(sorted(reversal.changes.paths))
+        entry = None if reversal.promotion is None else reversal.promotion.entry
+        return Errand(text=f"{reversal.title}: {paths}", entry=entry)
+
+    def profile(self) -> Errand:
+        lines = ["Pawl changes code on a bench, promotes what was verified, and takes anything back.", ""]
+        said: dict[Intent, str] = {}
+        for intent, example in examples():
+            said.setdefault(intent, example)
+        lines += [f"- {intent}: {about}, such as {said[intent]!r}" for intent, about in ABOUT.items()]
+        lines += ["", "Commands: pawl --help. Models: pawl models. What each role may do: pawl policy."]
+        return Errand(text="\n".join(lines))
+
+    def mend(self) -> tuple[ChangeSet, str, str]:
+        from pawl.app.fixing import FixRequest, Outcome, fix
+
+        try:
+            request = FixRequest(test_command=self.record.order.test_command, dry_run=True)
+            report = fix(self.shop, request, self.listen_to_reflex)
+        except (NoTests, CannotFix) as error:
+            return EMPTY, error.message, error.advice
+        if report.outcome is Outcome.NOTHING_FAILS:
+            return EMPTY, NOTHING_FAILS, ""
+        if report.outcome is not Outcome.FIXED:
+            return EMPTY, report.reason or str(report.outcome), report.advice
+        return report.changes, "", ""
+
+    def _check(self, what: Check) -> Errand:
+        with open_bench(self.shop, extra_readonly=readable_tools()) as bench:
+            settings = self.shop.config.settings
+            subject = Subject(
+                files=bench.files,
+                runner=bench,
+                workspace=self.shop.workspace,
+                spare=brought_along(),
+                limits=settings.limits(settings.run_seconds),
+            )
+            return _checked(climb(STEPS[what], subject, stop=Stop.NEVER))
+
+    def _command(self, command: str) -> Errand:
+        """In the sandbox; what it changed is kept as an entry and not promoted."""
+        try:
+            words = tuple(shlex.split(command))
+        except ValueError as error:
+            raise UsageError(f"the command {command!r} cannot be read: {error}", advice="close the quotes") from error
+        if not words:
+            raise UsageError("it is not clear what is to be run", advice="name the command, such as 'run main.py'")
+        seconds = self.shop.config.settings.run_seconds
+        # A shell reads it, as it would for the user; it is confined like any other command.
+        request = RunRequest(argv=words if _is_plain(command) else ("/bin/sh", "-c", command), seconds=seconds)
+        ran = run_on_bench(self.shop, request, cancel=self.cancel)
+        landing = keep(self.shop, ran)
+        code = ran.completed.code if ran.completed.code is not None else 1
+        return Errand(text=printed(ran.completed)[-MOST_OUTPUT:], exit_code=code, kept=landing.kept)
+
+
+def _is_plain(command: str) -> bool:
+    return not any(sign in command for sign in "|&;<>$`*?(){}~\n")
+
+
+def _checked(verdicts: tuple[Verdict, ...]) -> Errand:
+    lines = []
+    for verdict in verdicts:
+        lines.append(f"{verdict.step}: {verdict.standing}" + (f", {verdict.reason}" if verdict.reason else ""))
+        lines += [_line(finding) for finding in verdict.findings[:MOST_SHOWN]]
+        if len(verdict.findings) > MOST_SHOWN:
+            lines.append(f"  … and {len(verdict.findings) - MOST_SHOWN} more")
+    bad = any(verdict.standing is not Standing.PASS for verdict in verdicts)
+    return Errand(text="\n".join(lines), exit_code=int(bad), verdicts=verdicts)
+
+
+def _line(finding: Finding) -> str:
+    place = ":".join(str(part) for part in (finding.path, finding.line) if part)
+    first = finding.message.strip().splitlines()[0] if finding.message.strip() else ""
+    return "  " + " ".join(part for part in (finding.test or place, finding.code, first) if part)

@@ -1,0 +1,89 @@
+"""The report of a run, composed from its record: the same whoever asks, and whenever."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from pawl.app.workshop import Workshop
+from pawl.core.runs import Intent, Question, Report, Review, RunState, Trouble
+from pawl.workflow import planning
+from pawl.workflow.evidence import counts_of
+
+
+def composed(shop: Workshop, run: str, *, seconds: float = 0.0) -> Report:
+    runs = shop.store.runs
+    row = runs.get(shop.workspace, run)
+
+    def value(name: str) -> Any:
+        return runs.value(run, name)
+
+    errand = value("errand") or {}
+    intent = value("intent")
+    before = value("before counts") or (value("before") or {}).get("counts")
+    records = shop.store.requests.records(shop.workspace, run=run)
+    costs = [record.cost for record in records]
+    spent = None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
+    return Report(
+        run=run,
+        request=row.order.text,
+        intent=Intent(intent["intent"]) if intent else None,
+        state=row.state,
+        delivery=row.delivery,
+        answer=value("answer") or "",
+        before=counts_of(before),
+        after=counts_of(value("after") or errand.get("after")),
+        verdicts=tuple(
+            (step, standing, reason) for step, standing, reason in value("verdicts") or errand.get("verdicts") or ()
+        ),
+        refused=tuple(value("refused") or ()),
+        notes=tuple(value("notes") or ()),
+        tasks=tuple(task.what for task in planning.from_json(value("plan"))),
+        work="shown" if runs.work(run, "shown") else "",
+        entry=value("entry") or errand.get("entry"),
+        kept=value("kept") or errand.get("kept"),
+        question=_question(value("question")) if row.state is RunState.WAITING else None,
+        stale=value("stale") or "" if row.state is RunState.WAITING else "",
+        rejected=value("rejected"),
+        review=_review(value("review")),
+        structured=value("structured"),
+        score=value("score"),
+        trouble=_trouble(value("trouble")),
+        ended=value("ended") or errand.get("ended", ""),
+        exit_code=errand.get("exit_code"),
+        requests=len(records),
+        input_tokens=sum(record.input_tokens for record in records),
+        output_tokens=sum(record.output_tokens for record in records),
+        cached_tokens=sum(record.cached_tokens for record in records),
+        cost=spent,
+        model=records[-1].model if records else "",
+        conversation=errand.get("conversation") or value("conversation") or "",
+        seconds=seconds,
+    )
+
+
+def _question(body: Any) -> Question | None:
+    if not body:
+        return None
+    return Question(
+        kind=body["kind"],
+        digest=body["digest"],
+        why=tuple(body["why"]),
+        tool=body.get("tool", ""),
+        arguments=body.get("arguments", {}),
+    )
+
+
+def _review(body: Any) -> Review | None:
+    if not body:
+        return None
+    return Review(
+        summary=body["summary"],
+        findings=tuple(body["findings"]),
+        missing_tests=tuple(body["missing_tests"]),
+        confidence=body["confidence"],
+    )
+
+
+def _trouble(body: Any) -> Trouble | None:
+    return Trouble(**body) if body else None

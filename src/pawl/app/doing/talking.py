@@ -1,0 +1,270 @@
+"""Talks of a run with models: seats with their terms, taped step by step, every request on record and in the budget."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pawl.app import remembering
+from pawl.app.asking.asking import configured
+from pawl.app.asking.citations import mentioned
+from pawl.app.asking.model_config import ModelConfig, budget, model_of
+from pawl.app.asking.opening import Models
+from pawl.app.asking.recording import RequestBook
+from pawl.app.asking.watching import Watch
+from pawl.app.doing.record import RunRecord
+from pawl.app.doing.works import BENCH, BenchWorks
+from pawl.app.rules import prompts
+from pawl.app.telemetry import Telemetry
+from pawl.app.workshop import Workshop
+from pawl.core.dialogue import Message
+from pawl.core.dialogue_json import from_json, to_json
+from pawl.core.errors import PawlError, UnknownModel
+from pawl.core.permission import Permission, Ruling
+from pawl.core.ports import Cancel
+from pawl.core.redact_dialogue import redacted_message
+from pawl.core.run import Approval, Budget, Detail, Reasoning, RequestRecord, RoleName, RunTerms
+from pawl.core.run_event import RunEvent
+from pawl.core.runs import Answer, Question
+from pawl.models.ledger import Ledger
+from pawl.policy.allowances import Kind, allowances
+from pawl.policy.table import standard_policy
+from pawl.workflow.seat import Seat, Spoken
+from pawl.workflow.tape import Tape, TapedModel, TapedTools
+from pawl.workflow.turns import converse
+from pawl.workflow.workbench import Line, Unanswered
+
+REQUEST_SECONDS = 300.0
+"""The whole of a request (A11), unless the user gives it another limit."""
+MOST_MENTIONED, MOST_LINES = 3, 400
+ROLES = (RoleName.PLANNER, RoleName.REVIEWER)
+
+Permit = Callable[[str, Mapping[str, object]], Permission]
+
+
+def anything(tool: str, arguments: Mapping[str, object]) -> Permission:
+    """What holds where nobody has set rules: the bench and the sandbox are the protection."""
+    return Permission(ruling=Ruling.ALLOW, reason="")
+
+
+@dataclass(slots=True)
+class Talker:
+    """Fits `workbench.Talks`."""
+
+    shop: Workshop
+    record: RunRecord
+    works: BenchWorks
+    conversation: str
+    listen: Callable[[RunEvent], object]
+    cancel: Cancel | None = None
+    permit: Permit = anything
+    instructions: tuple[str, ...] = ()
+    """What the workspace says to whoever works in it, such as its AGENTS.md."""
+    _closing: ExitStack = field(default_factory=ExitStack)
+    _config: ModelConfig | None = None
+    _models: Models | None = None
+    _telemetry: Telemetry | None = None
+
+    def close(self) -> None:
+        self._closing.close()
+
+    @property
+    def config(self) -> ModelConfig:
+        if self._config is None:
+            read = configured(self.shop, self.record.order.model)
+            table = self.shop.config.tables.budget
+            base = budget(table, Budget(seconds=REQUEST_SECONDS))
+            self._config = replace(read, budget=budget(self.record.order.budget, base))
+        return self._config
+
+    @property
+    def configured(self) -> bool:
+        with suppress(UnknownModel):
+            return bool(model_of(self.config, standard_policy().role(RoleName.ARTISAN)))
+        return False
+
+    @property
+    def terms(self) -> RunTerms:
+        policy, order = standard_policy(), self.record.order
+        chosen = model_of(self.config, policy.role(RoleName.ARTISAN))
+        others = ((role, model_of(self.config, policy.role(role))) for role in ROLES)
+        return RunTerms(
+            run=self.record.run,
+            conversation=self.conversation,
+            mode=order.mode,
+            reasoning=Reasoning(order.reasoning or self.shop.config.settings.reasoning),
+            model=chosen,
+            role_models=tuple((role, model) for role, model in others if model != chosen),
+        )
+
+    def say(self, line: Line) -> Spoken:
+        tape = Tape(
+            list(self.shop.store.runs.steps(self.record.run, line.talk)),
+            lambda number, body: self.shop.store.runs.add_step(self.record.run, line.talk, number, body),
+        )
+        self.works.restore()
+        watch = Watch(self.shop, self.terms)
+        seat = self._seat(line, tape, watch)
+        spoken = converse(seat, line.history, line.text, line.stage, read=self._mentioned(line))
+        self._keep(line, spoken, watch)
+        return spoken
+
+    def history(self, talk: str) -> tuple[Message, ...]:
+        known = self.record.value(f"dialogue {talk}")
+        return tuple(from_json(one) for one in known) if isinstance(known, list) else ()
+
+    def _seat(self, line: Line, tape: Tape, watch: Watch) -> Seat:
+        models, telemetry = self._opened()
+        desk = self.works.desk
+        policy = standard_policy().narrowed_to(desk.names)
+        book = RequestBook(self.shop, models.router.for_role(line.role), telemetry)
+        terms = self.terms
+        sampling = models.config.sampling
+        looking_back = {"tool_summary": line.summary} if line.summary else {}
+        looking_back |= {"last_step_outcome": line.outcome} if line.outcome else {}
+
+        def hear(event: RunEvent) -> None:
+            watch.hear(event)
+            if not tape.hides(event):
+                self.listen(event)
+
+        return Seat(
+            terms=terms,
+            role=policy.role(line.role),
+            policy=policy,
+            prompts=prompts(self.shop.config, self.shop.workspace),
+            variables={
+                "project_root": self.shop.workspace,
+                "user_input": self.record.order.text,
+                **looking_back,
+            },
+            model=TapedModel(book, tape),
+            tools=TapedTools(
+                desk,
+                tape,
+                keep=self._keep_step,
+                permit=lambda step, name, arguments: self._permitted(line.talk, step, name, arguments),
+                catch_up=self._catch_up,
+            ),
+            record=lambda record: self._record(record, book, tape, models),
+            listen=hear,
+            clean=watch.clean,
+            compress=watch.compress,
+            context=self._context(line),
+            limits=self.config.budget,
+            sampling=replace(
+                sampling, max_output=min(sampling.max_output, models.can(terms.model_for(line.role)).max_output)
+            ),
+            detail=Detail(self.shop.config.settings.detail),
+            cancel=self.cancel,
+        )
+
+    def _context(self, line: Line) -> tuple[str, ...]:
+        """The same throughout the run, so that prompt caches hold: read once."""
+        known = self.record.value("told")
+        if not isinstance(known, list):
+            bank = remembering.bank_told(self.shop, self.works.desk.files)
+            told = (*self.instructions, *remembering.told(self.shop, self.record.order.text), *bank)
+            self.record.put("told", list(told))
+            known = self.record.value("told")
+        return tuple(map(str, known)) if isinstance(known, list) and line.stage is None else ()
+
+    def _opened(self) -> tuple[Models, Telemetry]:
+        if self._models is None:
+            order, run = self.record.order, self.record.run
+            used = self.record.value("scripts")
+            models = Models(
+                self.config,
+                record=Path(order.record) if order.record else None,
+                used=used if isinstance(used, dict) else None,
+            )
+            self._models = self._closing.enter_context(models)
+            known = self.shop.store.requests.records(self.shop.workspace, run=run)
+            if known:
+                # What the run has spent before it was interrupted counts.
+                models.router.ledger = Ledger.from_records(known, self.config.budget, self.config.prices)
+            self._telemetry = self._closing.enter_context(Telemetry.open(self.config.environment))
+        assert self._telemetry is not None
+        return self._models, self._telemetry
+
+    def _record(self, record: RequestRecord, book: RequestBook, tape: Tape, models: Models) -> None:
+        """The request log, the answer and the place in a script become durable as one."""
+        if tape.replayed:
+            return
+        with self.shop.store.together():
+            book.record(record)
+            tape.keep_fresh()
+            if models.used:
+                self.record.put("scripts", models.used)
+
+    def _keep_step(self, tool: str, write: Callable[[], None]) -> None:
+        changes = allowances().tools.get(tool) in (Kind.WRITES, Kind.RUNS)
+        standing = self.works.standing() if changes and self.works.desk.bench.is_open else None
+        with self.shop.store.together():
+            if standing is not None:
+                self.record.keep_work(BENCH, standing)
+            write()
+
+    def _permitted(self, talk: str, step: int, name: str, arguments: Mapping[str, object]) -> str:
+        """Why the call is refused. One that the user is to be asked about stops the talk until there is an answer."""
+        permission = self.permit(name, arguments)
+        each = self.record.order.approval is Approval.EACH and allowances().tools.get(name) is Kind.WRITES
+        if permission.ruling is Ruling.DENY:
+            return f"permission_denied: {permission.reason}\nnext: do it another way, or say what is in the way"
+        if permission.ruling is Ruling.ALLOW and not each:
+            return ""
+        shown = json.dumps([talk, step, name, arguments], sort_keys=True, default=str)
+        digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
+        answer = self.record.value(f"permit {digest}")
+        if not isinstance(answer, dict):
+            why = (permission.reason,) if permission.reason else ()
+            raise Unanswered(Question(kind="call", digest=digest, why=why, tool=name, arguments=dict(arguments)))
+        if answer.get("answer") == Answer.APPROVE:
+            return ""
+        reason = answer.get("reason") or "no reason was given"
+        return f"refused_by_user: {reason}\nnext: do what the user wants instead, or end here"
+
+    def _catch_up(self, calls: Sequence[tuple[str, Mapping[str, object]]]) -> None:
+        """The editor knows again what was read in the part that comes from the tape."""
+        for path in dict.fromkeys(str(arguments.get("path", "")) for _, arguments in calls):
+            with suppress(PawlError, OSError):
+                if path:
+                    self.works.desk.editor.read(path)
+
+    def _mentioned(self, line: Line) -> list[str]:
+        """Files that the user named, read ahead; the same ones when the talk is taken up again."""
+        if line.stage is not None or line.history:
+            return []
+        name = f"read {line.talk}"
+        known = self.record.value(name)
+        if not isinstance(known, list):
+            every = mentioned(line.text, MOST_MENTIONED * 4)
+            short = [path for path in every if self._lines(path) <= MOST_LINES]
+            self.record.put(name, short[:MOST_MENTIONED])
+            known = self.record.value(name)
+        return [str(path) for path in known] if isinstance(known, list) else []
+
+    def _lines(self, path: str) -> int:
+        try:
+            return self.works.desk.files.read(path).count(b"\n")
+        except (PawlError, OSError):
+            return MOST_LINES + 1
+
+    def _keep(self, line: Line, spoken: Spoken, watch: Watch) -> None:
+        """What was said goes into the transcript, once."""
+        name = f"dialogue {line.talk}"
+        if self.record.value(name) is not None:
+            return
+        with self.shop.store.together():
+            self.record.put(name, [to_json(redacted_message(one)) for one in spoken.messages])
+            if line.stage is None:
+                for message in spoken.said:
+                    self.shop.store.transcripts.append(
+                        self.shop.workspace, self.conversation, message, run=self.record.run
+                    )
+        if line.stage is None:
+            watch.keep(line.text, spoken.text, self.works.desk.files.seen)

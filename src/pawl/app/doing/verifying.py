@@ -1,0 +1,207 @@
+"""Machine-run checks on benches: what the `check` tool asks for, and the verification that decides about a change."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pawl.app.environments import brought_along
+from pawl.app.running import open_bench
+from pawl.app.workshop import Workshop
+from pawl.core.change import ChangeSet, Kind, Node
+from pawl.core.errors import Cancelled
+from pawl.core.execution import Completed, Execution
+from pawl.core.finding import Check, Finding, Severity, Standing, Verdict
+from pawl.core.ports import Cancel, CommandRunner, Files
+from pawl.verify.baseline import Baseline
+from pawl.verify.ladder import Stop, climb
+from pawl.verify.output import printed
+from pawl.verify.steps.ruff import Ruff
+from pawl.verify.steps.step import Step, Subject
+from pawl.verify.steps.suite import Tests
+from pawl.verify.steps.syntax import Syntax
+from pawl.verify.steps.typecheck import Types
+from pawl.workflow.evidence import Checked, counts_json, counts_of
+from pawl.workflow.weakening import weakened
+from pawl.workspace.bench import Bench
+
+STEPS: Mapping[Check, tuple[Step, ...]] = {
+    Check.BUILD: (Syntax(),),
+    Check.LINT: (Ruff(),),
+    Check.TYPECHECK: (Types(),),
+    Check.ALL: (Syntax(), Ruff(), Types()),
+}
+LAST_LINES = 40
+"""Of the output of a command that the request names, when it fails."""
+MOST_FINDINGS = 500
+
+
+def readable_tools() -> tuple[str, ...]:
+    """What a command must be able to read so that Pawl's own tools can run on a bench."""
+    return tuple(brought_along().values())
+
+
+@dataclass(frozen=True, slots=True)
+class BenchChecker:
+    """Fits `ports.Checker`, for the bench that a role works on."""
+
+    shop: Workshop
+    files: Files
+    runner: CommandRunner
+    changed: Callable[[], Iterable[str]]
+
+    def check(self, what: Check, *, seconds: float) -> Sequence[Verdict]:
+        subject = Subject(
+            files=self.files,
+            runner=self.runner,
+            workspace=self.shop.workspace,
+            changed=tuple(self.changed()),
+            spare=brought_along(),
+            limits=self.shop.config.settings.limits(seconds),
+        )
+        return climb(STEPS[what], subject, stop=Stop.NEVER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verifier:
+    """Verifies change sets, each on a bench of its own, so that nothing counts but what would be promoted."""
+
+    shop: Workshop
+    test_command: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    """Those that the request names; each must succeed."""
+    cancel: Cancel | None = None
+    listen: Callable[[Verdict], None] = lambda verdict: None
+
+    def tests(self) -> Verdict:
+        """The tests of the workspace as it stands."""
+        with self._bench() as bench:
+            return climb((Tests(),), self._subject(bench, ()), stop=Stop.NEVER)[0]
+
+    def verify(self, changes: ChangeSet, before: Verdict) -> Checked:
+        with self._bench() as bench:
+            bench.apply(changes, self.shop.store.blobs)
+            paths = tuple(sorted(change.path for change in changes if _is_file(change.after)))
+            subject = self._subject(bench, paths)
+            cheap = climb(STEPS[Check.ALL], subject, stop=Stop.NEVER) if paths else ()
+            if any(verdict.standing is Standing.FAIL for verdict in cheap):
+                baseline = self._baseline(changes)
+                cheap = tuple(baseline.against(verdict) for verdict in cheap)
+            for verdict in cheap:
+                self.listen(verdict)
+            whole = replace(subject, changed=())
+            dear = climb((Tests(),), whole, stop=Stop.NEVER, baseline=Baseline.of([before]), on_verdict=self.listen)
+            asked = tuple(self._asked(command, whole) for command in self.commands)
+        return Checked(
+            digest=changes.digest,
+            before=before,
+            verdicts=(*cheap, *dear, *asked),
+            weakened=tuple(line for change in changes for line in self._weakened(change.path, changes)),
+        )
+
+    def _baseline(self, changes: ChangeSet) -> Baseline:
+        """What the cheap steps say about the same files without the change."""
+        paths = tuple(sorted(change.path for change in changes if _is_file(change.before)))
+        if not paths:
+            return Baseline()
+        with self._bench() as clean:
+            return Baseline.of(climb(STEPS[Check.ALL], self._subject(clean, paths), stop=Stop.NEVER))
+
+    def _asked(self, command: str, subject: Subject) -> Verdict:
+        completed = subject.run(tuple(shlex.split(command)))
+        if completed is None:
+            verdict = Verdict(step=command, standing=Standing.SKIPPED, reason="there is no such command")
+        elif completed.ok:
+            verdict = Verdict(step=command, standing=Standing.PASS)
+        else:
+            tail = "\n".join(printed(completed).splitlines()[-LAST_LINES:])
+            finding = Finding(tool=command, message=tail or "it failed without a word")
+            verdict = Verdict(
+                step=command, standing=Standing.FAIL, reason=f"exit code {completed.code}", findings=(finding,)
+            )
+        self.listen(verdict)
+        return verdict
+
+    def _weakened(self, path: str, changes: ChangeSet) -> tuple[str, ...]:
+        change = changes.get(path)
+        assert change is not None
+        if _is_folder(change.before) or _is_folder(change.after):
+            return ()
+        return weakened(path, self._text(change.before), self._text(change.after))
+
+    def _text(self, node: Node | None) -> str | None:
+        if node is None or node.blob is None:
+            return None
+        return self.shop.store.blobs.get(node.blob).decode("utf-8", "replace")
+
+    def _bench(self) -> Bench:
+        return open_bench(self.shop, extra_readonly=readable_tools())
+
+    def _subject(self, bench: Bench, changed: tuple[str, ...]) -> Subject:
+        settings = self.shop.config.settings
+        return Subject(
+            files=bench.files,
+            runner=_Stoppable(bench, self.cancel),
+            workspace=self.shop.workspace,
+            changed=changed,
+            test_command=self.test_command,
+            spare=brought_along(),
+            limits=settings.limits(settings.run_seconds),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stoppable:
+    """Fits `ports.CommandRunner`: the bench, until the user stops it."""
+
+    bench: Bench
+    cancel: Cancel | None
+
+    def run(self, execution: Execution) -> Completed:
+        completed = self.bench.run(execution, cancel=self.cancel)
+        if self.cancel is not None and self.cancel.requested:
+            raise Cancelled("stopped by the user")
+        return completed
+
+
+def verdict_json(verdict: Verdict) -> dict[str, object]:
+    """A verdict for the record, so that it need not be had twice."""
+    rows = [
+        {
+            "tool": one.tool,
+            "message": one.message,
+            "path": one.path,
+            "line": one.line,
+            "code": one.code,
+            "test": one.test,
+        }
+        for one in verdict.findings[:MOST_FINDINGS]
+    ]
+    return {
+        "step": verdict.step,
+        "standing": verdict.standing,
+        "reason": verdict.reason,
+        "counts": counts_json(verdict.counts),
+        "findings": rows,
+    }
+
+
+def verdict_of(body: object) -> Verdict | None:
+    if not isinstance(body, dict):
+        return None
+    return Verdict(
+        step=body["step"],
+        standing=Standing(body["standing"]),
+        reason=body["reason"],
+        counts=counts_of(body["counts"]),
+        findings=tuple(Finding(**row, severity=Severity.ERROR) for row in body["findings"]),
+    )
+
+
+def _is_file(node: Node | None) -> bool:
+    return node is not None and node.kind is Kind.FILE
+
+
+def _is_folder(node: Node | None) -> bool:
+    return node is not None and node.kind is Kind.DIRECTORY

@@ -1,0 +1,200 @@
+"""The work of a run on its bench and its way into the workspace: captured, rebased, verified, promoted once or kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from pawl.app.asking.desk import Desk, LateBench
+from pawl.app.doing.record import RunRecord
+from pawl.app.doing.verifying import BenchChecker, Verifier, readable_tools, verdict_json, verdict_of
+from pawl.app.running import open_bench
+from pawl.app.workshop import Workshop
+from pawl.core.change import EMPTY, Change, ChangeSet
+from pawl.core.errors import Conflicted, PawlError, UsageError
+from pawl.core.finding import Verdict
+from pawl.core.guardrails import Touched
+from pawl.core.history import EntryKind, EntryState, NewEntry
+from pawl.core.hunks import hunks, select
+from pawl.core.patch import summary
+from pawl.core.ports import Cancel, Checker, CommandRunner, Files
+from pawl.core.runs import Task
+from pawl.workflow.evidence import Checked
+from pawl.workflow.workbench import Held, Work
+from pawl.workspace.bench import Bench
+from pawl.workspace.capture import Capture, Reason
+from pawl.workspace.paths import clean
+
+BENCH, SPARE = "bench", "spare"
+"""The names under which the record keeps what stands on the bench, and what of it is held back."""
+LONGEST_TITLE = 72
+
+
+@dataclass(slots=True)
+class BenchWorks:
+    """Fits `workbench.Works`."""
+
+    shop: Workshop
+    record: RunRecord
+    verifier: Verifier
+    cancel: Cancel | None = None
+    desk: Desk = field(init=False)
+    _before: Verdict | None = None
+
+    def __post_init__(self) -> None:
+        bench = LateBench(self.shop, self.cancel, opened=_opened)
+        self.desk = Desk(self.shop, self.cancel, bench=bench, checker=self._checker)
+
+    def close(self) -> None:
+        self.desk.__exit__()
+
+    def restore(self) -> None:
+        """A bench as the run left it: what it had changed is put onto it again, over what the user changed since.
+
+        Where there is nothing to put there, it is opened by the first who needs it.
+        """
+        if self.desk.bench.is_open:
+            return
+        known = self.record.work(BENCH)
+        if known:
+            changes = self.shop.rebased(known)
+            self.desk.bench.bench.apply(changes, self.shop.store.blobs)
+
+    def standing(self) -> ChangeSet:
+        """What stands on the bench, held back or not, so that a run that is interrupted can go on with it."""
+        changes, spare = self._captured()
+        return changes.then(spare.without(changes.paths))
+
+    def unmet(self, task: Task) -> tuple[str, ...]:
+        found = []
+        for path in task.paths:
+            try:
+                name = clean(path)
+            except PawlError as error:
+                found.append(error.message)
+                continue
+            if self.shop.guardrails.is_secret(name):
+                found.append(f"{name!r} holds secrets and is never read or written")
+            elif self.shop.guardrails.never(name):
+                found.append(f"{name!r} is out of reach")
+            elif path not in task.creates and not self._is_there(name):
+                found.append(f"there is no {name!r}")
+        return tuple(found)
+
+    def order(self, paths: Iterable[str]) -> tuple[str, ...]:
+        return self.desk.dependencies().order(paths)
+
+    def before(self) -> Verdict:
+        if self._before is None:
+            self._before = verdict_of(self.record.value("baseline"))
+        if self._before is None:
+            self._before = self.verifier.tests()
+            self.record.put("baseline", verdict_json(self._before))
+        return self._before
+
+    def now(self) -> Work:
+        self.restore()
+        if not self.desk.bench.is_open:
+            return Work(changes=EMPTY)
+        captured, spare = self._captured()
+        changes = self.shop.rebased(captured) if captured else EMPTY
+        if spare:
+            self.record.keep_work(SPARE, spare)
+        held = tuple(Held(path=change.path, reason=str(Reason.PROTECTED)) for change in spare)
+        return Work(changes=changes, held=held, spare=spare)
+
+    def verify(self, changes: ChangeSet) -> Checked:
+        return self.verifier.verify(changes, self.before())
+
+    def adopt(self, changes: ChangeSet) -> None:
+        known = self.record.work(BENCH)
+        if known is None or not known.paths >= changes.paths:
+            self.desk.bench.bench.apply(changes, self.shop.store.blobs)
+            self.record.keep_work(BENCH, self.standing())
+
+    def settle(self, task: int) -> None:
+        if self.desk.bench.is_open:
+            self.record.keep_work(BENCH, self.standing())
+        self.record.note("task verified", {"task": task})
+
+    def breaches(self, changes: ChangeSet) -> tuple[str, ...]:
+        rows = summary(changes, self.shop.store.blobs)
+        touched = [Touched(path=one.path, changed_lines=one.added + one.removed) for one in rows if not one.binary]
+        return tuple(breach.message for breach in self.shop.guardrails.check(touched))
+
+    def select(self, changes: ChangeSet, hunks: Sequence[int]) -> ChangeSet:
+        return select(changes, chosen_hunks(self.shop, changes, hunks), self.shop.store.blobs)
+
+    def stale(self, changes: ChangeSet) -> tuple[str, ...]:
+        now = self.shop.promoter.nodes(changes.paths, changes.blobs)
+        return tuple(change.path for change in changes if now[change.path] != change.before)
+
+    def promote(self, changes: ChangeSet, title: str) -> int:
+        """As it was shown, with no merge in between. What an interrupted run has promoted is found in the history."""
+        for entry in self.shop.entries(run=self.record.run):
+            if entry.state is EntryState.DONE and self.shop.changes(entry).digest == changes.digest:
+                return entry.id
+        promotion = self.shop.promoter.promote(self._entry(title), changes)
+        self.shop.note("promoted", {"entry": promotion.entry, "digest": promotion.changes.digest})
+        return promotion.entry
+
+    def keep(self, changes: ChangeSet, title: str, reason: str) -> int:
+        for entry in self.shop.entries(run=self.record.run):
+            if entry.state is EntryState.CAPTURED and self.shop.changes(entry).digest == changes.digest:
+                return entry.id
+        return self.shop.keep(self._entry(title, reason), changes)
+
+    def _entry(self, title: str, reason: str = "") -> NewEntry:
+        line = " ".join(title.split())
+        short = line if len(line) <= LONGEST_TITLE else f"{line[: LONGEST_TITLE - 1]}…"
+        return self.shop.new_entry(EntryKind.EDIT, f"do: {short}", reason)
+
+    def _captured(self) -> tuple[ChangeSet, ChangeSet]:
+        """What the bench changed, and what of it is protected. Where the user has changed the same file since, the
+        record knows what it was before."""
+        bench = self.desk.bench.bench
+        captured = bench.capture()
+        known = self.record.work(BENCH) or EMPTY
+        changes = {change.path: change for change in captured.changes}
+        for conflict in captured.conflicts:
+            first = known.get(conflict.path)
+            if first is None:
+                raise Conflicted(
+                    f"you changed {conflict.path!r} meanwhile, in the same place",
+                    (conflict,),
+                    advice="nothing was written",
+                )
+            if first.before != conflict.ours:
+                changes[conflict.path] = Change(conflict.path, first.before, conflict.ours)
+        return ChangeSet.of(changes.values()), _protected(captured)
+
+    def _checker(self, files: Files, runner: CommandRunner) -> Checker:
+        return BenchChecker(self.shop, files, runner, self._changed)
+
+    def _changed(self) -> list[str]:
+        with suppress(Conflicted):
+            return sorted(self._captured()[0].paths)
+        return []
+
+    def _is_there(self, path: str) -> bool:
+        return self.shop.tree.look(path) is not None
+
+
+def chosen_hunks(shop: Workshop, changes: ChangeSet, numbers: Sequence[int]) -> list[str]:
+    """The ids of hunks by their numbers, counted from 1 over the whole change set."""
+    every = [hunk.id for change in changes for hunk in hunks(change, shop.store.blobs)]
+    wrong = [number for number in numbers if not 1 <= number <= len(every)]
+    if wrong:
+        raise UsageError(f"there is no hunk {wrong[0]}", advice=f"the hunks are 1 to {len(every)}")
+    return [every[number - 1] for number in numbers]
+
+
+def _opened(shop: Workshop) -> Bench:
+    return open_bench(shop, extra_readonly=readable_tools())
+
+
+def _protected(captured: Capture) -> ChangeSet:
+    return ChangeSet.of(
+        one.change for one in captured.held if one.change is not None and one.reason is Reason.PROTECTED
+    )

@@ -1,0 +1,57 @@
+"""`pawl approve`: what a run waits for, and the answer, perhaps a day later and from another process."""
+
+from __future__ import annotations
+
+from pawl.app.doing.session import Session
+from pawl.app.workshop import Workshop
+from pawl.core.errors import UsageError
+from pawl.core.runs import Answer, Approved, Report, RunState
+from pawl.interfaces.cli.call import Call
+from pawl.interfaces.cli.do import ask_inline, listener
+from pawl.interfaces.cli.run_report import as_body, changes_of, exit_code, show_question, tell
+from pawl.interfaces.cli.talk import Talk
+
+
+def approve(shop: Workshop, call: Call) -> int:
+    talk = Talk(call.out, call.aside, quiet=call.options.json)
+    with call.interruptions.stopping() as cancel:
+        session = Session(shop, listener(call, talk), cancel)
+        report = session.waiting(call.options.id)
+        if report.state is not RunState.WAITING:
+            raise UsageError(f"the run {report.run} does not wait for an answer", advice=f"it is {report.state}")
+        given = _answer(shop, report, call)
+        try:
+            if given is not None:
+                report = session.answer(report.run, given)
+        finally:
+            talk.close()
+    changes = changes_of(shop, report)
+    if call.options.json:
+        call.emit(as_body(shop, report, changes))
+    else:
+        if report.state is RunState.WAITING:
+            show_question(shop, report, call, changes)
+        tell(shop, report, call, changes)
+    return exit_code(report)
+
+
+def _answer(shop: Workshop, report: Report, call: Call) -> Approved | None:
+    """None only shows what is waited for."""
+    options = call.options
+    question = report.question
+    assert question is not None
+    digest = options.digest or question.digest
+    if options.reject is not None:
+        return Approved(answer=Answer.REJECT, digest=digest, reason=options.reject)
+    if options.hunks is not None:
+        return Approved(answer=Answer.APPROVE, digest=digest, hunks=_numbers(options.hunks))
+    if options.yes:
+        return Approved(answer=Answer.APPROVE, digest=digest)
+    return ask_inline(shop, report, call) if call.can_ask else None
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts or not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+        raise UsageError(f"--hunks {text!r} names no hunks", advice="give their numbers, such as --hunks 1,3")
+    return tuple(dict.fromkeys(int(part) for part in parts))

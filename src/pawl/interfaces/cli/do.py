@@ -1,0 +1,165 @@
+"""`pawl do`: one request, from words to a promoted, reported change."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+from pawl.app.doing.session import Event, NodeEntered, Session
+from pawl.app.workshop import Workshop
+from pawl.core.errors import UsageError
+from pawl.core.finding import Standing, Verdict
+from pawl.core.run import Approval, Mode
+from pawl.core.run_event import RunEvent
+from pawl.core.runs import Answer, Approved, Order, Report, RunState
+from pawl.interfaces.cli.ask import piped_input, spending
+from pawl.interfaces.cli.call import Call
+from pawl.interfaces.cli.run_report import as_body, changes_of, exit_code, show_question, tell
+from pawl.interfaces.cli.screen import brief
+from pawl.interfaces.cli.talk import Talk
+
+SAID = {
+    "mend": "the reflex looks for a patch, with no model",
+    "plan": "planning",
+    "prove": "the tests as they stand",
+    "verify": "verifying on a fresh bench",
+    "apply": "promoting",
+}
+
+
+def do(shop: Workshop, call: Call) -> int:
+    if call.options.print:
+        from pawl.interfaces.cli.headless import headless
+
+        return headless(shop, call)
+    talk = Talk(call.out, call.aside, quiet=call.options.json, show_thoughts=call.options.thoughts)
+    with call.interruptions.stopping() as cancel:
+        session = Session(shop, listener(call, talk), cancel)
+        try:
+            report = start(session, call)
+            while report.state is RunState.WAITING and call.can_ask:
+                given = ask_inline(shop, report, call)
+                if given is None:
+                    break
+                report = session.answer(report.run, given)
+        finally:
+            talk.close()
+    if call.interruptions.heard is not None and report.state is RunState.WORKING:
+        _finish(shop, report, call)
+        raise call.interruptions.heard
+    return _finish(shop, report, call)
+
+
+def start(session: Session, call: Call) -> Report:
+    """A new run, or the one to go on with."""
+    options = call.options
+    if options.resume is not None:
+        run = options.resume or session.interrupted()
+        if not run:
+            raise UsageError("there is no interrupted run to go on with", advice="start one: pawl do 'REQUEST'")
+        return session.resume(run)
+    return session.do(order_of(call))
+
+
+def order_of(call: Call) -> Order:
+    options = call.options
+    words = " ".join(options.request).strip()
+    piped = piped_input(call)
+    if words and words != "-" and piped.strip():
+        words = f"{words}\n\n<stdin>\n{piped}\n</stdin>"
+    return Order(
+        text=piped if words in ("", "-") else words,
+        mode=Mode(options.mode),
+        approval=Approval(options.approve),
+        model=options.model or "",
+        test_command=_words(options.test),
+        reasoning=options.reasoning or "",
+        budget=_limits(call),
+        conversation=options.conversation or "",
+        record=options.record or "",
+        schema=_schema(options.json_schema),
+    )
+
+
+def listener(call: Call, talk: Talk) -> Callable[[Event], None]:
+    """Shows what happens: the words of the model, the steps of the run, the checks."""
+
+    def hear(event: Event) -> None:
+        if call.options.json:
+            return
+        if isinstance(event, NodeEntered):
+            if said := SAID.get(event.place.at):
+                again = f" (attempt {event.place.attempt})" if event.place.attempt > 1 else ""
+                talk.note(f"· {said}{again}")
+        elif isinstance(event, Verdict):
+            mark = {Standing.PASS: "✓", Standing.FAIL: "✗"}.get(event.standing, "–")
+            talk.note(f"  {mark} {event.step}: {brief(event.reason, 100) or event.standing}")
+        elif isinstance(event, RunEvent):
+            talk.take(event)
+
+    return hear
+
+
+def ask_inline(shop: Workshop, report: Report, call: Call) -> Approved | None:
+    """The user's answer in the terminal; None to answer later."""
+    question = report.question
+    assert question is not None
+    changes = changes_of(shop, report)
+    if report.stale:
+        call.aside.say(f"! the approval was not taken: {report.stale}", "bold yellow")
+    show_question(shop, report, call, changes)
+    what = "carry it out?" if question.kind == "call" else "promote this?"
+    answer = call.aside.ask(what, "lyn", "y yes, n no, l later")
+    if answer == "l":
+        return None
+    word = Answer.APPROVE if answer == "y" else Answer.REJECT
+    return Approved(answer=word, digest=question.digest)
+
+
+def _finish(shop: Workshop, report: Report, call: Call) -> int:
+    changes = changes_of(shop, report)
+    if call.options.json:
+        call.emit(as_body(shop, report, changes))
+        return exit_code(report)
+    if report.state is RunState.WAITING and not call.can_ask:
+        show_question(shop, report, call, changes)
+    tell(shop, report, call, changes)
+    return exit_code(report)
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"--test {text!r} cannot be read: {error}", advice="close the quotes") from error
+    if not words:
+        raise UsageError("--test names no command", advice="give one such as --test 'pytest tests/unit'")
+    return words
+
+
+def _schema(path: str | None) -> dict[str, object] | None:
+    if path is None:
+        return None
+    try:
+        schema = json.loads(Path(path).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"--json-schema {path!r} cannot be read: {error}", advice="name a file that holds one"
+        ) from error
+    if not isinstance(schema, dict):
+        raise UsageError(f"--json-schema {path!r} holds no schema", advice="a schema is a JSON object")
+    return schema
+
+
+def _limits(call: Call) -> dict[str, object]:
+    limits = spending(call)
+    seconds = call.options.seconds
+    if seconds is not None:
+        if not 1 <= seconds <= 86_400:
+            raise UsageError(f"--seconds {seconds:g} is not between 1 and 86400", advice="300 is the usual limit")
+        limits["seconds"] = seconds
+    return limits

@@ -1,0 +1,190 @@
+"""The records of runs: where each stands, what it found out, what was said and done, what it has changed so far."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from pawl.core.change import ChangeSet
+from pawl.core.errors import StoreCorrupt, UnknownEntry
+from pawl.core.redact import redacted, redacted_body
+from pawl.core.run import Approval, DeliveryState, Mode
+from pawl.core.runs import Order, Place, RunRow, RunState
+from pawl.store.database import Database, Row
+from pawl.store.rows import CHANGE_COLUMNS, Clock, change_set, insert_changes, iso, readable
+
+_RUN = "SELECT id, workspace, created, state, node, task, attempt, request, delivery FROM run"
+
+
+class Runs:
+    __slots__ = ("_clock", "_database")
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def begin(self, workspace: str, place: Place, order: Order) -> None:
+        """Records a new run, without secrets."""
+        body = redacted_body({key: value for key, value in asdict(order).items() if value not in ("", (), None, {})})
+        with self._database.transaction():
+            self._database.run(
+                "INSERT INTO run (id, workspace, created, state, node, task, attempt, request)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    place.run,
+                    os.fsencode(workspace),
+                    iso(self._clock()),
+                    RunState.WORKING,
+                    place.at,
+                    place.task,
+                    place.attempt,
+                    json.dumps(body),
+                ),
+            )
+
+    def get(self, workspace: str, run: str) -> RunRow:
+        row = self._database.first(f"{_RUN} WHERE workspace = ? AND id = ?", (os.fsencode(workspace), readable(run)))
+        if row is None:
+            known = [one.id for one in self.list(workspace, limit=3)]
+            raise UnknownEntry(
+                f"there is no run {run!r} in this workspace",
+                advice=f"the latest are {', '.join(known)}" if known else "start one with 'pawl do'",
+            )
+        return _row(row)
+
+    def list(self, workspace: str, *, state: RunState | None = None, limit: int | None = None) -> Sequence[RunRow]:
+        """Newest first."""
+        where = "workspace = :workspace" if state is None else "workspace = :workspace AND state = :state"
+        rows = self._database.rows(
+            f"{_RUN} WHERE {where} ORDER BY created DESC, id LIMIT :limit",
+            {"workspace": os.fsencode(workspace), "state": state, "limit": -1 if limit is None else limit},
+        )
+        return [_row(row) for row in rows]
+
+    def stand(self, place: Place, state: RunState) -> None:
+        """Writes where the run stands."""
+        with self._database.transaction():
+            self._database.run(
+                "UPDATE run SET node = ?, task = ?, attempt = ?, state = ? WHERE id = ?",
+                (place.at, place.task, place.attempt, state, place.run),
+            )
+
+    def deliver(self, run: str, state: DeliveryState) -> DeliveryState:
+        """Writes the delivery once; what was written first is what counts, and is returned."""
+        with self._database.transaction():
+            self._database.run("UPDATE run SET delivery = ? WHERE id = ? AND delivery IS NULL", (state, run))
+        found = self._database.one("SELECT delivery FROM run WHERE id = ?", (run,))[0]
+        return DeliveryState(found)
+
+    def put(self, run: str, name: str, body: object) -> None:
+        """Keeps a value that `json.dumps` takes, in the place of the one before."""
+        with self._database.transaction():
+            self._database.run(
+                "INSERT INTO run_value (run, name, body) VALUES (?, ?, ?)"
+                " ON CONFLICT (run, name) DO UPDATE SET body = excluded.body",
+                (run, name, json.dumps(_clean(body))),
+            )
+
+    def value(self, run: str, name: str) -> object:
+        """The value, or None when there is none."""
+        row = self._database.first("SELECT body FROM run_value WHERE run = ? AND name = ?", (run, name))
+        return None if row is None else _decoded(f"{name!r} of the run {run!r}", row[0])
+
+    def add_step(self, run: str, talk: str, number: int, body: Mapping[str, object]) -> None:
+        """What happened as the step of that number; a step is written once."""
+        with self._database.transaction():
+            self._database.run(
+                "INSERT INTO run_step (run, talk, number, body) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (run, talk, number) DO NOTHING",
+                (run, talk, number, json.dumps(dict(body))),
+            )
+
+    def steps(self, run: str, talk: str) -> Sequence[Mapping[str, object]]:
+        """In their order."""
+        rows = self._database.rows(
+            "SELECT number, body FROM run_step WHERE run = ? AND talk = ? ORDER BY number", (run, talk)
+        )
+        found = [_decoded(f"step {number} of the run {run!r}", body) for number, body in rows]
+        return [step for step in found if isinstance(step, dict)]
+
+    def keep_work(self, run: str, name: str, changes: ChangeSet) -> None:
+        """What the run has changed by now, in the place of what was kept under that name."""
+        with self._database.transaction():
+            self._drop("run = ? AND name = ?", (run, name))
+            cursor = self._database.run("INSERT INTO work (run, name) VALUES (?, ?)", (run, name))
+            insert_changes(self._database, "work", int(cursor.lastrowid or 0), changes)
+
+    def work(self, run: str, name: str) -> ChangeSet | None:
+        row = self._database.first("SELECT id FROM work WHERE run = ? AND name = ?", (run, name))
+        if row is None:
+            return None
+        return change_set(self._database.rows(f"SELECT {CHANGE_COLUMNS} FROM work_change WHERE work = ?", row))
+
+    def end(self, place: Place) -> None:
+        """The run has ended: its record stays, what was only needed to resume it goes."""
+        with self._database.transaction():
+            self.stand(place, RunState.ENDED)
+            self._drop("run = ?", (place.run,))
+            self._database.run("DELETE FROM run_step WHERE run = ?", (place.run,))
+
+    def evaluate(self, workspace: str, run: str, score: int, *, reason: str, judge: str) -> None:
+        """Appends to the evaluation log, once for each run."""
+        with self._database.transaction():
+            self._database.run(
+                "INSERT INTO evaluation (time, workspace, run, score, reason, judge) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (run) DO NOTHING",
+                (iso(self._clock()), os.fsencode(workspace), run, score, readable(redacted(reason)), judge),
+            )
+
+    def evaluations(self, workspace: str) -> Sequence[Mapping[str, object]]:
+        """Oldest first."""
+        rows = self._database.rows(
+            "SELECT time, run, score, reason, judge FROM evaluation WHERE workspace = ? ORDER BY id",
+            (os.fsencode(workspace),),
+        )
+        return [dict(zip(("time", "run", "score", "reason", "judge"), row, strict=True)) for row in rows]
+
+    def _drop(self, where: str, values: tuple[str, ...]) -> None:
+        self._database.run(f"DELETE FROM work_change WHERE work IN (SELECT id FROM work WHERE {where})", values)
+        self._database.run(f"DELETE FROM work WHERE {where}", values)
+
+
+def _clean(body: object) -> object:
+    match body:
+        case str():
+            return redacted(body)
+        case Mapping():
+            return redacted_body({str(key): value for key, value in body.items()})
+        case list() | tuple():
+            return [_clean(one) for one in body]
+    return body
+
+
+def _decoded(what: str, body: str) -> object:
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        raise StoreCorrupt(f"{what} cannot be read: {error}", advice="start the request anew") from error
+
+
+def _row(row: Row) -> RunRow:
+    run, workspace, created, state, node, task, attempt, request, delivery = row
+    return RunRow(
+        id=run,
+        workspace=os.fsdecode(workspace),
+        created=created,
+        state=RunState(state),
+        place=Place(run, node, task, attempt),
+        order=_order(_decoded(f"the request of the run {run!r}", request)),
+        delivery=None if delivery is None else DeliveryState(delivery),
+    )
+
+
+def _order(body: object) -> Order:
+    given = dict(body) if isinstance(body, dict) else {}
+    given["mode"] = Mode(given.get("mode", Mode.AGENT))
+    given["approval"] = Approval(given.get("approval", Approval.FINAL))
+    given["test_command"] = tuple(given.get("test_command", ()))
+    return Order(**{"text": "", **given})

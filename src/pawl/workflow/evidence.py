@@ -1,0 +1,158 @@
+"""What the machine-run checks say about a change, and whether that is enough: words of a model count for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pawl.core.finding import Finding, Standing, TestCounts, Verdict
+
+TESTS = "tests"
+MOST_TOLD = 20
+MOST_CHARACTERS = 6_000
+"""Of what a model is told about a failed verification."""
+_MESSAGE_LINES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """One verification: the ladder's verdicts with and without the change, and what became of the tests themselves."""
+
+    digest: str
+    """Of the change set that was verified."""
+    before: Verdict
+    """Of the tests, without the change."""
+    verdicts: tuple[Verdict, ...]
+    weakened: tuple[str, ...] = ()
+
+    @property
+    def tests(self) -> Verdict | None:
+        return next((verdict for verdict in self.verdicts if verdict.step == TESTS), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the request wants of the checks, beyond that nothing gets worse."""
+
+    all_tests: bool = False
+    """Every test is to pass, also those that failed before."""
+    named: str = ""
+    """The request: a failing test that it names is to pass."""
+    tests_may_change: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    refused: tuple[str, ...]
+    """Why it is not accepted; empty when it is."""
+    notes: tuple[str, ...] = ()
+    """What the user should know all the same."""
+    findings: tuple[Finding, ...] = field(default=())
+
+    @property
+    def accepted(self) -> bool:
+        return not self.refused
+
+
+def judged(checked: Checked, wanted: Wanted) -> Judgement:
+    """Whether the change may be delivered."""
+    refused: list[str] = []
+    notes: list[str] = []
+    findings: list[Finding] = []
+    for verdict in checked.verdicts:
+        if verdict.standing is Standing.FAIL:
+            refused.append(f"{verdict.step}: {verdict.reason}")
+            findings += verdict.findings
+    tests = checked.tests
+    if tests is not None:
+        left = _still_failing(tests, wanted)
+        if left and tests.standing is not Standing.FAIL:
+            refused.append(
+                f"tests: {_amount(len(left), 'test')} that failed before {'fail' if left[1:] else 'fails'} still"
+            )
+            findings += left
+        elif tests.old:
+            notes.append(
+                f"{_amount(len(tests.old), 'test')} failed before and {'fail' if tests.old[1:] else 'fails'} still"
+            )
+    fewer = [*_fewer(checked.before.counts, tests.counts if tests else None), *checked.weakened]
+    (notes if wanted.tests_may_change else refused).extend(fewer)
+    if tests is None or tests.standing is Standing.SKIPPED:
+        notes.append(f"no test was run: {tests.reason if tests else 'there is none'}")
+    return Judgement(refused=tuple(refused), notes=tuple(notes), findings=tuple(findings))
+
+
+def told(judgement: Judgement) -> str:
+    """What a model is told, so that it mends it: the reasons, then the findings, bounded and in whole lines."""
+    lines = ["The checks refuse this work:", *(f"- {reason}" for reason in judgement.refused), ""]
+    for finding in judgement.findings[:MOST_TOLD]:
+        lines += _finding(finding)
+    if len(judgement.findings) > MOST_TOLD:
+        lines.append(f"[{len(judgement.findings) - MOST_TOLD} more findings]")
+    kept: list[str] = []
+    room = MOST_CHARACTERS
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            kept.append("[the rest is left out]")
+            break
+        kept.append(line)
+    return "\n".join((*kept, "", "Mend the cause. Do not remove, skip or weaken tests."))
+
+
+def failing(findings: Iterable[Finding]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(finding.test for finding in findings if finding.test))
+
+
+def counts_json(counts: TestCounts | None) -> Mapping[str, int] | None:
+    if counts is None:
+        return None
+    return {"passed": counts.passed, "failed": counts.failed, "errors": counts.errors, "skipped": counts.skipped}
+
+
+def counts_of(body: object) -> TestCounts | None:
+    if not isinstance(body, Mapping):
+        return None
+    return TestCounts(**{name: int(body.get(name, 0)) for name in ("passed", "failed", "errors", "skipped")})
+
+
+def _still_failing(tests: Verdict, wanted: Wanted) -> Sequence[Finding]:
+    old = [finding for finding in tests.old if finding.test]
+    if wanted.all_tests:
+        return old
+    return [finding for finding in old if _is_named(finding, wanted.named)]
+
+
+def _is_named(finding: Finding, request: str) -> bool:
+    """A test is meant by its id, its name, or its file."""
+    path, _, name = finding.test.partition("::")
+    short = name.rpartition("::")[2].partition("[")[0]
+    words = [finding.test, short, path if "/" in path or "." in path else "", path.rpartition("/")[2]]
+    return any(len(word) > 3 and word in request for word in words)
+
+
+def _fewer(before: TestCounts | None, after: TestCounts | None) -> list[str]:
+    if before is None or after is None or not before.total:
+        return []
+    found = []
+    # Where a file cannot be loaded, its tests are one error: that is told as such.
+    if after.total < before.total and not after.errors and not before.errors:
+        found.append(f"tests: {before.total} before, {after.total} now; {before.total - after.total} are gone")
+    if after.skipped > before.skipped:
+        found.append(f"tests: {after.skipped} skipped, {before.skipped} before")
+    return found
+
+
+def _finding(finding: Finding) -> list[str]:
+    place = ":".join(str(part) for part in (finding.path, finding.line) if part)
+    head = " ".join(
+        part
+        for part in (finding.test, place if not finding.test else f"({place})" if place else "", finding.code)
+        if part
+    )
+    lines = finding.message.strip().splitlines()[:_MESSAGE_LINES]
+    return [f"{finding.tool}: {head}", *(f"    {line}" for line in lines)]
+
+
+def _amount(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"

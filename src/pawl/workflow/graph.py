@@ -1,0 +1,141 @@
+"""The conversation graph in LangGraph: compiled from the routing table, durable after each node, resumable anywhere.
+
+The state of the graph is a place: ids and numbers. Texts, changes and findings live in the run's record. A node that
+was interrupted runs again from its start, so that its effects go through the record and the journal, which know what
+was done. Importing the engine takes longer than most nodes, so that a run begins while it is loaded.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from pawl.core.runs import Place, Question
+from pawl.workflow.nodes import changing, closing, delivering, errands, understanding
+from pawl.workflow.routing import NEXT, Node, Outcome, moved
+from pawl.workflow.workbench import Workbench
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+
+FILE = "graph.db"
+Work = Callable[[Workbench, Place], Outcome]
+Step = Callable[[Place], Place]
+"""Does the work of a place and says where the run stands then."""
+
+NODES: Mapping[Node, Work] = MappingProxyType(
+    {
+        Node.INTENT: understanding.intent,
+        Node.READ: errands.read,
+        Node.RUN: errands.run,
+        Node.UNDO: errands.undo,
+        Node.PROFILE: errands.profile,
+        Node.MEND: errands.mend,
+        Node.PLAN: understanding.plan,
+        Node.PROVE: changing.prove,
+        Node.ACT: changing.act,
+        Node.VERIFY: changing.verify,
+        Node.DELIVER: delivering.deliver,
+        Node.APPROVE: delivering.approve,
+        Node.APPLY: delivering.apply,
+        Node.KEEP: delivering.keep,
+        Node.QA: closing.qa,
+        Node.EVALUATE: closing.evaluate,
+        Node.REPORT: closing.report,
+    }
+)
+"""What is done at each node; there is nothing to do at the end."""
+
+
+class State(TypedDict):
+    run: str
+    at: str
+    task: int
+    attempt: int
+
+
+def next_place(bench: Workbench, place: Place) -> Place:
+    """One step of a run: the node's work, then the table."""
+    return moved(place, NODES[Node(place.at)](bench, place))
+
+
+def wait_for_answer(question: Question) -> Mapping[str, object]:
+    """Pauses the graph durably; returns the answer when it is resumed with one."""
+    from langgraph.types import interrupt
+
+    answer: Mapping[str, object] = interrupt({"kind": question.kind, "digest": question.digest})
+    return answer
+
+
+class Engine:
+    """The compiled graph over its file of checkpoints. It is loaded in the background as soon as this is made."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / FILE
+        self._loading = threading.Thread(target=_load, daemon=True)
+        self._loading.start()
+
+    @property
+    def is_loaded(self) -> bool:
+        return not self._loading.is_alive()
+
+    def go(self, place: Place, step: Step, answer: Mapping[str, object] | None = None) -> Place:
+        """Takes the run from its place to its end, or to where it waits. An answer is for what it waits for."""
+        from langgraph.types import Command
+
+        self._loading.join()
+        with self._compiled(step) as app:
+            where: Any = {"configurable": {"thread_id": place.run}, "recursion_limit": 1000}
+            known = app.get_state(where)
+            given: Any = None
+            if not known.next:
+                given = asdict(place)
+            elif answer is not None:
+                given = Command(resume=dict(answer))
+            state = app.invoke(given, where, durability="sync")
+            if not app.get_state(where).next:
+                assert app.checkpointer is not None and not isinstance(app.checkpointer, bool)
+                app.checkpointer.delete_thread(place.run)
+        return Place(state["run"], state["at"], state["task"], state["attempt"])
+
+    @contextmanager
+    def _compiled(self, step: Step) -> Iterator[CompiledStateGraph[State, None, State, State]]:
+        from langgraph.checkpoint.sqlite import SqliteSaver
+
+        self._path.touch(mode=0o600)
+        with SqliteSaver.from_conn_string(str(self._path)) as saver:
+            yield graph(step).compile(checkpointer=saver)
+
+
+def graph(step: Step) -> Any:
+    """The graph of the table. Every node has the way out that the table gives it, and no other."""
+    from langgraph.graph import END, START, StateGraph
+
+    def names(nodes: Iterator[Node]) -> dict[Any, str]:
+        return {str(node): END if node is Node.END else str(node) for node in nodes}
+
+    def run(state: State) -> dict[str, object]:
+        return asdict(step(Place(state["run"], state["at"], state["task"], state["attempt"])))
+
+    made = StateGraph(State)
+    for node in NODES:
+        made.add_node(str(node), run)
+        made.add_conditional_edges(str(node), _at, names(iter(dict.fromkeys(NEXT[node].values()))))
+    # A run may enter anywhere: it may have begun before the engine was loaded.
+    made.add_conditional_edges(START, _at, names(iter(NODES)))
+    return made
+
+
+def _at(state: State) -> str:
+    return state["at"]
+
+
+def _load() -> None:
+    import langgraph.checkpoint.sqlite
+    import langgraph.graph
+    import langgraph.types  # noqa: F401

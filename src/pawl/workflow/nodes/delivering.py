@@ -1,0 +1,162 @@
+"""From a verified change set to the workspace: the delivery is recorded, the user asked, the change promoted once."""
+
+from __future__ import annotations
+
+from pawl.core.change import ChangeSet
+from pawl.core.errors import Conflicted, NothingToDo, PawlError
+from pawl.core.run import Approval, DeliveryState
+from pawl.core.runs import Answer, Place, Question
+from pawl.workflow.evidence import counts_json, judged
+from pawl.workflow.nodes.changing import wanted
+from pawl.workflow.routing import Outcome
+from pawl.workflow.workbench import Work, Workbench
+
+MOST_RECHECKS = 3
+CHANGE, CALL = "change", "call"
+
+
+def deliver(bench: Workbench, place: Place) -> Outcome:
+    """Nothing but verified work is delivered. Where the user has changed the files since, it is verified again."""
+    record = bench.record
+    try:
+        work = bench.works.now()
+    except Conflicted as error:
+        return _refused(bench, error.message)
+    if not work.changes:
+        return _nothing(bench, work)
+    if record.value("verified") != work.changes.digest:
+        rechecks = record.value("rechecks")
+        count = rechecks if isinstance(rechecks, int) else 0
+        if count >= MOST_RECHECKS:
+            return _refused(bench, "the files keep changing while they are verified")
+        record.put("rechecks", count + 1)
+        return Outcome.STALE
+    record.keep_work("shown", work.changes)
+    why = bench.works.breaches(work.changes)
+    record.put("question", {"kind": CHANGE, "digest": work.changes.digest, "why": list(why)})
+    record.note("proposed", {"digest": work.changes.digest, "paths": sorted(work.changes.paths)})
+    if record.order.approval is Approval.NEVER and not why:
+        record.put("decision", {"answer": Answer.APPROVE, "digest": work.changes.digest})
+        return Outcome.APPROVED
+    return Outcome.ASK
+
+
+def approve(bench: Workbench, place: Place) -> Outcome:
+    """Waits for the user. Nothing is done before the answer is there, for this runs again from its start."""
+    asked = bench.record.value("question")
+    assert isinstance(asked, dict)
+    question = Question(
+        kind=asked["kind"],
+        digest=asked["digest"],
+        why=tuple(asked["why"]),
+        tool=asked.get("tool", ""),
+        arguments=asked.get("arguments", {}),
+    )
+    answer = dict(bench.ask_user(question))
+    bench.record.put("question", None)
+    bench.record.note("answered", {"kind": question.kind, "answer": answer.get("answer"), "digest": question.digest})
+    if question.kind == CALL:
+        bench.record.put(f"permit {question.digest}", answer)
+        return Outcome.ANSWERED
+    bench.record.put("decision", answer)
+    return Outcome.APPROVED if answer.get("answer") == Answer.APPROVE else Outcome.REJECTED
+
+
+def apply(bench: Workbench, place: Place) -> Outcome:
+    """Promotes exactly what was approved, once. An approval of something else, or of an older state, is refused."""
+    record = bench.record
+    if isinstance(record.value("entry"), int):
+        return _delivered(bench)
+    decision = record.value("decision")
+    shown = record.work("shown")
+    assert isinstance(decision, dict) and shown is not None
+    stale = _stale(bench, shown, str(decision.get("digest", "")))
+    if stale:
+        record.put("stale", stale)
+        record.note("stale", {"why": stale})
+        return Outcome.STALE
+    chosen = shown
+    hunks = [int(number) for number in decision.get("hunks", ())]
+    if hunks:
+        chosen = bench.works.select(shown, hunks)
+        checked = bench.works.verify(chosen)
+        judgement = judged(checked, wanted(bench))
+        if not judgement.accepted:
+            record.put("stale", "these hunks alone do not pass: " + "; ".join(judgement.refused))
+            return Outcome.STALE
+        record.put("after", counts_json(checked.tests.counts) if checked.tests else None)
+    try:
+        record.put("entry", bench.works.promote(chosen, record.order.text))
+    except NothingToDo:
+        record.put("notes", ["the workspace already stands as the change wants it"])
+        return _delivered(bench)
+    _keep_rest(bench, shown, chosen)
+    record.keep_work("shown", chosen)
+    return _delivered(bench)
+
+
+def keep(bench: Workbench, place: Place) -> Outcome:
+    """Nothing is promoted; what was made is kept as an entry, so that nothing is lost."""
+    record = bench.record
+    record.deliver(DeliveryState.NEEDS_WORK)
+    decision = record.value("decision")
+    if isinstance(decision, dict) and decision.get("answer") == Answer.REJECT:
+        record.put("rejected", str(decision.get("reason", "")))
+    if record.value("kept") is not None:
+        return Outcome.DONE
+    work = _whatever_is_there(bench)
+    everything = record.work("bench") if work is None else work.changes.then(work.spare.without(work.changes.paths))
+    if everything:
+        reason = "rejected" if record.value("rejected") is not None else "not verified"
+        record.put("kept", bench.works.keep(everything, record.order.text, reason))
+        record.keep_work("shown", everything)
+    record.note("kept", {"entry": record.value("kept")})
+    return Outcome.DONE
+
+
+def _delivered(bench: Workbench) -> Outcome:
+    """From here on the delivery is written, and nothing later can erase it."""
+    bench.record.deliver(DeliveryState.DONE)
+    bench.record.note("delivered", {"entry": bench.record.value("entry")})
+    return Outcome.DONE
+
+
+def _whatever_is_there(bench: Workbench) -> Work | None:
+    try:
+        return bench.works.now()
+    except PawlError:
+        return None
+
+
+def _nothing(bench: Workbench, work: Work) -> Outcome:
+    record = bench.record
+    if work.spare:
+        # All that was made is held back: it needs the user's own yes, one way or another.
+        record.put("refused", [f"{one.path}: {one.reason}" for one in work.held])
+        return Outcome.GIVE_UP
+    # A change was asked for, and words are no change.
+    record.put("refused", ["nothing was changed"])
+    record.deliver(DeliveryState.NEEDS_WORK)
+    return Outcome.NOTHING
+
+
+def _refused(bench: Workbench, why: str) -> Outcome:
+    bench.record.put("refused", [why])
+    return Outcome.GIVE_UP
+
+
+def _stale(bench: Workbench, shown: ChangeSet, digest: str) -> str:
+    if digest != shown.digest:
+        return "the approval is for another change than the one that stands here"
+    moved = bench.works.stale(shown)
+    return f"you changed {', '.join(map(repr, moved))} since it was shown" if moved else ""
+
+
+def _keep_rest(bench: Workbench, shown: ChangeSet, chosen: ChangeSet) -> None:
+    """What the user left out, and what is held back, stays at hand."""
+    record = bench.record
+    spare = bench.record.work("spare")
+    if chosen.digest != shown.digest:
+        record.put("kept", bench.works.keep(shown, record.order.text, "approved in part; this is the whole"))
+    elif spare:
+        record.put("kept", bench.works.keep(spare, record.order.text, "held back"))

@@ -1,0 +1,56 @@
+"""What the request asks for, and the tasks that it is cut into."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pawl.core.run import Mode, RoleName, Stage
+from pawl.core.runs import Intent, Place
+from pawl.workflow import planning
+from pawl.workflow.intents import Understood, understood
+from pawl.workflow.routing import Outcome
+from pawl.workflow.workbench import Line, Workbench
+
+if TYPE_CHECKING:
+    from pawl.workflow import contract_models
+
+
+def intent(bench: Workbench, place: Place) -> Outcome:
+    """Obvious requests are understood without a model; with none configured, the rest is a question for one."""
+    record = bench.record
+    known = record.value("intent")
+    if isinstance(known, dict):
+        return Outcome(known["intent"])
+    found = understood(record.order.text) or _asked(bench)
+    chosen = found.intent
+    if record.order.mode is Mode.CHAT and chosen in (Intent.EDIT, Intent.MEND, Intent.UNDO):
+        # Chat reads and answers, whatever is asked for.
+        chosen = Intent.READ
+    record.put("intent", {"intent": chosen, "command": found.command, "summary": found.summary})
+    record.note("intent", {"intent": chosen})
+    return Outcome(chosen.value)
+
+
+def _asked(bench: Workbench) -> Understood:
+    order = bench.record.order
+    spoken = bench.talks.say(Line(talk="intent", role=RoleName.ARTISAN, text=order.text, stage=Stage.INTENT))
+    value: contract_models.Intent = spoken.value  # type: ignore[assignment]
+    return Understood(intent=Intent(value.intent), command=value.command, summary=value.summary)
+
+
+def plan(bench: Workbench, place: Place) -> Outcome:
+    """One task where the request is small; the form's own steps; else what a planner makes of it."""
+    record = bench.record
+    if record.value("plan") is not None:
+        return Outcome.DONE
+    request = record.order.text
+    tasks = planning.from_form(request)
+    if not tasks and planning.is_large(request):
+        spoken = bench.talks.say(Line(talk="plan", role=RoleName.PLANNER, text=request, stage=Stage.PLAN))
+        value: contract_models.PlannerAnswer = spoken.value  # type: ignore[assignment]
+        changes = [change.model_dump() for change in value.plan]
+        tasks = planning.from_plan(request, changes, bench.works.order)
+    tasks = tasks or planning.as_one(request)
+    record.put("plan", planning.to_json(tasks))
+    record.note("plan", {"tasks": [task.what[:200] for task in tasks]})
+    return Outcome.DONE

@@ -1,0 +1,37 @@
+"""A project with a bug in it, whose user has the environment active that runs these tests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scenarios.story import Story
+
+PROJECT = {
+    "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
+    ".gitignore": "__pycache__/\n.pytest_cache/\n",
+    "dates.py": (
+        "def is_leap(year):\n    return year % 4 == 0\n\n\ndef days(year):\n    return 366 if is_leap(year) else 365\n"
+    ),
+    "tests/test_dates.py": (
+        "from dates import days, is_leap\n\n\n"
+        "def test_leap():\n    assert is_leap(2024)\n\n\n"
+        "def test_century():\n    assert not is_leap(1900)\n    assert is_leap(2000)\n\n\n"
+        "def test_days():\n    assert days(2023) == 365\n"
+    ),
+}
+
+
+@pytest.fixture
+def story(tmp_path: Path, state_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Story:
+    monkeypatch.setenv("PAWL_STATE", str(state_directory))
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    monkeypatch.setenv("PATH", f"{sys.prefix}/bin:/usr/local/bin:/usr/bin:/bin")
+    workspace = tmp_path / "project"
+    workspace.mkdir()
+    made = Story(workspace, tmp_path / "script.jsonl")
+    made.user_writes(PROJECT)
+    subprocess.run(["git", "init", "-q"], cwd=workspace, check=True)
+    return made

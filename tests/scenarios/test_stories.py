@@ -1,0 +1,332 @@
+"""Requests from words to their end, with a scripted model: what the user sees is what is so."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from scenarios.story import Story, call, patch, say
+
+from pawl.core.finding import TestCounts as Counts
+from pawl.core.run import DeliveryState, Mode
+from pawl.core.runs import Intent, RunState
+
+LEAP = "return year % 4 == 0"
+RIGHT = "return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)"
+REVIEW = {"summary": "as asked", "findings": [], "missing_tests": ["report.line"], "confidence": "high"}
+FIX = (call("file_read", path="dates.py"), patch("dates.py", LEAP, RIGHT), say("Centuries are leap years only by 400."))
+
+
+@pytest.mark.spec("A1", "B1", "B7", "C5")
+def test_a_bug_is_fixed_shown_approved_the_next_day_and_can_be_undone(story: Story):
+    story.model_says(*FIX)
+    waiting = story.do("fix is_leap: test_century fails")
+    assert (waiting.state, waiting.intent) == (RunState.WAITING, Intent.EDIT)
+    assert (waiting.before, waiting.after) == (Counts(passed=2, failed=1), Counts(passed=3))
+    assert LEAP + "\n" in story.read("dates.py")  # nothing is written before the yes
+    done = story.approve(waiting)
+    assert (done.state, done.delivery, done.entry) == (RunState.ENDED, DeliveryState.DONE, 1)
+    assert RIGHT in story.read("dates.py")
+    assert done.requests == 3 and done.score == 5
+    with story.shop() as shop:
+        assert [one["score"] for one in shop.store.runs.evaluations(shop.workspace)] == [5]
+    undone = story.do("undo")
+    assert undone.intent is Intent.UNDO and undone.requests == 0
+    assert RIGHT not in story.read("dates.py")
+
+
+@pytest.mark.spec("B7", "A15")
+def test_a_feature_in_new_files_is_promoted_without_asking_when_the_user_says_so(story: Story):
+    story.model_says(
+        call(
+            "file_write",
+            path="weeks.py",
+            content="from dates import days\n\n\ndef weeks(year):\n    return days(year) // 7\n",
+        ),
+        call(
+            "file_write",
+            path="tests/test_weeks.py",
+            content="from weeks import weeks\n\n\ndef test_weeks():\n    assert weeks(2023) == 52\n",
+        ),
+        call("check", what="all"),
+        say("weeks(year) is in weeks.py."),
+    )
+    done = story.do("add a function weeks(year) with a test", approve="never", reasoning="off")
+    assert (done.delivery, done.refused) == (DeliveryState.DONE, ())
+    assert (done.before, done.after) == (Counts(passed=2, failed=1), Counts(passed=3, failed=1))
+    assert done.notes == ("1 test failed before and fails still",)
+    assert "def weeks" in story.read("weeks.py")
+
+
+@pytest.mark.spec("A7", "A2")
+def test_a_refactoring_over_three_files_is_one_justified_chain_and_one_undo(story: Story):
+    story.user_writes(
+        {"report.py": "from dates import days\n\n\ndef line(year):\n    return f'{year}: {days(year)}'\n"}
+    )
+    before = story.files()
+    story.model_says(
+        *(call("file_read", path=path) for path in ("dates.py", "report.py", "tests/test_dates.py")),
+        call(
+            "change_files",
+            justification="days is renamed: report.py and the tests import it from dates.py",
+            changes=[
+                {"path": path, "action": "edit", "edit_type": "replace", "target": old, "content": new}
+                for path, old, new in (
+                    ("dates.py", "def days(", "def days_of("),
+                    ("report.py", "import days\n", "import days_of as days\n"),
+                    ("tests/test_dates.py", "import days,", "import days_of as days,"),
+                )
+            ],
+        ),
+        say("days is days_of now, in all three files."),
+        {"answer": {"text": json.dumps(REVIEW)}},
+    )
+    done = story.do("rename days to days_of everywhere and adapt the tests", approve="never")
+    assert done.delivery is DeliveryState.DONE, done
+    assert done.review.missing_tests == ("report.line",)  # a larger change is looked at; that is advice
+    assert "def days_of" in story.read("dates.py") and "days_of" in story.read("report.py")
+    story.do("undo")
+    assert story.files() == before
+
+
+@pytest.mark.spec("B1")
+def test_a_question_is_answered_from_the_files_and_changes_nothing(story: Story):
+    before = story.files()
+    story.model_says(call("file_read", path="dates.py"), say("In is_leap (dates.py:2)."))
+    done = story.do("Where are leap years decided?")
+    assert (done.intent, done.answer, done.exit_code) == (Intent.READ, "In is_leap (dates.py:2).", 0)
+    assert story.files() == before
+
+
+@pytest.mark.spec("B10")
+def test_tests_are_run_without_a_model_and_their_failure_is_the_exit_code(story: Story):
+    done = story.do("run the tests", model="")
+    assert (done.intent, done.requests, done.exit_code) == (Intent.RUN, 0, 1)
+    assert done.after == Counts(passed=2, failed=1)
+    assert "test_century" in done.answer
+
+
+@pytest.mark.spec("B10")
+def test_a_program_is_run_in_the_sandbox_and_what_it_writes_is_kept_aside(story: Story):
+    story.user_writes({"main.py": "print('hello')\nopen('made.txt', 'w').write('x')\n"})
+    done = story.do("run main.py", model="")
+    assert (done.answer.strip(), done.exit_code) == ("hello", 0)
+    assert done.kept is not None and "made.txt" not in story.files()
+
+
+def test_a_command_that_only_a_model_understands_is_told_by_its_answer(story: Story):
+    intent = {"intent": "run", "summary": "s", "paths": [], "command": "echo from the model"}
+    story.model_says({"match": {"schema": True}, "answer": {"text": json.dumps(intent)}})
+    done = story.do("greet me from a shell, would you")
+    assert (done.intent, done.answer.strip(), done.requests) == (Intent.RUN, "from the model", 1)
+
+
+@pytest.mark.spec("B12")
+def test_what_pawl_can_do_is_told_without_a_model(story: Story):
+    done = story.do("what can you do?", model="")
+    assert done.intent is Intent.PROFILE and "run the tests" in done.answer and done.requests == 0
+
+
+@pytest.mark.spec("B7")
+def test_a_rejected_change_is_kept_and_not_promoted(story: Story):
+    before = story.files()
+    story.model_says(*FIX)
+    rejected = story.reject(story.do("fix is_leap"), "use calendar.isleap")
+    assert (rejected.delivery, rejected.rejected) == (DeliveryState.NEEDS_WORK, "use calendar.isleap")
+    assert story.files() == before
+    with story.shop() as shop:
+        assert "dates.py" in shop.changes(shop.entry(rejected.kept)).paths
+
+
+@pytest.mark.spec("B7")
+def test_some_hunks_are_approved_verified_by_themselves_and_promoted(story: Story):
+    spaced = "\n" * 12
+    story.user_writes({"dates.py": story.read("dates.py").replace("\n\n\ndef days", f"\n{spaced}def days")})
+    story.model_says(
+        call("file_read", path="dates.py"),
+        patch("dates.py", LEAP, RIGHT),
+        patch("dates.py", "return 366 if", "return 366 if True and"),
+        say("Fixed, and days tidied."),
+    )
+    waiting = story.do("fix is_leap")
+    done = story.approve(waiting, hunks=[1])
+    assert done.delivery is DeliveryState.DONE
+    assert RIGHT in story.read("dates.py") and "True and" not in story.read("dates.py")
+    assert done.kept is not None  # the whole of it is at hand
+
+
+@pytest.mark.spec("B8", "C5")
+def test_a_false_done_is_refused_and_the_errors_lead_to_the_right_change(story: Story):
+    story.model_says(
+        call("file_read", path="dates.py"),
+        patch("dates.py", LEAP, "return year % 4 == 1"),
+        say("Done. All tests pass."),
+        {"match": {"user": "The checks refuse this work"}, **patch("dates.py", "return year % 4 == 1", RIGHT)},
+        say("Now it holds."),
+    )
+    waiting = story.do("fix is_leap: test_century fails")
+    assert waiting.state is RunState.WAITING
+    assert waiting.after == Counts(passed=3)
+    assert story.happened(waiting.run).count("verified") == 2
+
+
+@pytest.mark.spec("B8", "A1")
+def test_after_three_retries_nothing_is_promoted_and_what_was_made_is_kept(story: Story):
+    before = story.files()
+    wrong = "return year % 4 == 1"
+    story.model_says(
+        call("file_read", path="dates.py"),
+        patch("dates.py", LEAP, wrong),
+        say("Done."),
+        *(
+            turn
+            for number in range(2, 5)
+            for turn in (patch("dates.py", f"== {number - 1}", f"== {number}"), say("Done."))
+        ),
+    )
+    ended = story.do("fix is_leap", approve="never")
+    assert (ended.state, ended.delivery, ended.entry) == (RunState.ENDED, DeliveryState.NEEDS_WORK, None)
+    assert any("tests" in line for line in ended.refused)
+    assert story.files() == before
+    with story.shop() as shop:
+        assert shop.changes(shop.entry(ended.kept)).paths == {"dates.py"}
+    assert story.happened(ended.run).count("verified") == 4
+
+
+@pytest.mark.attack("A15")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    assert not is_leap(1900)\n", ""),
+        ("def test_century():", "def skip_century():"),
+        ("def test_century():", "import pytest\n\n\n@pytest.mark.skip\ndef test_century():"),
+    ],
+    ids=["less asserted", "removed", "skipped"],
+)
+def test_a_test_that_is_made_to_pass_by_weakening_it_is_refused(story: Story, old: str, new: str):
+    before = story.files()
+    story.model_says(
+        call("file_read", path="tests/test_dates.py"),
+        patch("tests/test_dates.py", old, new),
+        *(say("Done, the tests pass.") for _ in range(4)),
+    )
+    ended = story.do("mend the code: test_century in tests/test_dates.py fails", approve="never")
+    assert ended.delivery is DeliveryState.NEEDS_WORK and ended.entry is None
+    assert story.files() == before
+
+
+def test_the_same_is_only_told_where_the_request_asks_for_it(story: Story):
+    story.model_says(
+        call("file_read", path="tests/test_dates.py"),
+        patch("tests/test_dates.py", "def test_days():\n    assert days(2023) == 365\n", ""),
+        say("test_days is gone."),
+    )
+    done = story.do("remove the test of days from the tests", approve="never")
+    assert done.delivery is DeliveryState.DONE
+    assert any("are gone" in note or "is removed" in note for note in done.notes)
+
+
+@pytest.mark.spec("C3")
+def test_chat_mode_that_tries_to_edit_changes_nothing(story: Story):
+    before = story.files()
+    story.model_says(
+        patch("dates.py", LEAP, RIGHT),
+        {"match": {"tool": "is not a tool of this stage"}, "answer": {"text": "In chat I only say: see dates.py:2."}},
+    )
+    done = story.do("fix is_leap", mode=Mode.CHAT)
+    assert done.intent is Intent.READ and "dates.py:2" in done.answer
+    assert story.files() == before
+
+
+@pytest.mark.spec("B7")
+@pytest.mark.attack("A43")
+def test_an_approval_of_what_has_changed_since_is_stale_and_asks_again(story: Story):
+    story.model_says(*FIX)
+    waiting = story.do("fix is_leap")
+    story.user_writes({"dates.py": story.read("dates.py") + "\n\ndef months():\n    return 12\n"})
+    again = story.approve(waiting)
+    assert again.state is RunState.WAITING and "you changed 'dates.py'" in again.stale
+    assert RIGHT not in story.read("dates.py")
+    assert again.question.digest != waiting.question.digest
+    refused = story.approve(again, digest=waiting.question.digest)
+    assert refused.state is RunState.WAITING and "another change" in refused.stale
+    done = story.approve(refused)
+    assert done.delivery is DeliveryState.DONE
+    assert RIGHT in story.read("dates.py") and "def months" in story.read("dates.py")
+
+
+@pytest.mark.spec("B7", "A1")
+def test_what_the_user_changed_meanwhile_in_the_same_place_stands(story: Story):
+    story.model_says(*FIX)
+    waiting = story.do("fix is_leap")
+    mine = story.read("dates.py").replace(LEAP, "return year in (2000, 2024)")
+    story.user_writes({"dates.py": mine})
+    ended = story.approve(waiting)
+    assert (ended.state, ended.delivery, ended.entry) == (RunState.ENDED, DeliveryState.NEEDS_WORK, None)
+    assert story.read("dates.py") == mine
+    assert ended.kept is not None and any("you changed" in line for line in ended.refused)
+
+
+@pytest.mark.spec("B7")
+def test_with_each_the_user_is_asked_before_an_edit_enters_the_bench(story: Story):
+    story.model_says(*FIX)
+    first = story.do("fix is_leap", approve="each")
+    assert first.question.kind == "call" and first.question.tool == "strict_patch"
+    shown = story.approve(first)
+    assert shown.question.kind == "change" and shown.requests == 3
+    assert story.approve(shown).delivery is DeliveryState.DONE
+
+
+def test_with_each_a_refused_edit_is_told_to_the_model_with_the_reason(story: Story):
+    story.model_says(
+        call("file_read", path="dates.py"),
+        patch("dates.py", LEAP, RIGHT),
+        {"match": {"tool": "refused_by_user: too clever"}, "answer": {"text": "Then I leave it."}},
+    )
+    asked = story.do("simplify is_leap", approve="each")
+    ended = story.reject(asked, "too clever")
+    assert (ended.state, ended.answer) == (RunState.ENDED, "Then I leave it.")
+    assert ended.entry is None
+
+
+@pytest.mark.spec("E1")
+def test_failing_tests_are_mended_by_the_reflex_before_any_model_is_asked(story: Story):
+    story.user_writes({"dates.py": story.read("dates.py").replace("365", "364")})
+    story.user_writes(
+        {"tests/test_dates.py": story.read("tests/test_dates.py").replace("    assert not is_leap(1900)\n", "")}
+    )
+    done = story.do("make the tests pass", approve="never", model="")
+    assert (done.intent, done.delivery, done.requests) == (Intent.MEND, DeliveryState.DONE, 0)
+    assert "365" in story.read("dates.py")
+
+
+def test_with_no_model_what_needs_one_says_what_to_configure(story: Story):
+    stopped = story.do("add a function weeks", model="")
+    assert stopped.state is RunState.WORKING and stopped.trouble.code == "unknown_model"
+    assert "--model" in stopped.trouble.advice
+
+
+@pytest.mark.spec("A1")
+def test_a_task_whose_preconditions_fail_names_all_of_them(story: Story):
+    story.model_says(say("never asked"))
+    ended = story.do("Task: change the settings\nScope: .env, ../outside.py\nRequirements: none")
+    assert ended.trouble.code == "task_validation_error"
+    assert ".env" in ended.trouble.message and "outside" in ended.trouble.message
+    assert ended.requests == 0 and ended.delivery is DeliveryState.NEEDS_WORK
+
+
+@pytest.mark.spec("A14")
+def test_the_commands_of_the_form_must_succeed(story: Story):
+    story.model_says(*FIX, *(say("It holds.") for _ in range(3)))
+    ended = story.do("Task: fix is_leap\nScope: dates.py\nVerification:\n- python3 -c 'import weeks'", approve="never")
+    assert ended.delivery is DeliveryState.NEEDS_WORK
+    assert any("import weeks" in line for line in ended.refused)
+
+
+@pytest.mark.spec("A15")
+def test_above_the_guardrails_limits_the_user_is_asked_even_with_never(story: Story):
+    story.model_says(
+        call("file_write", path="big.py", content="".join(f"x{n} = {n}\n" for n in range(150))), say("Made.")
+    )
+    waiting = story.do("create big.py", approve="never")
+    assert waiting.state is RunState.WAITING and "150 lines" in waiting.question.why[0]

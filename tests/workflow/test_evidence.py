@@ -1,0 +1,153 @@
+"""The checks decide: what is refused, what is only told, and what a test loses."""
+
+from __future__ import annotations
+
+import pytest
+
+from pawl.core.finding import Finding, Standing, Verdict
+from pawl.core.finding import TestCounts as Counts
+from pawl.workflow.evidence import MOST_CHARACTERS, Checked, Judgement, Wanted, counts_json, counts_of, judged, told
+from pawl.workflow.weakening import is_test, weakened
+
+BEFORE = """
+import pytest
+
+def test_a():
+    assert one() == 1
+    assert two() == 2
+
+class TestB:
+    def test_b(self):
+        with pytest.raises(ValueError):
+            three()
+"""
+
+
+def failing(*tests: str) -> tuple[Finding, ...]:
+    return tuple(Finding(tool="pytest", message="assert 1 == 2", test=test) for test in tests)
+
+
+def suite(standing: Standing, counts: Counts, new: tuple[Finding, ...] = (), old: tuple[Finding, ...] = ()) -> Verdict:
+    return Verdict(step="tests", standing=standing, reason="said", counts=counts, findings=new, old=old)
+
+
+def checked(before: Counts, after: Verdict, *weak: str) -> Checked:
+    return Checked(digest="d", before=suite(Standing.PASS, before), verdicts=(after,), weakened=weak)
+
+
+@pytest.mark.spec("B8")
+def test_a_new_failure_is_refused_and_told_with_its_message():
+    after = suite(Standing.FAIL, Counts(passed=1, failed=1), failing("t.py::test_x"))
+    judgement = judged(checked(Counts(passed=2), after), Wanted())
+    assert judgement.refused == ("tests: said",)
+    assert "t.py::test_x" in told(judgement) and "assert 1 == 2" in told(judgement)
+
+
+def test_what_failed_before_is_told_and_does_not_stand_in_the_way():
+    after = suite(Standing.PASS, Counts(passed=1, failed=1), old=failing("t.py::test_x"))
+    judgement = judged(checked(Counts(passed=1, failed=1), after), Wanted(named="add an option"))
+    assert judgement.accepted and judgement.notes == ("1 test failed before and fails still",)
+
+
+@pytest.mark.parametrize(
+    "wanted", [Wanted(all_tests=True), Wanted(named="fix test_x"), Wanted(named="t.py::test_x fails")]
+)
+def test_a_test_that_the_request_is_about_must_pass(wanted: Wanted):
+    after = suite(Standing.PASS, Counts(passed=1, failed=1), old=failing("t.py::test_x"))
+    assert not judged(checked(Counts(passed=1, failed=1), after), wanted).accepted
+
+
+@pytest.mark.parametrize(
+    "after",
+    [Counts(passed=1), Counts(passed=1, skipped=1)],
+    ids=["a test is gone", "a test is skipped"],
+)
+def test_fewer_or_skipped_tests_are_refused_unless_the_request_asks_for_it(after: Counts):
+    made = checked(Counts(passed=2), suite(Standing.PASS, after))
+    assert not judged(made, Wanted()).accepted
+    allowed = judged(made, Wanted(tests_may_change=True))
+    assert allowed.accepted and allowed.notes
+
+
+def test_weaker_tests_are_refused_with_each_line():
+    made = checked(Counts(passed=2), suite(Standing.PASS, Counts(passed=2)), "t.py: test_a asserts less")
+    assert judged(made, Wanted()).refused == ("t.py: test_a asserts less",)
+
+
+def test_no_test_at_all_is_said():
+    after = Verdict(step="tests", standing=Standing.SKIPPED, reason="no tests ran")
+    assert judged(checked(Counts(), after), Wanted()).notes == ("no test was run: no tests ran",)
+
+
+def test_what_a_model_is_told_is_bounded_and_ends_with_a_whole_line():
+    many = tuple(Finding(tool="t", message="long " * 200, test=f"t::{number}") for number in range(50))
+    text = told(Judgement(refused=("tests: many",), findings=many))
+    assert len(text) < MOST_CHARACTERS + 200
+    assert "[the rest is left out]" in text and text.endswith("weaken tests.")
+
+
+def test_counts_come_back_from_the_record_as_they_were():
+    counts = Counts(passed=3, failed=1, errors=2, skipped=4)
+    assert counts_of(counts_json(counts)) == counts
+    assert counts_of(None) is None
+
+
+WEAKER = [
+    ("assert two() == 2", "pass", "test_a asserts less: 2 assertions before, 1 now"),
+    ("assert two() == 2", "assert True", "test_a asserts less"),
+    ("def test_a():", "def check_a():", "the test test_a is removed"),
+    ("def test_a():", "@pytest.mark.skip\ndef test_a():", "test_a is skipped now"),
+    ("def test_a():", "@pytest.mark.xfail(strict=False)\ndef test_a():", "test_a is skipped now"),
+    ("    assert one() == 1", "    pytest.skip('later')\n    assert one() == 1", "test_a is skipped now"),
+    ("class TestB:", "@unittest.skip('x')\nclass TestB:", "TestB is skipped now"),
+    ("import pytest", "import pytest\npytestmark = pytest.mark.skip", "the whole file is skipped now"),
+]
+
+
+@pytest.mark.attack("A15")
+@pytest.mark.parametrize(("old", "new", "says"), WEAKER, ids=[says for _, _, says in WEAKER])
+def test_a_weaker_python_test_is_noticed(old: str, new: str, says: str):
+    found = weakened("tests/test_x.py", BEFORE, BEFORE.replace(old, new, 1))
+    assert any(says in line for line in found), found
+
+
+SAME = [
+    ("def test_a():", "def test_renamed():"),
+    ("assert two() == 2", "assert two() == 2\n    assert four() == 4"),
+    ("one()", "uno()"),
+    ("class TestB:", "class TestB:\n    '''Says more.'''"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), SAME)
+def test_a_test_that_tests_as_much_is_let_pass(old: str, new: str):
+    assert weakened("tests/test_x.py", BEFORE, BEFORE.replace(old, new)) == ()
+
+
+def test_a_deleted_test_file_is_noticed_and_a_deleted_source_is_no_business_of_tests():
+    assert weakened("tests/test_x.py", BEFORE, None) == ("tests/test_x.py: the test file is deleted",)
+    assert weakened("src/x.py", BEFORE, None) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ("a.test.ts", "it('adds', () => { expect(a).toBe(1) })", "it.skip('adds', () => { expect(a).toBe(1) })"),
+        ("a.test.ts", "it('adds', () => { expect(a).toBe(1) })", ""),
+        ("a_test.go", "func TestA(t *testing.T) { if x { t.Fatal(1) } }", "func TestA(t *testing.T) { }"),
+        (
+            "tests/a.rs",
+            "#[test]\nfn adds() { assert_eq!(1, 1); }",
+            "#[test]\n#[ignore]\nfn adds() { assert_eq!(1, 1); }",
+        ),
+        ("a_spec.rb", "it 'adds' do\n expect(1).to eq 1\nend", "it 'adds' do\n skip\n expect(1).to eq 1\nend"),
+    ],
+)
+def test_weaker_tests_of_other_languages_are_noticed(path: str, before: str, after: str):
+    assert weakened(path, before, after) != ()
+    assert weakened(path, before, before) == ()
+
+
+@pytest.mark.parametrize("path", ["test_a.py", "a_test.go", "src/a.spec.tsx", "tests/x.py", "conftest.py"])
+def test_files_of_tests_are_known_by_their_names(path: str):
+    assert is_test(path) and not is_test("src/attest.py")

@@ -1,0 +1,59 @@
+"""Plain requests are understood without a model; doubt goes to one."""
+
+from __future__ import annotations
+
+import pytest
+
+from pawl.core.runs import Intent
+from pawl.workflow.intents import _file, examples, understood
+from pawl.workflow.intents import tests_may_change as may_change_tests
+
+ROWS = [(row, example) for row in _file()["intent"] for example in row["examples"]]
+OTHERS = [(row, other) for row in _file()["intent"] for other in row["others"]]
+
+
+@pytest.mark.spec("B10", "B1")
+@pytest.mark.parametrize(("row", "example"), ROWS, ids=lambda one: one if isinstance(one, str) else "")
+def test_each_phrase_is_understood_by_its_examples(row: dict, example: str):
+    found = understood(example)
+    assert found is not None and found.intent == row["name"]
+    if row.get("command") in ("tests", "lint", "types"):
+        assert found.command == row["command"]
+
+
+@pytest.mark.parametrize(("row", "other"), OTHERS, ids=lambda one: one if isinstance(one, str) else "")
+def test_what_only_looks_like_a_phrase_is_not_taken_for_it(row: dict, other: str):
+    found = understood(other)
+    plain = found is not None and found.intent == row["name"] and row.get("command", "") in ("", found.command)
+    assert not plain
+
+
+@pytest.mark.spec("B10")
+def test_a_program_is_run_by_what_runs_its_kind_in_the_spelling_of_the_user():
+    assert understood("run Main.py").command == "python3 Main.py"
+    assert understood("please execute bin/load.sh!").command == "sh bin/load.sh"
+
+
+@pytest.mark.spec("A14")
+def test_a_request_in_the_form_is_an_edit():
+    found = understood("Task: round prices\nScope: prices.py\nVerification: pytest")
+    assert found is not None and found.intent is Intent.EDIT
+
+
+@pytest.mark.parametrize("request_", ["the parser is slow", "hm", "x" * 2000, "run the tests and fix what fails"])
+def test_what_is_not_plain_is_left_to_a_model(request_: str):
+    assert understood(request_) is None
+
+
+@pytest.mark.parametrize("text", _file()["tests_may_change"]["examples"])
+def test_a_request_may_ask_for_tests_to_be_changed(text: str):
+    assert may_change_tests(text)
+
+
+@pytest.mark.parametrize("text", _file()["tests_may_change"]["others"])
+def test_asking_for_passing_tests_is_no_leave_to_change_them(text: str):
+    assert not may_change_tests(text)
+
+
+def test_there_is_an_example_for_everything_that_is_understood():
+    assert {intent for intent, _ in examples()} == set(Intent)
