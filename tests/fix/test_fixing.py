@@ -195,3 +195,15 @@ def test_a_rival_is_told_once_and_taken_on_top_of_what_was_mended_after_it(tmp_p
             b"one = 3\ntwo = 2\n",
             b"one = 4\ntwo = 2\n",
         ]
+
+
+@pytest.mark.spec("F1")
+@pytest.mark.timeout(300)
+def test_what_is_left_after_a_patch_says_what_it_needs(tmp_path: Path) -> None:
+    tests = TESTS.replace("page, ", "")[: TESTS.index("def test_first") - 6]
+    needy = "def test_parsed():\n    import ujson\n\n    assert ujson.loads('[]') == []\n"
+    workspace = project(tmp_path, {"cart.py": CART, "test_cart.py": tests, "test_needy.py": needy})
+    report = fixed(workspace)
+    assert report.outcome is Outcome.PARTLY
+    assert report.reason == "the tests need the package 'ujson', which is not installed"
+    assert report.advice == "install it with: python3 -m pip install ujson"

@@ -130,15 +130,20 @@ class _Fixer:
         """Why the search left something, and what to do about it."""
         if verdict.standing is Standing.PASS:
             return "", ""
-        _, advice = reasons.needs(self.ground, verdict.findings, symbols_of(self.ground.sources()))
-        if ended is not None and ended.status is Status.OUT_OF_TIME and not advice:
+        left = [finding for finding in verdict.findings if self.ground.aim.wants(finding)]
+        missing, advice = reasons.needs(self.ground, left, symbols_of(self.ground.sources()))
+        late = self.ground.left <= 1 or (ended is not None and ended.status is Status.OUT_OF_TIME)
+        if late and not advice:
             advice = reasons.more_time(first)
-        odd = {
-            finding.test: search.unsteady[finding.test]
-            for finding in verdict.findings
-            if finding.test in search.unsteady
-        }
-        return reasons.why_not(ended, verdict), "; ".join(filter(None, (reasons.unsteady(odd), advice)))
+        odd = {finding.test: search.unsteady[finding.test] for finding in left if finding.test in search.unsteady}
+        if ended is not None:
+            reason = reasons.why_not(ended)
+        elif late and self._mendable(verdict):
+            reason = reasons.WHY_NOT[Status.OUT_OF_TIME]
+        else:
+            unloaded, mend = reasons.uncollected(left)
+            reason, advice = missing or unloaded or verdict.reason, advice or mend
+        return reason, "; ".join(filter(None, (reasons.unsteady(odd), advice)))
 
     def _search(self, search: Search, verdict: Verdict) -> tuple[Verdict, RepairEnded | None]:
         """Searches as long as time and failures are left. What is disputed is set aside, and the first dispute told.

@@ -16,6 +16,7 @@ from pawl.verify.recoveries.symbols import Symbols
 
 WHY_NOT = {
     Status.NO_PATCH: "no patch of the search space makes the tests pass",
+    Status.REPAIRED: "a patch was found for these tests alone, but with it the whole suite does not get better",
     Status.OUT_OF_TIME: "the time was up before a patch was found",
     Status.NO_SOURCES: "the failing tests reach no source that may be edited",
     Status.NOTHING_TO_EDIT: "the failing tests reach no source that may be edited",
@@ -32,9 +33,7 @@ _ROOM = 10
 """A search should have so many times as long as the suite takes."""
 
 
-def why_not(ended: RepairEnded | None, verdict: Verdict) -> str:
-    if ended is None:
-        return verdict.reason
+def why_not(ended: RepairEnded) -> str:
     return WHY_NOT.get(ended.status, f"the engine failed: {ended.error or ended.status}")
 
 
