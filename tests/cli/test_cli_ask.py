@@ -276,3 +276,17 @@ def test_an_answer_without_words_is_no_success(asked: Pawl, script: Script):
     body = asked.json("ask", "--model", model, "where is it?", code=1)
     assert (body["ended"], body["answer"], body["requests"]) == ("empty", "", 3)
     assert asked("ask", "-c", "--model", model, "and now?").code == 42
+
+
+def test_a_model_that_reads_little_is_never_sent_more_than_it_can_read(asked: Pawl, configured, monkeypatch):
+    monkeypatch.setenv("HERE_API_KEY", CANARY)
+    (asked.workspace / "long.py").write_text("a line of the long file\n" * 1500)
+    read = Said(calls=(("t1", "file_read", '{"path": "long.py"}'),), stop="calls")
+    with provider(
+        streamed(*openai(read)), streamed(*openai(Said(text=("Long (long.py:1).",)), answer_id="second"))
+    ) as playing:
+        configured(server(playing.port) + '[models."here/*"]\ncontext = 8192\n')
+        assert asked("ask", "is it long?").out == "Long (long.py:1).\n"
+    sent = [json.loads(request.body) for request in playing.requests]
+    assert [len(json.dumps(body["messages"])) / 4 + body["max_tokens"] < 8192 for body in sent] == [True, True]
+    assert "a line of the long file" in str(sent[1])

@@ -132,6 +132,20 @@ def test_a_model_that_another_took_over_from_is_not_asked_again_by_the_same_role
 
 
 @pytest.mark.spec("E9")
+def test_a_fallback_is_asked_for_no_more_than_it_can_write(tmp_path: Path):
+    house = House(tmp_path, {})
+    router = Router(
+        house._open,
+        routes=Routes(),
+        ledger=house.ledger,
+        providers=builtin(),
+        most_output={"gemini/two": 300}.__getitem__,
+    )
+    fitted = router.fitted(request(), "gemini/two")
+    assert (fitted.model, fitted.sampling.max_output) == ("gemini/two", 300)
+
+
+@pytest.mark.spec("E9")
 def test_a_pinned_model_is_never_swapped(tmp_path: Path):
     scripts = {"openai/one": '[[turn]]\nfault = "overloaded"\n', "gemini/two": answer_turn("hi")}
     house = House(tmp_path, scripts, **{"gemini/two": ("openai/one",)})

@@ -99,8 +99,16 @@ class Router:
     """Fits `ports.Model`. Safe to use from several threads, each with its own request."""
 
     def __init__(
-        self, open_model: OpenModel, *, routes: Routes, ledger: Ledger, providers: Mapping[str, Provider]
+        self,
+        open_model: OpenModel,
+        *,
+        routes: Routes,
+        ledger: Ledger,
+        providers: Mapping[str, Provider],
+        most_output: Callable[[str], int] | None = None,
     ) -> None:
+        """`most_output` is what a model may be asked to write; a fallback may write less than the first model."""
+        self._most_output = most_output
         self._open_model = open_model
         self.routes = routes
         self.ledger = ledger
@@ -114,6 +122,13 @@ class Router:
     def for_role(self, role: str) -> RoleModel:
         """The router as one role uses it, so that the ledger knows who spends."""
         return RoleModel(self, role)
+
+    def fitted(self, request: Request, name: str) -> Request:
+        """The request as this model is asked it."""
+        sampling = request.sampling
+        if self._most_output is not None:
+            sampling = replace(sampling, max_output=min(sampling.max_output, self._most_output(name)))
+        return replace(request, model=name, sampling=sampling)
 
     def opened(self, name: str) -> Model:
         """The model of that name, opened once."""
@@ -141,7 +156,7 @@ class RoleModel:
         names = tuple(name for name in listed[:-1] if name not in self._given_up) + listed[-1:]
         for name, following in zip(names, (*names[1:], None), strict=True):
             try:
-                yield from self._asked(replace(request, model=name), cancel)
+                yield from self._asked(self._router.fitted(request, name), cancel)
                 return
             except _FALLS_BACK as error:
                 if following is None:

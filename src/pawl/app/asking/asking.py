@@ -151,19 +151,19 @@ class _Heard:
 
 def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Replied:
     shop, question, terms = asking.shop, asking.question, asking.terms
-    watch = Watch(shop, terms)
     heard = _Heard(model=terms.model)
-
-    def hear(event: RunEvent) -> None:
-        heard.take(event)
-        watch.hear(event)
-        listen(event)
-
     with (
         Models(asking.config, record=question.record) as models,
         Desk(shop, cancel) as desk,
         Telemetry.open(asking.config.environment) as telemetry,
     ):
+        watch = Watch(shop, terms, models.reads(terms.model))
+
+        def hear(event: RunEvent) -> None:
+            heard.take(event)
+            watch.hear(event)
+            listen(event)
+
         seat = replace(
             _seat(shop, terms, models, desk, telemetry),
             listen=hear,
@@ -241,7 +241,7 @@ def _seat(shop: Workshop, terms: RunTerms, models: Models, desk: Desk, telemetry
         model=model,
         tools=desk,
         record=model.record,
-        sampling=replace(sampling, max_output=min(sampling.max_output, models.can(terms.model).max_output)),
+        sampling=replace(sampling, max_output=min(sampling.max_output, models.most_output(terms.model))),
         detail=Detail(shop.config.settings.detail),
     )
 

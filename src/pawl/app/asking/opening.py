@@ -39,7 +39,13 @@ class Models:
         """Where a model's file is looked for when its path is relative."""
         self._closing = ExitStack()
         ledger = Ledger(config.budget, config.prices, reasoning_tokens=self._reasoning_tokens)
-        self.router = Router(self._open, routes=config.routes, ledger=ledger, providers=config.providers)
+        self.router = Router(
+            self._open,
+            routes=config.routes,
+            ledger=ledger,
+            providers=config.providers,
+            most_output=self.most_output,
+        )
 
     def __enter__(self) -> Models:
         return self
@@ -50,17 +56,26 @@ class Models:
     def close(self) -> None:
         self._closing.close()
 
-    def can(self, name: str) -> Capabilities:
-        return capabilities(name, self.config.rules)
-
-    def _reasoning_tokens(self, model: str) -> int:
-        """What a model may write on top of its answer when it reasons; that of a file is all one answer."""
-        name = ModelName.parse(model, self.config.providers)
     @property
     def used(self) -> dict[str, tuple[int, ...]]:
         """The turns that each script has taken."""
         return {name: script.consumed for name, script in self._scripts.items()}
 
+    def can(self, name: str) -> Capabilities:
+        return capabilities(name, self.config.rules)
+
+    def most_output(self, name: str) -> int:
+        """Tokens that a model may be asked to write; most of its context is for what it reads."""
+        can = self.can(name)
+        return min(can.max_output, max(1, can.context // 4))
+
+    def reads(self, name: str) -> int:
+        """Tokens that a model can be sent beside the longest answer that it is asked for."""
+        return self.can(name).context - min(self.config.sampling.max_output, self.most_output(name))
+
+    def _reasoning_tokens(self, model: str) -> int:
+        """What a model may write on top of its answer when it reasons; that of a file is all one answer."""
+        name = ModelName.parse(model, self.config.providers)
         own = {} if name.is_file else self.config.providers[name.provider].quirks
         return quirks_of({**own, **self.can(model).quirks}).reasoning_budget
 

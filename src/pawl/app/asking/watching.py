@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pawl.app.workshop import Workshop
 from pawl.context.monitor import ContextMonitor, EstimateError
@@ -17,6 +18,12 @@ from pawl.core.session_memory import AccessKind, SessionMemory
 from pawl.core.worksheet import Worksheet
 from pawl.models.estimate import likely_input
 
+if TYPE_CHECKING:
+    from pawl.context.compression import CompressionLimits
+
+AROUND = 2_000
+"""Tokens that prompts, tools and memories take beside the dialogue."""
+LEAST_ROOM = 1_000
 ESTIMATES, SESSION, WORKSHEET = "estimates", "session", "worksheet"
 
 
@@ -26,6 +33,8 @@ class Watch:
 
     shop: Workshop
     terms: RunTerms
+    reads: int | None = None
+    """Tokens that the model can be sent; None when that is not known."""
     monitor: ContextMonitor = field(default_factory=ContextMonitor)
     worksheet: Worksheet = field(default_factory=Worksheet)
     session: SessionMemory = field(default_factory=SessionMemory)
@@ -62,13 +71,11 @@ class Watch:
 
     def compress(self, messages: Sequence[Message], *, request: int, too_long: bool) -> Sequence[Message]:
         """Fits `seat.Compress`."""
-        from pawl.context.compression import CompressionLimits, Compressor
+        from pawl.context.compression import Compressor
 
         if not isinstance(self._compressor, Compressor):
-            limits = CompressionLimits()
             ratio = self.monitor.errors.get(self.terms.model, EstimateError()).ratio
-            corrected = CompressionLimits(tokens=round(limits.tokens / ratio))
-            self._compressor = Compressor(limits=corrected, worksheet=lambda: self.worksheet)
+            self._compressor = Compressor(limits=limits_for(self.reads, ratio), worksheet=lambda: self.worksheet)
         return self._compressor(messages, request=request, too_long=too_long)
 
     def keep(self, question: str, answer: str, seen: Mapping[str, str]) -> None:
@@ -91,3 +98,17 @@ class Watch:
         with suppress(StoreError):
             return self.shop.store.snapshots.get(self.shop.workspace, conversation, kind) or {}
         return {}
+
+
+def limits_for(reads: int | None, ratio: float = 1.0) -> CompressionLimits:
+    """When a dialogue is too long for a model that can be sent so many tokens; `ratio` corrects Pawl's estimates."""
+    from pawl.context.compression import CompressionLimits
+
+    usual = CompressionLimits()
+    most = usual.tokens if reads is None else min(usual.tokens, max(LEAST_ROOM, reads - AROUND))
+    tokens = round(most / ratio)
+    return CompressionLimits(
+        tokens=tokens,
+        tail_tokens=min(usual.tail_tokens, tokens // 2),
+        summary_characters=min(usual.summary_characters, tokens),  # A quarter of them, at four characters a token.
+    )
