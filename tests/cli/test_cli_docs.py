@@ -16,6 +16,9 @@ from cli.transcript import keys as foreign_keys
 
 from pawl.app.asking.model_config import model_config
 from pawl.app.config import Settings, Tables, load
+from pawl.app.hook_settings import HookEvent
+from pawl.app.hooks import hooks_for
+from pawl.app.permitting import PermissionSettings, permissions_of, presets
 from pawl.app.trust import is_trusted
 from pawl.core import errors
 from pawl.core.dialogue import Sampling
@@ -86,6 +89,7 @@ TABLES = {
     "[budget]": Budget,
     "[sampling]": Sampling,
     "[local]": LocalSettings,
+    "[permissions]": PermissionSettings,
 }
 
 
@@ -116,6 +120,13 @@ def test_the_examples_of_settings_can_be_used_as_they_are(page: str, tmp_path: P
         config = load({"HOME": str(tmp_path), "PAWL_CONFIG": str(tmp_path / "config.toml")})
         local_settings(model_config(config).local)
         assert not is_trusted(config, str(tmp_path))
+        permissions_of(config, str(tmp_path))
+        hooks_for(config, str(tmp_path))
+
+
+def test_every_event_of_hooks_and_every_preset_of_permissions_is_documented():
+    assert of_table(SETTINGS, "event") == set(HookEvent)
+    assert of_table(SETTINGS, "preset of `[permissions]`") == set(presets())
 
 
 def between(page: str, mark: str) -> str:
@@ -183,6 +194,8 @@ ASKED = {
     "models": "models --offline --model openai/gpt-5",
     "policy": "policy --stage act",
     "prompts": "prompts list",
+    "permissions": "permissions",
+    "trust": "trust",
     "memory": "memory list",
     "promote": "promote 2 --allow-protected --dry-run",
     "patch": "patch --path README.md --old hello --new bye",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pawl.app.config import Config
 from pawl.app.project_settings import SETTINGS, project_settings
 from pawl.app.trust import is_trusted
-from pawl.core.errors import ConfigError
+from pawl.core.errors import ConfigError, UsageError
 from pawl.core.permission import Permission, Ruling
 from pawl.core.run import Mode
 from pawl.policy.permission_presets import DEFAULT, preset, presets
-from pawl.policy.permission_rules import Place, Rule, parse_rule
+from pawl.policy.permission_rules import COMMAND_TOOL, Place, Rule, aliases, parse_rule
 from pawl.policy.permissions import Cage, Permissions
 
 __all__ = [
@@ -22,12 +23,15 @@ __all__ = [
     "Permissions",
     "Permitting",
     "Ruling",
+    "asked",
     "permission_settings",
     "permissions_of",
     "presets",
 ]
 
 LISTS = ("deny", "ask", "allow")
+
+_CALL = re.compile(r"(?P<tool>[A-Za-z][A-Za-z0-9_-]*)(?:\((?P<what>.*)\))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,3 +130,14 @@ def _of_project(
                     raise
                 notices.append(f"not used: {error.message}")
     return rules
+
+
+def asked(permissions: Permissions, call: str) -> Permission:
+    """What the rules say of a call that is written as rules are, such as `Bash(git push)` or `mcp__docs__search`."""
+    found = _CALL.fullmatch(call.strip())
+    if found is None:
+        raise UsageError(f"{call!r} is not a call", advice="write it as 'Bash(git push)' or 'Edit(src/app.py)'")
+    name, what = found["tool"], found["what"] or ""
+    tools = aliases().get(name, frozenset({name}))
+    tool = next((one for one in (COMMAND_TOOL, "file_read", "file_write") if one in tools), sorted(tools)[0])
+    return permissions.permit(tool, {"command": what} if tool == COMMAND_TOOL else {"path": what} if what else {})

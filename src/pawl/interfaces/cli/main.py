@@ -29,6 +29,8 @@ MODULES = {
     "models": "models",
     "policy": "rules",
     "prompts": "rules",
+    "permissions": "permissions",
+    "trust": "permissions",
     "memory": "memory",
     "promote": "promote",
     "patch": "patch",

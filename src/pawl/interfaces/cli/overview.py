@@ -10,6 +10,8 @@ COMMANDS = {
     "models": "which models are configured, reachable, priced",
     "policy": "who may do what: tools by mode, stage and role",
     "prompts": "what is sent to models: list, show, check",
+    "permissions": "what an agent may do without asking, and what is said of a call",
+    "trust": "let this folder's own files configure Pawl, as they are now",
     "memory": "what Pawl remembers of the workspace: list, show, add, forget",
     "promote": "bring a kept entry into the workspace",
     "patch": "apply a patch, or replace a text that occurs exactly once",

@@ -18,6 +18,8 @@ EXAMPLES = {
     "models": "pawl models --offline",
     "policy": "pawl policy --mode chat --role artisan",
     "prompts": "pawl prompts show stages/act",
+    "permissions": "pawl permissions check 'Bash(git push)'",
+    "trust": "pawl trust\n  pawl trust --revoke",
     "memory": "pawl memory add 'tests run with: make test'\n  pawl memory list parser\n  pawl memory forget 3",
     "promote": "pawl promote 3",
     "patch": "git diff | pawl patch -\n  pawl patch --path app.py --old 'retries = 3' --new 'retries = 5'",
@@ -248,6 +250,19 @@ def _memory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="forget everything, kept answers too")
 
 
+def _permissions(parser: argparse.ArgumentParser) -> None:
+    actions = ["list", "check"]
+    parser.add_argument("action", nargs="?", choices=actions, default="list", metavar="ACTION", help="list or check")
+    parser.add_argument("call", nargs="?", metavar="CALL", help="the call to check, such as 'Bash(git push)'")
+    parser.add_argument("--net", action="store_true", help="for commands that may use the network")
+
+
+def _trust(parser: argparse.ArgumentParser) -> None:
+    wish = parser.add_mutually_exclusive_group()
+    wish.add_argument("--revoke", action="store_true", help="take the trust back")
+    wish.add_argument("--list", action="store_true", help="list the folders that are trusted")
+
+
 def _promote(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="the entry (default: the newest, if it was kept)")
     parser.add_argument("--allow-protected", action="store_true", help="promote protected files too (hooks, CI, …)")
@@ -335,6 +350,8 @@ OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "prompts": _prompts,
     "memory": _memory,
     "promote": _promote,
+    "permissions": _permissions,
+    "trust": _trust,
     "patch": _patch,
     "history": _history,
     "diff": _diff,
