@@ -117,7 +117,7 @@ class Budget:
     money: Decimal | None = None
     """In US dollars."""
     tokens: int | None = None
-    """Counts for models whose price is unknown."""
+    """In and out, whatever they cost."""
     turns: int = 50
     seconds: float = 1800.0
 

@@ -20,7 +20,7 @@ from pawl.models.prices import Prices
 
 _NOTHING = Decimal(0)
 _RAISE_MONEY = "raise the budget with --max-budget-usd or `budget.money`, or use a cheaper model"
-_RAISE_TOKENS = "raise `budget.tokens`, or use a model whose price is known"
+_RAISE_TOKENS = "raise it with --max-tokens or `budget.tokens`, or ask for less"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,16 +155,18 @@ class Ledger:
         tokens, output = most_input(request), request.sampling.max_output
         if request.reasoning is Reasoning.ON:
             output += self._reasoning_tokens(request.model)
-        return _Most(money=self.prices.worst_case(request.model, tokens, output), tokens=tokens + output)
+        money = None if self.budget.money is None else self.prices.worst_case(request.model, tokens, output)
+        return _Most(money=money, tokens=tokens + output)
 
     def _check(self, model: str, most: _Most) -> None:
         money, tokens = self.budget.money, self.budget.tokens
-        if most.money is not None:
-            if money is not None:
-                self._check_money(model, most.money, money)
-        elif tokens is not None:
+        if tokens is not None:
             self._check_tokens(model, most.tokens, tokens)
-        elif money is not None:
+        if money is None:
+            return
+        if most.money is not None:
+            self._check_money(model, most.money, money)
+        elif tokens is None:
             raise BudgetExceeded(
                 f"the price of {model!r} is unknown, so that the budget of {dollars(money)} cannot be kept",
                 advice=f'give its price in [prices."{model}"], or a budget in tokens with `budget.tokens`',
@@ -181,12 +183,12 @@ class Ledger:
             )
 
     def _check_tokens(self, model: str, most: int, budget: int) -> None:
-        held = sum(hold.tokens for hold in self._holds.values() if hold.money is None)
-        spent = self._total.unpriced_tokens
+        held = sum(hold.tokens for hold in self._holds.values())
+        spent = self._total.tokens
         if spent + held + most > budget:
             under_way = f", {held:,} held back for requests under way" if held else ""
             raise BudgetExceeded(
-                f"the next request to {model!r}, whose price is unknown, could take {most:,} tokens, "
+                f"the next request to {model!r} could take {most:,} tokens, "
                 f"and of the budget of {budget:,} are {spent:,} used{under_way}",
                 advice=_RAISE_TOKENS,
             )

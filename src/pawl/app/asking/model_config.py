@@ -106,7 +106,7 @@ def _known_slots(read: Routes) -> Routes:
 
 
 def budget(table: Mapping[str, object], base: Budget | None = None) -> Budget:
-    """What a run may spend; `money` in US dollars, `tokens` for models whose price is unknown."""
+    """What a run may spend; `money` in US dollars, `tokens` in and out, whatever they cost."""
     mistakes: list[str] = []
     given = Fields("budget", table, mistakes)
     base = base or Budget()
