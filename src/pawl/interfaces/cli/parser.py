@@ -108,8 +108,6 @@ def _before_the_command(words: list[str]) -> tuple[argparse.Namespace, list[str]
     return parser.parse_args(words[:at]), words[at:]
 
 
-def _without_tail(name: str, words: list[str]) -> list[str]:
-    return words[: words.index("--")] if name == "run" and "--" in words else words
 def _with_print(words: list[str]) -> list[str]:
     """`pawl -p …` is `pawl do -p …`."""
     at = 0
@@ -119,6 +117,8 @@ def _with_print(words: list[str]) -> list[str]:
     return [*words[:at], "do", *words[at:]] if asked else words
 
 
+def _without_tail(name: str, words: list[str]) -> list[str]:
+    return words[: words.index("--")] if name == "run" and "--" in words else words
 
 
 def _similar(name: str) -> str:
@@ -173,8 +173,6 @@ def _ask(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", metavar="FILE", help="write what is said as a script for scripted:FILE")
 
 
-def _locate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("text", nargs="*", metavar="TEXT", help="what is wrong or should change; or pipe it in")
 def _do(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("request", nargs="*", metavar="REQUEST", help="what is to be done; piped input goes with it")
     parser.add_argument(
@@ -214,6 +212,8 @@ def _approve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--digest", metavar="SHA", help="refuse if what waits is not exactly this")
 
 
+def _locate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text", nargs="*", metavar="TEXT", help="what is wrong or should change; or pipe it in")
     parser.add_argument("--issue-file", metavar="F", help="read it from a file; '-' for stdin")
     parser.add_argument("--workspace", metavar="DIR", help="the same as -C")
     parser.add_argument("--top", type=int, default=10, metavar="K", help="how many files (default 10)")
@@ -344,14 +344,16 @@ OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "run": _run,
     "fix": _fix,
     "ask": _ask,
+    "do": _do,
+    "approve": _approve,
     "locate": _locate,
     "models": _models,
     "policy": _policy,
     "prompts": _prompts,
-    "memory": _memory,
-    "promote": _promote,
     "permissions": _permissions,
     "trust": _trust,
+    "memory": _memory,
+    "promote": _promote,
     "patch": _patch,
     "history": _history,
     "diff": _diff,
@@ -360,7 +362,5 @@ OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "checkpoint": _checkpoint,
     "restore": _restore,
     "doctor": _doctor,
-    "do": _do,
-    "approve": _approve,
     "gc": _gc,
 }
