@@ -21,6 +21,13 @@ match = { tool = "retries = 3" }
 answer = "The number of retries is set in app.py:1."
 """
 
+MISSING = """
+[[turn]]
+answer = { calls = [{ name = "file_read", arguments = { path = "gone.py" } }] }
+[[turn]]
+answer = "It is not there."
+"""
+
 Script = Callable[..., str]
 
 
@@ -104,6 +111,7 @@ def test_asking_changes_nothing_whatever_the_model_wants(asked: Pawl, script: Sc
     assert said.code == 0 and said.out == "Nothing worked.\n"
     assert (asked.workspace / "app.py").read_text() == "retries = 3\n"
     assert said.err.count("✗") == 4
+    assert "  ✗ there is no" in asked("ask", "--no-cache", "--model", script(MISSING), "what?").err
 
 
 def test_what_is_piped_goes_with_the_question(asked: Pawl, script: Script):

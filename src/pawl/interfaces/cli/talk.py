@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolCall
@@ -11,6 +12,9 @@ from pawl.interfaces.cli.screen import Screen, brief
 
 _WHAT = ("path", "query", "command", "what")
 """Arguments that say best what a call is about."""
+_CODE = re.compile(r"\A[a-z_]+: ")
+_SAID_BEFORE = "It said:\n"
+"""What stands before the failure of a call that is not carried out again."""
 
 
 class Talk:
@@ -44,7 +48,7 @@ class Talk:
             case ToolStarted(call=call):
                 return f"· {call.name} {_about(call)}".rstrip()
             case ToolEnded(answer=answer) if answer.failed:
-                return f"  ✗ {brief(answer.text, 100)}"
+                return f"  ✗ {brief(_why(answer.text), 100)}"
             case Retrying(why=why, wait_seconds=seconds):
                 return f"! {brief(why, 100)}; trying again in {seconds:.0f} s; what was said so far does not count"
             case FellBack(model=model, to=other, why=why):
@@ -109,3 +113,9 @@ def _about(call: ToolCall) -> str:
     arguments = call.arguments or {}
     said = [str(arguments[name]) for name in _WHAT if arguments.get(name)]
     return brief(" ".join(said), 80)
+
+
+def _why(text: str) -> str:
+    """What went wrong, without the words that are for the model: the code before it and the advice after it."""
+    message = text.partition(_SAID_BEFORE)[2] or text
+    return _CODE.sub("", message.partition("\nnext: ")[0], count=1)
