@@ -285,6 +285,10 @@ def test_wrong_requests_are_refused_with_the_next_step(project: Project):
     pawl = project({"app.py": WRONG, "test_app.py": UNITTEST, "notes.txt": ""})
     cases = {
         ("ap.py",): "there is no 'ap.py' in the workspace | did you mean 'app.py'?",
+        (
+            "../app.py",
+        ): f"'../app.py' is not inside the workspace {str(pawl.workspace)!r} | name a file or folder in it",
+        ("test_app.py::Number",): "there is no test 'Number' in 'test_app.py' | did you mean 'Numbers'?",
         ("notes.txt",): "'notes.txt' holds no Python | name sources that may be edited, or tests",
         (
             "--pick",
@@ -300,6 +304,14 @@ def test_wrong_requests_are_refused_with_the_next_step(project: Project):
     for words, said in zip(cases, pawl.many([["fix", *words] for words in cases]), strict=True):
         message, _, advice = cases[words].partition(" | ")
         assert (said.code, said.err) == (42, f"pawl: {message}\n      {advice}\n")
+    commands = {
+        "echo hi": "printed 'hi' and exited with code 0",
+        "false": "printed nothing and exited with code 1",
+        "pytest --no-such-option": "printed 'unrecognized arguments: --no-such-option' and exited with code 4",
+    }
+    for command, reason in commands.items():
+        said = untouched(pawl, "--test", command)
+        assert (said.code, said.err.splitlines()[1]) == (42, f"pawl: no tests ran: {command!r} {reason}")
     said = untouched(pawl, "--test", "no-such-program test_app")
     assert (said.code, said.err.splitlines()[-2:]) == (
         1,

@@ -15,21 +15,26 @@ from pawl.app.fixing.report import ClockStarted, FixRequest, Listener
 from pawl.app.fixing.targets import Aim, aim_at
 from pawl.app.workshop import Workshop
 from pawl.core.errors import CannotFix, NoTests, PawlError
-from pawl.core.execution import Ending, Limits
+from pawl.core.execution import Completed, Ending, Limits
 from pawl.core.finding import Finding, Standing, TestCounts, Verdict
 from pawl.repair.model import RepairRequest, StageBegun
 from pawl.verify.baseline import Baseline
 from pawl.verify.detect import Detection, detect
 from pawl.verify.ladder import Stop, climb, python_steps
-from pawl.verify.steps.step import Subject, failed, skipped
+from pawl.verify.report import UNLISTED
+from pawl.verify.steps.step import Subject, failed, skipped, stopped
 from pawl.verify.steps.suite import Tests
 from pawl.workspace.bench import Bench
 
 PYTHON = ("pytest", "unittest")
 SUITE_SECONDS = 600.0
+GRACE_SECONDS = 30.0
+"""What the engine gets beyond its budget to collect, and to end in order."""
 MOST_SOURCES = 5000
 HANGS = "hangs"
 """The code of a finding that stands for something that does not end."""
+_LONGEST = 200
+"""Of what a command printed."""
 _SILENT_SHARE = 1 / 4
 _SILENCE = (2.0, 15.0)
 
@@ -47,9 +52,11 @@ class Ground:
     notes: list[str] = field(default_factory=list)
     _clock: float | None = None
     _hanging: bool = False
+    _completed: Completed | None = None
+    """How the last run of the suite ended; None where it did not end by itself."""
 
     def __post_init__(self) -> None:
-        self.aim = aim_at(self.request.targets, self.bench.files.walk())
+        self.aim = aim_at(self.request.targets, self.bench.files.walk(), self.bench.files.read)
         self.detection = self._detected()
 
     @property
@@ -135,6 +142,8 @@ class Ground:
         verdict = self.run_tests()
         if verdict.standing is Standing.SKIPPED:
             raise self._cannot_start(verdict.reason)
+        if self._completed is not None and not self._hanging and _shows_no_test(verdict):
+            raise no_test_ran(self._completed, verdict, shlex.join(self.request.test_command))
         for finding in verdict.findings:
             if finding.code == "incomplete" and Ending.TIMED_OUT in finding.message:
                 raise CannotFix(
@@ -154,6 +163,7 @@ class Ground:
         if verdict is None:
             runner = Patient(self.bench, self.silence)
             verdict = Tests().run(replace(self.subject, runner=runner))
+            self._completed = None if runner.fell_silent else runner.completed
             if runner.fell_silent:
                 verdict = self._surveyed() or Tests().run(self.subject)
         return replace(verdict, seconds=time.perf_counter() - started)
@@ -165,7 +175,7 @@ class Ground:
         if where:
             message = f"{where} does not end when it is imported"
             return failed("tests", message, [Finding(tool=self.framework, message=message, code=HANGS)])
-        taken = self.engine.survey(request, self.limits(self.request.seconds + self.silence))
+        taken = self.engine.survey(request, self.limits(self.request.seconds + GRACE_SECONDS))
         if taken is None or not taken.hanging:
             return None
         self._hanging = True
@@ -235,6 +245,27 @@ class Ground:
         if not self.request.test_command:
             advice = f"install it with: {python} -m pip install {self.framework}; or {advice}"
         return CannotFix(f"the tests cannot run: {reason}", advice=advice)
+
+
+def _shows_no_test(verdict: Verdict) -> bool:
+    """Whether neither a test nor a place in the workspace is to be seen."""
+    counted = verdict.counts is not None and verdict.counts.total > 0
+    timed_out = any(Ending.TIMED_OUT in finding.message for finding in verdict.findings)
+    placed = any(finding.test or finding.path or finding.code == HANGS for finding in verdict.findings)
+    return not (counted or placed or timed_out or UNLISTED in verdict.reason)
+
+
+def no_test_ran(completed: Completed, verdict: Verdict, command: str) -> PawlError:
+    """Says what the command printed instead of a report, and how it ended."""
+    told = [finding.message for finding in verdict.findings if finding.code != "incomplete"]
+    lines = [line.strip() for line in f"{completed.stdout.text}\n{completed.stderr.text}".splitlines() if line.strip()]
+    said = (told or lines[-1:] or [""])[0].splitlines()[:1]
+    printed_it = f"printed {said[0][:_LONGEST]!r}" if said and said[0] else "printed nothing"
+    ended = stopped(completed) or f"exited with code {completed.code}"
+    message = f"no tests ran: {f'{command!r}' if command else 'the command of the suite'} {printed_it} and {ended}"
+    if command:
+        return NoTests(message, advice="name a command that runs the tests with --test 'CMD'")
+    return CannotFix(message, advice="mend what it says, or name the command that runs the tests with --test 'CMD'")
 
 
 def failing_tests(verdict: Verdict) -> tuple[Finding, ...]:

@@ -33,6 +33,8 @@ class Patient:
 
     def __init__(self, bench: Bench, silence: float) -> None:
         self.fell_silent = False
+        self.completed: Completed | None = None
+        """How the last command ended."""
         self._bench = bench
         self._silence = silence
         self._heard = 0.0
@@ -45,7 +47,8 @@ class Patient:
         watcher = threading.Thread(target=self._watch, args=(ended, cancel), daemon=True)
         watcher.start()
         try:
-            return self._bench.run(execution, on_output=self._listen, cancel=cancel)
+            self.completed = self._bench.run(execution, on_output=self._listen, cancel=cancel)
+            return self.completed
         finally:
             ended.set()
             watcher.join()

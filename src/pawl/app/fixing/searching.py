@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pawl.app.fixing.ground import Ground
+from pawl.app.fixing.ground import GRACE_SECONDS, Ground
 from pawl.core.finding import Finding
 from pawl.repair.model import BaselineTaken, LinesSuspected, RepairEnded, RepairEvent, Status, SuspiciousLine
-
-GRACE_SECONDS = 30.0
-"""What the engine gets beyond its budget to collect, and to end in order."""
 
 
 @dataclass(slots=True)

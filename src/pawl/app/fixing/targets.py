@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -25,8 +26,8 @@ class Aim:
         return not self.tests or any(_belongs(finding, test) for test in self.tests)
 
 
-def aim_at(targets: Sequence[str], files: Iterable[str]) -> Aim:
-    """The targets as sources and tests; `UsageError` for one that is neither."""
+def aim_at(targets: Sequence[str], files: Iterable[str], read: Callable[[str], bytes]) -> Aim:
+    """The targets as sources and tests; `UsageError` for one that is neither, or names a test that is not there."""
     known = tuple(files) if targets else ()
     sources: list[str] = []
     tests: list[str] = []
@@ -42,8 +43,37 @@ def aim_at(targets: Sequence[str], files: Iterable[str]) -> Aim:
         if editable and _PARTS not in target:
             sources += editable
         else:
+            _check_name(target, read)
             tests.append(target)
     return Aim(tuple(dict.fromkeys(sources)), tuple(dict.fromkeys(tests)))
+
+
+def _check_name(target: str, read: Callable[[str], bytes]) -> None:
+    """Refuses a test's id that names nothing in its file; what a file or a class may get from elsewhere is let pass."""
+    path, *names = target.partition("[")[0].split(_PARTS)
+    try:
+        body: list[ast.stmt] = ast.parse(read(path)).body if names else []
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for name in names:
+        nodes = [node for statement in body for node in ast.walk(statement)]
+        named = [node for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)]
+        found = next((node for node in named if node.name == name), None)
+        if found is None:
+            imported = any(
+                alias.name == "*" or (alias.asname or alias.name) == name
+                for node in nodes
+                if isinstance(node, ast.ImportFrom | ast.Import)
+                for alias in node.names
+            )
+            if imported:
+                return
+            close = difflib.get_close_matches(name, [node.name for node in named], n=1)
+            advice = f"did you mean {close[0]!r}?" if close else "name a test as the list of failing ones does"
+            raise UsageError(f"there is no test {name!r} in {path!r}", advice=advice)
+        if isinstance(found, ast.ClassDef) and found.bases:
+            return
+        body = list(found.body)
 
 
 def _similar(path: str, known: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ import textwrap
 from pawl.app import fixing
 from pawl.app.fixing import FixReport, FixRequest, Outcome, Rival
 from pawl.app.workshop import Workshop
-from pawl.core.errors import UsageError
+from pawl.core.errors import PathRefused, UsageError
 from pawl.core.finding import Finding, Standing, TestCounts, Verdict
 from pawl.core.patch import unified
 from pawl.interfaces.cli.call import Call
@@ -62,7 +62,10 @@ def _targets(shop: Workshop, call: Call) -> tuple[str, ...]:
     here = shop.workspace if call.options.workspace is not None else os.getcwd()
     if any(os.path.realpath(os.path.join(here, target)) == shop.workspace for target in call.options.targets if target):
         return ()
-    return tuple(call.inside(shop.workspace, target) for target in call.options.targets)
+    try:
+        return tuple(call.inside(shop.workspace, target) for target in call.options.targets)
+    except PathRefused as error:
+        raise UsageError(error.message, advice=error.advice) from error
 
 
 def _command(text: str | None) -> tuple[str, ...]:
