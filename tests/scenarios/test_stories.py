@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from scenarios.story import Story, call, patch, say
@@ -330,3 +331,71 @@ def test_above_the_guardrails_limits_the_user_is_asked_even_with_never(story: St
     )
     waiting = story.do("create big.py", approve="never")
     assert waiting.state is RunState.WAITING and "150 lines" in waiting.question.why[0]
+
+
+def test_a_rule_of_the_user_denies_a_call_and_the_model_is_told(
+    story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "config.toml").write_text('[permissions]\ndeny = ["Edit(dates.py)"]\n')
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    story.model_says(
+        call("file_read", path="dates.py"),
+        patch("dates.py", LEAP, RIGHT),
+        {"match": {"tool": "permission_denied"}, "answer": {"text": "I may not edit dates.py."}},
+    )
+    ended = story.do("simplify is_leap", approve="never")
+    assert (ended.answer, ended.entry) == ("I may not edit dates.py.", None)
+
+
+@pytest.mark.spec("F8")
+def test_the_instructions_of_the_workspace_are_told_to_the_model(story: Story):
+    story.user_writes({"AGENTS.md": "Write dates as ISO 8601.\n"})
+    story.model_says(
+        {"match": {"system": "Write dates as ISO 8601."}, **patch("dates.py", LEAP, RIGHT)},
+        {"match": {"tool": "never_read"}, **call("file_read", path="dates.py")},
+        patch("dates.py", LEAP, RIGHT),
+        say("Done."),
+    )
+    assert story.do("fix is_leap").state is RunState.WAITING
+
+
+@pytest.mark.spec("B11", "C4")
+def test_review_and_score_by_a_model_are_advice_and_their_failure_is_no_failure(
+    story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "config.toml").write_text('review = "on"\nevaluator = "model"\n')
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    bad = {"path": "dates.py", "line": 2, "severity": "blocking", "problem": "slow", "suggestion": ""}
+    story.model_says(
+        *FIX, {"answer": {"text": json.dumps({**REVIEW, "findings": [bad]})}}, {"fault": "overloaded", "answer": "x"}
+    )
+    done = story.do("fix is_leap", approve="never")
+    assert (done.delivery, done.entry, done.answer) == (DeliveryState.DONE, 1, FIX[2]["answer"]["text"])
+    assert done.review.findings == ("dates.py:2 blocking: slow",)
+    assert done.score == 5 and done.trouble is None
+
+
+@pytest.mark.spec("A2")
+def test_a_large_request_is_planned_into_tasks_by_the_import_graph_each_verified(story: Story):
+    story.user_writes({"report.py": "from dates import days\n\n\ndef line(year):\n    return days(year)\n"})
+    changes = [
+        {"id": 1, "path": "report.py", "action": "edit", "what": "show the year", "depends_on": []},
+        {"id": 2, "path": "dates.py", "action": "edit", "what": "mend centuries", "depends_on": []},
+    ]
+    plan = {"status": "partial", "plan": changes, "results": [], "files_modified": [], "files_failed": []}
+    story.model_says(
+        {"answer": {"text": json.dumps(plan)}},
+        {"match": {"user": "Task 1 of 2: mend centuries"}, **call("file_read", path="dates.py")},
+        patch("dates.py", LEAP, RIGHT),
+        say("Centuries hold."),
+        {"match": {"user": "Task 2 of 2: show the year"}, **call("file_read", path="report.py")},
+        patch("report.py", "return days(year)", "return f'{year}: {days(year)}'"),
+        say("The line shows the year."),
+        {"answer": {"text": json.dumps(REVIEW)}},
+    )
+    steps = "\n".join(f"{number}. step of the work" for number in range(1, 5))
+    done = story.do(f"fix what is wrong with dates:\n{steps}", approve="never")
+    assert done.delivery is DeliveryState.DONE, done
+    assert done.tasks == ("mend centuries", "show the year")
+    assert story.happened(done.run).count("task verified") == 2
+    assert RIGHT in story.read("dates.py") and "{year}: " in story.read("report.py")

@@ -7,6 +7,7 @@ was done. Importing the engine takes longer than most nodes, so that a run begin
 
 from __future__ import annotations
 
+import sysconfig
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -77,6 +78,8 @@ class Engine:
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE
+        # Filled here, because Python lets a second thread see its variables half filled.
+        sysconfig.get_config_vars()
         self._loading = threading.Thread(target=_load, daemon=True)
         self._loading.start()
 

@@ -12,7 +12,7 @@ from pawl.app.asking.model_config import model_of
 from pawl.app.doing.errands import Runner
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.reporting import composed
-from pawl.app.doing.talking import Permit, Talker, anything
+from pawl.app.doing.talking import Permit, Talker
 from pawl.app.doing.verifying import Verifier
 from pawl.app.doing.works import BenchWorks
 from pawl.app.running import bench_places
@@ -67,7 +67,8 @@ class Session:
     shop: Workshop
     listen: Callable[[Event], object] = lambda event: None
     cancel: Cancel | None = None
-    permit: Permit = anything
+    permit: Permit | None = None
+    """The permission rules of the workspace when None."""
     instructions: tuple[str, ...] = ()
 
     def do(self, order: Order) -> Report:

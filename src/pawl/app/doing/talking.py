@@ -18,16 +18,18 @@ from pawl.app.asking.recording import RequestBook
 from pawl.app.asking.watching import Watch
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.works import BENCH, BenchWorks
+from pawl.app.permitting import permissions_of
 from pawl.app.rules import prompts
 from pawl.app.telemetry import Telemetry
 from pawl.app.workshop import Workshop
+from pawl.context.instructions import instructions_for
 from pawl.core.dialogue import Message
 from pawl.core.dialogue_json import from_json, to_json
 from pawl.core.errors import PawlError, UnknownModel
 from pawl.core.permission import Permission, Ruling
 from pawl.core.ports import Cancel
 from pawl.core.redact_dialogue import redacted_message
-from pawl.core.run import Approval, Budget, Detail, Reasoning, RequestRecord, RoleName, RunTerms
+from pawl.core.run import Approval, Budget, Detail, Mode, Reasoning, RequestRecord, RoleName, RunTerms
 from pawl.core.run_event import RunEvent
 from pawl.core.runs import Answer, Question
 from pawl.models.ledger import Ledger
@@ -46,9 +48,20 @@ ROLES = (RoleName.PLANNER, RoleName.REVIEWER)
 Permit = Callable[[str, Mapping[str, object]], Permission]
 
 
-def anything(tool: str, arguments: Mapping[str, object]) -> Permission:
-    """What holds where nobody has set rules: the bench and the sandbox are the protection."""
-    return Permission(ruling=Ruling.ALLOW, reason="")
+def rules_of(shop: Workshop, mode: Mode) -> Permit:
+    """The permission rules of the workspace.
+
+    What no rule speaks of happens on a bench and in the sandbox, and is looked at before it is promoted, so that nobody
+    is asked about it.
+    """
+    rules = permissions_of(shop.config, shop.workspace, mode=mode).permissions
+
+    def permit(tool: str, arguments: Mapping[str, object]) -> Permission:
+        found = rules.permit(tool, arguments)
+        open_question = found.ruling is Ruling.ASK and not found.rule and not found.firm
+        return replace(found, ruling=Ruling.ALLOW) if open_question else found
+
+    return permit
 
 
 @dataclass(slots=True)
@@ -61,9 +74,10 @@ class Talker:
     conversation: str
     listen: Callable[[RunEvent], object]
     cancel: Cancel | None = None
-    permit: Permit = anything
+    permit: Permit | None = None
+    """The rules of the workspace when None."""
     instructions: tuple[str, ...] = ()
-    """What the workspace says to whoever works in it, such as its AGENTS.md."""
+    """What is to be told beside the workspace's own AGENTS.md."""
     _closing: ExitStack = field(default_factory=ExitStack)
     _config: ModelConfig | None = None
     _models: Models | None = None
@@ -168,10 +182,19 @@ class Talker:
         known = self.record.value("told")
         if not isinstance(known, list):
             bank = remembering.bank_told(self.shop, self.works.desk.files)
-            told = (*self.instructions, *remembering.told(self.shop, self.record.order.text), *bank)
+            told = (
+                *self.instructions,
+                *self._agents_file(),
+                *remembering.told(self.shop, self.record.order.text),
+                *bank,
+            )
             self.record.put("told", list(told))
             known = self.record.value("told")
         return tuple(map(str, known)) if isinstance(known, list) and line.stage is None else ()
+
+    def _agents_file(self) -> tuple[str, ...]:
+        text = instructions_for(self.works.desk.files, tuple(mentioned(self.record.order.text, MOST_MENTIONED * 4)))
+        return (text,) if text.strip() else ()
 
     def _opened(self) -> tuple[Models, Telemetry]:
         if self._models is None:
@@ -211,6 +234,8 @@ class Talker:
 
     def _permitted(self, talk: str, step: int, name: str, arguments: Mapping[str, object]) -> str:
         """Why the call is refused. One that the user is to be asked about stops the talk until there is an answer."""
+        if self.permit is None:
+            self.permit = rules_of(self.shop, self.record.order.mode)
         permission = self.permit(name, arguments)
         each = self.record.order.approval is Approval.EACH and allowances().tools.get(name) is Kind.WRITES
         if permission.ruling is Ruling.DENY:

@@ -30,7 +30,7 @@ def exit_code(report: Report) -> int:
     """0 when it is done; why not otherwise."""
     if report.state is RunState.WAITING:
         return WAITING
-    if report.trouble is not None and report.delivery is not DeliveryState.DONE:
+    if report.trouble is not None:
         return report.trouble.exit_code
     if report.exit_code:
         return report.exit_code

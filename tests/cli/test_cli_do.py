@@ -1,0 +1,205 @@
+"""`pawl do`, `pawl approve` and `pawl -p` as a person and a program use them, through real processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli.projects import SETTINGS, Project
+from cli.test_cli_docs import keys, section
+
+FILES = {
+    **SETTINGS,
+    "app.py": "def after(number):\n    return number + 2\n",
+    "test_app.py": "from app import after\n\n\ndef test_after():\n    assert after(2) == 3\n",
+}
+FIX = """
+[[turn]]
+answer = { text = "I look.", calls = [{ name = "file_read", arguments = { path = "app.py" } }] }
+[[turn]]
+answer = { calls = [{ name = "strict_patch", arguments = { path = "app.py", old = "+ 2", new = "+ 1" } }] }
+[[turn]]
+answer = "One is added now."
+"""
+RIGHT = "def after(number):\n    return number + 1\n"
+
+Script = Callable[[str], str]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    def write(text: str) -> str:
+        (tmp_path / "script.toml").write_text(text)
+        return f"scripted:{tmp_path / 'script.toml'}"
+
+    return write
+
+
+@pytest.mark.spec("A1", "B7")
+def test_a_request_waits_for_approval_and_is_promoted_by_another_process(project: Project, script: Script):
+    pawl = project(FILES)
+    said = pawl("do", "fix", "the", "bug", "in", "after", "--model", script(FIX))
+    assert said.code == 4, said
+    assert "before    1 failed\nafter     1 passed\n" in said.out
+    assert "-    return number + 2\n+    return number + 1\n" in said.out
+    assert (pawl.workspace / "app.py").read_text() == FILES["app.py"]
+    shown = pawl.json("approve", code=4)
+    assert shown["question"]["kind"] == "change" and shown["state"] == "waiting"
+    assert {key for key in keys(shown) if f"`{key}`" not in section("do") + section("history")} <= {
+        "path", "what", "mode", "added", "removed", "binary",
+    }  # fmt: skip
+    stale = pawl("approve", "--yes", "--digest", "0" * 64)
+    assert stale.code == 4 and "another change" in stale.out
+    done = pawl("approve", shown["run"], "--yes")
+    assert done.code == 0, done
+    assert "promoted as entry 1; undo with: pawl undo 1" in done.out
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+    assert pawl("approve").code == 42
+
+
+@pytest.mark.spec("B7")
+def test_in_a_terminal_the_user_is_asked_and_may_answer_later(project: Project, script: Script):
+    pawl = project(FILES)
+    with pawl.terminal("do", "fix the bug in after", "--model", script(FIX)) as terminal:
+        terminal.expect("promote this?")
+        terminal.type("\n")
+        assert terminal.finish() == 4
+    with pawl.terminal("approve") as terminal:
+        terminal.expect("promote this?")
+        terminal.type("y\n")
+        assert terminal.finish() == 0
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+
+
+@pytest.mark.spec("F5")
+def test_every_event_is_a_line_and_the_last_is_the_result(project: Project, script: Script):
+    pawl = project(FILES)
+    words = [
+        "-p",
+        "fix the bug in after",
+        "--model",
+        script(FIX),
+        "--output-format",
+        "stream-json",
+        "--approve",
+        "never",
+    ]
+    said = pawl(*words)
+    assert said.code == 0, said
+    lines = [json.loads(line) for line in said.lines]
+    assert (lines[0]["type"], lines[0]["subtype"]) == ("system", "init")
+    assert "strict_patch" in lines[0]["tools"]
+    blocks = [line["message"]["content"][0] for line in lines if line["type"] in ("assistant", "user")]
+    used = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    assert used == [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+    assert [line["type"] for line in lines].count("result") == 1
+    result = lines[-1]
+    assert (result["type"], result["subtype"], result["is_error"]) == ("result", "success", False)
+    assert (result["result"], result["num_turns"], result["entry"]) == ("One is added now.", 3, 1)
+    assert {line["session_id"] for line in lines} == {result["session_id"]}
+    unnamed = {key for key in keys(result) if f"`{key}`" not in section("do")}
+    assert unnamed <= {"path", "what", "mode", "kind", "added", "removed", "binary", "cache_read_input_tokens"} | {
+        key for key in unnamed if key.startswith(("scripted:", "input", "output"))
+    }
+
+
+@pytest.mark.spec("F5")
+def test_what_needs_a_yes_is_no_success_for_a_program(project: Project, script: Script):
+    pawl = project(FILES)
+    said = pawl("-p", "fix the bug in after", "--model", script(FIX), "--output-format", "json")
+    result = json.loads(said.out)
+    assert (said.code, result["exit_code"], result["is_error"]) == (4, 4, True)
+    assert result["result"].startswith("approval needed: pawl approve r")
+    assert (pawl.workspace / "app.py").read_text() == FILES["app.py"]
+
+
+FAULTS = [
+    ('fault = "not_authorized"', 41, "error_during_execution"),
+    ('fault = "rate_limited"', 75, "error_during_execution"),
+    ('fault = "unknown_model"', 52, "error_during_execution"),
+]
+
+
+@pytest.mark.spec("F5")
+@pytest.mark.parametrize(("fault", "code", "subtype"), FAULTS)
+def test_trouble_with_a_model_is_told_in_the_result_and_the_run_can_go_on(
+    project: Project, script: Script, fault: str, code: int, subtype: str
+):
+    pawl = project({"notes.txt": "x\n"})
+    model = script(f"[[turn]]\n{fault}\nanswer = 'x'\n")
+    said = pawl("-p", "add a line to notes.txt", "--model", model, "--output-format", "json")
+    result = json.loads(said.out)
+    assert (said.code, result["subtype"], result["is_error"]) == (code, subtype, True)
+    script("""
+[[turn]]
+times = 1
+fault = "overloaded"
+answer = "x"
+[[turn]]
+answer = { calls = [{ name = "file_write", arguments = { path = "more.txt", content = "y\\n" } }] }
+[[turn]]
+answer = "Written."
+""")
+    done = pawl.json("do", "--resume", result["session_id"], code=4)
+    assert done["run"] == result["session_id"] and done["answer"] == "Written."
+
+
+@pytest.mark.spec("F5")
+def test_turns_and_money_have_their_own_ends(project: Project, script: Script):
+    pawl = project({"notes.txt": "x\n"})
+    looks = """
+[[turn]]
+times = 0
+answer = { text = "I look.", calls = [{ name = "file_search", arguments = { query = "x" } }] }
+"""
+    words = ["-p", "add a line to notes.txt", "--output-format", "json", "--model"]
+    ended = pawl(*words, script(looks), "--max-turns", "2")
+    assert (ended.code, json.loads(ended.out)["subtype"]) == (53, "error_max_turns")
+    broke = pawl(*words, script('[[turn]]\nanswer = { text = "x", cost = "1.00" }\n'), "--max-tokens", "1")
+    assert (broke.code, json.loads(broke.out)["subtype"]) == (54, "error_max_budget_usd")
+
+
+@pytest.mark.spec("F5")
+def test_a_result_by_a_schema_is_validated_and_asked_for_again(project: Project, script: Script, tmp_path: Path):
+    pawl = project({"notes.txt": "x\n"})
+    schema = {"type": "object", "properties": {"lines": {"type": "integer"}}, "required": ["lines"]}
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    model = script("""
+[[turn]]
+answer = "notes.txt has one line (notes.txt:1)."
+[[turn]]
+answer = '{"lines": "one"}'
+[[turn]]
+match = { user = "must be of type integer" }
+answer = '{"lines": 1}'
+""")
+    words = ["-p", "how many lines has notes.txt?", "--model", model, "--json-schema", str(tmp_path / "schema.json")]
+    assert pawl(*words).out == '{"lines": 1}\n'
+    script('[[turn]]\ntimes = 0\nanswer = \'{"lines": "one"}\'\n')
+    spoilt = pawl(*words, "--output-format", "json")
+    assert (spoilt.code, json.loads(spoilt.out)["subtype"]) == (1, "error_max_structured_output_retries")
+
+
+@pytest.mark.spec("F5")
+def test_piped_input_goes_with_the_request(project: Project, script: Script):
+    pawl = project({"notes.txt": "x\n"})
+    model = script('[[turn]]\nmatch = { user = "<stdin>" }\nanswer = "It says hello."\n')
+    assert pawl("-p", "what does this say?", "--model", model, stdin=b"hello\n").out == "It says hello.\n"
+
+
+def test_a_wrong_request_has_a_result_too(project: Project):
+    pawl = project({"notes.txt": "x\n"})
+    said = pawl("-p", "--output-format", "json")
+    assert (said.code, json.loads(said.out)["error"]) == (42, "usage_error")
+    assert pawl("do", "--resume").code == 42
+    assert pawl("approve", "r00000000", "--yes").code == 42
+
+
+def test_with_no_model_configured_plain_requests_work_and_the_rest_says_what_to_do(project: Project):
+    pawl = project(FILES)
+    assert pawl("do", "run the tests").code == 1
+    assert "changes code on a bench" in pawl("-p", "what can you do?").out.lower()
+    said = pawl("do", "add a function before")
+    assert said.code == 52 and "name one with --model" in said.out

@@ -1,0 +1,134 @@
+"""`kill -9` at any moment of a run of twenty steps, then resume: same files, words and cost, and nothing done twice."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from scenarios import killed
+from scenarios.story import Story, call, patch, say
+
+from pawl.core.history import EntryState
+from pawl.core.run import DeliveryState
+from pawl.core.runs import RunState
+
+CHILD = Path(killed.__file__)
+COST = "0.001"
+NEVER = 10_000
+
+
+def priced(turn: dict) -> dict:
+    return {"answer": {**turn["answer"], "cost": COST, "usage": {"input": 100, "output": 10}}}
+
+
+def twenty_steps() -> list[dict]:
+    turns = [call("file_write", path="chronicle.txt", content="begin\n")]
+    for number in range(1, 7):
+        turns.append(call("run_command", command=f"echo {number} >> log.txt"))
+        turns.append(call("file_read", path="chronicle.txt"))
+        turns.append(patch("chronicle.txt", "begin\n", f"begin\n{number}\n"))
+    turns.append(say("The chronicle is written."))
+    assert len(turns) == 20
+    return [priced(turn) for turn in turns]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What must be the same however often a run was interrupted."""
+
+    files: dict[str, str]
+    said: list[tuple[str, str, int]]
+    requests: int
+    cost: Decimal
+    promoted: int
+    delivery: DeliveryState | None
+
+
+@pytest.fixture
+def chronicle(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Story:
+    (tmp_path / "config.toml").write_text('review = "off"\n')
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    shutil.rmtree(story.workspace)
+    story.workspace.mkdir()
+    story.user_writes({"notes.txt": "Nothing to test here.\n"})
+    story.model_says(*twenty_steps())
+    return story
+
+
+def started(story: Story, last: int) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, str(CHILD), str(story.workspace), str(story.script), str(last)]
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+
+
+def ending(story: Story) -> Ending:
+    with story.shop() as shop:
+        (row,) = shop.store.runs.list(shop.workspace)
+        assert row.state is RunState.ENDED
+        records = shop.store.requests.records(shop.workspace, run=row.id)
+        (conversation,) = shop.store.transcripts.conversations(shop.workspace)
+        said = [
+            (one.message.speaker, one.message.text, len(one.message.calls) + len(one.message.answers))
+            for one in shop.store.transcripts.messages(conversation.id)
+        ]
+        done = [entry for entry in shop.entries() if entry.state is EntryState.DONE]
+    cost = sum((record.cost for record in records), Decimal(0))
+    return Ending(story.files(), said, len(records), cost, len(done), row.delivery)
+
+
+def resumed_after(story: Story, last: int) -> Ending:
+    assert started(story, last).returncode == -9
+    with story.shop() as shop:
+        runs = shop.store.runs.list(shop.workspace)
+    if runs:
+        report = story.resume(runs[0].id)
+    else:  # It was killed before it was recorded that there is a run: nothing has happened.
+        report = story.do(killed.REQUEST, approve="never")
+    assert report.state is RunState.ENDED, report.trouble
+    return ending(story)
+
+
+@pytest.fixture
+def undisturbed(chronicle: Story, state_directory: Path) -> tuple[Ending, int]:
+    """How the run ends when nobody kills it, and how many writes it takes."""
+    done = started(chronicle, NEVER)
+    assert done.returncode == 0, done.stderr
+    reference = ending(chronicle)
+    assert reference.files["log.txt"] == "1\n2\n3\n4\n5\n6\n"
+    assert (reference.requests, reference.cost, reference.promoted) == (20, Decimal("0.020"), 1)
+    return reference, int(done.stdout)
+
+
+def anew(story: Story, state: Path) -> None:
+    for path in (story.workspace, state):
+        shutil.rmtree(path)
+        path.mkdir(mode=0o700)
+    story.user_writes({"notes.txt": "Nothing to test here.\n"})
+
+
+@pytest.mark.spec("B7", "F5")
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(
+    chronicle: Story, state_directory: Path, undisturbed: tuple[Ending, int]
+):
+    reference, writes = undisturbed
+    for share in (0.05, 0.35, 0.6, 0.93):
+        anew(chronicle, state_directory)
+        assert resumed_after(chronicle, max(1, round(writes * share))) == reference
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_run_killed_at_every_write_goes_on_as_if_nothing_had_happened(
+    chronicle: Story, state_directory: Path, undisturbed: tuple[Ending, int]
+):
+    reference, writes = undisturbed
+    wrong = []
+    for last in range(1, writes + 1):
+        anew(chronicle, state_directory)
+        if resumed_after(chronicle, last) != reference:
+            wrong.append(last)
+    assert wrong == []
