@@ -24,6 +24,7 @@ METHODS = {
     "set": ("add({})", "update({})", "discard({})", "remove({})", "clear()"),
     "deque": ("append({})", "appendleft({})", "popleft()", "pop()", "extend({})", "clear()"),
 }
+FUNCTIONS = frozenset({"function", "method", "builtin_function_or_method", "partial"})
 CALLED = ("next", "iter", "list", "len", "tuple", "sorted", "set", "dict", "repr", "str", "int", "type")
 Codes = Iterator[tuple[float, str, str]]
 """Costs, templates and texts."""
@@ -142,9 +143,13 @@ def free_names(facts: Facts) -> list[str]:
 def _calls(facts: Facts) -> Codes:
     scope = free_names(facts)
     for name in scope:
-        yield 3.4, "missing call", f"next({name})"
-        for kind in facts.type_of(name) & METHODS.keys():
-            yield from _methods(name, kind, [other for other in scope if other != name])
+        types, others = facts.type_of(name), [other for other in scope if other != name]
+        if not types or any("iterator" in kind or "generator" in kind for kind in types):
+            yield 3.4, "missing call", f"next({name})"
+        if types & FUNCTIONS:
+            yield from ((3.4, "missing call", f"{name}({other})") for other in ["", *others])
+        for kind in types & METHODS.keys():
+            yield from _methods(name, kind, others)
     called = {
         node.func.attr
         for node in ast.walk(facts.source.tree)
