@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from cli.console import Pawl
-from models.provider_socket import hold, provider, streamed
+from models.provider_socket import hold, provider, refusal, streamed
 from models.wire_scripts import Said, anthropic, gemini, openai
 
 CANARY = "sk-canary-9f8e7d6c5b4a39281706"
@@ -298,3 +299,24 @@ def test_a_model_that_reads_little_is_never_sent_more_than_it_can_read(asked: Pa
     sent = [json.loads(request.body) for request in playing.requests]
     assert [len(json.dumps(body["messages"])) / 4 + body["max_tokens"] < 8192 for body in sent] == [True, True]
     assert "a line of the long file" in str(sent[1])
+
+
+def test_a_retry_says_what_is_lost_only_when_something_was_said(asked: Pawl, configured, monkeypatch):
+    monkeypatch.setenv("HERE_API_KEY", CANARY)
+    busy = refusal("503 Service Unavailable", {"error": "busy"}, "retry-after: 0")
+    with provider(busy, streamed(*openai(Said(text=("Here.",))))) as playing:
+        configured(server(playing.port))
+        said = asked("ask", "anybody?")
+    assert said.out == "Here.\n" and "does not count" not in said.err
+    assert re.search(r"trying again in \d+\.\d s\n", said.err), said.err
+
+
+def test_a_server_that_sends_pawl_elsewhere_is_told_with_the_whole_address(asked: Pawl, configured, monkeypatch):
+    monkeypatch.setenv("HERE_API_KEY", CANARY)
+    moved = refusal(
+        "308 Permanent Redirect", {}, f"location: https://me:{CANARY}@new.example:8443/v2/chat?key={CANARY}"
+    )
+    with provider(moved) as playing:
+        configured(server(playing.port))
+        said = asked("ask", "anybody?")
+    assert "'https://new.example:8443/v2/chat'" in said.err and CANARY not in said.err

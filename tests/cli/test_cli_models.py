@@ -307,3 +307,15 @@ def test_of_a_long_input_its_start_and_its_end_are_sent_and_the_user_is_told(
     said = pawl("ask", "--model", f"scripted:{script}", "what failed?", stdin=long)
     assert said.out == "Seen.\n", said.err
     assert "50,022 bytes in its middle are not sent" in said.err
+
+
+@pytest.mark.parametrize("command", [("models", "--offline"), ("ask", "x")])
+def test_a_wrong_model_on_the_command_line_is_blamed_on_the_option(pawl: Pawl, settings: Settings, command):
+    said = pawl(*command, "--model", "nonsense")
+    assert said.code == 52 and "--model: 'nonsense' is not a model's name" in said.err
+    assert "settings" not in said.err and "default" not in said.err
+
+
+def test_only_the_model_that_is_named_is_listed(pawl: Pawl, settings: Settings):
+    settings('[models.fallbacks]\n"openai/gpt-5" = ["ollama/qwen3"]\n')
+    assert only(pawl, "--offline", "--model", "ollama/other")["model"] == "ollama/other"

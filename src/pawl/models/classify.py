@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from pawl.core.errors import (
     AnswerInterrupted,
@@ -101,7 +101,10 @@ def failed_inside(endpoint: Endpoint, body: object, text: str) -> Fault:
 
 def diverted(endpoint: Endpoint, status: int, location: str) -> Fault:
     try:
-        target = urlsplit(location).hostname or endpoint.host
+        to = urlsplit(urljoin(endpoint.base_url, location))
+        port = f":{to.port}" if to.port else ""
+        # Not the user, the password or the query, which may hold secrets.
+        target = f"{to.scheme}://{to.hostname}{port}{to.path}"
     except ValueError:
         target = "an address that cannot be read"
     return Fault(

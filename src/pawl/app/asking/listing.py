@@ -46,8 +46,8 @@ class ProviderListed:
     local: bool
 
 
-def listed(config: ModelConfig, *, look: bool) -> tuple[Listed, ...]:
-    """Every model of the configuration; with `look`, each is looked for."""
+def listed(config: ModelConfig, *, look: bool, only: str = "") -> tuple[Listed, ...]:
+    """Every model of the configuration, or only one; with `look`, each is looked for."""
     local_settings(config.local)
     uses: dict[str, list[str]] = {}
     routes = config.routes
@@ -58,7 +58,7 @@ def listed(config: ModelConfig, *, look: bool) -> tuple[Listed, ...]:
     for model, others in routes.fallbacks.items():
         for other in others:
             uses.setdefault(other, []).append(f"instead of {model}")
-    return tuple(_listed(config, model, tuple(used), look=look) for model, used in uses.items())
+    return tuple(_listed(config, model, tuple(used), look=look) for model, used in uses.items() if only in ("", model))
 
 
 def providers_listed(config: ModelConfig) -> tuple[ProviderListed, ...]:

@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from pawl.app.config import Config
 from pawl.core.dialogue import Sampling
-from pawl.core.errors import ConfigError
+from pawl.core.errors import ConfigError, UnknownModel
 from pawl.core.run import Budget
 from pawl.models.capabilities import Rule, rules
+from pawl.models.names import ModelName
 from pawl.models.prices import Prices, Rates, overrides
 from pawl.models.providers import Provider, builtin, merged
 from pawl.models.router import Routes, routes
@@ -36,7 +37,11 @@ class ModelConfig:
     environment: Mapping[str, str] = field(repr=False)
 
     def with_model(self, model: str) -> ModelConfig:
-        """The same with another default model; it then answers for every slot."""
+        """The same with the model that the user names for this call; it then answers for every slot."""
+        try:
+            ModelName.parse(model, self.providers)
+        except UnknownModel as error:
+            raise UnknownModel(f"--model: {error.message}", advice=error.advice) from error
         chosen = routes({**_table(self.routes), "default": model, "slots": {}}, self.providers)
         return replace(self, routes=chosen)
 

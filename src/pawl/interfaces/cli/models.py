@@ -13,7 +13,7 @@ from pawl.interfaces.cli.call import Call
 
 def models(shop: Workshop, call: Call) -> int:
     config = configured(shop, call.options.model or "")
-    found = listing.listed(config, look=not call.options.offline)
+    found = listing.listed(config, look=not call.options.offline, only=call.options.model or "")
     providers = listing.providers_listed(config)
     if call.options.json:
         call.emit(

@@ -49,8 +49,9 @@ class Talk:
                 return f"· {call.name} {_about(call)}".rstrip()
             case ToolEnded(answer=answer) if answer.failed:
                 return f"  ✗ {brief(_why(answer.text), 100)}"
-            case Retrying(why=why, wait_seconds=seconds):
-                return f"! {brief(why, 100)}; trying again in {seconds:.0f} s; what was said so far does not count"
+            case Retrying(why=why, wait_seconds=seconds, begun=begun):
+                lost = "; what was said so far does not count" if begun else ""
+                return f"! {brief(why, 100)}; trying again in {seconds:.1f} s{lost}"
             case FellBack(model=model, to=other, why=why):
                 return f"! {model} could not answer ({brief(why, 80)}); {other} takes over, as you configured"
             case Corrected(name=name):
