@@ -201,9 +201,15 @@ def test_a_rival_is_told_once_and_taken_on_top_of_what_was_mended_after_it(tmp_p
 @pytest.mark.timeout(300)
 def test_what_is_left_after_a_patch_says_what_it_needs(tmp_path: Path) -> None:
     tests = TESTS.replace("page, ", "")[: TESTS.index("def test_first") - 6]
-    needy = "def test_parsed():\n    import ujson\n\n    assert ujson.loads('[]') == []\n"
+    needy = "def test_parsed():\n    import ujson\n\n\ndef test_fast(benchmark):\n    pass\n"
     workspace = project(tmp_path, {"cart.py": CART, "test_cart.py": tests, "test_needy.py": needy})
     report = fixed(workspace)
     assert report.outcome is Outcome.PARTLY
-    assert report.reason == "the tests need the package 'ujson', which is not installed"
-    assert report.advice == "install it with: python3 -m pip install ujson"
+    packages = [("ujson", ""), ("pytest-benchmark", " (for the fixture 'benchmark')")]
+    assert report.reason == "; ".join(
+        f"the tests need the package {package!r}, which is not installed{why}" for package, why in packages
+    )
+    assert report.advice == "; ".join(f"install it with: python3 -m pip install {package}" for package, _ in packages)
+    assert report.notes == (
+        "set aside, what they need is missing: test_needy.py::test_parsed, test_needy.py::test_fast",
+    )

@@ -203,6 +203,8 @@ def test_every_entry_of_the_map_has_a_case():
         "python.default-before-required",
         "python.no-service",
         "python.no-network",
+        "python.missing-fixture",
+        "python.async-tests",
     }
     assert {entry for case in CASES.values() for entry in case.entry.split()} | advice_only == {
         entry.id for entry in python_map()

@@ -95,6 +95,9 @@ class _Fixer:
         self.repairs += recovering.repairs
         report = FixReport(outcome=Outcome.NOT_FIXED, before=first.counts, failing_before=shown(first))
         reason, advice = self._hopeless(verdict, first)
+        if not reason:
+            aside = [one.test for one in verdict.findings if one.test and beyond(one) and self.ground.aim.wants(one)]
+            self.ground.note_tests("set aside, what they need is missing", aside)
         ended: RepairEnded | None = None
         if not reason and verdict.standing is not Standing.PASS:
             verdict, ended = self._search(search, verdict)

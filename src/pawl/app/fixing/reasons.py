@@ -11,7 +11,7 @@ from pawl.core.finding import Finding, Place, Verdict
 from pawl.repair.model import Agreement, RepairEnded, Status
 from pawl.verify.project import dependencies
 from pawl.verify.recover import beyond
-from pawl.verify.recoveries.imports import package_of
+from pawl.verify.recoveries.imports import package_of, plugin_of
 from pawl.verify.recoveries.symbols import Symbols
 
 WHY_NOT = {
@@ -74,8 +74,15 @@ def needs(ground: Ground, findings: Iterable[Finding], symbols: Symbols) -> tupl
         entry, groups = found
         if "module" in groups:
             reason, what = _module(ground, groups, symbols)
+        elif plugin_of(groups.get("fixture", "")):
+            plugin = plugin_of(groups["fixture"])
+            reason = (
+                f"the tests need the package {plugin!r}, which is not installed (for the fixture {groups['fixture']!r})"
+            )
+            what = _installed_by(ground, plugin)
         else:
-            reason, what = f"what the tests need around the code is missing: {_first(finding)}", entry.advice
+            told = entry.advice.format(**groups)
+            reason, what = f"what the tests need around the code is missing: {_first(finding)}", told
         reasons[reason] = advice[what] = None
     return "; ".join(reasons), "; ".join(advice)
 
@@ -93,6 +100,10 @@ def _module(ground: Ground, groups: Mapping[str, str], symbols: Symbols) -> tupl
             "install the project into its environment, or set `pythonpath` in [tool.pytest.ini_options]",
         )
     package = package_of(module)
+    return f"the tests need the package {package!r}, which is not installed", _installed_by(ground, package)
+
+
+def _installed_by(ground: Ground, package: str) -> str:
     files = ground.bench.files
     python = ground.subject.python.removeprefix(f"{ground.shop.workspace}/")
     locks = [name for name in _LOCKED if files.exists(name)]
@@ -103,7 +114,7 @@ def _module(ground: Ground, groups: Mapping[str, str], symbols: Symbols) -> tupl
         how = f"{python} -m pip install -r requirements.txt"
     else:
         how = f"{python} -m pip install {package}"
-    return f"the tests need the package {package!r}, which is not installed", f"install it with: {how}"
+    return f"install it with: {how}"
 
 
 def too_slow(ground: Ground, first: Verdict) -> tuple[str, str]:

@@ -33,6 +33,11 @@ def known_modules() -> frozenset[str]:
     return frozenset(_tables()["known"]["modules"])
 
 
+def plugin_of(fixture: str) -> str:
+    """The package whose pytest plugin has a fixture; empty when it is not known."""
+    return str(_tables()["fixtures"].get(fixture, ""))
+
+
 def add_import(situation: Situation) -> Iterator[Candidate]:
     """Imports that would define the name: a standard module, a well-known name of one, a name of the project."""
     source = situation.source
