@@ -319,3 +319,9 @@ def test_a_wrong_model_on_the_command_line_is_blamed_on_the_option(pawl: Pawl, s
 def test_only_the_model_that_is_named_is_listed(pawl: Pawl, settings: Settings):
     settings('[models.fallbacks]\n"openai/gpt-5" = ["ollama/qwen3"]\n')
     assert only(pawl, "--offline", "--model", "ollama/other")["model"] == "ollama/other"
+
+
+def test_a_wrong_provider_is_one_mistake_and_not_one_for_each_of_its_models(pawl: Pawl, settings: Settings):
+    settings('[models]\ndefault = "mine/m"\n[providers.mine]\nwire = "soap"\nbase_url = "http://127.0.0.1:9/v1"\n')
+    said = pawl("models", "--offline")
+    assert said.code == 52 and "wire must be one of" in said.err and "no provider" not in said.err

@@ -51,7 +51,9 @@ def model_config(config: Config, environment: Mapping[str, str] | None = None) -
     environment = config.environment if environment is None else environment
     tables = config.tables
     reading = _Reading(str(config.file))
-    providers = reading.of(lambda: merged(tables.providers), builtin())
+    # A provider whose table is wrong is a provider all the same: that its models are unknown would be no news.
+    stand_ins: Mapping[str, Provider] = {**dict.fromkeys(tables.providers, builtin()["openai"]), **builtin()}
+    providers = reading.of(lambda: merged(tables.providers), stand_ins)
     routed = {name: value for name, value in tables.models.items() if name in _ROUTES}
     if named := environment.get("PAWL_MODEL", "").strip():
         routed["default"] = named
