@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -180,6 +181,22 @@ answer = '{"lines": 1}'
     script('[[turn]]\ntimes = 0\nanswer = \'{"lines": "one"}\'\n')
     spoilt = pawl(*words, "--output-format", "json")
     assert (spoilt.code, json.loads(spoilt.out)["subtype"]) == (1, "error_max_structured_output_retries")
+
+
+@pytest.mark.spec("F5")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_it_with_a_result_and_the_run_can_go_on(project: Project, script: Script, number: int, code: int):
+    pawl = project({"notes.txt": "x\n"})
+    slow = script('[[turn]]\ndelay_ms = 60000\nanswer = "too late"\n')
+    words = ["-p", "add a line to notes.txt", "--model", slow, "--output-format", "stream-json"]
+    with pawl.started(*words, until='"node": "act"') as process:
+        process.send_signal(number)
+        rest = process.stdout.read().decode()
+        assert process.wait(60) == code
+    result = json.loads(rest.splitlines()[-1])
+    assert (result["type"], result["is_error"], result["exit_code"]) == ("result", True, code)
+    script('[[turn]]\nanswer = "Nothing to add."\n')
+    assert pawl.json("do", "--resume", code=1)["run"] == result["session_id"]
 
 
 @pytest.mark.spec("F5")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 
 from pawl.core.runs import Place
 from pawl.workflow.graph import NODES, graph
-from pawl.workflow.routing import NEXT, Node, Outcome, after, moved
+from pawl.workflow.routing import NEXT, Node, Outcome, after, drawn, moved
 
 EVERY = list(itertools.product(Node, Outcome))
 
@@ -67,6 +68,11 @@ def test_a_retry_is_another_attempt_and_a_new_task_begins_with_its_first():
 def test_only_what_was_approved_is_applied():
     ways = {(node, outcome) for node, outcome in EVERY if after(node, outcome) is Node.APPLY}
     assert ways == {(Node.APPROVE, Outcome.APPROVED), (Node.DELIVER, Outcome.APPROVED)}
+
+
+def test_the_diagram_of_the_pages_is_drawn_from_the_table():
+    page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
+    assert f"<!-- graph -->\n```mermaid\n{drawn()}```\n<!-- end -->" in page
 
 
 @pytest.mark.spec("B1")

@@ -114,6 +114,25 @@ NEXT: Mapping[Node, Mapping[Outcome, Node]] = MappingProxyType(
 """For every node and every outcome."""
 
 
+def drawn() -> str:
+    """The table as a Mermaid diagram, for the pages; what it does not name leads to the evaluator."""
+    lines = ["flowchart TD"]
+    for node, ways in _NEXT.items():
+        by_target: dict[Node, list[str]] = {}
+        for outcome, following in ways.items():
+            by_target.setdefault(following, []).append(outcome)
+        for following, outcomes in by_target.items():
+            words = ", ".join(outcomes) if len(outcomes) < len(Outcome) else ""
+            lines.append(f"    {node} -->{f'|{words}|' if words else ''} {_drawn(following)}")
+    lines += [f"    {node} --> {Node.EVALUATE}" for node in Node if node not in _NEXT]
+    return "\n".join(line for line in lines if not line.startswith(f"    {Node.END} ")) + "\n"
+
+
+def _drawn(node: Node) -> str:
+    # `end` is a word of the language of the diagrams.
+    return "ended([end])" if node is Node.END else str(node)
+
+
 def after(node: Node, outcome: Outcome) -> Node:
     return NEXT[node][outcome]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -78,6 +79,7 @@ class Talker:
     """The rules of the workspace when None."""
     instructions: tuple[str, ...] = ()
     """What is to be told beside the workspace's own AGENTS.md."""
+    _started: float = field(default_factory=time.monotonic)
     _closing: ExitStack = field(default_factory=ExitStack)
     _config: ModelConfig | None = None
     _models: Models | None = None
@@ -169,13 +171,18 @@ class Talker:
             clean=watch.clean,
             compress=watch.compress,
             context=self._context(line),
-            limits=self.config.budget,
+            limits=self._limits(),
             sampling=replace(
                 sampling, max_output=min(sampling.max_output, models.can(terms.model_for(line.role)).max_output)
             ),
             detail=Detail(self.shop.config.settings.detail),
             cancel=self.cancel,
         )
+
+    def _limits(self) -> Budget:
+        """The time is that of the whole request: what earlier talks and checks took is gone."""
+        limits = self.config.budget
+        return replace(limits, seconds=max(1.0, limits.seconds - (time.monotonic() - self._started)))
 
     def _context(self, line: Line) -> tuple[str, ...]:
         """The same throughout the run, so that prompt caches hold: read once."""
