@@ -123,3 +123,34 @@ def test_a_folder_that_cannot_be_written_is_refused() -> None:
         "fixed": f"the workspace {str(root / 'fixed')!r} is not writable",
         "free": str(root / "free"),
     }
+
+
+CALL = "import sys\nfrom pawl.__main__ import main\nsys.argv[0] = 'pawl'\nsys.exit(main())"
+SCRIPT = """
+[[turn]]
+answer = { calls = [{ name = "file_read", arguments = { path = "app.py" } }] }
+[[turn]]
+match = { tool = "retries = 3" }
+answer = "Three (app.py:1)."
+"""
+
+
+def test_what_only_reads_works_in_a_folder_that_cannot_be_written() -> None:
+    user = become("ordinary")
+    with user.folder() as root:
+        for name in ("fixed", "home"):
+            (root / name).mkdir()
+        (root / "fixed" / "app.py").write_text("retries = 3\n")
+        (root / "script.toml").write_text(SCRIPT)
+        user.own(root)
+        os.chmod(root / "fixed", 0o555)
+        codes = {}
+        for words in (
+            ("ask", "--model", f"scripted:{root}/script.toml", "how many?"),
+            ("history",),
+            ("memory", "list"),
+            ("memory", "add", "x"),
+        ):
+            process = user.start_python(CALL, words[0], "-C", str(root / "fixed"), *words[1:], home=root / "home")
+            codes[words[:2]] = process.wait(60)
+    assert list(codes.values()) == [0, 0, 0, 42], codes

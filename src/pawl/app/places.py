@@ -11,8 +11,10 @@ from pawl.core.errors import UsageError
 MARKS = (".git", ".pawl")
 
 
-def find_workspace(start: Path, config: Config, *, exact: bool) -> Path:
+def find_workspace(start: Path, config: Config, *, exact: bool, reads: bool = False) -> Path:
     """The nearest folder upwards that is a repository, or `start` itself; `exact` takes `start` as it is.
+
+    What only reads does so in a folder that may not be written, too.
 
     A folder that holds the user's home or Pawl's own state is refused: every command could read and change it. So is
     one inside that state, such as a bench.
@@ -33,7 +35,7 @@ def find_workspace(start: Path, config: Config, *, exact: bool) -> Path:
             )
     if _holds(config.state.resolve(), folder):
         raise UsageError(f"{str(folder)!r} lies in Pawl's own state", advice="change to your project's folder")
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not reads and not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"the workspace {str(folder)!r} is not writable", advice="mend its permissions")
     return folder
 

@@ -44,6 +44,9 @@ MODULES = {
     "gc": "upkeep",
 }
 
+READING = frozenset({"ask", "locate", "models", "policy", "prompts", "history", "diff"})
+"""Commands that never write the workspace."""
+
 
 def run(arguments: Sequence[str]) -> int:
     try:
@@ -93,7 +96,9 @@ def _dispatch(options: argparse.Namespace) -> int:
     call.interruptions.listen()
     module = importlib.import_module(f"pawl.interfaces.cli.{MODULES[options.command]}")
     command: Callable[[Workshop, Call], int] = getattr(module, options.command)
-    with Workshop.open(config, find_workspace(_start(options), config, exact=options.workspace is not None)) as shop:
+    reads = options.command in READING or (options.command == "memory" and options.action in ("list", "show"))
+    exact = options.workspace is not None
+    with Workshop.open(config, find_workspace(_start(options), config, exact=exact, reads=reads)) as shop:
         sys.excepthook = _Defect(options, config)
         _tell_recovery(shop, call)
         return command(shop, call)
