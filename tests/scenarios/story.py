@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +33,8 @@ class Story:
     workspace: Path
     script: Path
     events: list[object] = field(default_factory=list)
+    meanwhile: Callable[[object], None] = lambda event: None
+    """What the user does while the run is under way."""
 
     def model_says(self, *turns: Mapping[str, object]) -> None:
         """The whole of what the model will say, turn by turn."""
@@ -76,7 +78,11 @@ class Story:
     @contextmanager
     def session(self) -> Iterator[Session]:
         with self.shop() as shop:
-            yield Session(shop, self.events.append)
+            yield Session(shop, self._hear)
+
+    def _hear(self, event: object) -> None:
+        self.events.append(event)
+        self.meanwhile(event)
 
     @contextmanager
     def shop(self) -> Iterator[Workshop]:

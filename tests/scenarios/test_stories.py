@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from scenarios.story import Story, call, patch, say
 
+from pawl.core.errors import UsageError
 from pawl.core.finding import TestCounts as Counts
 from pawl.core.run import DeliveryState, Mode
+from pawl.core.run_event import ToolEnded
 from pawl.core.runs import Intent, RunState
 
 LEAP = "return year % 4 == 0"
@@ -399,3 +401,50 @@ def test_a_large_request_is_planned_into_tasks_by_the_import_graph_each_verified
     assert done.tasks == ("mend centuries", "show the year")
     assert story.happened(done.run).count("task verified") == 2
     assert RIGHT in story.read("dates.py") and "{year}: " in story.read("report.py")
+
+
+def test_a_hunk_that_is_not_there_is_a_wrong_request_and_the_run_still_waits(story: Story):
+    story.model_says(*FIX)
+    waiting = story.do("fix is_leap")
+    with pytest.raises(UsageError):
+        story.approve(waiting, hunks=[7])
+    assert story.approve(waiting, hunks=[1]).delivery is DeliveryState.DONE
+
+
+@pytest.mark.spec("A11")
+def test_when_the_time_of_a_request_is_up_what_is_there_is_kept_and_reported(story: Story):
+    before = story.files()
+    story.model_says(
+        {"delay_ms": 1200, **call("file_write", path="half.txt", content="half\n")},
+        say("Half of it is written; the rest is open."),
+    )
+    ended = story.do("write both halves", approve="never", budget={"seconds": 1})
+    assert (ended.ended, ended.delivery, ended.entry) == ("out_of_time", DeliveryState.NEEDS_WORK, None)
+    assert ended.answer.startswith("Half of it") and ended.kept is not None
+    assert story.files() == before
+
+
+def test_a_protected_file_is_never_promoted_along_and_is_kept_for_the_user_to_look_at(story: Story):
+    before = story.files()
+    story.model_says(call("run_command", command="mkdir -p .vscode && echo {} > .vscode/tasks.json"), say("Made."))
+    ended = story.do("create a task for the editor", approve="never")
+    assert (ended.delivery, ended.entry) == (DeliveryState.NEEDS_WORK, None)
+    assert story.files() == before
+    with story.shop() as shop:
+        assert ".vscode/tasks.json" in shop.changes(shop.entry(ended.kept)).paths
+
+
+@pytest.mark.spec("B7")
+def test_what_the_user_writes_while_the_model_works_is_merged_and_verified_with_it(story: Story):
+    story.model_says(*FIX)
+
+    def edits(event: object) -> None:
+        if isinstance(event, ToolEnded) and event.call.name == "strict_patch":
+            story.user_writes({"dates.py": story.read("dates.py") + "\n\ndef months():\n    return 12\n"})
+
+    story.meanwhile = edits
+    done = story.do("fix is_leap", approve="never")
+    assert done.delivery is DeliveryState.DONE, done
+    assert RIGHT in story.read("dates.py") and "def months" in story.read("dates.py")
+    story.do("undo")
+    assert RIGHT not in story.read("dates.py") and "def months" in story.read("dates.py")

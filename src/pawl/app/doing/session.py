@@ -14,7 +14,7 @@ from pawl.app.doing.record import RunRecord
 from pawl.app.doing.reporting import composed
 from pawl.app.doing.talking import Permit, Talker
 from pawl.app.doing.verifying import Verifier
-from pawl.app.doing.works import BenchWorks
+from pawl.app.doing.works import BenchWorks, chosen_hunks
 from pawl.app.running import bench_places
 from pawl.app.workshop import Workshop
 from pawl.core.change import ChangeSet
@@ -94,6 +94,8 @@ class Session:
         row = self.shop.store.runs.get(self.shop.workspace, run)
         if row.state is not RunState.WAITING:
             raise UsageError(f"the run {run} does not wait for an answer", advice=f"it is {row.state}")
+        # A slip of the pen must not end the run.
+        chosen_hunks(self.shop, self.shown(run), given.hunks)
         self.shop.run_id = run
         self.shop.store.runs.put(run, "stale", None)
         return self._go(row.place, row.order, {**asdict(given), "answer": str(given.answer)})
