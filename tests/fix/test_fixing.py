@@ -199,6 +199,25 @@ def test_a_rival_is_told_once_and_taken_on_top_of_what_was_mended_after_it(tmp_p
 
 @pytest.mark.spec("F1")
 @pytest.mark.timeout(300)
+def test_with_a_source_as_target_the_tests_that_do_not_reach_it_are_set_aside(tmp_path: Path) -> None:
+    files = {"cart.py": CART.replace("number * size", "(number - 1) * size"), "test_cart.py": TESTS}
+    for name in ("one", "two", "six"):
+        files[f"{name}.py"] = f"def {name}():\n    return []\n"
+        files[f"test_{name}.py"] = (
+            f"from {name} import {name}\n\n\ndef test_{name}():\n    assert {name}() == {{9: {name}}}\n"
+        )
+    workspace = project(tmp_path, files)
+    report = fixed(workspace, FixRequest(seconds=60, targets=("cart.py",)))
+    assert report.outcome is Outcome.PARTLY
+    assert "result += price" in (workspace / "cart.py").read_text()
+    assert report.reason == "the failing tests reach no source that may be edited"
+    assert [note.partition(": test_one")[0] for note in report.notes] == [
+        "set aside, they do not reach what may be edited"
+    ]
+
+
+@pytest.mark.spec("F1")
+@pytest.mark.timeout(300)
 def test_what_is_left_after_a_patch_says_what_it_needs(tmp_path: Path) -> None:
     tests = TESTS.replace("page, ", "")[: TESTS.index("def test_first") - 6]
     needy = "def test_parsed():\n    import ujson\n\n\ndef test_fast(benchmark):\n    pass\n"

@@ -10,6 +10,7 @@ from pawl.app.environments import brought_along, own_python
 from pawl.app.fixing import reasons
 from pawl.app.fixing.disputing import Dispute, distinct, is_doubtful, rivals_of
 from pawl.app.fixing.ground import Ground, failing_tests, is_uncollected, shown
+from pawl.app.fixing.reaching import reaching, test_file
 from pawl.app.fixing.recovering import Recovering
 from pawl.app.fixing.report import FixReport, FixRequest, Listener, Mended, Outcome, Repair
 from pawl.app.fixing.searching import Search
@@ -145,7 +146,8 @@ class _Fixer:
             reason = reasons.WHY_NOT[Status.OUT_OF_TIME]
         else:
             unloaded, mend = reasons.uncollected(left)
-            reason, advice = missing or unloaded or verdict.reason, advice or mend
+            unreached = reasons.WHY_NOT[Status.NO_SOURCES] if self.ground.aim.sources else verdict.reason
+            reason, advice = missing or unloaded or unreached, advice or mend
         return reason, "; ".join(filter(None, (reasons.unsteady(odd), advice)))
 
     def _search(self, search: Search, verdict: Verdict) -> tuple[Verdict, RepairEnded | None]:
@@ -157,6 +159,12 @@ class _Fixer:
         aside: set[str] = set()
         while self.ground.left > 1 and verdict.standing is not Standing.PASS:
             failing = [finding for finding in self._mendable(verdict) if finding.test not in aside]
+            near = reaching(failing, self.ground.aim.sources, self.ground.sources())
+            if len(near) < len(failing):
+                far = [finding.test for finding in failing if finding not in near]
+                self.ground.note_tests("set aside, they do not reach what may be edited", far)
+                aside.update(far)
+                failing = near
             if not failing:
                 break
             ended, better = self._search_part(search, failing, verdict)
@@ -189,15 +197,23 @@ class _Fixer:
         together = [finding for finding in failing if finding.test in ended.tests]
         if ended.status is not Status.NO_PATCH or len(together) < 2:
             return ended, None
-        for finding in together[:MOST_ALONE]:
+        for part in self._parts(together):
             if self.ground.left < 2:
                 break
-            alone = self._decided(search.run([finding], self.ground.left * 0.5), 1, verdict)
+            alone = self._decided(search.run(part, self.ground.left * 0.5), len(part), verdict)
             if not self._is_disputed(alone):
                 better = self._take(alone, verdict)
                 if better is not None:
                     return alone, better
         return ended, None
+
+    def _parts(self, together: list[Finding]) -> list[list[Finding]]:
+        """The tests of each file where sources are named, since not all may run them; else each test alone."""
+        files: dict[str, list[Finding]] = {}
+        for finding in together:
+            files.setdefault(test_file(finding, {}), []).append(finding)
+        alone = [[finding] for finding in together]
+        return [*(files.values() if self.ground.aim.sources and len(files) > 1 else ()), *alone][:MOST_ALONE]
 
     def _decided(self, ended: RepairEnded, asked: int, verdict: Verdict) -> RepairEnded:
         """Where a search was for part of the failures, the others speak for the patch that mends the most of them."""
