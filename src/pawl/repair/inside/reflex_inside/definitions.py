@@ -83,8 +83,9 @@ class Definitions:
         """Everything that can be promised; where that is anything, zygotes are told what to have ready."""
         program, engine = self.program, self.engine
         ran: frozenset[Line] = frozenset()
-        if any(calls_at_import(source.tree) for source in program.sources.values()):
-            ran = engine.zygotes[0].lines_at_import(engine.request.root, WATCH_SECONDS)
+        watching = any(calls_at_import(source.tree) for source in program.sources.values())
+        if watching:
+            ran = engine.zygotes[0].lines_at_import(engine.request.root, max(WATCH_SECONDS, engine.left / 2))
         frontier = Frontier()
         broken = broken_lines(program, self.problems)
         diagnoses = list(dict.fromkeys(Diagnosis(problem.kind, problem.message) for problem in self.problems))
@@ -99,7 +100,8 @@ class Definitions:
             body = range(function.node.body[0].lineno, function.last_line + 1)
             inside = {line: broken[function.path, line] for line in body if (function.path, line) in broken}
             usual = max(RUN_AT_IMPORT, BESIDE * max(inside.values(), default=0.0))
-            scores = {line: usual for line in body if (function.path, line) in ran} | inside
+            # Where nobody could watch in time, any function may have run.
+            scores = {line: usual for line in body if watching and (not ran or (function.path, line) in ran)} | inside
             if scores:
                 frontier.promise(import_time_portions(program, function, scores, diagnoses))
         if frontier.heap:

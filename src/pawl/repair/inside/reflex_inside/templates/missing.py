@@ -143,13 +143,7 @@ def free_names(facts: Facts) -> list[str]:
 def _calls(facts: Facts) -> Codes:
     scope = free_names(facts)
     for name in scope:
-        types, others = facts.type_of(name), [other for other in scope if other != name]
-        if not types or any("iterator" in kind or "generator" in kind for kind in types):
-            yield 3.4, "missing call", f"next({name})"
-        if types & FUNCTIONS:
-            yield from ((3.4, "missing call", f"{name}({other})") for other in ["", *others])
-        for kind in types & METHODS.keys():
-            yield from _methods(name, kind, others)
+        yield from _calls_about(name, facts.type_of(name), [other for other in scope if other != name])
     called = {
         node.func.attr
         for node in ast.walk(facts.source.tree)
@@ -165,6 +159,16 @@ def _calls(facts: Facts) -> Codes:
         for name in scope:
             if "." not in name and name in text:
                 yield 4.0 + rank, "missing assignment", f"{name} = {text}"
+
+
+def _calls_about(name: str, types: frozenset[str], others: list[str]) -> Codes:
+    """A step of an iterator, a call of a local function, a change of a collection."""
+    if not types or any("iterator" in kind or "generator" in kind for kind in types):
+        yield 3.4, "missing call", f"next({name})"
+    if types & FUNCTIONS:
+        yield from ((3.4, "missing call", f"{name}({other})") for other in ["", *others])
+    for kind in types & METHODS.keys():
+        yield from _methods(name, kind, others)
 
 
 def _methods(name: str, kind: str, others: list[str]) -> Codes:
