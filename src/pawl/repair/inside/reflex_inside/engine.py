@@ -29,6 +29,7 @@ from reflex_inside.search import Search
 from reflex_inside.suite import Suite
 from reflex_inside.suspicion import Suspicion, suspect
 from reflex_inside.synthesis.nursery import Nursery, Stream
+from reflex_inside.templates.diagnostics import Diagnosis
 from reflex_inside.trace import Observed, files_run, trace_suite
 from reflex_inside.workers import Pool
 from reflex_inside.zygote import Zygote
@@ -136,15 +137,12 @@ class Engine:
         if not suspicion.functions or mendable(program, suite.problems):
             self._mend_definitions(suite, program, baseline, suspicion, plan)
             return
-        frontier = Frontier()
-        diagnoses = diagnoses_of(baseline)
         strings = strings_of(suite, baseline.failing)
         generators = [
             Generator(self._facts(program, index, observed, strings), suspicion.functions[index])
             for index in suspicion.ordered_functions()[:MOST_FUNCTIONS]
         ]
-        for generator in generators:
-            frontier.promise(generator.portions(diagnoses))
+        frontier = promised(generators, diagnoses_of(baseline))
         frontier.promise([(1.5, lambda: outside_candidates(program, suspicion))])
         self.wire.send("stage", name="search")
         nursery = Nursery(program, suite, generators)
@@ -162,16 +160,7 @@ class Engine:
             more=lambda: stream.open,
         )
         definitions = Definitions(self, suite, program, suspicion, plan)
-        search.stop_cost = CHEAP
-        search.run()
-        if not search.plausible:
-            definitions.search(search, CHEAP + AT_IMPORT, EARLY_SHARE)
-        if not search.plausible:
-            search.stop_cost = math.inf
-            search.run()
-        stream.close()
-        if not search.plausible:
-            definitions.search(search, math.inf, LATE_SHARE)
+        search_by_cost(search, definitions, stream)
         if not search.plausible and len(plan.failing) > 1 and not plan.isolated:
             self._search_pairs(search)
         pool.stop()
@@ -271,6 +260,28 @@ class Engine:
             plausible=len(search.plausible),
             left=round(max(0.0, self.left), 1),
         )
+
+
+def promised(generators: list[Generator], diagnoses: list[Diagnosis]) -> Frontier:
+    """A frontier with what the generators can make."""
+    frontier = Frontier()
+    for generator in generators:
+        frontier.promise(generator.portions(diagnoses))
+    return frontier
+
+
+def search_by_cost(search: Search, definitions: Definitions, stream: Stream) -> None:
+    """Cheap edits inside functions, then definitions, then all other edits, then the rest of the definitions."""
+    search.stop_cost = CHEAP
+    search.run()
+    if not search.plausible:
+        definitions.search(search, CHEAP + AT_IMPORT, EARLY_SHARE)
+    if not search.plausible:
+        search.stop_cost = math.inf
+        search.run()
+    stream.close()
+    if not search.plausible:
+        definitions.search(search, math.inf, LATE_SHARE)
 
 
 def preload(request: Request) -> None:

@@ -144,6 +144,16 @@ def _calls(facts: Facts) -> Codes:
     scope = free_names(facts)
     for name in scope:
         yield from _calls_about(name, facts.type_of(name), [other for other in scope if other != name])
+    yield from _calls_of_attributes(facts, scope)
+    for text, rank in _calls_of_functions(facts):
+        yield 3.6 + rank, "missing call", text
+        for name in scope:
+            if "." not in name and name in text:
+                yield 4.0 + rank, "missing assignment", f"{name} = {text}"
+
+
+def _calls_of_attributes(facts: Facts, scope: list[str]) -> Codes:
+    """Methods that the file calls somewhere, of what has them."""
     called = {
         node.func.attr
         for node in ast.walk(facts.source.tree)
@@ -154,11 +164,6 @@ def _calls(facts: Facts) -> Codes:
             yield 3.8, "missing call", f"{name}.{attribute}()"
             for other in scope:
                 yield 4.2, "missing call", f"{name}.{attribute}({other})"
-    for text, rank in _calls_of_functions(facts):
-        yield 3.6 + rank, "missing call", text
-        for name in scope:
-            if "." not in name and name in text:
-                yield 4.0 + rank, "missing assignment", f"{name} = {text}"
 
 
 def _calls_about(name: str, types: frozenset[str], others: list[str]) -> Codes:
