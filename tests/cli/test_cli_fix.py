@@ -72,13 +72,15 @@ def test_no_tests_are_found(project: Project, files: dict[str, str]):
     assert "--test 'CMD'" in said.err.splitlines()[-1]
 
 
-def test_a_suite_of_another_language_is_for_another_tier(project: Project):
-    said = untouched(project({"package.json": '{"devDependencies": {"vitest": "1"}}', "sum.test.js": "\n"}))
+@pytest.mark.parametrize("settings", ['{"devDependencies": {"vitest": "1"}}', '{"scripts": {"test": "vitest run"}}'])
+def test_a_suite_of_another_language_is_for_a_model(project: Project, settings: str):
+    said = untouched(project({"package.json": settings, "src/sum.js": "\n"}))
     assert (said.code, said.err.splitlines()) == (
         1,
         [
-            "pawl: the tests are vitest tests (javascript); tier 0, the reflex, repairs Python only",
-            "      a tier with a model can work on them",
+            "pawl: the tests are vitest tests, in another language (javascript): "
+            "repairing without a model is for Python only",
+            "      a model can work on them: pawl do 'make the tests pass'",
         ],
     )
 
@@ -247,7 +249,18 @@ def test_only_the_tests_that_are_named_are_mended(project: Project):
     assert said.code == 0, said
     assert (pawl.workspace / "app.py").read_text() == TWO["app.py"].replace("+ 2", "+ 1")
     assert said.lines[-1] == "1 other test fails, not asked for"
+    assert "tests ✓ 1 (1 fails as before)" in said.out
     assert pawl("fix", "tests/unit").out == "nothing to mend: 1 other test fails, not asked for\n"
+
+
+def test_a_bare_pytest_finds_the_modules_of_the_workspace_and_ids_are_whole_in_a_pipe(project: Project):
+    name = "test_" + "a_long_name_" * 12 + "end"
+    pawl = project(
+        {"pkg/app.py": WRONG, "test/test_app.py": PYTEST.replace("app", "pkg.app").replace("test_after", name)}
+    )
+    said = pawl("fix", "--test", "pytest test/test_app.py", "--dry-run")
+    assert said.code == 0, said
+    assert f"  ✗ test/test_app.py::{name}  " in said.out
 
 
 @pytest.mark.parametrize("command", ["make test", "python3 -m unittest -v test_app"])

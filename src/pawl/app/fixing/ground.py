@@ -226,13 +226,17 @@ class Ground:
         """The framework, which must be one that the reflex can work with."""
         command = shlex.join(self.request.test_command) if self.request.test_command else None
         detection = detect(self.bench.files, command)
+        if detection.framework is None and command is None and self.bench.files.exists("package.json"):
+            # The script that it names may say what no dependency and no file does.
+            detection = detect(self.bench.files, "npm test")
         if detection.framework is None:
             raise NoTests(f"no tests found: {detection.reason}", advice="name the command with --test 'CMD'")
         if detection.framework.name not in PYTHON:
             raise CannotFix(
-                f"the tests are {detection.framework.name} tests ({detection.framework.language}); "
-                "tier 0, the reflex, repairs Python only",
-                advice="a tier with a model can work on them",
+                f"the tests are {detection.framework.name} tests, "
+                f"in another language ({detection.framework.language}): "
+                "repairing without a model is for Python only",
+                advice="a model can work on them: pawl do 'make the tests pass'",
             )
         return detection
 

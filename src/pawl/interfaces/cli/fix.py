@@ -112,8 +112,8 @@ def _tell_tests(out: Screen, when: str, counts: TestCounts | None, failing: tupl
         name = finding.test or f"{finding.path}:{finding.line}".strip(":0") or finding.tool
         message = finding.message.strip().splitlines()[0]
         room = max(20, width - 6 - min(len(message), SHORTEST_MESSAGE))
-        # The end of a long id tells more than its start.
-        name = name if len(name) <= room else f"…{name[1 - room :]}"
+        # The end of a long id tells more than its start; what reads a pipe needs it whole.
+        name = name if len(name) <= room or not out.is_terminal else f"…{name[1 - room :]}"
         out.say(f"  ✗ {name}  {brief(message, max(20, width - 6 - len(name)))}")
     if len(failing) > MOST_SHOWN:
         out.say(f"  … and {len(failing) - MOST_SHOWN} more")
@@ -222,7 +222,10 @@ def _mark(verdict: Verdict) -> str:
     mark = MARKS[verdict.standing]
     if verdict.standing is Standing.SKIPPED:
         return f"{mark} ({brief(verdict.reason, 40)})"
-    return f"{mark} {verdict.counts.passed}" if verdict.counts else mark
+    if verdict.counts is None:
+        return mark
+    old = f" ({len(verdict.old)} {'fails' if len(verdict.old) == 1 else 'fail'} as before)" if verdict.old else ""
+    return f"{mark} {verdict.counts.passed}{old}"
 
 
 def _json(shop: Workshop, report: FixReport, call: Call) -> dict[str, object]:

@@ -26,7 +26,7 @@ class Tests:
         if detection.framework is None and not subject.test_command:
             return skipped(self.name, detection.reason)
         argv = subject.test_command or _own_command(detection, subject)
-        completed = subject.run_first([argv])
+        completed = subject.run_first([*_by_module(argv, subject), argv])
         if completed is None:
             return skipped(self.name, f"{argv[0] if argv[0] != subject.python else argv[2]!r} is not installed")
         found = read(printed(completed), detection, subject.origin)
@@ -36,6 +36,11 @@ class Tests:
 def _own_command(detection: Detection, subject: Subject) -> tuple[str, ...]:
     framework = detection.framework
     return commands.all_tests(framework, python=subject.python) if framework else ()
+
+
+def _by_module(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...]]:
+    """A bare `pytest` as a module of the workspace's interpreter: only so is the workspace on the import path."""
+    return [(subject.python, "-m", "pytest", *argv[1:])] if argv[0] in ("pytest", "py.test") else []
 
 
 def verdict(step: str, completed: Completed, found: TestReport) -> Verdict:
