@@ -3,12 +3,13 @@
     python benchmarks/locate.py --data issues.jsonl --repos DIR
 
 Each line of the data holds instance_id, repo (`owner/name`), base_commit, problem_statement and patch; DIR holds a git
-repository `owner+name/repo` for each repo. The tree of the base commit is laid out in a temporary folder that is kept from
-one issue of a repository to the next, so that the index is brought up to date as in daily work. Commits are read as of the
-base commit, never later ones, and files of tests are no candidates.
+repository `owner+name/repo` for each repo. The tree of the base commit is laid out in a temporary folder that is kept
+from one issue of a repository to the next, so that the index is brought up to date as in daily work. Commits are read
+as of the base commit, never later ones, and files of tests are no candidates.
 
-`all@k` counts an issue as right when every file that the patch edits, tests left out, is among the first k; `any@k` when one
-of them is. Weights were fitted on the issues whose SHA-1 of instance_id is even ("fitted"); the others are "held back".
+`all@k` counts an issue as right when every file that the patch edits, tests left out, is among the first k; `any@k`
+when one of them is. Weights were fitted on the issues whose SHA-1 of instance_id is even ("fitted"); the others are
+"held back".
 """
 
 from __future__ import annotations
@@ -153,7 +154,13 @@ def table(results: list[dict]) -> str:
         groups[half] = [one for one in results if one["half"] == half]
     for repository in sorted({one["repo"] for one in results}):
         groups[repository] = [one for one in results if one["repo"] == repository]
-    lines = ["| issues | n | " + " | ".join(f"all@{cut}" for cut in CUTS) + " | " + " | ".join(f"any@{cut}" for cut in CUTS) + " |"]
+    lines = [
+        "| issues | n | "
+        + " | ".join(f"all@{cut}" for cut in CUTS)
+        + " | "
+        + " | ".join(f"any@{cut}" for cut in CUTS)
+        + " |"
+    ]
     lines.append("|" + " --- |" * (2 + 2 * len(CUTS)))
     for name, group in groups.items():
         if group:

@@ -93,7 +93,13 @@ def test_imports_are_followed_to_their_files(tmp_path: Path, language: str):
 def test_imported_files_come_before_their_importers_and_cycles_by_name(tmp_path: Path):
     made = graph(
         tmp_path,
-        {"a.py": "import b\n", "b.py": "import c\nimport d\n", "c.py": "import d\n", "d.py": "import c\n", "e.js": "1\n"},
+        {
+            "a.py": "import b\n",
+            "b.py": "import c\nimport d\n",
+            "c.py": "import d\n",
+            "d.py": "import c\n",
+            "e.js": "1\n",
+        },
     )
     assert made.order(["a.py", "b.py", "c.py", "d.py"]) == ("c.py", "d.py", "b.py", "a.py")
     assert made.ranks["c.py"] == made.ranks["d.py"]
@@ -107,7 +113,13 @@ def test_a_new_file_can_change_what_an_old_import_means(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("path", "module"),
-    [("a.py", ""), ("a.py", "...." * 50), ("a.rs", "super::super::super::x"), ("a.js", "../../../../x"), ("a.txt", "x")],
+    [
+        ("a.py", ""),
+        ("a.py", "...." * 50),
+        ("a.rs", "super::super::super::x"),
+        ("a.js", "../../../../x"),
+        ("a.txt", "x"),
+    ],
 )
 def test_an_import_that_leads_nowhere_means_nothing(path: str, module: str):
     assert Resolver(["a.py", "b/c.py"]).targets(path, module, ()) in ([], ["a.py"])

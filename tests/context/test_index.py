@@ -48,9 +48,7 @@ class Shop:
 
 def contents(index: Index) -> dict[str, list[str]]:
     return index.reading(
-        lambda shelf: {
-            row.path: [one.qualified for one in shelf.definitions(row.id)] for row in shelf.files.values()
-        }
+        lambda shelf: {row.path: [one.qualified for one in shelf.definitions(row.id)] for row in shelf.files.values()}
     )
 
 
@@ -120,7 +118,9 @@ def test_what_nobody_wrote_or_nobody_may_read_is_left_out(shop: Shop, name: str,
 
 @pytest.mark.parametrize("ignore", [".gitignore", ".agentignore", ".aiignore", ".pawlignore"])
 def test_ignore_files_are_honoured(shop: Shop, ignore: str):
-    shop.write({ignore: "out/\n", "out/x.py": "x = 1\n", "shop/.gitignore": "/secretly.py\n", "shop/secretly.py": "x = 1\n"})
+    shop.write(
+        {ignore: "out/\n", "out/x.py": "x = 1\n", "shop/.gitignore": "/secretly.py\n", "shop/secretly.py": "x = 1\n"}
+    )
     known = shop.indexed()
     assert "out/x.py" not in known
     assert "shop/secretly.py" not in known

@@ -101,7 +101,8 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
         ("Crash\n\nValueError: cannot round a missing price", "shop/prices.py"),
         ("Crash\n```\nfrom shop.gifts import GiftCard\nGiftCard().redeem(1)\n```", "shop/gifts.py"),
         (
-            'Crash\nTraceback (most recent call last):\n  File "/x/site-packages/shop/mail.py", line 3, in send_receipt\n'
+            "Crash\nTraceback (most recent call last):\n"
+            '  File "/x/site-packages/shop/mail.py", line 3, in send_receipt\n'
             "    return deliver()\nTypeError: bad",
             "shop/mail.py",
         ),
@@ -194,7 +195,8 @@ def test_commits_that_said_the_same_speak_for_their_files(tmp_path: Path):
 def test_files_are_found_in_other_languages(tmp_path: Path):
     files = {
         "src/cart.ts": "export class Cart {\n  addItem(item: Item) { this.items.push(item) }\n}\n",
-        "server/mail.go": "package mail\n\n// SendReceipt sends a receipt.\nfunc SendReceipt(to string) error { return nil }\n",
+        "server/mail.go": "package mail\n\n// SendReceipt sends a receipt.\n"
+        "func SendReceipt(to string) error { return nil }\n",
         "core/src/lib.rs": "pub fn parse_price(text: &str) -> u64 { 0 }\n",
         "app/Gift.java": "class Gift { void redeem() {} }\n",
     }

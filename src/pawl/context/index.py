@@ -11,7 +11,7 @@ from pawl.context.git_history import take_in
 from pawl.context.graph import import_graph
 from pawl.context.imports import ImportMap
 from pawl.context.index_file import alone, connect, discard
-from pawl.context.indexing import IndexWriter, Refreshed, transaction
+from pawl.context.indexing import IndexWriter, Refreshed
 from pawl.context.ranking.shelf import Shelf
 from pawl.core.errors import StoreError
 from pawl.core.ports import CommitLog, SourceFiles

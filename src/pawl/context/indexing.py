@@ -154,7 +154,8 @@ class IndexWriter:
         number: int = self._connection.execute(
             "INSERT INTO file (path, size, modified_ns, digest, language, role, complete) VALUES (?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (path) DO UPDATE SET size = excluded.size, modified_ns = excluded.modified_ns,"
-            " digest = excluded.digest, language = excluded.language, role = excluded.role, complete = excluded.complete"
+            " digest = excluded.digest, language = excluded.language, role = excluded.role,"
+            " complete = excluded.complete"
             " RETURNING id",
             (
                 page.stamp.path,

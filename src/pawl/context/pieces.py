@@ -1,4 +1,4 @@
-"""A parsed file in pieces that are ranked for themselves: each function, the rest of each class, the rest of the file."""
+"""A parsed file in pieces that are ranked for themselves: each function, the rest of each class and of the file."""
 
 from __future__ import annotations
 

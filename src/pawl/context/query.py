@@ -240,7 +240,7 @@ def _messages(text: str) -> Iterator[str]:
 
 
 def phrase(message: str) -> list[list[str]]:
-    """A message as runs of tokens that may stand together in the source; what was filled in at run time breaks a run."""
+    """A message as runs of tokens that may stand together in the source; what was filled in breaks a run."""
     runs: list[list[str]] = [[]]
     for piece in re.split(r"('[^']*'|\"[^\"]*\"|`[^`]*`|\d+|[{}<>%$]+)", message):
         if piece and (piece[0] in "'\"`{}<>%$" or piece.isdigit()):

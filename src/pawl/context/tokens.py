@@ -18,7 +18,7 @@ COMMON = frozenset(
     this typeof void static public private protected final int str bool string char double float long unsigned struct
     enum impl pub fn mut use mod package func type interface extends implements throws throw catch switch case default
     end do then begin require include define ifdef endif args kwargs
-    """.split()
+    """.split()  # noqa: SIM905
 )
 """What every file of some language is full of; it tells nothing."""
 
@@ -34,7 +34,7 @@ STOP = frozenset(
     behaviour result results example following want need needs think seems seem currently however instead way works
     work working doesn don isn didn won ve re ll let try tried trying make makes made happens happen reproduce steps
     version versions python code description know still even though well really actually something anything able
-    """.split()
+    """.split()  # noqa: SIM905
 )
 """What every issue is full of."""
 
@@ -47,7 +47,7 @@ def stem(word: str) -> str:
     for ending, kept in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) + len(kept) >= 3:
             root = word[: len(word) - len(ending)] + kept
-            # stopp(ing), mapp(ed)
+            # As in stopping and mapped.
             return root[:-1] if ending in _DOUBLING and len(root) > 3 and _doubled(root) else root
     return word
 
@@ -95,7 +95,7 @@ def tokens(word: str) -> tuple[str, ...]:
 
 
 class Tokens(dict[str, str]):
-    """The tokens of every word met so far, joined for the index. A dictionary, because there are millions to look up."""
+    """The tokens of every word met so far, joined for the index. A dictionary, because millions are looked up."""
 
     def __missing__(self, word: str) -> str:
         if len(self) >= _MOST_REMEMBERED:

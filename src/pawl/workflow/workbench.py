@@ -145,8 +145,12 @@ class Works(Protocol):
         """The paths that no longer stand where the changes start."""
         ...
 
+    def promoted(self, changes: ChangeSet) -> int | None:
+        """The entry by which this run has already promoted the changes."""
+        ...
+
     def promote(self, changes: ChangeSet, title: str) -> int:
-        """The entry; once only for each run and change set."""
+        """The entry."""
         ...
 
     def keep(self, changes: ChangeSet, title: str, reason: str) -> int: ...

@@ -168,6 +168,7 @@ class Desk:
                 outliner=self._outliner,
                 checker=checker(self.files, self.bench) if checker else None,
                 limits=ToolLimits(tool_seconds=settings.tool_seconds, file_seconds=settings.file_seconds),
+                cancel=cancel,
             )
         )
 

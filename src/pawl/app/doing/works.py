@@ -130,11 +130,16 @@ class BenchWorks:
         now = self.shop.promoter.nodes(changes.paths, changes.blobs)
         return tuple(change.path for change in changes if now[change.path] != change.before)
 
-    def promote(self, changes: ChangeSet, title: str) -> int:
-        """As it was shown, with no merge in between. What an interrupted run has promoted is found in the history."""
+    def promoted(self, changes: ChangeSet) -> int | None:
         for entry in self.shop.entries(run=self.record.run):
-            if entry.state is EntryState.DONE and self.shop.changes(entry).digest == changes.digest:
+            # What already stood there was left out of the entry.
+            made = self.shop.changes(entry) if entry.state is EntryState.DONE else EMPTY
+            if made and all(changes.get(change.path) == change for change in made):
                 return entry.id
+        return None
+
+    def promote(self, changes: ChangeSet, title: str) -> int:
+        """As it was shown, with no merge in between."""
         promotion = self.shop.promoter.promote(self._entry(title), changes)
         self.shop.note("promoted", {"entry": promotion.entry, "digest": promotion.changes.digest})
         return promotion.entry

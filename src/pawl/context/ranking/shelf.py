@@ -45,7 +45,7 @@ class Posting(NamedTuple):
     as they come."""
 
     piece: int
-    count: float
+    count: float  # type: ignore[assignment]
     in_path: int
 
 

@@ -1,4 +1,4 @@
-"""Which definitions of a file are likeliest to change: those that are named, whose lines are spoken of, whose words fit."""
+"""Which definitions of a file are likeliest to change: those named, whose lines are spoken of, whose words fit."""
 
 from __future__ import annotations
 

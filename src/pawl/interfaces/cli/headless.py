@@ -15,6 +15,7 @@ from pawl.core.finding import Verdict
 from pawl.core.run_event import RequestAnswered, RequestSent, ToolEnded, ToolStarted
 from pawl.core.runs import Report, RunState
 from pawl.interfaces.cli.call import Call
+from pawl.interfaces.cli.ordering import start
 from pawl.interfaces.cli.run_report import as_body, changes_of, exit_code
 from pawl.interfaces.cli.shapes import as_json
 from pawl.interfaces.cli.signals import Interrupted
@@ -29,8 +30,6 @@ OTHERWISE = "error_during_execution"
 
 def headless(shop: Workshop, call: Call) -> int:
     """Nobody is asked: what needs an answer stops the run, and the result says how to give it."""
-    from pawl.interfaces.cli.do import start
-
     lines = Lines(shop, call)
     with call.interruptions.stopping() as cancel:
         session = Session(shop, lines.hear, cancel)

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-from pawl.verify.recoveries.edit import Candidate, Situation, Source
+from pawl.verify.recoveries.edit import Candidate, Situation, Source, TextEdit
 from pawl.verify.recoveries.imports import known_modules, known_tables, package_of
 from pawl.verify.recoveries.symbols import close, module_of
 
@@ -126,7 +126,7 @@ def _renamed(source: Source, number: int, old: str, new: str) -> Iterator[Candid
     package, _, last = new.rpartition(".")
     whole = re.fullmatch(rf"(\s*)import\s+{re.escape(old)}(\s*(?:#.*)?)", line)
     if whole and package and last == old:
-        edits = (source.replace_line(number, f"{whole[1]}from {package} import {old}{whole[2]}"),)
+        edits: tuple[TextEdit, ...] = (source.replace_line(number, f"{whole[1]}from {package} import {old}{whole[2]}"),)
     else:
         places = list(source.words(old, number))
         if whole:

@@ -70,26 +70,22 @@ def apply(bench: Workbench, place: Place) -> Outcome:
     decision = record.value("decision")
     shown = record.work("shown")
     assert isinstance(decision, dict) and shown is not None
-    stale = _stale(bench, shown, str(decision.get("digest", "")))
-    if stale:
-        record.put("stale", stale)
-        record.note("stale", {"why": stale})
-        return Outcome.STALE
-    chosen = shown
+    if decision.get("digest") != shown.digest:
+        return _not_taken(bench, "the approval is for another change than the one that stands here")
     hunks = [int(number) for number in decision.get("hunks", ())]
-    if hunks:
-        chosen = bench.works.select(shown, hunks)
-        checked = bench.works.verify(chosen)
-        judgement = judged(checked, wanted(bench))
-        if not judgement.accepted:
-            record.put("stale", "these hunks alone do not pass: " + "; ".join(judgement.refused))
-            return Outcome.STALE
-        record.put("after", counts_json(checked.tests.counts) if checked.tests else None)
-    try:
-        record.put("entry", bench.works.promote(chosen, record.order.text))
-    except NothingToDo:
-        record.put("notes", ["the workspace already stands as the change wants it"])
-        return _delivered(bench)
+    chosen = bench.works.select(shown, hunks) if hunks else shown
+    # A run that was interrupted right after it promoted finds its own work in the workspace.
+    entry = bench.works.promoted(chosen)
+    if entry is None:
+        refusal = _stale(bench, shown) or (_unverified(bench, chosen) if hunks else "")
+        if refusal:
+            return _not_taken(bench, refusal)
+        try:
+            entry = bench.works.promote(chosen, record.order.text)
+        except NothingToDo:
+            record.put("notes", ["the workspace already stands as the change wants it"])
+            return _delivered(bench)
+    record.put("entry", entry)
     _keep_rest(bench, shown, chosen)
     record.keep_work("shown", chosen)
     return _delivered(bench)
@@ -145,11 +141,25 @@ def _refused(bench: Workbench, why: str) -> Outcome:
     return Outcome.GIVE_UP
 
 
-def _stale(bench: Workbench, shown: ChangeSet, digest: str) -> str:
-    if digest != shown.digest:
-        return "the approval is for another change than the one that stands here"
+def _not_taken(bench: Workbench, why: str) -> Outcome:
+    bench.record.put("stale", why)
+    bench.record.note("stale", {"why": why})
+    return Outcome.STALE
+
+
+def _stale(bench: Workbench, shown: ChangeSet) -> str:
     moved = bench.works.stale(shown)
     return f"you changed {', '.join(map(repr, moved))} since it was shown" if moved else ""
+
+
+def _unverified(bench: Workbench, chosen: ChangeSet) -> str:
+    """Why a part of a verified change cannot stand by itself; empty when it can."""
+    checked = bench.works.verify(chosen)
+    judgement = judged(checked, wanted(bench))
+    if not judgement.accepted:
+        return "these hunks alone do not pass: " + "; ".join(judgement.refused)
+    bench.record.put("after", counts_json(checked.tests.counts) if checked.tests else None)
+    return ""
 
 
 def _keep_rest(bench: Workbench, shown: ChangeSet, chosen: ChangeSet) -> None:

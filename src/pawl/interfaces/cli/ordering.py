@@ -1,0 +1,81 @@
+"""What is ordered on the command line: a new run with its terms, or the one to go on with."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+from pawl.app.doing.session import Session
+from pawl.core.errors import UsageError
+from pawl.core.run import Approval, Mode
+from pawl.core.runs import Order, Report
+from pawl.interfaces.cli.ask import piped_input, spending
+from pawl.interfaces.cli.call import Call
+
+
+def start(session: Session, call: Call) -> Report:
+    """A new run, or the one to go on with."""
+    options = call.options
+    if options.resume is not None:
+        run = options.resume or session.interrupted()
+        if not run:
+            raise UsageError("there is no interrupted run to go on with", advice="start one: pawl do 'REQUEST'")
+        return session.resume(run)
+    return session.do(order_of(call))
+
+
+def order_of(call: Call) -> Order:
+    options = call.options
+    words = " ".join(options.request).strip()
+    piped = piped_input(call)
+    if words and words != "-" and piped.strip():
+        words = f"{words}\n\n<stdin>\n{piped}\n</stdin>"
+    return Order(
+        text=piped if words in ("", "-") else words,
+        mode=Mode(options.mode),
+        approval=Approval(options.approve),
+        model=options.model or "",
+        test_command=_words(options.test),
+        reasoning=options.reasoning or "",
+        budget=_limits(call),
+        conversation=options.conversation or "",
+        record=options.record or "",
+        schema=_schema(options.json_schema),
+    )
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"--test {text!r} cannot be read: {error}", advice="close the quotes") from error
+    if not words:
+        raise UsageError("--test names no command", advice="give one such as --test 'pytest tests/unit'")
+    return words
+
+
+def _limits(call: Call) -> dict[str, object]:
+    limits = spending(call)
+    seconds = call.options.seconds
+    if seconds is not None:
+        if not 1 <= seconds <= 86_400:
+            raise UsageError(f"--seconds {seconds:g} is not between 1 and 86400", advice="300 is the usual limit")
+        limits["seconds"] = seconds
+    return limits
+
+
+def _schema(path: str | None) -> dict[str, object] | None:
+    if path is None:
+        return None
+    try:
+        schema = json.loads(Path(path).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"--json-schema {path!r} cannot be read: {error}", advice="name a file that holds one"
+        ) from error
+    if not isinstance(schema, dict):
+        raise UsageError(f"--json-schema {path!r} holds no schema", advice="a schema is a JSON object")
+    return schema
