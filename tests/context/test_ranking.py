@@ -113,7 +113,7 @@ def test_the_file_that_is_meant_comes_first(ask: Ask, text: str, path: str):
 
 
 def test_every_hit_has_reasons_and_a_score(ask: Ask):
-    hits = ask("Cart.total ignores the address")
+    hits = ask("Cart.total is wrong for an empty cart")
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert all(hit.score > 0 for hit in hits)
     assert any("Cart" in reason for reason in hits[0].reasons)
