@@ -32,6 +32,9 @@ class Lexical:
     """The best piece of each file, with something for the next best."""
     title_best: Scores
     """The same with the words of the title alone."""
+    cover: Scores
+    cover_most: float
+    most: float
     telling: Mapping[int, tuple[str, ...]]
     """The tokens that speak most for a file."""
 
@@ -67,6 +70,8 @@ class _Scoring:
         lengths = list(shelf.piece_lengths.values()) or [1]
         self._piece_average = sum(lengths) / len(lengths)
         self._title_pieces: dict[int, float] = defaultdict(float)
+        self._cover: Scores = defaultdict(float)
+        self._cover_most = self._most = 0.0
         self._parts: dict[int, dict[str, float]] = defaultdict(dict)
 
     def scores(self) -> Lexical:
@@ -80,7 +85,7 @@ class _Scoring:
             number: tuple(sorted(found, key=lambda token: (-found[token], token))[:4])
             for number, found in self._parts.items()
         }
-        return Lexical(files, titles, paths, pieces, self._best(pieces), self._best(self._title_pieces), telling)
+        return Lexical(files, titles, paths, pieces, self._best(pieces), self._best(self._title_pieces), self._cover, self._cover_most or 1.0, self._most or 1.0, telling)
 
     def _count(self, token: str, files: Scores, titles: Scores, paths: Scores, pieces: dict[int, float]) -> None:
         shelf, weight = self._shelf, self._wanted[token]
@@ -102,11 +107,14 @@ class _Scoring:
                 in_paths.add(file)
         candidates = [number for number in in_files if number in shelf.candidates]
         rarity = math.log(1 + self._files / (1 + len(candidates)))
+        self._most += worth
+        self._cover_most += weight * rarity
         for number in candidates:
             value = in_files[number]
             length = shelf.lengths.get(number, 1) / self._file_average
             norm = _SATURATION * (1 - _FILE_LENGTH + _FILE_LENGTH * length)
             part = weight * rarity * value / (value + norm)
+            self._cover[number] += weight * rarity
             files[number] += part
             self._parts[number][token] = part
             if token in self._title:

@@ -22,6 +22,7 @@ _ZONES = {Zone.TITLE: 1.6, Zone.PROSE: 1.0, Zone.CODE: 0.5, Zone.TRACE: 0.4}
 _TICKED = 0.5
 _FADING = 0.7
 """What the next frame outwards counts."""
+_SOURCE_FOLDERS = frozenset({"src", "lib", "python", "source", "sources"})
 _MOST_FILES = 25
 """A name that more files define says nothing."""
 
@@ -63,8 +64,9 @@ def matching(path: str, shelf: Shelf) -> list[int]:
         length = 0
         while length < min(len(own), len(parts)) and own[-1 - length] == parts[-1 - length]:
             length += 1
-        # Either the mention or the file must be told in full; `lib/a/x.py` is not `src/a/x.py`.
-        if length == len(parts) or length == len(own):
+        # Either the mention or the file must be told in full, but for the folder that a package is installed from:
+        # `site-packages/a/x.py` is `src/a/x.py`.
+        if length == len(parts) or _SOURCE_FOLDERS.issuperset(own[: len(own) - length]):
             shared[number] = length
     most = max(shared.values(), default=0)
     return sorted(number for number, length in shared.items() if length == most)
@@ -126,6 +128,7 @@ class _Names:
             if len(name) <= 2:
                 rows = [row for row in rows if row.kind is DefinitionKind.CLASS]
             weight *= (0.4 if plain and name not in self._understood.ticked else 1.0) / len(files) ** 0.7
+            weight *= self._shelf.rarity(name)
             for number, kind in _strongest(rows).items():
                 self._found.definitions[number] += weight * kind
                 self._found.words[number][name] = weight * kind

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pawl.context.query import Understood, Zone
-from pawl.context.ranking.context_signals import Commits, called, messages, neighbours
+from pawl.context.ranking.context_signals import Commits, called, folders, messages, neighbours, tested
 from pawl.context.ranking.lexical import Lexical, lexical
 from pawl.context.ranking.naming import Naming, naming
 from pawl.context.ranking.shelf import Scores, Shelf
@@ -30,7 +30,9 @@ class Signal(StrEnum):
     FRAME = "frame"
     MESSAGE = "message"
     NEIGHBOUR = "neighbour"
+    IMPORTER = "importer"
     CALLED = "called"
+    FOLDER = "folder"
     OFTEN = "often"
     LATELY = "lately"
     ALIKE = "alike"
@@ -39,13 +41,28 @@ class Signal(StrEnum):
     STEM = "stem"
     TITLE_PIECE = "title piece"
     FRAMED = "framed"
+    TESTED = "tested"
+    PIECE_SHARE = "piece share"
+    FILE_SHARE = "file share"
+    COVER = "cover"
     PIECE_PLACE = "piece place"
     FILE_PLACE = "file place"
     SUSPICION = "suspicion"
     PROSE = "prose"
     TEST = "test"
     PACKAGE = "package"
+    ASIDE = "aside"
 
+
+_ASIDE = frozenset(
+    [
+        *("doc", "docs", "documentation", "example", "examples", "demo", "demos", "sample", "samples", "gallery"),
+        *("galleries", "tutorial", "tutorials", "benchmark", "benchmarks", "bench", "asv_bench", "tool", "tools"),
+        *("script", "scripts", "ci", ".github", ".circleci", "release", "releases", "maint", "vendor", "vendored"),
+        *("third_party", "thirdparty", "extern", "externals", "bundled", "build_tools"),
+    ]
+)
+"""Folders of what is beside the product."""
 
 BASE = {
     Signal.PIECE: 1.0,
@@ -98,8 +115,15 @@ def signals(understood: Understood, suspicions: Sequence[Suspicion], shelf: Shel
     _habits(found, shelf)
     base = found.joined({**BASE, Signal.SUSPICION: 2.0})
     base = {number: value for number, value in base.items() if value > 0 and number in shelf.candidates}
-    values[Signal.NEIGHBOUR] = _scaled(neighbours(base, shelf))
+    imported, importing = neighbours(base, shelf)
+    values[Signal.NEIGHBOUR] = _scaled(imported)
+    values[Signal.IMPORTER] = _scaled(importing)
     values[Signal.CALLED] = _scaled(called(words.pieces, shelf))
+    values[Signal.FOLDER] = _scaled(folders(words.files, shelf))
+    values[Signal.TESTED] = _scaled(tested(words.pieces, shelf))
+    values[Signal.PIECE_SHARE] = {number: value / words.most for number, value in words.best.items()}
+    values[Signal.FILE_SHARE] = {number: value / words.most for number, value in words.files.items()}
+    values[Signal.COVER] = {number: value / words.cover_most for number, value in words.cover.items()}
     commits = Commits(shelf)
     values[Signal.OFTEN], values[Signal.LATELY] = commits.habits()
     values[Signal.ALIKE] = _scaled(commits.alike(understood))
@@ -121,7 +145,7 @@ def signals(understood: Understood, suspicions: Sequence[Suspicion], shelf: Shel
 
 def _habits(found: Signals, shelf: Shelf) -> None:
     """What kind of file it is, whatever the query says."""
-    for signal in (Signal.PROSE, Signal.TEST, Signal.PACKAGE):
+    for signal in (Signal.PROSE, Signal.TEST, Signal.PACKAGE, Signal.ASIDE):
         found.values[signal] = {}
     for number in shelf.candidates:
         row = shelf.files[number]
@@ -129,6 +153,8 @@ def _habits(found: Signals, shelf: Shelf) -> None:
             found.values[Signal.PROSE][number] = 1.0
         elif row.language == "":
             found.values[Signal.PROSE][number] = 0.7
+        if _ASIDE.intersection(row.path.lower().split("/")[:-1]) or row.path in ("setup.py", "setupext.py", "conftest.py"):
+            found.values[Signal.ASIDE][number] = 1.0
         if row.test:
             found.values[Signal.TEST][number] = 1.0
         if posixpath.basename(row.path) in ("__init__.py", "index.js", "index.ts", "mod.rs", "setup.py"):
@@ -152,7 +178,8 @@ def _stems(understood: Understood, shelf: Shelf) -> Scores:
     for zone, weight in ((Zone.CODE, 0.3), (Zone.PROSE, 0.6), (Zone.TITLE, 1.0)):
         for name in understood.spelled[zone]:
             for number in stems.get(name, ()):
-                found[number] = max(found.get(number, 0.0), weight / len(stems[name]) ** 0.5)
+                value = weight * shelf.rarity(name) / len(stems[name]) ** 0.5
+                found[number] = max(found.get(number, 0.0), value)
     return found
 
 
