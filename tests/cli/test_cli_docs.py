@@ -191,6 +191,7 @@ ASKED = {
     "run": "run --apply -- mkdir .vscode x",
     "ask": "ask --model scripted:script.toml hello",
     "do": "do help",
+    "locate": "locate README",
     "models": "models --offline --model openai/gpt-5",
     "policy": "policy --stage act",
     "prompts": "prompts list",
