@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -12,10 +13,12 @@ from pawl.context.graph import import_graph
 from pawl.context.imports import ImportMap
 from pawl.context.index_file import alone, connect, discard
 from pawl.context.indexing import IndexWriter, Refreshed
+from pawl.context.parsers import ParserLimits, Parsers
 from pawl.context.ranking.shelf import Shelf
 from pawl.core.errors import StoreError
 from pawl.core.ports import CommitLog, SourceFiles
 
+_MOST_PROCESSES = 4
 _FEW = 20_000
 """Pieces that are gone and cost nothing yet."""
 
@@ -29,8 +32,11 @@ class Index:
         self._path = path
         self._files = files
         self._connection = connect(path)
+        # They start when there is something to parse, and stay for the next change.
+        self._parsers = Parsers(ParserLimits(processes=min(_MOST_PROCESSES, os.cpu_count() or 1)))
 
     def close(self) -> None:
+        self._parsers.close()
         self._connection.close()
 
     def __enter__(self) -> Index:
@@ -57,11 +63,11 @@ class Index:
         else:
             stamps = [stamp for path in paths if (stamp := self._files.stamp(path)) is not None]
         there = {stamp.path for stamp in stamps}
-        writer = IndexWriter(self._connection, self._files)
+        writer = IndexWriter(self._connection, self._files, self._parsers)
         if not writer.differs(stamps, paths):
             return Refreshed()
         with alone(self._path):
-            known = writer.known()
+            known = writer.known(paths)
             gone = [path for path in (known if paths is None else paths) if path not in there]
             return writer.update(stamps, gone, known)
 

@@ -25,7 +25,10 @@ def neighbours(base: Mapping[int, float], shelf: Shelf) -> tuple[Scores, Scores]
     importing: Scores = defaultdict(float)
     seeds = sorted(base, key=lambda number: (-base[number], shelf.files[number].path))[:_MOST_SEEDS]
     for number in seeds:
-        for found, targets in ((imported, shelf.imported.get(number, ())), (importing, shelf.importers.get(number, ()))):
+        for found, targets in (
+            (imported, shelf.imported.get(number, ())),
+            (importing, shelf.importers.get(number, ())),
+        ):
             for target in targets:
                 if target in shelf.candidates:
                     found[target] += base[number] / math.sqrt(len(targets))

@@ -85,7 +85,18 @@ class _Scoring:
             number: tuple(sorted(found, key=lambda token: (-found[token], token))[:4])
             for number, found in self._parts.items()
         }
-        return Lexical(files, titles, paths, pieces, self._best(pieces), self._best(self._title_pieces), self._cover, self._cover_most or 1.0, self._most or 1.0, telling)
+        return Lexical(
+            files,
+            titles,
+            paths,
+            pieces,
+            self._best(pieces),
+            self._best(self._title_pieces),
+            self._cover,
+            self._cover_most or 1.0,
+            self._most or 1.0,
+            telling,
+        )
 
     def _count(self, token: str, files: Scores, titles: Scores, paths: Scores, pieces: dict[int, float]) -> None:
         shelf, weight = self._shelf, self._wanted[token]

@@ -153,7 +153,11 @@ def _habits(found: Signals, shelf: Shelf) -> None:
             found.values[Signal.PROSE][number] = 1.0
         elif row.language == "":
             found.values[Signal.PROSE][number] = 0.7
-        if _ASIDE.intersection(row.path.lower().split("/")[:-1]) or row.path in ("setup.py", "setupext.py", "conftest.py"):
+        if _ASIDE.intersection(row.path.lower().split("/")[:-1]) or row.path in (
+            "setup.py",
+            "setupext.py",
+            "conftest.py",
+        ):
             found.values[Signal.ASIDE][number] = 1.0
         if row.test:
             found.values[Signal.TEST][number] = 1.0
