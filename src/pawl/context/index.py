@@ -11,11 +11,10 @@ from typing import TypeVar
 from pawl.context.git_history import take_in
 from pawl.context.graph import import_graph
 from pawl.context.imports import ImportMap
-from pawl.context.index_file import alone, connect, discard
+from pawl.context.index_file import alone, connect, discard, is_damage, store_error
 from pawl.context.indexing import IndexWriter, Refreshed
 from pawl.context.parsers import ParserLimits, Parsers
 from pawl.context.ranking.shelf import Shelf
-from pawl.core.errors import StoreError
 from pawl.core.ports import CommitLog, SourceFiles
 
 _MOST_PROCESSES = 4
@@ -48,7 +47,13 @@ class Index:
     def refresh(self, paths: Iterable[str] | None = None) -> Refreshed:
         """Takes in what has changed: these files, or whatever a walk through the workspace finds."""
         chosen = None if paths is None else sorted(set(paths))
-        return self._sound(lambda: self._refresh(chosen))
+
+        def work() -> Refreshed:
+            if self._is_worn():
+                self.rebuild()
+            return self._refresh(chosen)
+
+        return self._sound(work)
 
     def rebuild(self) -> None:
         """Throws everything away; the next refresh takes in every file."""
@@ -72,20 +77,18 @@ class Index:
             return writer.update(stamps, gone, known)
 
     def _sound(self, work: Callable[[], T]) -> T:
-        """Does the work; an index that turns out to be damaged is made anew, once."""
+        """Does the work; an index that turns out to be damaged is made anew, once, with every file in it."""
         try:
-            if self._is_worn():
-                self.rebuild()
-            return work()
-        except sqlite3.DatabaseError:
+            try:
+                return work()
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
             self.rebuild()
-        try:
+            self._refresh(None)
             return work()
         except sqlite3.DatabaseError as error:
-            raise StoreError(
-                f"the index {str(self._path)!r} cannot be used: {error}",
-                advice="check the disk, and the owner and mode of the file",
-            ) from error
+            raise store_error(error, self._path) from error
 
     def _is_worn(self) -> bool:
         """Whether more pieces are gone than there are."""
