@@ -1,4 +1,4 @@
-"""What speaks for a file besides its own words: its neighbours, the code that was found, the commits of the past."""
+"""What speaks for a file besides its own words: its neighbours, the code and the tests that fit, its folder, messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from pawl.context.query import Understood, phrase
-from pawl.context.ranking.lexical import weights
 from pawl.context.ranking.shelf import Scores, Shelf
 from pawl.context.sorting import Kind
 
@@ -19,20 +18,16 @@ _MOST_TESTS = 12
 _LONGEST_RUN = 8
 
 
-def neighbours(base: Mapping[int, float], shelf: Shelf) -> tuple[Scores, Scores]:
-    """What the best files import, and what imports them; a file with many neighbours gives each less."""
-    imported: Scores = defaultdict(float)
-    importing: Scores = defaultdict(float)
+def neighbours(base: Mapping[int, float], shelf: Shelf) -> Scores:
+    """What the best files import; a file that imports many gives each less."""
+    found: Scores = defaultdict(float)
     seeds = sorted(base, key=lambda number: (-base[number], shelf.files[number].path))[:_MOST_SEEDS]
     for number in seeds:
-        for found, targets in (
-            (imported, shelf.imported.get(number, ())),
-            (importing, shelf.importers.get(number, ())),
-        ):
-            for target in targets:
-                if target in shelf.candidates:
-                    found[target] += base[number] / math.sqrt(len(targets))
-    return imported, importing
+        targets = shelf.imported.get(number, ())
+        for target in targets:
+            if target in shelf.candidates:
+                found[target] += base[number] / math.sqrt(len(targets))
+    return found
 
 
 def called(pieces: Mapping[int, float], shelf: Shelf) -> Scores:
@@ -139,95 +134,3 @@ def _windows(run: Sequence[str]) -> list[list[str]]:
         for length in range(len(run), least - 1, -1)
         for start in range(len(run) - length + 1)
     ]
-
-
-class Commits:
-    """The commits that HEAD reaches, as evidence."""
-
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
-        self._past = shelf.past
-
-    def habits(self) -> tuple[Scores, Scores]:
-        """How often files change, and how lately, both from 0 to 1; a commit of many files counts less."""
-        often: Scores = defaultdict(float)
-        lately: Scores = {}
-        total = len(self._past)
-        for place, commit in enumerate(self._past):
-            for path in commit.paths:
-                number = self._shelf.by_path.get(path)
-                if number is not None:
-                    often[number] += 1 / math.sqrt(len(commit.paths))
-                    lately.setdefault(number, 1 - place / total)
-        most = math.log1p(max(often.values(), default=1))
-        return {number: math.log1p(value) / most for number, value in often.items()}, lately
-
-    def alike(self, understood: Understood) -> Scores:
-        """Files that commits changed whose messages speak of the same."""
-        wanted = weights(understood)
-        spread: Counter[str] = Counter()
-        words = [set(commit.words.split()) & wanted.keys() for commit in self._past]
-        for found in words:
-            spread.update(found)
-        total = len(self._past)
-        rarity = {token: math.log(1 + total / (1 + count)) for token, count in spread.items()}
-        scored = []
-        for commit, found in zip(self._past, words, strict=True):
-            if found:
-                value = sum(wanted[token] * rarity[token] for token in sorted(found))
-                scored.append((value / math.sqrt(8 + commit.words.count(" ")), commit))
-        scored.sort(key=lambda pair: -pair[0])
-        result: Scores = defaultdict(float)
-        for value, commit in scored[:60]:
-            numbers = [number for path in commit.paths if (number := self._shelf.by_path.get(path)) is not None]
-            numbers = [number for number in numbers if number in self._shelf.candidates]
-            for number in numbers:
-                result[number] += (value / scored[0][0]) ** 3 / len(numbers)
-        return result
-
-    def told(self, understood: Understood) -> Scores:
-        """BM25 of the query over the messages of all commits that changed a file, taken as one text about it."""
-        wanted = weights(understood)
-        counts: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-        lengths: Scores = defaultdict(float)
-        for commit in self._past:
-            words = commit.words.split()
-            found = wanted.keys() & set(words)
-            share = 1 / math.sqrt(len(commit.paths))
-            for path in commit.paths:
-                number = self._shelf.by_path.get(path)
-                if number is not None and number in self._shelf.candidates:
-                    lengths[number] += share * len(words)
-                    own = counts[number]
-                    for token in found:
-                        own[token] += share
-        spread: Counter[str] = Counter(token for own in counts.values() for token in own)
-        average = sum(lengths.values()) / max(1, len(lengths))
-        result: Scores = {}
-        for number, own in counts.items():
-            norm = 0.6 + 0.6 * lengths[number] / average
-            result[number] = sum(
-                wanted[token] * math.log(1 + len(lengths) / (1 + spread[token])) * value / (value + norm)
-                for token, value in sorted(own.items())
-            )
-        return result
-
-    def together(self, base: Mapping[int, float]) -> Scores:
-        """Files that changed in the same commits as the best ones."""
-        seeds = sorted(base, key=lambda number: (-base[number], self._shelf.files[number].path))[:8]
-        chosen = {self._shelf.files[number].path: base[number] for number in seeds}
-        times: Counter[str] = Counter()
-        result: Scores = defaultdict(float)
-        shared: list[tuple[str, str, float]] = []
-        for commit in self._past:
-            if len(commit.paths) > 8:
-                continue
-            for path in commit.paths:
-                if path in chosen:
-                    times[path] += 1
-                    shared.extend((path, other, 1 / len(commit.paths)) for other in commit.paths if other != path)
-        for path, other, value in shared:
-            number = self._shelf.by_path.get(other)
-            if number is not None and number in self._shelf.candidates:
-                result[number] += chosen[path] * value / (2 + times[path])
-        return result
