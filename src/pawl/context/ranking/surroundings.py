@@ -1,4 +1,4 @@
-"""What speaks for a file besides its own words: its neighbours, the code and the tests that fit, its folder, messages."""
+"""What speaks for a file besides its own words: neighbours, code and tests that fit, its folder, messages it holds."""
 
 from __future__ import annotations
 
