@@ -93,7 +93,8 @@ def _frames(frames: Sequence[Frame], shelf: Shelf, found: Naming) -> None:
         if not found.frames.get(number):
             found.frames[number] = weight
             weight *= _FADING
-        found.lines[number].append(frame.line)
+        if frame.line:
+            found.lines[number].append(frame.line)
 
 
 class _Names:
