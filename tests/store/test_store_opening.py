@@ -285,14 +285,14 @@ def test_a_write_that_fails_names_the_file_and_leaves_the_store_as_it_was(child,
 @pytest.mark.root
 def test_a_full_disk_is_named(state_directory):
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k,mode=0700", "tmpfs", os.fspath(state_directory)], check=False
+        ["mount", "-t", "tmpfs", "-o", "size=768k,mode=0700", "tmpfs", os.fspath(state_directory)], check=False
     )
     if mounted.returncode:
         pytest.skip("cannot mount a small file system here")
     try:
         with Store.open(state_directory) as store:
             with pytest.raises(StoreError, match="no room left") as caught, store.blobs.batch():
-                for _ in range(40):
+                for _ in range(80):
                     store.blobs.put(os.urandom(20_000))
             assert "free space" in caught.value.advice
             assert store.integrity() == []

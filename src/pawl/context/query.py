@@ -19,18 +19,12 @@ _LONGEST_LINE = 2_000
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*\n(.*?)(?:^[ \t]*(?:```|~~~)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)(?:, in ([\w<>.]+))?')
-_NOTEBOOK = re.compile(
-    r"^[ \t]*(?:File )?((?:~|[A-Za-z]:)?[\w./\\+-]*[\w+-]\.pyx?)(?::(\d+))?,? in (?:\w+\.)*([\w<>]+)\(", re.MULTILINE
-)
-"""A frame as IPython prints it."""
 _STACK = re.compile(
     r"(?:^|[\s(\[\"'`])((?:[A-Za-z]:)?[\w@.+~/\\-]*[\w+-]\.[A-Za-z]\w{0,4}):(\d+)(?::\d+)?(?=$|[\s:,)\]\"'`])"
 )
 _BLOB = re.compile(r"https?://[^\s)>\]]+?/(?:blob|tree|blame)/[^/\s]+/([^\s#?)>\]]+)(?:#L(\d+))?")
 _URL = re.compile(r"https?://[^\s)>\]]+")
-_PATH = re.compile(
-    r"(?<![\w/.:@~-])(?:~?/|[ab]/|[A-Za-z]:/)?((?:[\w.+-]+/)*[\w+-]+(?:\.[\w+-]+)*\.[A-Za-z]\w{0,4})(?![\w/(])"
-)
+_PATH = re.compile(r"(?<![\w/.:@-])(?:[ab]/)?((?:[\w.+-]+/)*[\w+-]+(?:\.[\w+-]+)*\.[A-Za-z]\w{0,4})(?![\w/(])")
 _DOTTED = re.compile(r"(?<![\w./])[A-Za-z_]\w*(?:(?:\.|::)[A-Za-z_]\w*)+")
 _TICKED = re.compile(r"(?<!`)(`{1,2})([^`\n]{1,120})\1(?!`)")
 _CALL = re.compile(r"\b([A-Za-z_]\w*)\(")
@@ -44,8 +38,7 @@ _ERROR = re.compile(
 _QUOTED = re.compile(r"(?<!\w)(?:\"([^\"\n]{8,160})\"|'([^'\n]{8,160})'|“([^”\n]{8,160})”)(?!\w)")
 _CODE_LINE = re.compile(r"^(?: {4}|\t|>>> |\.\.\. |\$ |In \[)")
 _TRACEBACK = re.compile(
-    r"^.*\bTraceback \(most recent call last\)|^\s*File \"|^\s+at .+:\d+|^goroutine \d+|^\s+\d+: 0x|^-+> *\d+ ",
-    re.MULTILINE,
+    r"^\s*Traceback \(most recent call last\)|^\s*File \"|^\s+at .+:\d+|^goroutine \d+|^\s+\d+: 0x", re.MULTILINE
 )
 
 
@@ -233,9 +226,8 @@ def _mentions(text: str) -> Iterator[Mention]:
 
 
 def _frames(text: str) -> Iterator[Frame]:
-    found = [*_FRAME.finditer(text), *_NOTEBOOK.finditer(text)]
-    for match in sorted(found, key=lambda match: match.start(1)):
-        yield Frame(match[1].replace("\\", "/"), int(match[2] or 0), match[3] or "")
+    for match in _FRAME.finditer(text):
+        yield Frame(match[1].replace("\\", "/"), int(match[2]), match[3] or "")
 
 
 def _messages(text: str) -> Iterator[str]:

@@ -93,8 +93,7 @@ def _frames(frames: Sequence[Frame], shelf: Shelf, found: Naming) -> None:
         if not found.frames.get(number):
             found.frames[number] = weight
             weight *= _FADING
-        if frame.line:
-            found.lines[number].append(frame.line)
+        found.lines[number].append(frame.line)
 
 
 class _Names:
