@@ -32,10 +32,6 @@ class Baseline:
     def seconds(self) -> float:
         return sum(outcome.seconds for outcome in self.outcomes.values())
 
-    @property
-    def wall(self) -> float:
-        return sum(outcome.wall for outcome in self.outcomes.values())
-
 
 def run_all(suite: Suite, order: list[int], deadline: float, patience: float = 1.0) -> list[tuple[int, Outcome]]:
     """Runs the tests in this order until the deadline."""

@@ -17,7 +17,6 @@ from reflex_inside.rank import rank
 from reflex_inside.search import Search
 from reflex_inside.suite import Suite
 from reflex_inside.swap import install
-from reflex_inside.warm import Task
 
 if TYPE_CHECKING:
     from reflex_inside.engine import Engine
@@ -67,42 +66,29 @@ class Choice:
         )
 
     def _kept_whole(self, candidates: list[Candidate]) -> list[Candidate]:
-        """Without the candidates that break a test once the program is imported anew with them.
-
-        An exchange of code says nothing of what a function did while everything was imported, and no trace connects
-        a test with all that it depends on.
-        """
+        """Without the candidates that break a passing test which no trace connected with them."""
         engine, baseline = self.engine, self.baseline
+        order = sorted(baseline.failing + baseline.passing)
+        seconds = max(5.0, 4 * baseline.seconds) + 5
         kept: list[Candidate] = []
-        dropped: list[Candidate] = []
         until = time.monotonic() + WHOLE_SHARE * engine.request.seconds
         for candidate in candidates:
-            hurried = len(kept) >= LEAST_WHOLE and time.monotonic() > until
-            if hurried or engine.left <= 0 or len(kept) >= MOST_WHOLE:
+            if len(kept) >= LEAST_WHOLE and time.monotonic() > until:
                 kept.append(candidate)
-            elif engine.zygotes[0].passes(self._whole_task(candidate)):
-                kept.append(candidate)
-                if baseline.complete:
+                continue
+            if engine.left > 0 and len(kept) < MOST_WHOLE and candidate.reach is Reach.MODULE:
+                if not engine.zygotes[0].passes(replace(self.definitions.last(candidate), seconds=seconds * 2)):
+                    continue
+                self.verified.add(candidate)
+            elif engine.left > 0 and len(kept) < MOST_WHOLE:
+                limits = {index: 4 * baseline.outcomes[index].seconds + 1.0 for index in order}
+                passed = forked(lambda: whole(self.suite, self.program, candidate, limits), seconds)  # noqa: B023
+                if passed is False:
+                    continue
+                if passed and baseline.complete:
                     self.verified.add(candidate)
-            else:
-                dropped.append(candidate)
-        return kept or [each for each in dropped[:LEAST_WHOLE] if self._passes_here(each)]
-
-    def _whole_task(self, candidate: Candidate) -> Task:
-        """Everything that has to pass, in the suite's own order."""
-        baseline = self.baseline
-        names = tuple(self.suite.cases[index].name for index in sorted(baseline.failing + baseline.passing))
-        seconds = max(5.0, 4 * baseline.wall) + 5
-        return replace(self.definitions.last(candidate), names=names, seconds=seconds * 2)
-
-    def _passes_here(self, candidate: Candidate) -> bool:
-        """Whether the suite passes with exchanged code: for programs that cannot be imported twice."""
-        baseline = self.baseline
-        order = sorted(baseline.failing + baseline.passing)
-        limits = {index: 4 * baseline.outcomes[index].seconds + 1.0 for index in order}
-        seconds = max(5.0, 4 * baseline.wall) + 5
-        passed = forked(lambda: whole(self.suite, self.program, candidate, limits), seconds)
-        return candidate.reach is not Reach.MODULE and bool(passed)
+            kept.append(candidate)
+        return kept
 
     def _mending_most(self, candidates: list[Candidate]) -> list[Candidate]:
         """Only those that mend the other failures too, where there are any: then one cause explains them all."""

@@ -12,9 +12,7 @@ from reflex_inside.caught import Caught
 from reflex_inside.limits import Clock, TimeUp
 
 MESSAGE_LENGTH = 400
-LONG_WAIT = 0.3
-WORKING_SHARE = 0.12
-"""Of the time that a test takes: below it, the test waits, even on a machine that has much else to do."""
+LONG_WAIT = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class Outcome:
     @property
     def waits(self) -> bool:
         """Whether most of its time went by without work: it sleeps, or waits for a thread or a socket."""
-        return self.wall > LONG_WAIT and self.seconds < self.wall * WORKING_SHARE
+        return self.wall > LONG_WAIT and self.seconds < self.wall / 2
 
 
 @dataclass(frozen=True, slots=True)
