@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pawl.context.index import Index
+from pawl.core.errors import StoreBusy
 from pawl.policy.guardrails import preset
 from pawl.workspace.reading import WorkspaceFiles
 from pawl.workspace.tree import Tree
@@ -288,6 +289,7 @@ import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from pawl.context.index import Index
+from pawl.core.errors import StoreBusy
 from pawl.policy.guardrails import preset
 from pawl.workspace.reading import WorkspaceFiles
 from pawl.workspace.tree import Tree
@@ -329,3 +331,33 @@ def test_a_reader_sees_one_moment_while_another_writes(shop: Shop):
 
         assert first.reading(work) == (3, 3)
         assert len(contents(first)) == 4
+
+
+def test_damage_that_is_met_while_reading_is_mended_on_the_way(shop: Shop):
+    with shop.open() as index:
+        index.refresh()
+        known = contents(index)
+        index._connection.execute("DROP TABLE definition")
+        assert contents(index) == known
+
+
+def test_a_reader_never_empties_a_worn_index(shop: Shop, monkeypatch: pytest.MonkeyPatch):
+    with shop.open() as index:
+        for number in range(6):
+            shop.write({"shop/prices.py": f"def version{number}(): pass\n"})
+            index.refresh()
+        monkeypatch.setattr("pawl.context.index._FEW", -1000)
+        assert len(contents(index)) == 3
+
+
+def test_a_busy_index_is_told_and_not_thrown_away(shop: Shop, monkeypatch: pytest.MonkeyPatch):
+    with shop.open() as first, shop.open() as second:
+        first.refresh()
+        known = contents(first)
+        first._connection.execute("BEGIN IMMEDIATE")
+        second._connection.execute("PRAGMA busy_timeout = 1")
+        shop.write({"new.py": "x = 1\n"})
+        with pytest.raises(StoreBusy):
+            second.refresh()
+        first._connection.execute("ROLLBACK")
+        assert contents(second) == known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import TypeVar
 from pawl.context.git_history import take_in
 from pawl.context.graph import import_graph
 from pawl.context.imports import ImportMap
-from pawl.context.index_file import alone, connect, discard
+from pawl.context.index_file import alone, connect, discard, is_damage, store_error
 from pawl.context.indexing import IndexWriter, Refreshed
+from pawl.context.parsers import ParserLimits, Parsers
 from pawl.context.ranking.shelf import Shelf
-from pawl.core.errors import StoreError
 from pawl.core.ports import CommitLog, SourceFiles
 
+_MOST_PROCESSES = 4
 _FEW = 20_000
 """Pieces that are gone and cost nothing yet."""
 
@@ -29,8 +31,11 @@ class Index:
         self._path = path
         self._files = files
         self._connection = connect(path)
+        # They start when there is something to parse, and stay for the next change.
+        self._parsers = Parsers(ParserLimits(processes=min(_MOST_PROCESSES, os.cpu_count() or 1)))
 
     def close(self) -> None:
+        self._parsers.close()
         self._connection.close()
 
     def __enter__(self) -> Index:
@@ -42,7 +47,13 @@ class Index:
     def refresh(self, paths: Iterable[str] | None = None) -> Refreshed:
         """Takes in what has changed: these files, or whatever a walk through the workspace finds."""
         chosen = None if paths is None else sorted(set(paths))
-        return self._sound(lambda: self._refresh(chosen))
+
+        def work() -> Refreshed:
+            if self._is_worn():
+                self.rebuild()
+            return self._refresh(chosen)
+
+        return self._sound(work)
 
     def rebuild(self) -> None:
         """Throws everything away; the next refresh takes in every file."""
@@ -57,29 +68,27 @@ class Index:
         else:
             stamps = [stamp for path in paths if (stamp := self._files.stamp(path)) is not None]
         there = {stamp.path for stamp in stamps}
-        writer = IndexWriter(self._connection, self._files)
+        writer = IndexWriter(self._connection, self._files, self._parsers)
         if not writer.differs(stamps, paths):
             return Refreshed()
         with alone(self._path):
-            known = writer.known()
+            known = writer.known(paths)
             gone = [path for path in (known if paths is None else paths) if path not in there]
             return writer.update(stamps, gone, known)
 
     def _sound(self, work: Callable[[], T]) -> T:
-        """Does the work; an index that turns out to be damaged is made anew, once."""
+        """Does the work; an index that turns out to be damaged is made anew, once, with every file in it."""
         try:
-            if self._is_worn():
-                self.rebuild()
-            return work()
-        except sqlite3.DatabaseError:
+            try:
+                return work()
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
             self.rebuild()
-        try:
+            self._refresh(None)
             return work()
         except sqlite3.DatabaseError as error:
-            raise StoreError(
-                f"the index {str(self._path)!r} cannot be used: {error}",
-                advice="check the disk, and the owner and mode of the file",
-            ) from error
+            raise store_error(error, self._path) from error
 
     def _is_worn(self) -> bool:
         """Whether more pieces are gone than there are."""

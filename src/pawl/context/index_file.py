@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from pawl.core.errors import StoreBusy, StoreError
+
 _VERSION = 1
 """Goes up with every change of the tables or of what is put into them; an index of another version is made anew."""
 _MARK = 0x50574C49
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 _LONGEST_LOG = 16 << 20
+_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT})
 
 _TABLES = (
     """
@@ -92,22 +95,18 @@ _TABLES = (
 def connect(path: Path, *, busy_seconds: float = 30.0) -> sqlite3.Connection:
     """The open index. One that is damaged, or of another version, is thrown away and starts empty."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with suppress(sqlite3.DatabaseError):
-        connection = _opened(path, busy_seconds)
-        if _fits(connection):
-            return connection
-        connection.close()
+    connection = _usable(path, busy_seconds)
+    if connection is not None:
+        return connection
     with alone(path):
         return _settled(path, busy_seconds)
 
 
 def _settled(path: Path, busy_seconds: float) -> sqlite3.Connection:
     """The same, while no other process does it."""
-    with suppress(sqlite3.DatabaseError):
-        connection = _opened(path, busy_seconds)
-        if _fits(connection):
-            return connection
-        connection.close()
+    found = _usable(path, busy_seconds)
+    if found is not None:
+        return found
     discard(path)
     connection = _opened(path, busy_seconds)
     connection.execute("BEGIN IMMEDIATE")
@@ -117,6 +116,25 @@ def _settled(path: Path, busy_seconds: float) -> sqlite3.Connection:
     connection.execute(f"PRAGMA user_version = {_VERSION}")
     connection.execute("COMMIT")
     return connection
+
+
+def _usable(path: Path, busy_seconds: float) -> sqlite3.Connection | None:
+    """The index as it is; None when it has to be made anew."""
+    try:
+        connection = _opened(path, busy_seconds)
+    except sqlite3.DatabaseError as error:
+        if is_damage(error):
+            return None
+        raise store_error(error, path) from error
+    try:
+        if _fits(connection):
+            return connection
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            connection.close()
+            raise store_error(error, path) from error
+    connection.close()
+    return None
 
 
 def discard(path: Path) -> None:
@@ -135,6 +153,23 @@ def alone(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file is not what it should be, and not only busy or without room."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+
+
+def store_error(error: sqlite3.Error, path: Path) -> StoreError:
+    """The error of the house for an error of SQLite."""
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreBusy(
+            f"another process is writing to the index {str(path)!r}", advice="try again when it has finished"
+        )
+    return StoreError(
+        f"the index {str(path)!r} cannot be used: {error}",
+        advice="check the disk, and the owner and mode of the file; it can be deleted at any time",
+    )
 
 
 def _opened(path: Path, busy_seconds: float) -> sqlite3.Connection:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pawl.context.languages import Language, language_of
-from pawl.context.parsers import ParserLimits, Parsers, Source
+from pawl.context.parsers import Parsers, Source
 from pawl.context.parsing import Parsed
 from pawl.context.pieces import piece_tokens, pieces, prose_tokens
 from pawl.context.resolving import Resolver
@@ -28,7 +27,6 @@ _BATCH = 2000
 """Files that become part of the index in one step."""
 _UNSURE_NS = 50_000_000
 """A file that was written so shortly before it was read may be written again without a new time."""
-_MOST_PROCESSES = 4
 
 
 class Known(NamedTuple):
@@ -65,21 +63,28 @@ class Refreshed:
 class IndexWriter:
     """Brings the tables up to date. The caller is alone in writing."""
 
-    def __init__(self, connection: sqlite3.Connection, files: SourceFiles) -> None:
+    def __init__(self, connection: sqlite3.Connection, files: SourceFiles, parsers: Parsers) -> None:
         self._connection = connection
         self._files = files
+        self._parsers = parsers
         self._tokens = Tokens()
         self._written: list[int] = []
         self._next = 1
         """The number of the next piece."""
 
-    def known(self) -> dict[str, Known]:
-        rows = self._connection.execute("SELECT path, id, size, modified_ns, digest FROM file")
+    def known(self, paths: Iterable[str] | None = None) -> dict[str, Known]:
+        """What the index has of these files, or of all."""
+        columns = "SELECT path, id, size, modified_ns, digest FROM file"
+        if paths is None:
+            rows = self._connection.execute(columns).fetchall()
+        else:
+            found = (self._connection.execute(f"{columns} WHERE path = ?", (path,)).fetchone() for path in paths)
+            rows = [row for row in found if row is not None]
         return {path: Known(*rest) for path, *rest in rows}
 
     def differs(self, stamps: Iterable[Stamp], paths: Iterable[str] | None) -> bool:
         """Whether there is anything to do; a question that needs no writer's lock."""
-        known = self.known()
+        known = self.known(paths)
         wanted = {stamp.path: stamp for stamp in stamps if kind_by_name(stamp.path) is not None}
         if any(_differs(stamp, known.get(path)) for path, stamp in wanted.items()):
             return True
@@ -97,15 +102,13 @@ class IndexWriter:
                     self._forget(number)
                     self._connection.execute("DELETE FROM edge WHERE target = ?", (number,))
                     self._connection.execute("DELETE FROM file WHERE id = ?", (number,))
-        processes = min(_MOST_PROCESSES, os.cpu_count() or 1, 1 + len(changed) // 50)
-        with Parsers(ParserLimits(processes=processes)) as parsers:
-            for start in range(0, len(changed), _BATCH):
-                with transaction(self._connection):
-                    self._take(changed[start : start + _BATCH], known, parsers)
+        for start in range(0, len(changed), _BATCH):
+            with transaction(self._connection):
+                self._take(changed[start : start + _BATCH], known)
         self._link(everything=bool(removed) or any(one.path not in known for one in changed))
         return Refreshed(read=len(changed), written=len(self._written), removed=len(removed))
 
-    def _take(self, batch: Iterable[Stamp], known: Mapping[str, Known], parsers: Parsers) -> None:
+    def _take(self, batch: Iterable[Stamp], known: Mapping[str, Known]) -> None:
         """Files are read as the parsers need them, so that few are held in memory."""
         waiting: dict[str, _Page] = {}
 
@@ -117,7 +120,7 @@ class IndexWriter:
                     waiting[page.stamp.path] = page
                     yield Source(page.stamp.path, page.text.encode("utf-8", "replace"), page.language)
 
-        for source, parsed in parsers.parse_all(sources()):
+        for source, parsed in self._parsers.parse_all(sources()):
             self._write(waiting.pop(source.path), parsed)
 
     def _pages(self, batch: Iterable[Stamp], known: Mapping[str, Known]) -> Iterator[_Page]:
@@ -218,12 +221,16 @@ class IndexWriter:
         paths: dict[str, int] = dict(self._connection.execute("SELECT path, id FROM file"))
         resolver = Resolver(paths)
         named = {number: path for path, number in paths.items()}
-        rows = self._connection.execute("SELECT file, module, names FROM import")
-        chosen = None if everything else set(self._written)
+        imports = "SELECT file, module, names FROM import"
+        chosen = None if everything else sorted(set(self._written))
+        if chosen is None:
+            rows = self._connection.execute(imports).fetchall()
+        else:
+            each = (self._connection.execute(f"{imports} WHERE file = ?", (number,)) for number in chosen)
+            rows = [row for found in each for row in found]
         edges = {
             (number, paths[target])
             for number, module, names in rows
-            if chosen is None or number in chosen
             for target in resolver.targets(named[number], module, json.loads(names))
             if target != named[number]
         }

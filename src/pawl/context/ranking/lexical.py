@@ -4,36 +4,45 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pawl.context.query import Understood, Zone
 from pawl.context.ranking.shelf import Scores, Shelf
 
-ZONES = {Zone.TITLE: 2.0, Zone.PROSE: 1.0, Zone.CODE: 0.6, Zone.TRACE: 0.4}
+_ZONES = {Zone.TITLE: 2.0, Zone.PROSE: 1.0, Zone.CODE: 0.6, Zone.TRACE: 0.4}
 _MOST_TERMS = 50
 _MOST_SPREAD = 0.25
 """A token in more of the pieces than this tells little, and takes long to count."""
 _SATURATION = 1.2
 _FILE_LENGTH = 0.4
 _PIECE_LENGTH = 0.5
+_NEXT_BEST = 0.3
+"""What the second piece of a file counts beside the best; the third counts the square of it."""
 
 
-@dataclass(frozen=True, slots=True)
+def _scores() -> Scores:
+    return defaultdict(float)
+
+
+@dataclass(slots=True)
 class Lexical:
-    files: Scores
-    titles: Scores
-    """With the words of the title alone."""
-    paths: Scores
+    files: Scores = field(default_factory=_scores)
+    paths: Scores = field(default_factory=_scores)
     """By the words of the path alone."""
-    pieces: Mapping[int, float]
+    cover: Scores = field(default_factory=_scores)
+    """How much of the query's weight occurs at all, from 0 to 1."""
+    pieces: dict[int, float] = field(default_factory=_scores)
     """By the number of the piece; of all files, tests included."""
-    best: Scores
+    best: Scores = field(default_factory=_scores)
     """The best piece of each file, with something for the next best."""
-    title_best: Scores
-    """The same with the words of the title alone."""
-    telling: Mapping[int, tuple[str, ...]]
-    """The tokens that speak most for a file."""
+    parts: dict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
+    """What each token gives to a file."""
+
+    def telling(self, file: int) -> tuple[str, ...]:
+        """The tokens that speak most for a file."""
+        parts = self.parts.get(file, {})
+        return tuple(sorted(parts, key=lambda token: (-parts[token], token))[:4])
 
 
 def weights(understood: Understood) -> dict[str, float]:
@@ -41,87 +50,77 @@ def weights(understood: Understood) -> dict[str, float]:
     found: dict[str, float] = defaultdict(float)
     for zone, counts in understood.words.items():
         for token, count in counts.items():
-            found[token] += ZONES[zone] * math.sqrt(min(count, 4))
+            found[token] += _ZONES[zone] * math.sqrt(min(count, 4))
     return found
 
 
 def lexical(understood: Understood, shelf: Shelf) -> Lexical:
     wanted = weights(understood)
+    scoring = _Scoring(shelf)
+    for token in _chosen(wanted, shelf):
+        scoring.count(token, wanted[token])
+    return scoring.done()
+
+
+def _chosen(wanted: Mapping[str, float], shelf: Shelf) -> Sequence[str]:
+    """The tokens that tell most: heavy in the query, rare in the workspace."""
     total = max(1, len(shelf.piece_files))
-    spread = {token: shelf.spread(token) for token in wanted}
-    rarity = {token: math.log(1 + total / (1 + count)) for token, count in spread.items() if count}
-    telling = [token for token in rarity if spread[token] <= _MOST_SPREAD * total] or list(rarity)
-    chosen = sorted(telling, key=lambda token: (-wanted[token] * rarity[token], token))[:_MOST_TERMS]
-    return _Scoring(shelf, understood, wanted, chosen).scores()
+    spread = {token: count for token in wanted if (count := shelf.spread(token))}
+    telling = [token for token, count in spread.items() if count <= _MOST_SPREAD * total] or list(spread)
+    worth = {token: wanted[token] * math.log(1 + total / (1 + spread[token])) for token in telling}
+    return sorted(telling, key=lambda token: (-worth[token], token))[:_MOST_TERMS]
 
 
 class _Scoring:
-    def __init__(self, shelf: Shelf, understood: Understood, wanted: Mapping[str, float], chosen: list[str]) -> None:
+    def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
-        self._wanted = wanted
-        self._chosen = chosen
-        self._title = understood.words[Zone.TITLE]
-        self._files = sum(1 for number in shelf.candidates) or 1
+        self._found = Lexical()
+        self._whole = 0.0
         lengths = [shelf.lengths.get(number, 1) for number in shelf.candidates] or [1]
         self._file_average = sum(lengths) / len(lengths)
         lengths = list(shelf.piece_lengths.values()) or [1]
         self._piece_average = sum(lengths) / len(lengths)
-        self._title_pieces: dict[int, float] = defaultdict(float)
-        self._parts: dict[int, dict[str, float]] = defaultdict(dict)
 
-    def scores(self) -> Lexical:
-        files: Scores = defaultdict(float)
-        titles: Scores = defaultdict(float)
-        paths: Scores = defaultdict(float)
-        pieces: dict[int, float] = defaultdict(float)
-        for token in self._chosen:
-            self._count(token, files, titles, paths, pieces)
-        telling = {
-            number: tuple(sorted(found, key=lambda token: (-found[token], token))[:4])
-            for number, found in self._parts.items()
-        }
-        return Lexical(files, titles, paths, pieces, self._best(pieces), self._best(self._title_pieces), telling)
-
-    def _count(self, token: str, files: Scores, titles: Scores, paths: Scores, pieces: dict[int, float]) -> None:
-        shelf, weight = self._shelf, self._wanted[token]
-        piece_files, piece_lengths = shelf.piece_files, shelf.piece_lengths
-        postings = shelf.postings(token)
-        in_files: dict[int, float] = defaultdict(float)
+    def count(self, token: str, weight: float) -> None:
+        """Adds what one token gives to every piece and file."""
+        piece_files, piece_lengths, pieces = self._shelf.piece_files, self._shelf.piece_lengths, self._found.pieces
+        postings = self._shelf.postings(token)
+        in_files: Scores = defaultdict(float)
         in_paths: set[int] = set()
-        in_title, title_pieces = token in self._title, self._title_pieces
         worth = weight * math.log(1 + len(piece_files) / (1 + len(postings)))
         fixed, growing = _SATURATION * (1 - _PIECE_LENGTH), _SATURATION * _PIECE_LENGTH / self._piece_average
         for piece, value, in_path in postings:
             file = piece_files[piece]
             in_files[file] += value
-            part = worth * value / (value + fixed + growing * piece_lengths[piece])
-            pieces[piece] += part
-            if in_title:
-                title_pieces[piece] += part
+            pieces[piece] += worth * value / (value + fixed + growing * piece_lengths[piece])
             if in_path:
                 in_paths.add(file)
-        candidates = [number for number in in_files if number in shelf.candidates]
-        rarity = math.log(1 + self._files / (1 + len(candidates)))
+        self._count_files(token, weight, in_files, in_paths)
+
+    def _count_files(self, token: str, weight: float, in_files: Scores, in_paths: set[int]) -> None:
+        found, lengths = self._found, self._shelf.lengths
+        candidates = [number for number in in_files if number in self._shelf.candidates]
+        worth = weight * math.log(1 + len(self._shelf.candidates) / (1 + len(candidates)))
+        fixed, growing = _SATURATION * (1 - _FILE_LENGTH), _SATURATION * _FILE_LENGTH / self._file_average
+        self._whole += worth
         for number in candidates:
             value = in_files[number]
-            length = shelf.lengths.get(number, 1) / self._file_average
-            norm = _SATURATION * (1 - _FILE_LENGTH + _FILE_LENGTH * length)
-            part = weight * rarity * value / (value + norm)
-            files[number] += part
-            self._parts[number][token] = part
-            if token in self._title:
-                titles[number] += rarity * value / (value + norm)
+            part = worth * value / (value + fixed + growing * lengths.get(number, 1))
+            found.files[number] += part
+            found.cover[number] += worth
+            found.parts[number][token] = part
             if number in in_paths:
-                paths[number] += weight * rarity
+                found.paths[number] += worth
 
-    def _best(self, pieces: Mapping[int, float]) -> Scores:
+    def done(self) -> Lexical:
+        found = self._found
+        for number in found.cover:
+            found.cover[number] /= self._whole
         ranked: dict[int, list[float]] = defaultdict(list)
-        for number, value in pieces.items():
-            file = self._shelf.piece_files[number]
-            if file in self._shelf.candidates:
-                ranked[file].append(value)
-        best: Scores = {}
+        for piece, value in found.pieces.items():
+            ranked[self._shelf.piece_files[piece]].append(value)
         for file, values in ranked.items():
-            values.sort(reverse=True)
-            best[file] = values[0] + sum(value * 0.3**place for place, value in enumerate(values[1:3], 1))
-        return best
+            if file in self._shelf.candidates:
+                first, *others = sorted(values, reverse=True)[:3]
+                found.best[file] = first + sum(value * _NEXT_BEST**place for place, value in enumerate(others, 1))
+        return found

@@ -20,8 +20,10 @@ _KINDS = {
 }
 _ZONES = {Zone.TITLE: 1.6, Zone.PROSE: 1.0, Zone.CODE: 0.5, Zone.TRACE: 0.4}
 _TICKED = 0.5
+_IMPORTED = 0.3
 _FADING = 0.7
 """What the next frame outwards counts."""
+_SOURCE_FOLDERS = frozenset({"src", "lib", "python", "source", "sources"})
 _MOST_FILES = 25
 """A name that more files define says nothing."""
 
@@ -31,10 +33,7 @@ class Naming:
     mentions: Scores = field(default_factory=lambda: defaultdict(float))
     frames: Scores = field(default_factory=lambda: defaultdict(float))
     dotted: Scores = field(default_factory=lambda: defaultdict(float))
-    imports: Scores = field(default_factory=lambda: defaultdict(float))
     definitions: Scores = field(default_factory=lambda: defaultdict(float))
-    titles: Scores = field(default_factory=lambda: defaultdict(float))
-    """Definitions that the title names."""
     lines: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Lines of a file that were spoken of."""
     words: dict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
@@ -48,7 +47,6 @@ def naming(understood: Understood, shelf: Shelf) -> Naming:
     finder = _Names(understood, shelf, found)
     finder.definitions()
     finder.dotted()
-    finder.imports()
     return found
 
 
@@ -63,8 +61,9 @@ def matching(path: str, shelf: Shelf) -> list[int]:
         length = 0
         while length < min(len(own), len(parts)) and own[-1 - length] == parts[-1 - length]:
             length += 1
-        # Either the mention or the file must be told in full; `lib/a/x.py` is not `src/a/x.py`.
-        if length == len(parts) or length == len(own):
+        # Either the mention or the file must be told in full, but for the folder that a package is installed from:
+        # `site-packages/a/x.py` is `src/a/x.py`.
+        if length == len(parts) or _SOURCE_FOLDERS.issuperset(own[: len(own) - length]):
             shared[number] = length
     most = max(shared.values(), default=0)
     return sorted(number for number, length in shared.items() if length == most)
@@ -126,26 +125,24 @@ class _Names:
             if len(name) <= 2:
                 rows = [row for row in rows if row.kind is DefinitionKind.CLASS]
             weight *= (0.4 if plain and name not in self._understood.ticked else 1.0) / len(files) ** 0.7
+            weight *= self._shelf.rarity(name)
             for number, kind in _strongest(rows).items():
                 self._found.definitions[number] += weight * kind
                 self._found.words[number][name] = weight * kind
-                if Zone.TITLE in zones:
-                    self._found.titles[number] += weight * kind
 
     def dotted(self) -> None:
         for dotted, zones in self._understood.dotted.items():
-            weight = max(_ZONES[zone] for zone in zones)
-            for number, value in self._meant(dotted.split(".")).items():
-                if value * weight > self._found.dotted[number]:
-                    self._found.dotted[number] = value * weight
-                self._found.words[number][dotted] = value * weight
-
-    def imports(self) -> None:
-        """What example code imports is how the failure is reached, not always where it is."""
+            self._dotted(dotted.split("."), max(_ZONES[zone] for zone in zones))
         for module, taken in self._understood.imports:
+            # What example code imports is how the failure is reached, not always where it is.
             for parts in [[*module.split("."), name] for name in taken] or [module.split(".")]:
-                for number, value in self._meant(parts).items():
-                    self._found.imports[number] = max(self._found.imports[number], value)
+                self._dotted(parts, _IMPORTED)
+
+    def _dotted(self, parts: list[str], weight: float) -> None:
+        for number, value in self._meant(parts).items():
+            self._found.dotted[number] = max(self._found.dotted[number], value * weight)
+            words = self._found.words[number]
+            words[".".join(parts)] = max(words.get(".".join(parts), 0.0), value * weight)
 
     def _meant(self, parts: list[str]) -> dict[int, float]:
         """The files that a dotted name means: a module and what it defines, or a class and its member."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pawl.context.query import understand
 from pawl.context.ranking.shelf import PieceRow, Shelf
-from pawl.context.ranking.signals import Signal, Signals, signals
+from pawl.context.ranking.signals import ABOUT_FILES, Signal, Signals, signals
 from pawl.context.ranking.symbols import likeliest
 from pawl.context.ranking.weights import WEIGHTS
 from pawl.core.locating import Hit, Query
@@ -20,17 +20,18 @@ _TOLD = {
     Signal.FRAME: "it is in the traceback",
     Signal.MESSAGE: "it holds the message",
     Signal.PATH: "its path has words of the text",
-    Signal.NEIGHBOUR: "it imports other hits, or they import it",
-    Signal.CALLED: "it defines what code about this uses",
-    Signal.IMPORT: "the example imports it",
-    Signal.OFTEN: "it changes often",
+    Signal.STEM: "its path has words of the text",
+    Signal.NEIGHBOUR: "files that fit import it",
+    Signal.CALLED: "code that fits uses what it defines",
+    Signal.FOLDER: "other files of its folder fit",
+    Signal.TESTED: "tests that fit are about it",
     Signal.LATELY: "it changed lately",
     Signal.ALIKE: "commits with similar messages changed it",
-    Signal.TOGETHER: "it changes together with other hits",
+    Signal.TOGETHER: "it changes together with files that fit",
     Signal.SUSPICION: "failing tests run through it",
 }
-_BY_NAME = frozenset({Signal.DEFINITION, Signal.TITLE_DEFINITION, Signal.DOTTED})
-_BY_WORDS = frozenset({Signal.PIECE, Signal.FILE, Signal.TITLE})
+_BY_NAME = frozenset({Signal.DEFINITION, Signal.DOTTED})
+_BY_WORDS = frozenset({Signal.PIECE, Signal.PIECE_PLACE, Signal.FILE, Signal.COVER})
 
 
 def rank(query: Query, shelf: Shelf, top: int) -> list[Hit]:
@@ -57,8 +58,7 @@ def rank(query: Query, shelf: Shelf, top: int) -> list[Hit]:
 
 def _is_found(number: int, found: Signals) -> bool:
     """Whether the query itself speaks for the file, and not only its habits."""
-    about_files = (Signal.OFTEN, Signal.LATELY, Signal.PROSE, Signal.TEST, Signal.PACKAGE)
-    return any(number in scores for signal, scores in found.values.items() if signal not in about_files)
+    return any(scores.get(number) for signal, scores in found.values.items() if signal not in ABOUT_FILES)
 
 
 def _pieces(numbers: list[int], found: Signals, shelf: Shelf) -> dict[int, dict[PieceRow, float]]:
@@ -90,6 +90,6 @@ def _reason(signal: Signal, number: int, found: Signals) -> str:
         shown = sorted(names, key=lambda name: (-names[name], name))[:3]
         return f"it defines {', '.join(shown)}" if shown else ""
     if signal in _BY_WORDS:
-        words = found.lexical.telling.get(number, ())
+        words = found.lexical.telling(number)
         return f"it is about {', '.join(words)}" if words else ""
     return _TOLD.get(signal, "")

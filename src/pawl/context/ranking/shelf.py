@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import posixpath
 import sqlite3
 from collections import defaultdict
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 from pawl.context.git_history import Past, past
 from pawl.context.sorting import Kind, is_test
+from pawl.context.tokens import parts, stem, tokens
 from pawl.core.outline import Definition, DefinitionKind
 
 _AT_ONCE = 500
@@ -113,6 +115,12 @@ class Shelf:
         row = self._connection.execute("SELECT doc FROM spread WHERE term = ?", (token,)).fetchone()
         return row[0] if row else 0
 
+    def rarity(self, name: str) -> float:
+        """From 0 for what is everywhere to 1 for what is almost nowhere."""
+        found = tokens(name)
+        total = 1 + len(self.piece_files)
+        return math.log(1 + total / (1 + self.spread(found[0]))) / math.log(1 + total) if found else 0.0
+
     def postings(self, token: str) -> list[Posting]:
         if token not in self._postings:
             rows = self._connection.execute(_OCCURRENCES, (token,)).fetchall()
@@ -195,8 +203,18 @@ class Shelf:
         return found
 
     @functools.cached_property
+    def path_words(self) -> Mapping[int, frozenset[str]]:
+        """The words of each path, without those that say that it is a test."""
+        return {row.id: frozenset(_path_words(row.path)) for row in self.files.values()}
+
+    @functools.cached_property
     def past(self) -> Sequence[Past]:
         return past(self._connection) if self._history else ()
+
+
+def _path_words(path: str) -> Iterable[str]:
+    words = (stem(part) for part in parts(path.rpartition(".")[0] or path))
+    return (word for word in words if word not in ("test", "init", "src", "lib", "py"))
 
 
 def _parts(values: Sequence[object]) -> list[list[object]]:

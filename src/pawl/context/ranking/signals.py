@@ -9,56 +9,69 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pawl.context.query import Understood, Zone
-from pawl.context.ranking.context_signals import Commits, called, messages, neighbours
+from pawl.context.ranking.commits import Commits
 from pawl.context.ranking.lexical import Lexical, lexical
 from pawl.context.ranking.naming import Naming, naming
 from pawl.context.ranking.shelf import Scores, Shelf
+from pawl.context.ranking.surroundings import called, folders, messages, neighbours, tested
 from pawl.context.sorting import Kind
 from pawl.core.locating import Suspicion
 
 
 class Signal(StrEnum):
     PIECE = "piece"
+    PIECE_PLACE = "piece place"
+    """Apart from how well the pieces fit: which file has the best."""
     FILE = "file"
-    TITLE = "title"
+    COVER = "cover"
     PATH = "path"
+    STEM = "stem"
     DEFINITION = "definition"
-    TITLE_DEFINITION = "title definition"
     DOTTED = "dotted"
-    IMPORT = "import"
     MENTION = "mention"
     FRAME = "frame"
     MESSAGE = "message"
     NEIGHBOUR = "neighbour"
     CALLED = "called"
-    OFTEN = "often"
+    FOLDER = "folder"
+    TESTED = "tested"
     LATELY = "lately"
     ALIKE = "alike"
     TOGETHER = "together"
-    TOLD = "told"
-    STEM = "stem"
-    TITLE_PIECE = "title piece"
-    FRAMED = "framed"
-    PIECE_PLACE = "piece place"
-    FILE_PLACE = "file place"
     SUSPICION = "suspicion"
     PROSE = "prose"
     TEST = "test"
-    PACKAGE = "package"
+    ASIDE = "aside"
 
 
-BASE = {
+ABOUT_FILES = frozenset({Signal.LATELY, Signal.PROSE, Signal.TEST, Signal.ASIDE})
+"""What is so whatever the query says."""
+
+_BASE = {
     Signal.PIECE: 1.0,
     Signal.FILE: 1.0,
-    Signal.TITLE: 0.3,
     Signal.DEFINITION: 0.8,
     Signal.DOTTED: 0.8,
     Signal.MENTION: 1.0,
     Signal.FRAME: 1.0,
     Signal.MESSAGE: 0.5,
+    Signal.SUSPICION: 2.0,
     Signal.PROSE: -1.0,
 }
 """What decides from which files neighbours are looked at."""
+
+_STEM_ZONES = ((Zone.CODE, 0.3), (Zone.PROSE, 0.6), (Zone.TITLE, 1.0))
+_FIRST_PLACES = 20
+_ASIDE = frozenset(
+    [
+        *("doc", "docs", "documentation", "example", "examples", "demo", "demos", "sample", "samples", "gallery"),
+        *("galleries", "tutorial", "tutorials", "benchmark", "benchmarks", "bench", "asv_bench", "tool", "tools"),
+        *("script", "scripts", "ci", ".github", ".circleci", "release", "releases", "maint", "vendor", "vendored"),
+        *("third_party", "thirdparty", "extern", "externals", "bundled", "build_tools"),
+    ]
+)
+"""Folders of what is beside the product."""
+_ASIDE_FILES = frozenset({"setup.py", "setupext.py", "conftest.py", "noxfile.py", "gulpfile.js", "Gruntfile.js"})
 
 
 @dataclass(slots=True)
@@ -66,7 +79,7 @@ class Signals:
     lexical: Lexical
     naming: Naming
     values: dict[Signal, Scores] = field(default_factory=dict)
-    lines: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    lines: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Lines of a file that the query speaks of."""
 
     def joined(self, weights: Mapping[Signal, float]) -> Scores:
@@ -78,90 +91,97 @@ class Signals:
 
 
 def signals(understood: Understood, suspicions: Sequence[Suspicion], shelf: Shelf) -> Signals:
-    words = lexical(understood, shelf)
-    names = naming(understood, shelf)
-    said, said_lines = messages(understood, shelf)
-    found = Signals(lexical=words, naming=names)
-    values = found.values
-    values[Signal.PIECE] = _scaled(words.best)
-    values[Signal.FILE] = _scaled(words.files)
-    values[Signal.TITLE] = _scaled(words.titles)
-    values[Signal.PATH] = _scaled(words.paths)
-    values[Signal.DEFINITION] = _scaled(names.definitions, least=1.0)
-    values[Signal.TITLE_DEFINITION] = _scaled(names.titles, least=1.0)
-    values[Signal.DOTTED] = _scaled(names.dotted, least=1.0)
-    values[Signal.IMPORT] = _scaled(names.imports, least=1.0)
-    values[Signal.MENTION] = _scaled(names.mentions, least=1.0)
-    values[Signal.FRAME] = _scaled(names.frames, least=1.0)
-    values[Signal.MESSAGE] = _scaled(said, least=0.5)
-    values[Signal.SUSPICION] = _suspected(suspicions, shelf)
-    _habits(found, shelf)
-    base = found.joined({**BASE, Signal.SUSPICION: 2.0})
+    found = Signals(lexical(understood, shelf), naming(understood, shelf))
+    _own(found, understood, suspicions, shelf)
+    base = found.joined(_BASE)
     base = {number: value for number, value in base.items() if value > 0 and number in shelf.candidates}
-    values[Signal.NEIGHBOUR] = _scaled(neighbours(base, shelf))
-    values[Signal.CALLED] = _scaled(called(words.pieces, shelf))
-    commits = Commits(shelf)
-    values[Signal.OFTEN], values[Signal.LATELY] = commits.habits()
-    values[Signal.ALIKE] = _scaled(commits.alike(understood))
-    values[Signal.TOLD] = _scaled(commits.told(understood))
-    values[Signal.STEM] = _stems(understood, shelf)
-    values[Signal.TITLE_PIECE] = _scaled(words.title_best)
-    values[Signal.FRAMED] = dict.fromkeys(names.frames, 1.0)
-    values[Signal.PIECE_PLACE] = _places(words.best, shelf)
-    values[Signal.FILE_PLACE] = _places(words.files, shelf)
-    values[Signal.TOGETHER] = _scaled(commits.together(base))
-    lines = {number: [*names.lines.get(number, ()), *said_lines.get(number, ())] for number in base}
-    for suspicion in suspicions:
-        number = shelf.by_path.get(suspicion.path)
-        if suspicion.line and number in lines:
-            lines[number].append(suspicion.line)
-    found.lines = lines
+    _of_others(found, understood, base, shelf)
     return found
 
 
-def _habits(found: Signals, shelf: Shelf) -> None:
-    """What kind of file it is, whatever the query says."""
-    for signal in (Signal.PROSE, Signal.TEST, Signal.PACKAGE):
-        found.values[signal] = {}
+def _own(found: Signals, understood: Understood, suspicions: Sequence[Suspicion], shelf: Shelf) -> None:
+    """What the file itself says."""
+    words, names = found.lexical, found.naming
+    said, said_lines = messages(understood, shelf)
+    found.values |= {
+        Signal.PIECE: _scaled(words.best),
+        Signal.PIECE_PLACE: _places(words.best, shelf),
+        Signal.FILE: _scaled(words.files),
+        Signal.COVER: words.cover,
+        Signal.PATH: _scaled(words.paths),
+        Signal.STEM: _stems(understood, shelf),
+        Signal.DEFINITION: _scaled(names.definitions, least=1.0),
+        Signal.DOTTED: _scaled(names.dotted, least=1.0),
+        Signal.MENTION: _scaled(names.mentions, least=1.0),
+        Signal.FRAME: _scaled(names.frames, least=1.0),
+        Signal.MESSAGE: _scaled(said, least=0.5),
+        Signal.SUSPICION: _suspected(suspicions, shelf, found.lines),
+        **_kinds(shelf),
+    }
+    for lines in (names.lines, said_lines):
+        for number, numbers in lines.items():
+            found.lines[number].extend(numbers)
+
+
+def _of_others(found: Signals, understood: Understood, base: Mapping[int, float], shelf: Shelf) -> None:
+    """What other files and the commits say of it."""
+    words, commits = found.lexical, Commits(shelf)
+    found.values |= {
+        Signal.NEIGHBOUR: _scaled(neighbours(base, shelf)),
+        Signal.CALLED: _scaled(called(words.pieces, shelf)),
+        Signal.FOLDER: _scaled(folders(words.files, shelf)),
+        Signal.TESTED: _scaled(tested(words.pieces, shelf)),
+        Signal.LATELY: commits.lately(),
+        Signal.ALIKE: _scaled(commits.alike(understood)),
+        Signal.TOGETHER: _scaled(commits.together(base)),
+    }
+
+
+def _kinds(shelf: Shelf) -> dict[Signal, Scores]:
+    prose: Scores = {}
+    test: Scores = {}
+    aside: Scores = {}
     for number in shelf.candidates:
         row = shelf.files[number]
-        if row.kind is Kind.PROSE:
-            found.values[Signal.PROSE][number] = 1.0
-        elif row.language == "":
-            found.values[Signal.PROSE][number] = 0.7
+        if row.kind is Kind.PROSE or not row.language:
+            prose[number] = 1.0 if row.kind is Kind.PROSE else 0.7
         if row.test:
-            found.values[Signal.TEST][number] = 1.0
-        if posixpath.basename(row.path) in ("__init__.py", "index.js", "index.ts", "mod.rs", "setup.py"):
-            found.values[Signal.PACKAGE][number] = 1.0
+            test[number] = 1.0
+        if row.path in _ASIDE_FILES or not _ASIDE.isdisjoint(row.path.lower().split("/")[:-1]):
+            aside[number] = 1.0
+    return {Signal.PROSE: prose, Signal.TEST: test, Signal.ASIDE: aside}
 
 
 def _places(scores: Mapping[int, float], shelf: Shelf) -> Scores:
     """1 for the first of them, a half for the second, a third for the third."""
     order = sorted(scores, key=lambda number: (-scores[number], shelf.files[number].path))
-    return {number: 1 / (place + 1) for place, number in enumerate(order[:20])}
+    return {number: 1 / (place + 1) for place, number in enumerate(order[:_FIRST_PLACES])}
 
 
 def _stems(understood: Understood, shelf: Shelf) -> Scores:
-    """Files whose name is a word of the text: in full in the title, less elsewhere, less where many files share it."""
+    """Files whose name is a word of the text: most in the title, less where many files share it or it is common."""
     stems: dict[str, list[int]] = defaultdict(list)
     for number in shelf.candidates:
         row = shelf.files[number]
         if row.kind is Kind.CODE:
             stems[posixpath.basename(row.path).partition(".")[0].lower().strip("_")].append(number)
     found: Scores = {}
-    for zone, weight in ((Zone.CODE, 0.3), (Zone.PROSE, 0.6), (Zone.TITLE, 1.0)):
-        for name in understood.spelled[zone]:
-            for number in stems.get(name, ()):
-                found[number] = max(found.get(number, 0.0), weight / len(stems[name]) ** 0.5)
+    for zone, weight in _STEM_ZONES:
+        for name in understood.spelled[zone] & stems.keys():
+            value = weight * shelf.rarity(name) / len(stems[name]) ** 0.5
+            for number in stems[name]:
+                found[number] = max(found.get(number, 0.0), value)
     return found
 
 
-def _suspected(suspicions: Sequence[Suspicion], shelf: Shelf) -> Scores:
-    found: Scores = defaultdict(float)
+def _suspected(suspicions: Sequence[Suspicion], shelf: Shelf, lines: dict[int, list[int]]) -> Scores:
+    found: Scores = {}
     for suspicion in suspicions:
         number = shelf.by_path.get(suspicion.path)
         if number is not None:
-            found[number] = max(found[number], min(1.0, max(0.0, suspicion.weight)))
+            found[number] = max(found.get(number, 0.0), min(1.0, max(0.0, suspicion.weight)))
+            if suspicion.line:
+                lines[number].append(suspicion.line)
     return found
 
 
