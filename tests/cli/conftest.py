@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -28,11 +27,11 @@ def repository(pawl: Pawl) -> Pawl:
 
 
 @pytest.fixture
-def project(tmp_path: Path, state_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Makes a project whose user has the environment active that runs these tests."""
+def project(
+    tmp_path: Path, state_directory: Path, active_environment: None, monkeypatch: pytest.MonkeyPatch
+) -> Project:
+    """Makes a project whose user has its environment active."""
     monkeypatch.setenv("PAWL_STATE", str(state_directory))
-    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
-    monkeypatch.setenv("PATH", f"{sys.prefix}/bin:/usr/local/bin:/usr/bin:/bin")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("COLUMNS", raising=False)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -58,12 +57,7 @@ def test_small_pages():
 SETTINGS = '[tool.pytest.ini_options]\npythonpath = ["."]\n'
 
 
-@pytest.fixture(autouse=True)
-def _this_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The projects use the environment that runs these tests, as a user with an active environment would."""
-    prefix = Path(sys.prefix)
-    monkeypatch.setenv("VIRTUAL_ENV", str(prefix))
-    monkeypatch.setenv("PATH", f"{prefix / 'bin'}:/usr/local/bin:/usr/bin:/bin")
+pytestmark = pytest.mark.usefixtures("active_environment")
 
 
 def project(root: Path, files: Mapping[str, str]) -> Path:

@@ -1,6 +1,5 @@
 """Small workspaces with a bug, and the reflex run on them in a process of its own."""
 
-import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -48,7 +47,7 @@ Repair = Callable[..., Repaired]
 
 
 @pytest.fixture
-def repair(tmp_path: Path) -> Repair:
+def repair(tmp_path: Path, project_environment: Path) -> Repair:
     """Writes the files and lets the reflex look for a patch."""
 
     def run(files: dict[str, str], **options: object) -> Repaired:
@@ -59,7 +58,7 @@ def repair(tmp_path: Path) -> Repair:
         seconds = float(options.pop("seconds", 60))  # type: ignore[arg-type]
         request = RepairRequest(root=str(tmp_path), seconds=seconds, **options)  # type: ignore[arg-type]
         repaired = Repaired(tmp_path)
-        repaired.events = list(repair_events(request, sys.executable, run_locally))
+        repaired.events = list(repair_events(request, str(project_environment / "bin/python"), run_locally))
         return repaired
 
     return run

@@ -1,9 +1,8 @@
-"""A project with a bug in it, whose user has the environment active that runs these tests."""
+"""A project with a bug in it, whose user has its environment active."""
 
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,10 +24,8 @@ PROJECT = {
 
 
 @pytest.fixture
-def story(tmp_path: Path, state_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Story:
+def story(tmp_path: Path, state_directory: Path, active_environment: None, monkeypatch: pytest.MonkeyPatch) -> Story:
     monkeypatch.setenv("PAWL_STATE", str(state_directory))
-    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
-    monkeypatch.setenv("PATH", f"{sys.prefix}/bin:/usr/local/bin:/usr/bin:/bin")
     workspace = tmp_path / "project"
     workspace.mkdir()
     made = Story(workspace, tmp_path / "script.jsonl")
