@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from repair_mutants import mutants
@@ -58,7 +58,7 @@ def measure(bug: Bug, seconds: float, workers: int) -> Line:
         )
         started = time.monotonic()
         ended = None
-        for event in repair_events(request, bug.python or sys.executable, run_locally):
+        for event in repair_events(request, bug.python, run_locally):
             if isinstance(event, RepairEnded):
                 ended = event
         assert ended is not None
@@ -119,7 +119,7 @@ def passes(bug: Bug, folder: Path) -> bool:
 
 def plain_pytest(bug: Bug, folder: Path) -> list[str]:
     paths = ":".join(str(folder / path) for path in (*bug.import_paths, "."))
-    words = [bug.python or sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    words = [bug.python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     return ["env", f"PYTHONPATH={paths}", *words, *bug.tests]
 
 
@@ -164,7 +164,8 @@ def chosen_bugs(options: argparse.Namespace) -> Iterator[Bug]:
     if options.only:
         wanted = set(options.only.split(","))
         bugs = [bug for bug in bugs if bug.name in wanted or bug.name.rpartition("/")[2] in wanted]
-    yield from bugs[options.offset :: options.every][: options.limit or None]
+    for bug in bugs[options.offset :: options.every][: options.limit or None]:
+        yield replace(bug, python=bug.python or options.python)
 
 
 def main() -> None:
@@ -179,6 +180,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="names, with commas between them")
     parser.add_argument("--seed", type=int, default=20, help="which mutants are chosen")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--python", default=sys.executable, help="an interpreter with pytest, as a project has it")
     parser.add_argument("--out", type=Path, help="a file for the lines as JSON")
     options = parser.parse_args()
     bugs = list(chosen_bugs(options))

@@ -64,6 +64,38 @@ def test_a_bug_in_the_tests_themselves_is_not_repaired_in_the_tests(repair):
 
 
 @pytest.mark.spec("F1")
+def test_what_lies_beside_the_tests_in_their_folder_belongs_to_them(repair):
+    repaired = repair(
+        {
+            "chain.py": """
+                def length(node):
+                    count = 1
+                    while node.following:
+                        count += 2
+                        node = node.following
+                    return count
+            """,
+            "unit_testcases/link.py": """
+                class Link:
+                    def __init__(self, following=None):
+                        self.following = following
+            """,
+            "unit_testcases/test_chain.py": """
+                from chain import length
+                from link import Link
+
+                def test_one():
+                    assert length(Link()) == 1
+
+                def test_three():
+                    assert length(Link(Link(Link()))) == 3
+            """,
+        },
+        import_paths=(".",),
+    )
+    assert {patch.path for patch in repaired.ended.patches} == {"chain.py"}
+
+
 def test_only_the_given_targets_are_edited(repair):
     files = {
         "sums.py": BAD,

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import gc
 import os
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -159,13 +160,22 @@ def is_test_file(path: str, root: str) -> bool:
 
 
 def editable_paths(root: str, tested: set[str]) -> list[str]:
-    """Sources of the workspace that are imported now and are no tests."""
+    """Sources of the workspace that are imported now and are no tests.
+
+    What lies in a folder of tests belongs to them, unless everything lies there.
+    """
     found: list[str] = []
     for module in list(sys.modules.values()):
         path = _module_path(module)
         if is_own(path, root) and path not in tested and path not in found:
             found.append(path)
-    return found
+    folders = {os.path.dirname(path) for path in tested if _is_named_for_tests(os.path.dirname(path))} - {root}
+    return [path for path in found if os.path.dirname(path) not in folders] or found
+
+
+def _is_named_for_tests(folder: str) -> bool:
+    words = re.split(r"[^a-z]+", os.path.basename(folder).lower())
+    return any(word.startswith("test") for word in words)
 
 
 def is_own(path: str, root: str) -> bool:
