@@ -8,8 +8,9 @@ from pawl.core.errors import UsageError
 from pawl.core.runs import Answer, Approved, Report, RunState
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.do import ask_inline, listener
-from pawl.interfaces.cli.run_report import as_body, changes_of, exit_code, show_question, tell
-from pawl.interfaces.cli.talk import Talk
+from pawl.interfaces.cli.run_report import as_body, exit_code
+from pawl.interfaces.screen.report import changes_of, show_question, tell
+from pawl.interfaces.screen.talk import Talk
 
 
 def approve(shop: Workshop, call: Call) -> int:

@@ -18,7 +18,7 @@ from pawl.core.run import Reasoning
 from pawl.core.run_event import RunEvent
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.history import when
-from pawl.interfaces.cli.talk import Talk, money
+from pawl.interfaces.screen.talk import Talk, money
 
 MOST_INPUT = 200_000
 """Bytes of stdin that are sent: as many from its start as from its end, where errors stand."""

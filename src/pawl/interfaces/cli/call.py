@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pawl.core.errors import PathRefused, UnknownEntry, UsageError
-from pawl.interfaces.cli.screen import Screen
 from pawl.interfaces.cli.shapes import as_json
 from pawl.interfaces.cli.signals import Interruptions
+from pawl.interfaces.screen.screen import Screen
 
 _LONGEST_NUMBER = 18
 """Digits that any store can hold."""

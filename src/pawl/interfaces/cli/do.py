@@ -11,9 +11,10 @@ from pawl.core.run_event import RunEvent
 from pawl.core.runs import Answer, Approved, Report, RunState
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.ordering import start
-from pawl.interfaces.cli.run_report import as_body, changes_of, exit_code, show_question, tell
-from pawl.interfaces.cli.screen import brief
-from pawl.interfaces.cli.talk import Talk
+from pawl.interfaces.cli.run_report import as_body, exit_code
+from pawl.interfaces.screen.report import changes_of, show_question, tell
+from pawl.interfaces.screen.screen import brief
+from pawl.interfaces.screen.talk import Talk
 
 SAID = {
     "mend": "the reflex looks for a patch, with no model",

@@ -14,8 +14,8 @@ from pawl.core.finding import Finding, Standing, TestCounts, Verdict
 from pawl.core.patch import unified
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.progress import Progress, in_words
-from pawl.interfaces.cli.screen import Screen, brief
 from pawl.interfaces.cli.shapes import changes_json
+from pawl.interfaces.screen.screen import Screen, brief
 
 EXIT = {Outcome.FIXED: 0, Outcome.NOTHING_FAILS: 0, Outcome.PARTLY: 1, Outcome.DISPUTED: 3, Outcome.NOT_FIXED: 1}
 MARKS = {Standing.PASS: "✓", Standing.FAIL: "✗", Standing.SKIPPED: "–"}

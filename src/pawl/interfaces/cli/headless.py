@@ -16,9 +16,10 @@ from pawl.core.run_event import RequestAnswered, RequestSent, ToolEnded, ToolSta
 from pawl.core.runs import Report, RunState
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.ordering import start
-from pawl.interfaces.cli.run_report import as_body, changes_of, exit_code
+from pawl.interfaces.cli.run_report import as_body, exit_code
 from pawl.interfaces.cli.shapes import as_json
 from pawl.interfaces.cli.signals import Interrupted
+from pawl.interfaces.screen.report import changes_of
 
 SUBTYPES = {
     "out_of_turns": "error_max_turns",

@@ -9,8 +9,8 @@ from pawl.core.change import ChangeSet
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.history import Entry, EntryState
 from pawl.interfaces.cli.call import Call
-from pawl.interfaces.cli.screen import brief
 from pawl.interfaces.cli.shapes import changes_json, entry_json
+from pawl.interfaces.screen.screen import brief
 
 
 def history(shop: Workshop, call: Call) -> int:

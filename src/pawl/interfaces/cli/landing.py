@@ -9,7 +9,7 @@ from pawl.app.running import Held, Landing, Ran
 from pawl.core.change import ChangeSet
 from pawl.core.execution import Completed, Ending
 from pawl.core.ports import BlobReader
-from pawl.interfaces.cli.screen import Screen, warnings
+from pawl.interfaces.screen.screen import Screen, warnings
 
 _MOST = 12
 _SAID_BY_THE_SANDBOX = (Ending.TIMED_OUT, Ending.MEMORY_LIMIT, Ending.PROCESS_LIMIT, Ending.DISK_LIMIT)

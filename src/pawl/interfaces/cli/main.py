@@ -88,7 +88,7 @@ def _dispatch(options: argparse.Namespace) -> int:
     from pawl.app.places import find_workspace
     from pawl.app.workshop import Workshop
     from pawl.interfaces.cli.call import Call
-    from pawl.interfaces.cli.screen import Screen
+    from pawl.interfaces.screen.screen import Screen
 
     config = load()
     aside = Screen(sys.stderr, color=config.color, aside=True)

@@ -10,7 +10,7 @@ from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.memory import Memory, MemoryTier
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.history import when
-from pawl.interfaces.cli.screen import brief
+from pawl.interfaces.screen.screen import brief
 
 _LONGEST_NUMBER = 18
 

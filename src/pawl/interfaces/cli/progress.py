@@ -16,7 +16,7 @@ from pawl.app.fixing import (
 )
 from pawl.core.display import safe_text
 from pawl.core.finding import Verdict
-from pawl.interfaces.cli.screen import Screen, brief
+from pawl.interfaces.screen.screen import Screen, brief
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pawl.app.reversals import OnConflict, Reversal, Wish
 from pawl.app.workshop import Workshop
 from pawl.interfaces.cli.call import Call
-from pawl.interfaces.cli.screen import brief
 from pawl.interfaces.cli.shapes import changes_json
+from pawl.interfaces.screen.screen import brief
 
 _CHOSEN = {
     OnConflict.STOP: "you changed the same place since; without --dry-run this stops here",

@@ -8,7 +8,7 @@ from decimal import Decimal
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolCall
 from pawl.core.display import SafeWords
 from pawl.core.run_event import Corrected, RunEvent, Shortened, ToolEnded, ToolStarted
-from pawl.interfaces.cli.screen import Screen, brief
+from pawl.interfaces.screen.screen import Screen, brief
 
 _WHAT = ("path", "query", "command", "what")
 """Arguments that say best what a call is about."""

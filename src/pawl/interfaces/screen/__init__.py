@@ -1,0 +1,1 @@
+"""What every interface that a person looks at is drawn with."""
