@@ -1,0 +1,258 @@
+"""The ladder of a run: its tiers from the cheapest up, the attempts that were made on them, and where the climb stands.
+
+Every value is frozen. What is handed from one iteration to the next is a `Climb`, and going on makes a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+
+class TierMode(StrEnum):
+    """How a tier works."""
+
+    REFLEX = "reflex"
+    """A search, with no model."""
+    SIMPLE = "simple"
+    """Artisan, then the tests."""
+    FULL = "full"
+    """Librarian, artisan, critic, then the tests."""
+    TEAM = "team"
+    """Lead, planner, workers, fixer, then the tests."""
+
+
+class AttemptEnd(StrEnum):
+    VERIFIED = "verified"
+    """The machine-run checks accept it."""
+    REFUSED = "refused"
+    """They do not."""
+    SENT_BACK = "sent back"
+    """The critic refused it, so that no test was run."""
+    UNCHANGED = "unchanged"
+    """Nothing was changed."""
+    FAILED = "failed"
+    """It could not be carried out."""
+
+
+class StopReason(StrEnum):
+    """Why a climb ended."""
+
+    VERIFIED = "verified"
+    EXHAUSTED = "exhausted"
+    """No tier is left."""
+    STUCK = "stuck"
+    """The last tier makes no progress."""
+    ITERATIONS = "iterations"
+    MONEY = "money"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """One rung: how it works, with which models, and how much of it there may be."""
+
+    name: str
+    mode: TierMode
+    iterations: int = 1
+    max_cost: Decimal | None = None
+    """In US dollars, of this tier alone."""
+    max_minutes: float | None = None
+    models: tuple[tuple[str, str], ...] = ()
+    """Roles with their models; the role `*` stands for every other."""
+    temperatures: tuple[tuple[str, float], ...] = ()
+    samples: int = 0
+    """Attempts that one iteration draws; 0 for what suits the model."""
+    parallel: int = 1
+    """How many of them stand side by side, each on a bench of its own."""
+    chaos: bool = False
+    """What was verified is attacked before it counts."""
+
+    def model_for(self, role: str) -> str:
+        """Empty where the tier leaves it to the settings."""
+        chosen = dict(self.models)
+        return chosen.get(role) or chosen.get("*", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """The tiers, the cheapest first, and the limits of the whole."""
+
+    tiers: tuple[Tier, ...]
+    max_cost: Decimal | None = None
+    max_iterations: int | None = None
+    """Of all tiers that ask a model."""
+    max_minutes: float | None = None
+    summary: int = 2_000
+    """Characters of what an attempt is told of those before it (E3; E4 for tiers from a file)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iteration:
+    """Where a climb works: which tier, and which of its iterations. Counted from 1, tiers from 0."""
+
+    tier: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One try of one iteration, and what became of it. The bench is gone; this is what stays."""
+
+    at: Iteration
+    sample: int = 1
+    mode: TierMode
+    model: str = ""
+    end: AttemptEnd
+    said: str = ""
+    """What the model says that it did."""
+    paths: tuple[str, ...] = ()
+    digest: str = ""
+    """Of its change set; empty when nothing was changed."""
+    diff: tuple[str, ...] = ()
+    """The first of its changed lines, with their signs."""
+    failing: tuple[str, ...] | None = None
+    """The tests that fail with it; None when no test was run."""
+    messages: tuple[str, ...] = ()
+    """What the checks said, one line for each finding."""
+    refused: tuple[str, ...] = ()
+    """Why it is not accepted."""
+    verdicts: tuple[tuple[str, str, str], ...] = ()
+    """Step, standing, reason."""
+    better: bool = False
+    """Fewer tests fail with it and none that passed: the next attempts stand on it."""
+    cost: Decimal | None = Decimal(0)
+    """None when the price of a model is unknown."""
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """A tier was left for the next one."""
+
+    tier: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climb:
+    """How far a run has come on its ladder: immutable, so that no iteration can change what another is given."""
+
+    ladder: Ladder
+    failing: tuple[str, ...] = ()
+    """The tests that failed before the first attempt."""
+    attempts: tuple[Attempt, ...] = ()
+    gates: tuple[Gate, ...] = ()
+
+    @property
+    def at(self) -> int:
+        """The tier that it stands on."""
+        return len(self.gates)
+
+    @property
+    def tier(self) -> Tier:
+        return self.ladder.tiers[self.at]
+
+    def tried(self, attempt: Attempt) -> Climb:
+        return replace(self, attempts=(*self.attempts, attempt))
+
+    def escalated(self, reason: str) -> Climb:
+        return replace(self, gates=(*self.gates, Gate(tier=self.at, reason=reason)))
+
+    def of_tier(self, tier: int) -> tuple[Attempt, ...]:
+        return tuple(attempt for attempt in self.attempts if attempt.at.tier == tier)
+
+    @property
+    def iteration(self) -> int:
+        """The last one that was begun on this tier; 0 before the first."""
+        return max((attempt.at.number for attempt in self.of_tier(self.at)), default=0)
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The tests that fail with what the next attempt stands on."""
+        better = [attempt.failing for attempt in self.attempts if attempt.better and attempt.failing is not None]
+        return better[-1] if better else self.failing
+
+
+def climb_body(climb: Climb) -> dict[str, object]:
+    """As JSON can hold it."""
+    return {
+        "failing": list(climb.failing),
+        "attempts": [_attempt_body(attempt) for attempt in climb.attempts],
+        "gates": [asdict(gate) for gate in climb.gates],
+    }
+
+
+def climb_from(ladder: Ladder, body: Mapping[str, Any]) -> Climb:
+    return Climb(
+        ladder=ladder,
+        failing=tuple(body["failing"]),
+        attempts=tuple(_attempt_from(one) for one in body["attempts"]),
+        gates=tuple(Gate(**one) for one in body["gates"]),
+    )
+
+
+def ladder_body(ladder: Ladder) -> dict[str, object]:
+    return {
+        "tiers": [
+            {**asdict(tier), "max_cost": _text(tier.max_cost), "temperatures": [list(one) for one in tier.temperatures]}
+            for tier in ladder.tiers
+        ],
+        "max_cost": _text(ladder.max_cost),
+        "max_iterations": ladder.max_iterations,
+        "max_minutes": ladder.max_minutes,
+        "summary": ladder.summary,
+    }
+
+
+def ladder_from(body: Mapping[str, Any]) -> Ladder:
+    return Ladder(
+        tiers=tuple(
+            Tier(
+                **{
+                    **one,
+                    "mode": TierMode(one["mode"]),
+                    "max_cost": _money(one["max_cost"]),
+                    "models": tuple((role, model) for role, model in one["models"]),
+                    "temperatures": tuple((role, warmth) for role, warmth in one["temperatures"]),
+                }
+            )
+            for one in body["tiers"]
+        ),
+        max_cost=_money(body["max_cost"]),
+        max_iterations=body["max_iterations"],
+        max_minutes=body["max_minutes"],
+        summary=body["summary"],
+    )
+
+
+def _attempt_body(attempt: Attempt) -> dict[str, object]:
+    return {**asdict(attempt), "cost": _text(attempt.cost)}
+
+
+def _attempt_from(body: Mapping[str, Any]) -> Attempt:
+    lists = ("paths", "diff", "messages", "refused")
+    return Attempt(
+        **{
+            **body,
+            **{name: tuple(body[name]) for name in lists},
+            "at": Iteration(**body["at"]),
+            "mode": TierMode(body["mode"]),
+            "end": AttemptEnd(body["end"]),
+            "failing": None if body["failing"] is None else tuple(body["failing"]),
+            "verdicts": tuple((step, standing, reason) for step, standing, reason in body["verdicts"]),
+            "cost": _money(body["cost"]),
+        }
+    )
+
+
+def _text(amount: Decimal | None) -> str | None:
+    return None if amount is None else str(amount)
+
+
+def _money(text: str | None) -> Decimal | None:
+    return None if text is None else Decimal(text)
