@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from cli.console import Pawl
-from cli.transcript import SCRIPT, blocks, normal, played, stage, surroundings
+from cli.transcript import blocks, played, stage, surroundings
 from cli.transcript import keys as foreign_keys
 
 from pawl.app.asking.model_config import model_config
@@ -256,19 +255,6 @@ def test_the_transcripts_of_a_page_are_what_comes_out(page: str, tmp_path: Path,
     assert transcript
     for block in transcript:
         assert played(block, shop) == block
-
-
-@pytest.mark.usefixtures("full_protection")
-def test_the_demo_runs_and_the_transcript_of_the_readme_is_its_own(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PAWL", str(SCRIPT))
-    done = subprocess.run([ROOT / "scripts" / "demo"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    shown = normal(done.stdout.decode())
-    assert done.returncode == 0, shown
-    assert shown.endswith("byte for byte, modes included.\n")
-    transcript = blocks(README)
-    assert len(transcript) == 3
-    for block in transcript:
-        assert block in shown
 
 
 def anchors(page: str) -> set[str]:
