@@ -44,3 +44,11 @@ def project(
         return Pawl(workspace)
 
     return make
+
+
+@pytest.fixture
+def full_protection(pawl: Pawl) -> None:
+    """Where protection is weaker each run says so, and transcripts have a line more."""
+    found = pawl.json("doctor")
+    if not (found["confinement"] == "namespaces" and found["overlay"]):
+        pytest.skip("the transcripts are of a machine with full protection")

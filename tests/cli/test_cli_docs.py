@@ -233,14 +233,6 @@ def test_the_keys_of_one_prompt_and_of_its_faults_are_documented(pawl: Pawl):
     assert unnamed == set()
 
 
-@pytest.fixture
-def full_protection(pawl: Pawl) -> None:
-    """Where protection is weaker each run says so, and transcripts have a line more."""
-    found = pawl.json("doctor")
-    if not (found["confinement"] == "namespaces" and found["overlay"]):
-        pytest.skip("the transcripts are of a machine with full protection")
-
-
 @pytest.mark.usefixtures("full_protection")
 @pytest.mark.parametrize("page", PLAYED)
 def test_the_transcripts_of_a_page_are_what_comes_out(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
