@@ -40,6 +40,8 @@ class Settings:
     """The weakest sandbox that is accepted: `namespaces` or `landlock`."""
     run_seconds: float = 600.0
     """For `pawl run`."""
+    fix_seconds: float = 60.0
+    """What the reflex may take for its search."""
     tool_seconds: float = 30.0
     file_seconds: float = 5.0
     memory_mb: int = 4096

@@ -97,7 +97,11 @@ class Runner:
         from pawl.app.fixing import FixRequest, Outcome, fix
 
         try:
-            request = FixRequest(test_command=self.record.order.test_command, dry_run=True)
+            request = FixRequest(
+                test_command=self.record.order.test_command,
+                seconds=self.shop.config.settings.fix_seconds,
+                dry_run=True,
+            )
             report = fix(self.shop, request, self.listen_to_reflex)
         except (NoTests, CannotFix) as error:
             return EMPTY, error.message, error.advice

@@ -38,8 +38,9 @@ def fix(shop: Workshop, call: Call) -> int:
 
 def _request(shop: Workshop, call: Call) -> FixRequest:
     options = call.options
-    if not 1 <= options.seconds <= 86_400:
-        raise UsageError(f"--seconds {options.seconds:g} is not between 1 and 86400", advice="60 suits most bugs")
+    seconds = shop.config.settings.fix_seconds if options.seconds is None else options.seconds
+    if not 1 <= seconds <= 86_400:
+        raise UsageError(f"--seconds {seconds:g} is not between 1 and 86400", advice="60 suits most bugs")
     if not 1 <= options.workers <= 64:
         raise UsageError(f"--workers {options.workers} is not between 1 and 64", advice="one for each core")
     if options.pick is not None and options.accept_first:
@@ -49,7 +50,7 @@ def _request(shop: Workshop, call: Call) -> FixRequest:
     return FixRequest(
         targets=_targets(shop, call),
         test_command=_command(options.test),
-        seconds=options.seconds,
+        seconds=seconds,
         workers=options.workers,
         pick=options.pick,
         accept_first=options.accept_first,
@@ -154,7 +155,7 @@ def _again(call: Call) -> str:
     given = (
         ("-C", options.workspace, None),
         ("--test", options.test, None),
-        ("--seconds", f"{options.seconds:g}", "60"),
+        ("--seconds", None if options.seconds is None else f"{options.seconds:g}", None),
         ("--workers", str(options.workers), "2"),
     )
     for option, value, usual in given:

@@ -151,7 +151,9 @@ def _run(parser: argparse.ArgumentParser) -> None:
 def _fix(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="sources to edit, or tests to mend (default: all)")
     parser.add_argument("--test", metavar="CMD", help="the command that runs the tests (default: found by itself)")
-    parser.add_argument("--seconds", type=float, default=60.0, metavar="N", help="budget of the search (default 60)")
+    parser.add_argument(
+        "--seconds", type=float, metavar="N", help="time of the search (default: the setting fix_seconds, 60)"
+    )
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="processes that try candidates (default 2)")
     parser.add_argument("--pick", type=int, metavar="N", help="take this one of several patches")
     parser.add_argument("--accept-first", action="store_true", help="take the likeliest even if patches disagree")
