@@ -24,7 +24,8 @@ MAY_IMPORT = {
     "app": LEAVES | {"core", "workflow"},
     "interfaces": frozenset({"app", "core"}),
     "__main__": frozenset({"interfaces"}),
-    "__init__": frozenset(),
+    # The public API stands there, loaded when it is used: tests/app/test_api.py holds that.
+    "__init__": frozenset({"app", "core"}),
 }
 """Which packages each package of pawl sees besides itself; imports for type checkers count."""
 
@@ -263,6 +264,7 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (imports_point_down, "src/pawl/app/a.py", "from pawl.interfaces.cli import main"),
     (imports_point_down, CLI, "from pawl.store.blobs import Blobs"),
     (imports_point_down, "src/pawl/__main__.py", "from pawl.app import wiring"),
+    (imports_point_down, "src/pawl/__init__.py", "from pawl.store import Store"),
     (imports_point_down, "src/pawl/newcomer/a.py", ""),
     (interfaces_are_independent, CLI, "from pawl.interfaces.web import server"),
     (interfaces_are_independent, "src/pawl/interfaces/screen/a.py", "from pawl.interfaces.cli import call"),

@@ -220,3 +220,33 @@ def test_with_no_model_configured_plain_requests_work_and_the_rest_says_what_to_
     assert "changes code on a bench" in pawl("-p", "what can you do?").out.lower()
     said = pawl("do", "add a function before")
     assert said.code == 52 and "name one with --model" in said.out
+
+
+@pytest.mark.spec("B7")
+def test_a_patch_edited_in_the_users_editor_is_promoted_and_a_spoilt_one_is_not(
+    project: Project, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pawl = project(FILES)
+    pawl("do", "fix the bug in after", "--model", script(FIX))
+    for words in ("false", "/no/such/editor"):
+        monkeypatch.setenv("EDITOR", words)
+        assert pawl("approve", "--edit").code == 42
+    (tmp_path / "empty.diff").write_text("")
+    refused = pawl("approve", "--patch", str(tmp_path / "empty.diff"))
+    assert refused.code == 42 and "changes nothing" in refused.err
+    monkeypatch.setenv("EDITOR", "sed -i 's/^+    return/+    # one more\\n&/'")
+    done = pawl("approve", "--edit")
+    assert done.code == 0, done
+    assert "    # one more\n    return number + 1\n" in (pawl.workspace / "app.py").read_text()
+
+
+def test_follow_ups_continue_the_conversation_and_a_fork_leaves_it(project: Project, script: Script):
+    pawl = project({"notes.txt": "x\n"})
+    model = script('[[turn]]\ntimes = 0\nanswer = "It says x (notes.txt:1)."\n')
+    said = pawl("do", "what does notes.txt say?", "--model", model, "--then", "what can you do?")
+    assert said.code == 0 and said.out.index("It says x") < said.out.index("changes code on a bench")
+    first = pawl.json("do", "-c", "what does notes.txt say?", "--model", model)["conversation"]
+    other = pawl.json("do", "-c", "--fork-session", "what does notes.txt say?", "--model", model)["conversation"]
+    assert first != other
+    assert pawl("do", "--fork-session", "x").code == 42
+    assert pawl("do", "--conversation", "c00000000", "what is this?", "--model", model).code == 42

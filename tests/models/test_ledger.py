@@ -189,7 +189,8 @@ def test_the_account_of_a_resumed_run_is_that_of_its_request_log(
     account = ledger()
     for role, model, usage, cost in asked:
         account.reserve(request(model), role=role).settle(usage, cost)
-    resumed = Ledger.from_records([record(*one) for one in asked], Budget(), PRICES)
+    resumed = Ledger(Budget(), PRICES)
+    resumed.count([record(*one) for one in asked])
     assert resumed.spent == account.spent
 
 

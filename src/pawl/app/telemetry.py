@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from pawl import __version__
 from pawl.core.dialogue import Answer, Message, Request, Stop
 from pawl.core.redact import redacted, register
 from pawl.core.redact_dialogue import redacted_message
 from pawl.core.run import RequestRecord
+from pawl.core.version import __version__
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -71,6 +71,29 @@ class Shortened:
     after_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """Words that the user said while the run worked were taken into the talk."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metered:
+    """How full the model's context is, and what the run has come to by now."""
+
+    context_tokens: int
+    """What the latest request and its answer take."""
+    context_window: int
+    """What the model can hold."""
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost: Decimal | None
+    """In US dollars; None when a price is unknown."""
+
+
 RunEvent = (
     RequestSent
     | RequestAnswered
@@ -83,4 +106,6 @@ RunEvent = (
     | ToolEnded
     | Corrected
     | Shortened
+    | Steered
+    | Metered
 )

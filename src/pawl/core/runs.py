@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
+from pawl.core.errors import UsageError
 from pawl.core.finding import TestCounts
 from pawl.core.run import Approval, DeliveryState, Mode
 
@@ -50,6 +51,26 @@ class Order:
     """A JSON schema that the answer to the user must fit."""
     record: str = ""
     """Where what is said is written as a script; empty for nowhere."""
+
+    def __post_init__(self) -> None:
+        """Programs may write the words: `approval="never"`."""
+        for name, kind in (("mode", Mode), ("approval", Approval)):
+            value = getattr(self, name)
+            try:
+                object.__setattr__(self, name, kind(value))
+            except ValueError as error:
+                raise UsageError(f"there is no {name} {value!r}", advice=f"it is one of {', '.join(kind)}") from error
+
+
+def order_body(order: Order) -> dict[str, object]:
+    """The order as JSON can hold it, without what is empty."""
+    return {key: value for key, value in asdict(order).items() if value not in ("", (), None, {})}
+
+
+def order_from(body: object) -> Order:
+    given = dict(body) if isinstance(body, Mapping) else {}
+    given["test_command"] = tuple(given.get("test_command", ()))
+    return Order(**{"text": "", **given})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +125,8 @@ class Approved:
     reason: str = ""
     hunks: tuple[int, ...] = ()
     """Which of the hunks, counted from 1 over the whole; empty for all."""
+    patch: str = ""
+    """The change as the user edited it, in the form of git; empty when it is taken as it was shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,14 +109,12 @@ class Ledger:
         self._by_role: dict[str, Share] = {}
         self._by_model: dict[str, Share] = {}
 
-    @classmethod
-    def from_records(cls, records: Iterable[RequestRecord], budget: Budget, prices: Prices) -> Ledger:
-        """The account of a run as its request log has it."""
-        ledger = cls(budget, prices)
-        for record in records:
-            usage = Usage(input=record.input_tokens, output=record.output_tokens, cached=record.cached_tokens)
-            ledger._add(record.role, record.model, usage, record.cost, requests=1)
-        return ledger
+    def count(self, records: Iterable[RequestRecord]) -> None:
+        """Adds what the request log has of this run, so that it counts after an interruption, too."""
+        with self._lock:
+            for record in records:
+                usage = Usage(input=record.input_tokens, output=record.output_tokens, cached=record.cached_tokens)
+                self._add(record.role, record.model, usage, record.cost, requests=1)
 
     @property
     def spent(self) -> Spent:

@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from pawl import __version__
 from pawl.core.errors import Cancelled, Unreachable
 from pawl.core.ports import Cancel
+from pawl.core.version import __version__
 from pawl.models.endpoint import LOOPBACK
 
 if TYPE_CHECKING:

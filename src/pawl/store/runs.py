@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
 from pawl.core.change import ChangeSet
 from pawl.core.errors import StoreCorrupt, UnknownEntry
 from pawl.core.redact import redacted, redacted_body
-from pawl.core.run import Approval, DeliveryState, Mode
-from pawl.core.runs import Order, Place, RunRow, RunState
+from pawl.core.run import DeliveryState
+from pawl.core.runs import Order, Place, RunRow, RunState, order_body, order_from
 from pawl.store.database import Database, Row
 from pawl.store.rows import CHANGE_COLUMNS, Clock, change_set, insert_changes, iso, readable
 
@@ -27,7 +26,7 @@ class Runs:
 
     def begin(self, workspace: str, place: Place, order: Order) -> None:
         """Records a new run, without secrets."""
-        body = redacted_body({key: value for key, value in asdict(order).items() if value not in ("", (), None, {})})
+        body = redacted_body(order_body(order))
         with self._database.transaction():
             self._database.run(
                 "INSERT INTO run (id, workspace, created, state, node, task, attempt, request)"
@@ -177,14 +176,6 @@ def _row(row: Row) -> RunRow:
         created=created,
         state=RunState(state),
         place=Place(run, node, task, attempt),
-        order=_order(_decoded(f"the request of the run {run!r}", request)),
+        order=order_from(_decoded(f"the request of the run {run!r}", request)),
         delivery=None if delivery is None else DeliveryState(delivery),
     )
-
-
-def _order(body: object) -> Order:
-    given = dict(body) if isinstance(body, dict) else {}
-    given["mode"] = Mode(given.get("mode", Mode.AGENT))
-    given["approval"] = Approval(given.get("approval", Approval.FINAL))
-    given["test_command"] = tuple(given.get("test_command", ()))
-    return Order(**{"text": "", **given})

@@ -36,6 +36,15 @@ class Snapshots:
                 ),
             )
 
+    def fork(self, workspace: str, conversation: str, other: str) -> None:
+        """Copies the values of a conversation for another one."""
+        with self._database.transaction():
+            self._database.run(
+                "INSERT INTO snapshot (workspace, conversation, kind, body, time)"
+                " SELECT workspace, ?, kind, body, time FROM snapshot WHERE workspace = ? AND conversation = ?",
+                (readable(other), os.fsencode(workspace), readable(conversation)),
+            )
+
     def get(self, workspace: str, conversation: str, kind: str) -> Mapping[str, object] | None:
         """The value, or None when there is none that can be read: it is only ever a help."""
         row = self._database.first(

@@ -67,6 +67,24 @@ class Transcripts:
         )
         return [_said(row) for row in rows]
 
+    def fork(self, conversation: str, other: str) -> int:
+        """Copies what was said into another conversation, and returns how many messages that were."""
+        with self._database.transaction():
+            return self._database.run(
+                "INSERT INTO said (time, workspace, conversation, run, speaker, body, reasoning, sent_again)"
+                " SELECT time, workspace, ?, run, speaker, body, reasoning, sent_again"
+                " FROM said WHERE conversation = ? ORDER BY id",
+                (readable(other), readable(conversation)),
+            ).rowcount
+
+    def last(self, conversation: str) -> int:
+        """The number of its last message; 0 without one."""
+        return int(
+            self._database.one(
+                "SELECT coalesce(max(id), 0) FROM said WHERE conversation = ?", (readable(conversation),)
+            )[0]
+        )
+
     def conversations(self, workspace: str, *, limit: int | None = None) -> Sequence[Conversation]:
         """The conversations of a workspace; the one in which something was said last comes first."""
         rows = self._database.rows(

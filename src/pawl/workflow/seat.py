@@ -50,6 +50,8 @@ class Seat:
     """What is sent after the prompts, such as memories; the same throughout, so that prompt caches hold."""
     work_left: Callable[[], tuple[str, ...]] = lambda: ()
     """What verification still wants, by the run's own record."""
+    heard: Callable[[], tuple[str, ...]] = tuple
+    """What the user has said since this was last asked; taken before the next request."""
     limits: Budget = field(default_factory=Budget)
     sampling: Sampling | None = None
     """The role's own temperature and the usual rest when None."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from pawl.core.dialogue import Answer, Answered, ModelEvent, Request, Stop, ToolOffer, Usage
 from pawl.core.dialogue_json import from_json, to_json
+from pawl.core.errors import Cancelled
 from pawl.core.ports import Cancel, Model, Toolset
 from pawl.core.redact import redacted
 from pawl.core.redact_dialogue import redacted_message
@@ -26,7 +27,7 @@ from pawl.core.run_event import (
     ToolStarted,
 )
 
-ANSWER, CALL = "answer", "call"
+ANSWER, CALL, WORDS = "answer", "call", "words"
 _STARTS = (RequestSent, ToolStarted)
 _ENDS = (RequestAnswered, ToolEnded, Corrected, ReasoningShown)
 
@@ -65,6 +66,19 @@ class Tape:
         self.at += 1
         self.replayed = True
         return step
+
+    def heard(self, live: Callable[[], Sequence[str]]) -> tuple[str, ...]:
+        """What the user said at this point of the talk: from the tape while it lasts, then live, and kept."""
+        if self.is_behind:
+            found = []
+            while self.is_behind and self.steps[self.at]["kind"] == WORDS:
+                found.append(str(self.steps[self.at]["text"]))
+                self.at += 1
+            return tuple(found)
+        said = tuple(redacted(text) for text in live())
+        for text in said:
+            self.add({"kind": WORDS, "text": text})
+        return said
 
     def add(self, body: Mapping[str, object]) -> None:
         self.write(self.at, body)
@@ -125,6 +139,7 @@ class TapedTools:
     """Why a call is not carried out; empty when it may be. May stop the talk to ask the user."""
     catch_up: Callable[[Sequence[tuple[str, Mapping[str, object]]]], None] = lambda calls: None
     """Told of the calls that came from the tape before the first live one."""
+    cancel: Cancel | None = None
     _past: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
 
     @property
@@ -147,6 +162,9 @@ class TapedTools:
             reply = TapedReply(refusal, failed=True)
         else:
             live = self.tools.call(name, arguments)
+            if self.cancel is not None and self.cancel.requested:
+                # It may be half done. It is not kept, nor is what it did, so that it is done again from its start.
+                raise Cancelled("stopped by the user")
             reply = TapedReply(live.text, live.failed)
         body = {"kind": CALL, "name": name, "text": redacted(reply.text), "failed": reply.failed}
         self.keep(name, lambda: self.tape.add(body))

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from pawl.core.dialogue import Answer, Message, Stop, ToolAnswer, ToolCall, Usage, assistant, tool_answers, user
 from pawl.core.dialogue_size import dialogue_tokens
-from pawl.core.errors import BrokenHistory, ContextTooLong, RequestRejected, SchemaUnmet
+from pawl.core.errors import BrokenHistory, Cancelled, ContextTooLong, RequestRejected, SchemaUnmet
 from pawl.core.run import Mode, Reasoning, ReasoningOutcome, Stage
 from pawl.core.run_event import Corrected, ReasoningShown, Shortened
 from pawl.policy.corrections import Situation, corrections, fault_of, reasoning_of
@@ -77,6 +77,9 @@ class _Talk:
 
     def run(self) -> Spoken:
         while True:
+            if self.seat.cancel is not None and self.seat.cancel.requested:
+                raise Cancelled("stopped by the user")
+            self._listened()
             ended = self._limit()
             if ended is not None:
                 self.stage = Stage.FINAL
@@ -175,7 +178,16 @@ class _Talk:
             return None
         if ready.decision.contract:
             return self._fitted(ready, reasoned)
+        if self._listened():
+            return None
         return self._spoken(reasoned.visible, Ended.ANSWERED if reasoned.visible.strip() else Ended.EMPTY)
+
+    def _listened(self) -> bool:
+        """Whether the user has said something meanwhile; it stands in the dialogue then."""
+        said = self.seat.heard()
+        for text in said:
+            self._say(user(text))
+        return bool(said)
 
     def _cut_off(self, answer: Answer, reasoned: Reasoned) -> Spoken | None:
         """An answer in words that is too long is one all the same; calls that may be half are never executed."""

@@ -81,6 +81,10 @@ class Talks(Protocol):
         """Talks until there is an answer. What was already said and done in this talk is not said and done again."""
         ...
 
+    def earlier(self) -> tuple[Message, ...]:
+        """What was said in the conversation before this run."""
+        ...
+
     def history(self, talk: str) -> tuple[Message, ...]:
         """The dialogue of an earlier talk, to go on with; empty when there was none."""
         ...

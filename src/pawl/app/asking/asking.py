@@ -12,6 +12,7 @@ from pawl.app import remembering
 from pawl.app.asking.citations import Citation, citations, mentioned
 from pawl.app.asking.desk import Desk
 from pawl.app.asking.kept_answers import AnswerShelf
+from pawl.app.asking.metering import metered
 from pawl.app.asking.model_config import ModelConfig, budget, model_config, model_of
 from pawl.app.asking.opening import Models
 from pawl.app.asking.recording import RequestBook
@@ -49,6 +50,10 @@ class Question:
     budget: Mapping[str, object] = field(default_factory=dict)
     conversation: str = ""
     """An earlier one to go on with."""
+    new_conversation: str = ""
+    """The id of a new one; chosen here when empty."""
+    heard: Callable[[], tuple[str, ...]] = tuple
+    """What the user says while it is answered."""
     latest: bool = False
     """Go on with the latest of the workspace."""
     record: Path | None = None
@@ -163,6 +168,8 @@ def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Repl
             heard.take(event)
             watch.hear(event)
             listen(event)
+            if isinstance(event, RequestAnswered):
+                listen(metered(models, event))
 
         seat = replace(
             _seat(shop, terms, models, desk, telemetry),
@@ -170,6 +177,7 @@ def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Repl
             clean=watch.clean,
             compress=watch.compress,
             context=(*asking.told, *remembering.bank_told(shop, desk.files)),
+            heard=question.heard,
             limits=asking.config.budget,
             cancel=cancel,
         )
@@ -259,7 +267,7 @@ def _conversation(shop: Workshop, question: Question) -> str:
         if not known:
             raise UnknownEntry("there is no conversation to go on with", advice="ask without -c first")
         return known[0].id
-    return f"c{secrets.token_hex(4)}"
+    return question.new_conversation or f"c{secrets.token_hex(4)}"
 
 
 def _history(shop: Workshop, conversation: str) -> tuple[Message, ...]:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pawl.app.asking import asking
+from pawl.app.doing.events import Event
+from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.verifying import STEPS, Verifier, readable_tools
 from pawl.app.environments import brought_along
@@ -17,7 +19,7 @@ from pawl.core.errors import CannotFix, NoTests, UsageError
 from pawl.core.finding import Check, Finding, Standing, Verdict
 from pawl.core.ports import Cancel
 from pawl.core.run import Reasoning
-from pawl.core.run_event import RunEvent
+from pawl.core.run_event import Steered
 from pawl.core.runs import Intent
 from pawl.verify.ladder import Stop, climb
 from pawl.verify.output import printed
@@ -48,8 +50,9 @@ class Runner:
     shop: Workshop
     record: RunRecord
     verifier: Verifier
-    listen: Callable[[RunEvent], object]
-    listen_to_reflex: Callable[[object], None]
+    conversation: str
+    inbox: Inbox
+    listen: Callable[[Event], None]
     cancel: Cancel | None = None
 
     def read(self) -> Errand:
@@ -59,7 +62,9 @@ class Runner:
             model=order.model,
             reasoning=Reasoning(order.reasoning) if order.reasoning else None,
             budget=order.budget,
-            conversation=order.conversation,
+            conversation=self.conversation if self.record.value("said before") else "",
+            new_conversation=self.conversation,
+            heard=self._heard(),
         )
         replied = asking.ask(self.shop, question, self.listen, self.cancel)
         ended = replied.spoken.ended
@@ -69,6 +74,25 @@ class Runner:
             ended=ended,
             conversation=replied.conversation,
         )
+
+    def _heard(self) -> Callable[[], tuple[str, ...]]:
+        """Takes what the user says meanwhile. A question that is asked again hears again what was said before."""
+        known = self.record.value("steered")
+        before = [str(one) for one in known] if isinstance(known, list) else []
+        waiting = list(before)
+
+        def heard() -> tuple[str, ...]:
+            said = self.inbox.take_words()
+            if said:
+                before.extend(said)
+                self.record.put("steered", list(before))
+                for text in said:
+                    self.listen(Steered(text))
+            every = (*waiting, *said)
+            waiting.clear()
+            return every
+
+        return heard
 
     def run(self, command: str) -> Errand:
         if command == "tests":
@@ -102,7 +126,7 @@ class Runner:
                 seconds=self.shop.config.settings.fix_seconds,
                 dry_run=True,
             )
-            report = fix(self.shop, request, self.listen_to_reflex)
+            report = fix(self.shop, request, self.listen)
         except (NoTests, CannotFix) as error:
             return EMPTY, error.message, error.advice
         if report.outcome is Outcome.NOTHING_FAILS:

@@ -1,63 +1,38 @@
-"""The one way into runs for every interface: start one, resume one, answer what it asks. Commands in, events out."""
+"""The one way into runs for every interface and program: start, steer, answer, resume. Commands in, events out.
+
+A session belongs to the thread that opened it. `steer`, `queue`, `unqueue`, `queued` and `interrupt` may be called from
+any other while it works.
+"""
 
 from __future__ import annotations
 
-import secrets
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 
 from pawl.app.asking.asking import configured
 from pawl.app.asking.model_config import model_of
-from pawl.app.doing.errands import Runner
+from pawl.app.cancelling import CancelToken
+from pawl.app.config import load
+from pawl.app.doing.carrying import Carrier, as_order, new_conversation_id
+from pawl.app.doing.editing import edited
+from pawl.app.doing.events import Event
+from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.reporting import composed
-from pawl.app.doing.talking import Permit, Talker
-from pawl.app.doing.verifying import Verifier
-from pawl.app.doing.works import BenchWorks, chosen_hunks
-from pawl.app.running import bench_places
-from pawl.app.workshop import Workshop
+from pawl.app.doing.talking import Permit
+from pawl.app.doing.works import chosen_hunks
+from pawl.app.places import find_workspace
+from pawl.app.workshop import Workshop, new_run_id
 from pawl.core.change import ChangeSet
-from pawl.core.errors import (
-    BudgetExceeded,
-    Cancelled,
-    ConfigError,
-    ModelError,
-    PawlError,
-    SandboxUnavailable,
-    SchemaUnmet,
-    StoreError,
-    UnknownEntry,
-    UnknownModel,
-    UsageError,
-)
-from pawl.core.finding import Verdict
-from pawl.core.ports import Cancel
+from pawl.core.errors import UnknownEntry, UnknownModel, UsageError
+from pawl.core.hunks import Hunk, hunks
+from pawl.core.patch import git_patch
 from pawl.core.run import Mode, Reasoning, RoleName, Stage
-from pawl.core.run_event import RunEvent
-from pawl.core.runs import Approved, Order, Place, Report, RunState, Trouble
+from pawl.core.runs import Answer, Approved, Order, Place, Report, RunRow, RunState
+from pawl.core.transcript import Conversation, Said
 from pawl.policy.table import standard_policy
-from pawl.workflow import planning
-from pawl.workflow.graph import Engine, next_place, wait_for_answer
-from pawl.workflow.routing import Node, Outcome, moved
-from pawl.workflow.workbench import Workbench
-from pawl.workspace.bench import sweep
-
-RESUMABLE = (ModelError, BudgetExceeded, Cancelled, StoreError, SandboxUnavailable, ConfigError)
-"""What stops a run where it stands, so that it can go on when the cause is gone."""
-IN_GRAPH = frozenset({Node.APPROVE})
-"""Nodes that need the engine, because they may wait."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeEntered:
-    """The run has come to a node of the graph."""
-
-    place: Place
-
-
-Event = RunEvent | NodeEntered | Verdict | object
-"""What an interface may be told: of the run, of a talk, of a check, of the reflex."""
+from pawl.workflow.routing import Node
 
 
 @dataclass(slots=True)
@@ -66,28 +41,60 @@ class Session:
 
     shop: Workshop
     listen: Callable[[Event], object] = lambda event: None
-    cancel: Cancel | None = None
+    cancel: CancelToken | None = None
+    """Stops what is under way; the session has one of its own when None."""
     permit: Permit | None = None
     """The permission rules of the workspace when None."""
-    instructions: tuple[str, ...] = ()
+    _inbox: Inbox = field(default_factory=Inbox)
+    _stop: CancelToken | None = None
+    _order: Order | None = None
+    """The latest one, whose terms follow-ups are on."""
+    _conversation: str = ""
+    _still: bool = True
+    """The latest run has ended."""
 
-    def do(self, order: Order) -> Report:
+    @classmethod
+    def open(
+        cls,
+        workspace: str | Path = ".",
+        *,
+        listen: Callable[[Event], object] = lambda event: None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Session:
+        """Opens a folder with the user's settings; close it, or use it in `with`."""
+        config = load(environment)
+        return cls(Workshop.open(config, find_workspace(Path(workspace), config, exact=True)), listen)
+
+    def close(self) -> None:
+        self.shop.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def do(self, order: Order | str) -> Report:
         """Carries a request as far as it goes without the user."""
-        if not order.text.strip():
+        made = Order(text=order) if isinstance(order, str) else order
+        if not made.text.strip():
             raise UsageError("there is no request", advice="pawl do 'add a --verbose option'")
+        if made.conversation:
+            self._known(made.conversation)
+        if self._order is not None:
+            self.shop.run_id = new_run_id()
         place = Place(self.shop.run_id, Node.INTENT.value)
-        self.shop.store.runs.begin(self.shop.workspace, place, order)
-        self.shop.note("run", {"request": order.text, "mode": order.mode, "approval": order.approval})
-        return self._go(place, order)
+        self.shop.store.runs.begin(self.shop.workspace, place, made)
+        self.shop.note("run", {"request": made.text, "mode": made.mode, "approval": made.approval})
+        return self._go(place, made)
 
     def resume(self, run: str) -> Report:
         """Goes on with a run that was interrupted; one that waits or has ended is only reported."""
         row = self.shop.store.runs.get(self.shop.workspace, run)
         if row.state is not RunState.WORKING:
             return composed(self.shop, run)
-        self.shop.run_id = run
         self.shop.store.runs.put(run, "trouble", None)
-        return self._go(row.place, row.order)
+        return self._go(row.place, row.order, resumed=True)
 
     def answer(self, run: str, given: Approved) -> Report:
         """Answers what the run waits for. An answer to something else than what is there now is refused."""
@@ -96,9 +103,42 @@ class Session:
             raise UsageError(f"the run {run} does not wait for an answer", advice=f"it is {row.state}")
         # A slip of the pen must not end the run.
         chosen_hunks(self.shop, self.shown(run), given.hunks)
-        self.shop.run_id = run
+        if given.patch:
+            self._edit(run, given)
         self.shop.store.runs.put(run, "stale", None)
-        return self._go(row.place, row.order, {**asdict(given), "answer": str(given.answer)})
+        body = {**asdict(replace(given, patch="")), "answer": str(given.answer), "edited": bool(given.patch)}
+        return self._go(row.place, row.order, body, resumed=True)
+
+    def steer(self, text: str) -> None:
+        """Says something to the run that works: taken at its next step, or the next request if it ends before."""
+        self._inbox.say(text)
+
+    def queue(self, order: Order | str) -> None:
+        """Adds a request that `go_on` carries out after the present one, in the same conversation."""
+        self._inbox.add(self._follow_up(order))
+
+    @property
+    def queued(self) -> tuple[Order, ...]:
+        return self._inbox.waiting
+
+    def unqueue(self) -> tuple[Order, ...]:
+        """Takes every follow-up back."""
+        return self._inbox.take_orders()
+
+    def go_on(self) -> Report | None:
+        """Carries out the next follow-up; None when there is none, or while the present request is not at its end."""
+        order = self._inbox.take_order() if self._still else None
+        if order is None:
+            return None
+        if not order.conversation and self._conversation:
+            order = replace(order, conversation=self._conversation)
+        return self.do(order)
+
+    def interrupt(self) -> None:
+        """Stops what is under way; the run can be resumed from there."""
+        stop = self.cancel or self._stop
+        if stop is not None:
+            stop.request()
 
     def waiting(self, run: str | None = None) -> Report:
         """The run that waits for the user: that one, or the newest."""
@@ -110,9 +150,46 @@ class Session:
             raise UnknownEntry("no run waits for an answer", advice="'pawl do' starts one")
         return composed(self.shop, found[0].id)
 
+    def report(self, run: str) -> Report:
+        return composed(self.shop, self.shop.store.runs.get(self.shop.workspace, run).id)
+
     def shown(self, run: str) -> ChangeSet:
         """The change set that the user is asked about."""
         return self.shop.store.runs.work(run, "shown") or ChangeSet()
+
+    def hunks(self, run: str) -> tuple[Hunk, ...]:
+        """Its hunks; `Approved.hunks` counts them from 1."""
+        return tuple(hunk for change in self.shown(run) for hunk in hunks(change, self.shop.store.blobs))
+
+    def patch(self, run: str) -> str:
+        """The same as a patch of git's, to be edited and given back as `Approved.patch`."""
+        return git_patch(self.shown(run), self.shop.store.blobs).decode("utf-8", "surrogateescape")
+
+    def runs(self, *, state: RunState | None = None, limit: int | None = None) -> Sequence[RunRow]:
+        """Newest first."""
+        return self.shop.store.runs.list(self.shop.workspace, state=state, limit=limit)
+
+    def interrupted(self) -> str | None:
+        """The newest run that can be resumed."""
+        found = self.runs(state=RunState.WORKING, limit=1)
+        return found[0].id if found else None
+
+    def conversations(self, *, limit: int | None = None) -> Sequence[Conversation]:
+        """The one in which something was said last comes first."""
+        return self.shop.store.transcripts.conversations(self.shop.workspace, limit=limit)
+
+    def transcript(self, conversation: str) -> Sequence[Said]:
+        self._known(conversation)
+        return self.shop.store.transcripts.messages(conversation)
+
+    def fork(self, conversation: str) -> str:
+        """A new conversation in which the same was said; what is said in it does not change the first."""
+        self._known(conversation)
+        other = new_conversation_id()
+        with self.shop.store.together():
+            self.shop.store.transcripts.fork(conversation, other)
+            self.shop.store.snapshots.fork(self.shop.workspace, conversation, other)
+        return other
 
     def offered(self, model: str = "") -> tuple[str, tuple[str, ...]]:
         """The model that a run would ask, empty without one, and the tools that it would be given."""
@@ -123,112 +200,43 @@ class Session:
         except UnknownModel:
             return "", tools
 
-    def interrupted(self) -> str | None:
-        """The newest run that can be resumed."""
-        found = self.shop.store.runs.list(self.shop.workspace, state=RunState.WORKING, limit=1)
-        return found[0].id if found else None
-
-    def _go(self, place: Place, order: Order, answer: Mapping[str, object] | None = None) -> Report:
-        started = time.monotonic()
-        for folder in bench_places(self.shop.config):
-            sweep(folder)
-        record = RunRecord(self.shop, order, place.run)
-        verifier = Verifier(
-            shop=self.shop,
-            test_command=order.test_command,
-            commands=planning.verification_of(order.text),
-            cancel=self.cancel,
-            listen=self._hear_verdict,
-        )
-        works = BenchWorks(self.shop, record, verifier, self.cancel)
-        talker = Talker(
-            self.shop,
-            record,
-            works,
-            self._conversation(record),
-            self.listen,
-            self.cancel,
-            self.permit,
-            self.instructions,
-        )
+    def _go(
+        self, place: Place, order: Order, answer: Mapping[str, object] | None = None, *, resumed: bool = False
+    ) -> Report:
+        self.shop.run_id = place.run
+        self._order, self._still = order, False
+        self._stop = None if self.cancel is not None else CancelToken()
         try:
-            place = self._walk(place, self._bench(record, talker, works, verifier), answer)
-            if place.at == Node.END:
-                self.shop.store.runs.end(place)
-            else:
-                self.shop.store.runs.stand(place, RunState.WAITING)
-        except RESUMABLE:
-            # It stands where it stopped; the record says why.
-            pass
-        finally:
-            talker.close()
-            works.close()
-        return composed(self.shop, place.run, seconds=time.monotonic() - started)
-
-    def _walk(self, place: Place, bench: Workbench, answer: Mapping[str, object] | None) -> Place:
-        """Node by node while the engine is loaded, then in the engine: it makes each step durable and can wait."""
-        engine = Engine(self.shop.config.state)
-
-        def step(at: Place) -> Place:
-            return self._step(bench, at)
-
-        begun = answer is not None or bench.record.value("in graph") is not None
-        while not begun and not engine.is_loaded and place.at not in IN_GRAPH and place.at != Node.END:
-            place = step(place)
-        if place.at == Node.END:
-            return place
-        if not begun:
-            bench.record.put("in graph", True)
-        return engine.go(place, step, answer)
-
-    def _step(self, bench: Workbench, place: Place) -> Place:
-        self.shop.store.runs.stand(place, RunState.WORKING)
-        self.listen(NodeEntered(place))
-        self.shop.note("node", {"node": place.at, "task": place.task, "attempt": place.attempt})
-        try:
-            following = next_place(bench, place)
-        except PawlError as error:
-            self._trouble(bench, error)
-            if isinstance(error, RESUMABLE) and not isinstance(error, SchemaUnmet):
-                raise
-            following = moved(place, Outcome.FAILED)
-        self.shop.store.runs.stand(following, RunState.WORKING)
-        return following
-
-    def _trouble(self, bench: Workbench, error: PawlError) -> None:
-        trouble = Trouble(code=error.code, message=error.message, advice=error.advice, exit_code=error.exit_code)
-        bench.record.put("trouble", asdict(trouble))
-        bench.record.note("trouble", {"error": error.code, "message": error.message})
-
-    def _bench(self, record: RunRecord, talker: Talker, works: BenchWorks, verifier: Verifier) -> Workbench:
-        settings = self.shop.config.settings
-        return Workbench(
-            record=record,
-            talks=talker,
-            works=works,
-            errands=Runner(
+            carrier = Carrier(
                 shop=self.shop,
-                record=record,
-                verifier=verifier,
-                listen=self.listen,
-                listen_to_reflex=self._hear_reflex,
-                cancel=self.cancel,
-            ),
-            ask_user=wait_for_answer,
-            review=settings.review,
-            evaluator=settings.evaluator,
-        )
+                tell=self.listen,
+                inbox=self._inbox,
+                record=RunRecord(self.shop, order, place.run),
+                place=place,
+                cancel=self.cancel or self._stop,
+                permit=self.permit,
+            )
+            report = carrier.go(answer, resumed=resumed)
+        finally:
+            self._stop = None
+        self._conversation, self._still = report.conversation, report.state is RunState.ENDED
+        return report
 
-    def _conversation(self, record: RunRecord) -> str:
-        """The one to go on with, or a new one; the same when the run is resumed."""
-        known = record.value("conversation")
-        if not isinstance(known, str):
-            known = record.order.conversation or f"c{secrets.token_hex(4)}"
-            record.put("conversation", known)
-        return known
+    def _follow_up(self, order: Order | str) -> Order:
+        if isinstance(order, Order):
+            return order
+        return Order(text=order) if self._order is None else as_order(order, self._order)
 
-    def _hear_verdict(self, verdict: Verdict) -> None:
-        self.listen(verdict)
+    def _edit(self, run: str, given: Approved) -> None:
+        if given.answer is not Answer.APPROVE or given.hunks:
+            raise UsageError(
+                "an edited patch is an approval of all of it", advice="leave out the hunks, or reject it with a reason"
+            )
+        self.shop.store.runs.keep_work(run, "edited", edited(self.shop, given.patch))
 
-    def _hear_reflex(self, event: object) -> None:
-        self.listen(event)
+    def _known(self, conversation: str) -> None:
+        if not any(one.id == conversation for one in self.conversations()):
+            raise UnknownEntry(
+                f"there is no conversation {conversation!r} in this workspace",
+                advice="its id stands in the JSON of 'pawl do' and 'pawl ask'; -c goes on with the last one",
+            )

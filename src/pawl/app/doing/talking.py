@@ -8,15 +8,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from pawl.app import remembering
 from pawl.app.asking.asking import configured
 from pawl.app.asking.citations import mentioned
+from pawl.app.asking.metering import metered
 from pawl.app.asking.model_config import ModelConfig, budget, model_of
 from pawl.app.asking.opening import Models
 from pawl.app.asking.recording import RequestBook
 from pawl.app.asking.watching import Watch
+from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.works import BENCH, BenchWorks
 from pawl.app.permitting import permissions_of
@@ -31,9 +34,8 @@ from pawl.core.permission import Permission, Ruling
 from pawl.core.ports import Cancel
 from pawl.core.redact_dialogue import redacted_message
 from pawl.core.run import Approval, Budget, Detail, Mode, Reasoning, RequestRecord, RoleName, RunTerms
-from pawl.core.run_event import RunEvent
+from pawl.core.run_event import RequestAnswered, RunEvent, Steered
 from pawl.core.runs import Answer, Question
-from pawl.models.ledger import Ledger
 from pawl.policy.allowances import Kind, allowances
 from pawl.policy.table import standard_policy
 from pawl.workflow.seat import Seat, Spoken
@@ -65,7 +67,7 @@ def rules_of(shop: Workshop, mode: Mode) -> Permit:
     return permit
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Talker:
     """Fits `workbench.Talks`."""
 
@@ -74,11 +76,10 @@ class Talker:
     works: BenchWorks
     conversation: str
     listen: Callable[[RunEvent], object]
+    inbox: Inbox
     cancel: Cancel | None = None
     permit: Permit | None = None
     """The rules of the workspace when None."""
-    instructions: tuple[str, ...] = ()
-    """What is to be told beside the workspace's own AGENTS.md."""
     _started: float = field(default_factory=time.monotonic)
     _closing: ExitStack = field(default_factory=ExitStack)
     _config: ModelConfig | None = None
@@ -123,7 +124,8 @@ class Talker:
             lambda number, body: self.shop.store.runs.add_step(self.record.run, line.talk, number, body),
         )
         self.works.restore()
-        watch = Watch(self.shop, self.terms)
+        models, _ = self._opened()
+        watch = Watch(self.shop, self.terms, models.reads(self.terms.model_for(line.role)))
         seat = self._seat(line, tape, watch)
         spoken = converse(seat, line.history, line.text, line.stage, read=self._mentioned(line))
         self._keep(line, spoken, watch)
@@ -132,6 +134,21 @@ class Talker:
     def history(self, talk: str) -> tuple[Message, ...]:
         known = self.record.value(f"dialogue {talk}")
         return tuple(from_json(one) for one in known) if isinstance(known, list) else ()
+
+    def earlier(self) -> tuple[Message, ...]:
+        upto = self.record.value("said before")
+        if not isinstance(upto, int) or not upto:
+            return ()
+        said = self.shop.store.transcripts.messages(self.conversation)
+        return tuple(one.message for one in said if one.sent_again and one.number <= upto)
+
+    def _heard(self, tape: Tape) -> tuple[str, ...]:
+        """What the user said meanwhile; on the tape, so that it is heard at the same place again."""
+        live = not tape.is_behind
+        said = tape.heard(self.inbox.take_words)
+        for text in said if live else ():
+            self.listen(Steered(text))
+        return said
 
     def _seat(self, line: Line, tape: Tape, watch: Watch) -> Seat:
         models, telemetry = self._opened()
@@ -147,6 +164,8 @@ class Talker:
             watch.hear(event)
             if not tape.hides(event):
                 self.listen(event)
+                if isinstance(event, RequestAnswered):
+                    self.listen(metered(models, event))
 
         return Seat(
             terms=terms,
@@ -165,15 +184,17 @@ class Talker:
                 keep=self._keep_step,
                 permit=lambda step, name, arguments: self._permitted(line.talk, step, name, arguments),
                 catch_up=self._catch_up,
+                cancel=self.cancel,
             ),
             record=lambda record: self._record(record, book, tape, models),
             listen=hear,
             clean=watch.clean,
             compress=watch.compress,
             context=self._context(line),
+            heard=partial(self._heard, tape) if line.stage is None else tuple,
             limits=self._limits(),
             sampling=replace(
-                sampling, max_output=min(sampling.max_output, models.can(terms.model_for(line.role)).max_output)
+                sampling, max_output=min(sampling.max_output, models.most_output(terms.model_for(line.role)))
             ),
             detail=Detail(self.shop.config.settings.detail),
             cancel=self.cancel,
@@ -190,7 +211,6 @@ class Talker:
         if not isinstance(known, list):
             bank = remembering.bank_told(self.shop, self.works.desk.files)
             told = (
-                *self.instructions,
                 *self._agents_file(),
                 *remembering.told(self.shop, self.record.order.text),
                 *bank,
@@ -216,7 +236,7 @@ class Talker:
             known = self.shop.store.requests.records(self.shop.workspace, run=run)
             if known:
                 # What the run has spent before it was interrupted counts.
-                models.router.ledger = Ledger.from_records(known, self.config.budget, self.config.prices)
+                models.router.ledger.count(known)
             self._telemetry = self._closing.enter_context(Telemetry.open(self.config.environment))
         assert self._telemetry is not None
         return self._models, self._telemetry

@@ -65,7 +65,8 @@ class ClockStarted:
     failing: int
 
 
-Listener = Callable[[RepairEvent | Verdict | Mended | ClockStarted], None]
+FixEvent = RepairEvent | Verdict | Mended | ClockStarted
+Listener = Callable[[FixEvent], None]
 """Is told of every step as it happens."""
 
 

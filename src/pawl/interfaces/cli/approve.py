@@ -20,7 +20,7 @@ def approve(shop: Workshop, call: Call) -> int:
         report = session.waiting(call.options.id)
         if report.state is not RunState.WAITING:
             raise UsageError(f"the run {report.run} does not wait for an answer", advice=f"it is {report.state}")
-        given = _answer(shop, report, call)
+        given = _answer(session, report, call)
         try:
             if given is not None:
                 report = session.answer(report.run, given)
@@ -36,7 +36,7 @@ def approve(shop: Workshop, call: Call) -> int:
     return exit_code(report)
 
 
-def _answer(shop: Workshop, report: Report, call: Call) -> Approved | None:
+def _answer(session: Session, report: Report, call: Call) -> Approved | None:
     """None only shows what is waited for."""
     options = call.options
     question = report.question
@@ -46,9 +46,14 @@ def _answer(shop: Workshop, report: Report, call: Call) -> Approved | None:
         return Approved(answer=Answer.REJECT, digest=digest, reason=options.reject)
     if options.hunks is not None:
         return Approved(answer=Answer.APPROVE, digest=digest, hunks=_numbers(options.hunks))
+    if options.edit or options.patch is not None:
+        from pawl.interfaces.cli.editing import edited_patch, patch_from
+
+        patch = edited_patch(session, report.run) if options.edit else patch_from(options.patch)
+        return Approved(answer=Answer.APPROVE, digest=digest, patch=patch)
     if options.yes:
         return Approved(answer=Answer.APPROVE, digest=digest)
-    return ask_inline(shop, report, call) if call.can_ask else None
+    return ask_inline(session, report, call) if call.can_ask else None
 
 
 def _numbers(text: str) -> tuple[int, ...]:

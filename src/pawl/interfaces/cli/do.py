@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pawl.app.doing.session import Event, NodeEntered, Session
+from pawl.app.doing.events import Event
+from pawl.app.doing.session import Session
 from pawl.app.workshop import Workshop
 from pawl.core.finding import Standing, Verdict
 from pawl.core.run_event import RunEvent
 from pawl.core.runs import Answer, Approved, Report, RunState
+from pawl.core.session_event import NodeEntered
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.ordering import start
 from pawl.interfaces.cli.run_report import as_body, exit_code
@@ -34,18 +36,29 @@ def do(shop: Workshop, call: Call) -> int:
     with call.interruptions.stopping() as cancel:
         session = Session(shop, listener(call, talk), cancel)
         try:
-            report = start(session, call)
-            while report.state is RunState.WAITING and call.can_ask:
-                given = ask_inline(shop, report, call)
-                if given is None:
-                    break
-                report = session.answer(report.run, given)
+            report = _asked(session, start(session, call), call)
+            while session.queued and report.state is RunState.ENDED:
+                talk.close()
+                _finish(shop, report, call)
+                following = session.go_on()
+                assert following is not None
+                report = _asked(session, following, call)
         finally:
             talk.close()
     if call.interruptions.heard is not None and report.state is RunState.WORKING:
         _finish(shop, report, call)
         raise call.interruptions.heard
     return _finish(shop, report, call)
+
+
+def _asked(session: Session, report: Report, call: Call) -> Report:
+    """The report when the user has answered what the run asked, or will answer it later."""
+    while report.state is RunState.WAITING and call.can_ask:
+        given = ask_inline(session, report, call)
+        if given is None:
+            break
+        report = session.answer(report.run, given)
+    return report
 
 
 def listener(call: Call, talk: Talk) -> Callable[[Event], None]:
@@ -67,18 +80,23 @@ def listener(call: Call, talk: Talk) -> Callable[[Event], None]:
     return hear
 
 
-def ask_inline(shop: Workshop, report: Report, call: Call) -> Approved | None:
+def ask_inline(session: Session, report: Report, call: Call) -> Approved | None:
     """The user's answer in the terminal; None to answer later."""
-    question = report.question
+    shop, question = session.shop, report.question
     assert question is not None
     changes = changes_of(shop, report)
     if report.stale:
         call.aside.say(f"! the approval was not taken: {report.stale}", "bold yellow")
     show_question(shop, report, call, changes)
     what = "carry it out?" if question.kind == "call" else "promote this?"
-    answer = call.aside.ask(what, "lyn", "y yes, n no, l later")
+    edits = "e" if question.kind == "change" else ""
+    answer = call.aside.ask(what, f"lyn{edits}", "y yes, n no, " + ("e edit, " if edits else "") + "l later")
     if answer == "l":
         return None
+    if answer == "e":
+        from pawl.interfaces.cli.editing import edited_patch
+
+        return Approved(answer=Answer.APPROVE, digest=question.digest, patch=edited_patch(session, report.run))
     word = Answer.APPROVE if answer == "y" else Answer.REJECT
     return Approved(answer=word, digest=question.digest)
 

@@ -7,13 +7,15 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pawl.app.doing.session import Event, NodeEntered, Session
+from pawl.app.doing.events import Event
+from pawl.app.doing.session import Session
 from pawl.app.workshop import Workshop
 from pawl.core.dialogue import Retrying, TextDelta
 from pawl.core.errors import PawlError
 from pawl.core.finding import Verdict
 from pawl.core.run_event import RequestAnswered, RequestSent, ToolEnded, ToolStarted
 from pawl.core.runs import Report, RunState
+from pawl.core.session_event import NodeEntered
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.ordering import start
 from pawl.interfaces.cli.run_report import as_body, exit_code

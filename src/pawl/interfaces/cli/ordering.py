@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 from pawl.app.doing.session import Session
-from pawl.core.errors import UsageError
+from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import Approval, Mode
 from pawl.core.runs import Order, Report
 from pawl.interfaces.cli.ask import piped_input, spending
@@ -22,10 +23,28 @@ def start(session: Session, call: Call) -> Report:
         if not run:
             raise UsageError("there is no interrupted run to go on with", advice="start one: pawl do 'REQUEST'")
         return session.resume(run)
-    return session.do(order_of(call))
+    order = order_of(call, _conversation(session, call))
+    if options.then and options.print:
+        raise UsageError("--then has no place with -p, which gives one result", advice="call 'pawl -p -c' again")
+    for text in options.then:
+        session.queue(replace(order, text=text, conversation=""))
+    return session.do(order)
 
 
-def order_of(call: Call) -> Order:
+def _conversation(session: Session, call: Call) -> str:
+    options = call.options
+    chosen = options.conversation or ""
+    if options.go_on and not chosen:
+        known = session.conversations(limit=1)
+        if not known:
+            raise UnknownEntry("there is no conversation to go on with", advice="start one without -c")
+        chosen = known[0].id
+    if options.fork_session and not chosen:
+        raise UsageError("--fork-session copies a conversation", advice="name it with -c or --conversation ID")
+    return session.fork(chosen) if options.fork_session else chosen
+
+
+def order_of(call: Call, conversation: str = "") -> Order:
     options = call.options
     words = " ".join(options.request).strip()
     piped = piped_input(call)
@@ -39,7 +58,7 @@ def order_of(call: Call) -> Order:
         test_command=_words(options.test),
         reasoning=options.reasoning or "",
         budget=_limits(call),
-        conversation=options.conversation or "",
+        conversation=conversation,
         record=options.record or "",
         schema=_schema(options.json_schema),
     )

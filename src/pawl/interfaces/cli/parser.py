@@ -192,8 +192,11 @@ def _do(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-budget-usd", metavar="USD", help="stop before a request that could cost more")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="the same in tokens, in and out")
     parser.add_argument("--max-turns", type=int, metavar="N", help="requests of one talk at most (default 50)")
+    parser.add_argument("-c", "--continue", dest="go_on", action="store_true", help="go on with the last conversation")
     parser.add_argument("--conversation", metavar="ID", help="go on with this conversation")
-    parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="go on with an interrupted run")
+    parser.add_argument("--fork-session", action="store_true", help="go on with a copy of it")
+    parser.add_argument("--then", action="append", default=[], metavar="REQUEST", help="what follows; repeatable")
+    parser.add_argument("-r", "--resume", nargs="?", const="", metavar="RUN", help="go on with an interrupted run")
     parser.add_argument("--record", metavar="FILE", help="write what is said as a script for scripted:FILE")
     parser.add_argument("-p", "--print", action="store_true", help="for programs: no questions, one result at the end")
     parser.add_argument(
@@ -211,6 +214,8 @@ def _approve(parser: argparse.ArgumentParser) -> None:
     answer.add_argument("--yes", action="store_true", help="approve all of it")
     answer.add_argument("--reject", metavar="REASON", help="reject it and say why")
     answer.add_argument("--hunks", metavar="N,…", help="approve these hunks only")
+    answer.add_argument("--edit", action="store_true", help="edit the patch in $EDITOR and approve that")
+    answer.add_argument("--patch", metavar="FILE", help="approve the patch as it is edited in this file; '-' for stdin")
     parser.add_argument("--digest", metavar="SHA", help="refuse if what waits is not exactly this")
 
 

@@ -45,7 +45,8 @@ def act(bench: Workbench, place: Place) -> Outcome:
     name = f"{place.task}.{place.attempt}"
     if place.attempt == 1:
         text = planning.task_text(tasks[place.task - 1], record.order.text, len(tasks)) + _failing_now(bench)
-        history = bench.talks.history(_last_talk(bench, place.task - 1)) if place.task > 1 else ()
+        first = place.task == 1
+        history = bench.talks.earlier() if first else bench.talks.history(_last_talk(bench, place.task - 1))
     else:
         refused = record.value(f"refused {place.task}.{place.attempt - 1}")
         text = str(refused)

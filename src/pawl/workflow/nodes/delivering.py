@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from pawl.core.change import ChangeSet
 from pawl.core.errors import Conflicted, NothingToDo, PawlError
 from pawl.core.run import Approval, DeliveryState
@@ -72,12 +74,11 @@ def apply(bench: Workbench, place: Place) -> Outcome:
     assert isinstance(decision, dict) and shown is not None
     if decision.get("digest") != shown.digest:
         return _not_taken(bench, "the approval is for another change than the one that stands here")
-    hunks = [int(number) for number in decision.get("hunks", ())]
-    chosen = bench.works.select(shown, hunks) if hunks else shown
+    chosen, whose = _chosen(bench, decision, shown)
     # A run that was interrupted right after it promoted finds its own work in the workspace.
     entry = bench.works.promoted(chosen)
     if entry is None:
-        refusal = _stale(bench, shown) or (_unverified(bench, chosen) if hunks else "")
+        refusal = _stale(bench, shown) or (_unverified(bench, chosen, whose) if whose else "")
         if refusal:
             return _not_taken(bench, refusal)
         try:
@@ -89,6 +90,17 @@ def apply(bench: Workbench, place: Place) -> Outcome:
     _keep_rest(bench, shown, chosen)
     record.keep_work("shown", chosen)
     return _delivered(bench)
+
+
+def _chosen(bench: Workbench, decision: Mapping[str, object], shown: ChangeSet) -> tuple[ChangeSet, str]:
+    """What of it the user wants, and what that is called where it is not the whole as it was shown."""
+    edited = bench.record.work("edited") if decision.get("edited") else None
+    if edited is not None:
+        return edited, "the change as you edited it does"
+    hunks = decision.get("hunks")
+    if isinstance(hunks, Sequence) and hunks:
+        return bench.works.select(shown, [int(number) for number in hunks]), "these hunks alone do"
+    return shown, ""
 
 
 def keep(bench: Workbench, place: Place) -> Outcome:
@@ -152,12 +164,12 @@ def _stale(bench: Workbench, shown: ChangeSet) -> str:
     return f"you changed {', '.join(map(repr, moved))} since it was shown" if moved else ""
 
 
-def _unverified(bench: Workbench, chosen: ChangeSet) -> str:
-    """Why a part of a verified change cannot stand by itself; empty when it can."""
+def _unverified(bench: Workbench, chosen: ChangeSet, whose: str) -> str:
+    """Why what was chosen cannot stand by itself; empty when it can."""
     checked = bench.works.verify(chosen)
     judgement = judged(checked, wanted(bench))
     if not judgement.accepted:
-        return "these hunks alone do not pass: " + "; ".join(judgement.refused)
+        return f"{whose} not pass: " + "; ".join(judgement.refused)
     bench.record.put("after", counts_json(checked.tests.counts) if checked.tests else None)
     return ""
 
@@ -167,6 +179,8 @@ def _keep_rest(bench: Workbench, shown: ChangeSet, chosen: ChangeSet) -> None:
     record = bench.record
     spare = bench.record.work("spare")
     if chosen.digest != shown.digest:
-        record.put("kept", bench.works.keep(shown, record.order.text, "approved in part; this is the whole"))
+        record.put(
+            "kept", bench.works.keep(shown, record.order.text, "taken in part or edited; this is what was shown")
+        )
     elif spare:
         record.put("kept", bench.works.keep(spare, record.order.text, "held back"))

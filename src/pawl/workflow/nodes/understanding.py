@@ -33,7 +33,10 @@ def intent(bench: Workbench, place: Place) -> Outcome:
 
 def _asked(bench: Workbench) -> Understood:
     order = bench.record.order
-    spoken = bench.talks.say(Line(talk="intent", role=RoleName.ARTISAN, text=order.text, stage=Stage.INTENT))
+    history = bench.talks.earlier()
+    spoken = bench.talks.say(
+        Line(talk="intent", role=RoleName.ARTISAN, text=order.text, stage=Stage.INTENT, history=history)
+    )
     value: contract_models.Intent = spoken.value  # type: ignore[assignment]
     return Understood(intent=Intent(value.intent), command=value.command, summary=value.summary)
 
@@ -46,7 +49,8 @@ def plan(bench: Workbench, place: Place) -> Outcome:
     request = record.order.text
     tasks = planning.from_form(request)
     if not tasks and planning.is_large(request):
-        spoken = bench.talks.say(Line(talk="plan", role=RoleName.PLANNER, text=request, stage=Stage.PLAN))
+        line = Line(talk="plan", role=RoleName.PLANNER, text=request, stage=Stage.PLAN, history=bench.talks.earlier())
+        spoken = bench.talks.say(line)
         value: contract_models.PlannerAnswer = spoken.value  # type: ignore[assignment]
         changes = [change.model_dump() for change in value.plan]
         tasks = planning.from_plan(request, changes, bench.works.order)

@@ -1,0 +1,220 @@
+"""Carries a run from node to node: the workbench of the graph wired to the workspace, the models and the store."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+
+from pawl.app.doing.errands import Runner
+from pawl.app.doing.events import Event
+from pawl.app.doing.inbox import Inbox
+from pawl.app.doing.record import RunRecord
+from pawl.app.doing.reporting import composed
+from pawl.app.doing.talking import Permit, Talker
+from pawl.app.doing.verifying import Verifier
+from pawl.app.doing.works import BenchWorks
+from pawl.app.running import bench_places
+from pawl.app.workshop import Workshop
+from pawl.core.dialogue import assistant, user
+from pawl.core.errors import (
+    BudgetExceeded,
+    Cancelled,
+    ConfigError,
+    ModelError,
+    PawlError,
+    SandboxUnavailable,
+    SchemaUnmet,
+    StoreError,
+)
+from pawl.core.ports import Cancel
+from pawl.core.runs import Order, Place, Report, RunState, Trouble, order_body, order_from
+from pawl.core.session_event import Asked, NodeEntered, QueueChanged, RunBegun, RunEnded
+from pawl.workflow import planning
+from pawl.workflow.graph import Engine, next_place, wait_for_answer
+from pawl.workflow.routing import Node, Outcome, moved
+from pawl.workflow.workbench import Workbench
+from pawl.workspace.bench import sweep
+
+RESUMABLE = (ModelError, BudgetExceeded, Cancelled, StoreError, SandboxUnavailable, ConfigError)
+"""What stops a run where it stands, so that it can go on when the cause is gone."""
+IN_GRAPH = frozenset({Node.APPROVE})
+"""Nodes that need the engine, because they may wait."""
+SAID = "said meanwhile"
+"""The name under which the record keeps what the user has said and the run has not come to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carrier:
+    """Carries one run as far as it goes without the user."""
+
+    shop: Workshop
+    tell: Callable[[Event], object]
+    inbox: Inbox
+    record: RunRecord
+    place: Place
+    cancel: Cancel | None = None
+    permit: Permit | None = None
+
+    def go(self, answer: Mapping[str, object] | None = None, *, resumed: bool = False) -> Report:
+        started = time.monotonic()
+        place, order = self.place, self.record.order
+        for folder in bench_places(self.shop.config):
+            sweep(folder)
+        conversation = self._conversation()
+        if resumed:
+            self._recall()
+        self._hear(RunBegun(run=place.run, conversation=conversation, order=order, resumed=resumed))
+        verifier = Verifier(
+            shop=self.shop,
+            test_command=order.test_command,
+            commands=planning.verification_of(order.text),
+            cancel=self.cancel,
+            listen=self._hear,
+        )
+        works = BenchWorks(self.shop, self.record, verifier, self.cancel)
+        talker = Talker(
+            shop=self.shop,
+            record=self.record,
+            works=works,
+            conversation=conversation,
+            listen=self._hear,
+            inbox=self.inbox,
+            cancel=self.cancel,
+            permit=self.permit,
+        )
+        try:
+            self._carry(self._bench(talker, works, verifier, conversation), answer)
+        finally:
+            talker.close()
+            works.close()
+        report = composed(self.shop, place.run, seconds=time.monotonic() - started)
+        if report.question is not None:
+            self._hear(Asked(run=place.run, question=report.question))
+        self._hear(RunEnded(report))
+        return report
+
+    def _carry(self, bench: Workbench, answer: Mapping[str, object] | None) -> None:
+        try:
+            place = self._walk(bench, answer)
+        except RESUMABLE:
+            # It stands where it stopped; the record says why.
+            return
+        if place.at != Node.END:
+            self.shop.store.runs.stand(place, RunState.WAITING)
+            return
+        left = self.inbox.take_words()
+        if left:
+            # Nobody was there any more to take these words: they are the next request.
+            self.inbox.put_first(as_order(text, self.record.order) for text in left)
+        with self.shop.store.together():
+            self._keep_said()
+            self.shop.store.runs.end(place)
+
+    def _walk(self, bench: Workbench, answer: Mapping[str, object] | None) -> Place:
+        """Node by node while the engine is loaded, then in the engine: it makes each step durable and can wait."""
+        engine = Engine(self.shop.config.state)
+        place = self.place
+
+        def step(at: Place) -> Place:
+            return self._step(bench, at)
+
+        begun = answer is not None or bench.record.value("in graph") is not None
+        while not begun and not engine.is_loaded and place.at not in IN_GRAPH and place.at != Node.END:
+            place = step(place)
+        if place.at == Node.END:
+            return place
+        if not begun:
+            bench.record.put("in graph", True)
+        return engine.go(place, step, answer)
+
+    def _step(self, bench: Workbench, place: Place) -> Place:
+        self.shop.store.runs.stand(place, RunState.WORKING)
+        self._hear(NodeEntered(place))
+        self.shop.note("node", {"node": place.at, "task": place.task, "attempt": place.attempt})
+        try:
+            following = next_place(bench, place)
+        except PawlError as error:
+            self._trouble(error)
+            if isinstance(error, RESUMABLE) and not isinstance(error, SchemaUnmet):
+                raise
+            following = moved(place, Outcome.FAILED)
+        self.shop.store.runs.stand(following, RunState.WORKING)
+        return following
+
+    def _trouble(self, error: PawlError) -> None:
+        trouble = Trouble(code=error.code, message=error.message, advice=error.advice, exit_code=error.exit_code)
+        self.record.put("trouble", asdict(trouble))
+        self.record.note("trouble", {"error": error.code, "message": error.message})
+
+    def _bench(self, talker: Talker, works: BenchWorks, verifier: Verifier, conversation: str) -> Workbench:
+        settings = self.shop.config.settings
+        return Workbench(
+            record=self.record,
+            talks=talker,
+            works=works,
+            errands=Runner(
+                shop=self.shop,
+                record=self.record,
+                verifier=verifier,
+                conversation=conversation,
+                inbox=self.inbox,
+                listen=self._hear,
+                cancel=self.cancel,
+            ),
+            ask_user=wait_for_answer,
+            review=settings.review,
+            evaluator=settings.evaluator,
+        )
+
+    def _conversation(self) -> str:
+        """The one to go on with, or a new one; the same when the run is resumed."""
+        known = self.record.value("conversation")
+        if not isinstance(known, str):
+            known = self.record.order.conversation or new_conversation_id()
+            with self.shop.store.together():
+                self.record.put("conversation", known)
+                self.record.put("said before", self.shop.store.transcripts.last(known))
+        return known
+
+    def _keep_said(self) -> None:
+        """Of a run without a talk the transcript has the request and what came of it, for whoever goes on."""
+        transcripts, run = self.shop.store.transcripts, self.record.run
+        conversation = self._conversation()
+        if any(one.run == run for one in transcripts.messages(conversation)):
+            return
+        answer = str(self.record.value("answer") or "")
+        for message in (user(self.record.order.text), assistant(answer or "Nothing came of it.")):
+            transcripts.append(self.shop.workspace, conversation, message, run=run)
+
+    def _hear(self, event: Event) -> None:
+        """Tells the event. What the user has said by now is made durable first, so that nothing is said in vain."""
+        changed = self.inbox.changed()
+        if changed is not None:
+            words, orders = changed
+            self.record.put(SAID, {"words": list(words), "orders": [order_body(one) for one in orders]})
+            self.tell(QueueChanged(orders))
+        self.tell(event)
+
+    def _recall(self) -> None:
+        known = self.record.value(SAID)
+        if isinstance(known, dict):
+            self.inbox.restore(map(str, known["words"]), map(order_from, known["orders"]))
+
+
+def new_conversation_id() -> str:
+    return f"c{secrets.token_hex(4)}"
+
+
+def as_order(text: str, like: Order) -> Order:
+    """The words as a request on the terms of the one before."""
+    return Order(
+        text=text,
+        mode=like.mode,
+        approval=like.approval,
+        model=like.model,
+        test_command=like.test_command,
+        reasoning=like.reasoning,
+        budget=like.budget,
+    )
