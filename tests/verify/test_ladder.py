@@ -6,13 +6,21 @@ import pytest
 
 from pawl.core.finding import Finding, Standing, Verdict
 from pawl.verify.baseline import Baseline, separated
-from pawl.verify.ladder import Stop, accepted, climb, python_steps
+from pawl.verify.ladder import Stop, accepted, climb
+from pawl.verify.steps.ruff import Ruff
+from pawl.verify.steps.suite import Tests
+from pawl.verify.steps.syntax import Syntax
+from pawl.verify.steps.typecheck import Types
 
 GOOD = {
     "shop.py": "def total(prices: list[int]) -> int:\n    return sum(prices)\n",
     "test_shop.py": "from shop import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n",
 }
 OLD_FAILURE = {"test_old.py": "def test_old():\n    assert 1 == 2\n"}
+
+
+def python_steps():
+    return (Syntax(), Types(), Ruff(), Tests())
 
 
 def standings(verdicts):
@@ -22,7 +30,7 @@ def standings(verdicts):
 @pytest.mark.spec("A8")
 def test_a_sound_project_climbs_to_the_top(subject):
     verdicts = climb(python_steps(), subject(GOOD))
-    assert [verdict.step for verdict in verdicts] == ["syntax", "lint", "types", "tests"]
+    assert [verdict.step for verdict in verdicts] == ["syntax", "types", "lint", "tests"]
     assert standings(verdicts)["tests"] is Standing.PASS
     assert all(verdict.seconds > 0 for verdict in verdicts)
     assert accepted(verdicts)

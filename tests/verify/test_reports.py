@@ -70,6 +70,8 @@ EXPECTED = {
     "mocha/shapes_bail": (1, 1, 0, 0, True),
     "mocha/green_default": (1, 0, 0, 1, True),
     "mocha/green_dot": (1, 0, 0, 1, True),
+    "node/shapes_default": (1, 3, 0, 1, True),
+    "node/shapes_spec": (1, 3, 0, 1, True),
     "rspec/shapes_default": (1, 6, 0, 2, True),
     "rspec/shapes_documentation": (1, 6, 0, 2, True),
     "rspec/shapes_backtrace": (1, 6, 0, 2, True),
@@ -246,6 +248,18 @@ def test_mocha_failures_have_title_place_and_message(read, style):
     assert found["total is too slow"].path == "test/prices.spec.js"
     assert 'with a broken hook "before all" hook for "never runs"' in found
     assert len(found) == 5
+
+
+@pytest.mark.spec("E8")
+@pytest.mark.parametrize("style", ["default", "spec"])
+def test_failures_of_nodes_own_runner_have_title_place_and_message(read, style):
+    found = {finding.test.split(" > ")[-1]: finding for finding in read(f"node/shapes_{style}").findings}
+    assert set(found) == {"of nothing is nothing", "needs prices", "test/broken.test.js"}
+    raised = found["needs prices"]
+    assert (raised.path, raised.line) == ("src/prices.js", 3)
+    assert "prices must be a list" in raised.message
+    assert found["of nothing is nothing"].code == "AssertionError"
+    assert found["of nothing is nothing"].path == "test/prices.test.js"
 
 
 @pytest.mark.spec("E8")

@@ -95,6 +95,7 @@ class Tables:
     trust: Mapping[str, object] = field(default_factory=dict)
     permissions: Mapping[str, object] = field(default_factory=dict)
     hooks: Mapping[str, object] = field(default_factory=dict)
+    verify: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any
 from pawl.core.errors import ConfigError
 from pawl.verify.parsers.registry import PARSERS
 
-ORDER = ("pytest", "unittest", "vitest", "jest", "mocha", "rspec", "cargo", "go")
+ORDER = ("pytest", "unittest", "vitest", "jest", "node", "mocha", "rspec", "cargo", "go")
 """With equal evidence the earlier one is meant."""
 
 

@@ -49,6 +49,16 @@ def detect(files: Folder, command: str | None = None) -> Detection:
     )
 
 
+def frameworks_of(files: Folder) -> tuple[Framework, ...]:
+    """The likeliest framework of each language that has tests here."""
+    paths = list(files.walk())
+    found: dict[str, Framework] = {}
+    for framework, _ in _by_files(files):
+        if test_files(framework, paths) or framework.language == "rust":
+            found.setdefault(framework.language, framework)
+    return tuple(found.values())
+
+
 def by_output(output: str) -> Framework | None:
     """The framework whose marks the output shows; of several the one with the most."""
     lines = cleaned(output).text

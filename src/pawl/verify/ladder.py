@@ -9,21 +9,12 @@ from enum import StrEnum
 
 from pawl.core.finding import Standing, Verdict
 from pawl.verify.baseline import Baseline
-from pawl.verify.steps.ruff import Ruff
 from pawl.verify.steps.step import Step, Subject, skipped
-from pawl.verify.steps.suite import Tests
-from pawl.verify.steps.syntax import Syntax
-from pawl.verify.steps.typecheck import Types
 
 
 class Stop(StrEnum):
     AT_FIRST_FAILURE = "at first failure"
     NEVER = "never"
-
-
-def python_steps() -> tuple[Step, ...]:
-    """The steps for Python, cheapest first."""
-    return (Syntax(), Ruff(), Types(), Tests())
 
 
 def climb(

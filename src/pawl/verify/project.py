@@ -11,6 +11,8 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
+from pawl.core.errors import PawlError
+
 _NAME = re.compile(r"^\s*['\"]?([A-Za-z0-9@][\w./@-]*)")
 _GEM = re.compile(r"^\s*gem\s+['\"]([\w-]+)['\"]", re.MULTILINE)
 _TARGET = re.compile(r"^([\w./ -]+?)\s*:(?!=)\s*([^#\n]*)")
@@ -48,8 +50,11 @@ class Folder(Protocol):
 
 
 def text(files: Folder, path: str) -> str:
-    """A file's text; empty when it is not there."""
-    return files.read(path)[:_LARGEST].decode("utf-8", "replace") if files.exists(path) else ""
+    """A file's text; empty when it is not there or may not be read."""
+    try:
+        return files.read(path)[:_LARGEST].decode("utf-8", "replace") if files.exists(path) else ""
+    except PawlError:
+        return ""
 
 
 def toml(files: Folder, path: str) -> dict[str, Any]:
@@ -149,9 +154,19 @@ def _script(files: Folder, words: list[str]) -> str:
     return found if isinstance(found, str) else ""
 
 
+def make_targets(files: Folder) -> frozenset[str]:
+    """The targets that a Makefile names."""
+    found = (_TARGET.match(line) for line in _makefile(files) if not line.startswith(("\t", ".")))
+    return frozenset(name for match in found if match for name in match[1].split())
+
+
+def _makefile(files: Folder) -> list[str]:
+    return "\n".join(text(files, name) for name in ("GNUmakefile", "makefile", "Makefile")).splitlines()
+
+
 def _make(files: Folder, targets: list[str]) -> str:
     """The recipes of the targets and of what they need."""
-    lines = "\n".join(text(files, name) for name in ("GNUmakefile", "makefile", "Makefile")).splitlines()
+    lines = _makefile(files)
     recipes: dict[str, list[str]] = {}
     needs: dict[str, list[str]] = {}
     current: list[str] = []

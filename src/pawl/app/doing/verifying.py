@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pawl.app.environments import brought_along
 from pawl.app.running import open_bench
+from pawl.app.verifying.ladders import steps_for
 from pawl.app.workshop import Workshop
 from pawl.core.change import ChangeSet, Kind, Node
 from pawl.core.errors import Cancelled
@@ -17,21 +18,12 @@ from pawl.core.ports import Cancel, CommandRunner, Files
 from pawl.verify.baseline import Baseline
 from pawl.verify.ladder import Stop, climb
 from pawl.verify.output import printed
-from pawl.verify.steps.ruff import Ruff
 from pawl.verify.steps.step import Step, Subject
 from pawl.verify.steps.suite import Tests
-from pawl.verify.steps.syntax import Syntax
-from pawl.verify.steps.typecheck import Types
 from pawl.workflow.evidence import Checked, counts_json, counts_of
 from pawl.workflow.weakening import weakened
 from pawl.workspace.bench import Bench
 
-STEPS: Mapping[Check, tuple[Step, ...]] = {
-    Check.BUILD: (Syntax(),),
-    Check.LINT: (Ruff(),),
-    Check.TYPECHECK: (Types(),),
-    Check.ALL: (Syntax(), Ruff(), Types()),
-}
 LAST_LINES = 40
 """Of the output of a command that the request names, when it fails."""
 MOST_FINDINGS = 500
@@ -60,7 +52,7 @@ class BenchChecker:
             spare=brought_along(),
             limits=self.shop.config.settings.limits(seconds),
         )
-        return climb(STEPS[what], subject, stop=Stop.NEVER)
+        return climb(steps_for(self.shop.config, self.files, what), subject, stop=Stop.NEVER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +76,7 @@ class Verifier:
             bench.apply(changes, self.shop.store.blobs)
             paths = tuple(sorted(change.path for change in changes if _is_file(change.after)))
             subject = self._subject(bench, paths)
-            cheap = climb(STEPS[Check.ALL], subject, stop=Stop.NEVER) if paths else ()
+            cheap = climb(self._cheap(bench), subject, stop=Stop.NEVER) if paths else ()
             if any(verdict.standing is Standing.FAIL for verdict in cheap):
                 baseline = self._baseline(changes)
                 cheap = tuple(baseline.against(verdict) for verdict in cheap)
@@ -106,7 +98,10 @@ class Verifier:
         if not paths:
             return Baseline()
         with self._bench() as clean:
-            return Baseline.of(climb(STEPS[Check.ALL], self._subject(clean, paths), stop=Stop.NEVER))
+            return Baseline.of(climb(self._cheap(clean), self._subject(clean, paths), stop=Stop.NEVER))
+
+    def _cheap(self, bench: Bench) -> tuple[Step, ...]:
+        return steps_for(self.shop.config, bench.files, Check.ALL)
 
     def _asked(self, command: str, subject: Subject) -> Verdict:
         completed = subject.run(tuple(shlex.split(command)))

@@ -13,16 +13,17 @@ from pawl.app.fixing.engine import Engine
 from pawl.app.fixing.hanging import Patient, where_it_hangs
 from pawl.app.fixing.report import ClockStarted, FixRequest, Listener
 from pawl.app.fixing.targets import Aim, aim_at
+from pawl.app.verifying.ladders import steps_for
 from pawl.app.workshop import Workshop
 from pawl.core.errors import CannotFix, NoTests, PawlError
 from pawl.core.execution import Completed, Ending, Limits
-from pawl.core.finding import Finding, Standing, TestCounts, Verdict
+from pawl.core.finding import Check, Finding, Standing, TestCounts, Verdict
 from pawl.repair.model import RepairRequest, StageBegun
 from pawl.verify.baseline import Baseline
 from pawl.verify.detect import Detection, detect
-from pawl.verify.ladder import Stop, climb, python_steps
+from pawl.verify.ladder import Stop, climb
 from pawl.verify.report import UNLISTED
-from pawl.verify.steps.step import Subject, failed, skipped, stopped
+from pawl.verify.steps.step import Step, Subject, failed, skipped, stopped
 from pawl.verify.steps.suite import Tests
 from pawl.workspace.bench import Bench
 
@@ -192,10 +193,9 @@ class Ground:
         """Climbs the whole ladder; only what is new counts against the change."""
         subject = replace(self.subject, changed=tuple(self.edited))
         self.listen(StageBegun(name="verify"))
-        *cheap, tests = python_steps()
-        verdicts = climb(cheap, subject, stop=Stop.AT_FIRST_FAILURE, baseline=before, on_verdict=self.listen)
+        verdicts = climb(self._cheap(), subject, stop=Stop.AT_FIRST_FAILURE, baseline=before, on_verdict=self.listen)
         broken = next((one.step for one in verdicts if one.standing is Standing.FAIL), "")
-        last = skipped(tests.name, f"not run: {broken} failed") if broken else before.against(self.run_tests())
+        last = skipped("tests", f"not run: {broken} failed") if broken else before.against(self.run_tests())
         self.listen(last)
         return (*verdicts, last)
 
@@ -206,11 +206,14 @@ class Ground:
             self.bench.files.write(path, self.originals[path])
         try:
             subject = replace(self.subject, changed=tuple(now))
-            verdicts = climb(python_steps()[:-1], subject, stop=Stop.NEVER)
+            verdicts = climb(self._cheap(), subject, stop=Stop.NEVER)
         finally:
             for path, data in now.items():
                 self.bench.files.write(path, data)
         return Baseline.of((*verdicts, tests))
+
+    def _cheap(self) -> tuple[Step, ...]:
+        return steps_for(self.shop.config, self.bench.files, Check.ALL)
 
     def sources(self) -> dict[str, str]:
         """The Python files of the workspace, as texts."""

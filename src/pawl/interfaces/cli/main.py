@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MODULES = {
     "run": "run",
     "fix": "fix",
+    "verify": "verify",
     "ask": "ask",
     "do": "do",
     "approve": "approve",

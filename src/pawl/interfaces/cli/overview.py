@@ -3,6 +3,7 @@
 COMMANDS = {
     "run": "run a command on a bench, see what it changed, promote it or not",
     "fix": "repair failing Python tests by search, with no model",
+    "verify": "check the project: syntax, types, lint, build, tests",
     "ask": "ask a model about the workspace; it may only read",
     "do": "carry out a request: on a bench, verified, promoted if you agree",
     "approve": "what a run waits for, and your answer to it",

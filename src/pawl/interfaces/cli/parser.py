@@ -6,11 +6,13 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from pawl.interfaces.cli import checking_words
 from pawl.interfaces.cli.overview import COMMANDS
 
 EXAMPLES = {
     "run": "pawl run --apply -- sed -i s/colour/color/ README.md",
     "fix": "pawl fix\n  pawl fix src/cart.py --test 'pytest tests/unit' --seconds 30 --explain",
+    "verify": "pawl verify\n  pawl verify --all --json",
     "ask": "pawl ask 'where are orders priced?'\n  git diff | pawl ask --model ollama/qwen3-coder 'is this right?'",
     "do": "pawl do 'add a --verbose option'\n  pawl do --approve never 'make the tests pass'",
     "approve": "pawl approve r4f1c09ab --yes",
@@ -350,6 +352,7 @@ def _gc(parser: argparse.ArgumentParser) -> None:
 OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "run": _run,
     "fix": _fix,
+    "verify": checking_words.verify,
     "ask": _ask,
     "do": _do,
     "approve": _approve,

@@ -34,6 +34,8 @@ class Subject:
     spare: Mapping[str, str] = field(default_factory=dict)
     """Programs by name that Pawl brings along, for workspaces that have none of their own."""
     limits: Limits = field(default_factory=lambda: Limits(seconds=600.0))
+    depth: int = 0
+    """How many folders the subject lies below the workspace's own."""
 
     @property
     def origin(self) -> Origin:
@@ -58,6 +60,13 @@ class Subject:
         named = [(own,)] if own else []
         last = (spare,) if spare else (self.python, "-m", name)
         return [*named, (name,), last]
+
+    def node_programs(self, name: str) -> list[str]:
+        """What may be a program of node_modules: of the folder itself, of one above it, or on the PATH."""
+        own = f"node_modules/.bin/{name}"
+        if self.files.exists(own):
+            return [posixpath.join(self.workspace or ".", own)]
+        return [*("../" * up + own for up in range(1, self.depth + 1)), name]
 
     def interpreter(self) -> str:
         """The absolute path of the workspace's interpreter; empty when it cannot be run."""

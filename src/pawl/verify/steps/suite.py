@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pawl.core.execution import Completed
 from pawl.core.finding import Finding, Verdict
 from pawl.verify import commands
+from pawl.verify.catalog import named
 from pawl.verify.detect import Detection, detect, read
+from pawl.verify.installers import missing_modules
 from pawl.verify.output import printed
 from pawl.verify.report import UNLISTED, TestReport
 from pawl.verify.steps.step import Subject, amount, failed, passed, skipped, stopped
@@ -19,18 +21,28 @@ class Tests:
     __test__ = False
 
     name: str = "tests"
+    framework: str = ""
+    """The one to run; empty lets the project's files decide."""
+    command: tuple[str, ...] = ()
+    """What runs the tests where no framework can be told."""
 
     def run(self, subject: Subject) -> Verdict:
-        command = shlex.join(subject.test_command) if subject.test_command else None
-        detection = detect(subject.files, command)
-        if detection.framework is None and not subject.test_command:
+        given = subject.test_command or self.command
+        detection = self._detected(subject, shlex.join(given) if given else None)
+        if detection.framework is None and not given:
             return skipped(self.name, detection.reason)
-        argv = subject.test_command or _own_command(detection, subject)
-        completed = subject.run_first([*_by_module(argv, subject), argv])
+        argv = given or _own_command(detection, subject)
+        completed = subject.run_first([*_by_module(argv, subject), *_without_npx(argv, subject)])
         if completed is None:
-            return skipped(self.name, f"{argv[0] if argv[0] != subject.python else argv[2]!r} is not installed")
+            program = argv[2] if argv[0] in (subject.python, "npx") else argv[0]
+            return skipped(self.name, missing_modules(subject.files) or f"{program!r} is not installed")
         found = read(printed(completed), detection, subject.origin)
         return verdict(self.name, completed, found)
+
+    def _detected(self, subject: Subject, command: str | None) -> Detection:
+        if self.framework:
+            return Detection(framework=named(self.framework), reason=f"the project uses {self.framework}")
+        return detect(subject.files, command)
 
 
 def _own_command(detection: Detection, subject: Subject) -> tuple[str, ...]:
@@ -41,6 +53,13 @@ def _own_command(detection: Detection, subject: Subject) -> tuple[str, ...]:
 def _by_module(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...]]:
     """A bare `pytest` as a module of the workspace's interpreter: only so is the workspace on the import path."""
     return [(subject.python, "-m", "pytest", *argv[1:])] if argv[0] in ("pytest", "py.test") else []
+
+
+def _without_npx(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...]]:
+    """The program itself in the place of `npx`, which asks the network for one that is not there."""
+    if argv[:2] != ("npx", "--no-install"):
+        return [argv]
+    return [(program, *argv[3:]) for program in subject.node_programs(argv[2])]
 
 
 def verdict(step: str, completed: Completed, found: TestReport) -> Verdict:

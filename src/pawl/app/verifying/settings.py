@@ -1,0 +1,58 @@
+"""The table `[verify]` of the user's settings, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pawl.app.config import Config
+from pawl.core.errors import ConfigError
+from pawl.verify.choosing import Wishes
+from pawl.verify.rungs import Rung, load
+
+_LONGEST = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifySettings:
+    skip: tuple[str, ...] = ()
+    """Kinds or names of steps that are left out."""
+    seconds: float = 600.0
+    """The most that a step may take; commands of builds and linters have 120 of their own."""
+    step: tuple[Rung, ...] = ()
+    """Steps of the user's own, or in the place of known ones."""
+
+    @property
+    def wishes(self) -> Wishes:
+        return Wishes(skip=frozenset(self.skip), own=self.step)
+
+
+def verify_settings(config: Config) -> VerifySettings:
+    """What the user set; `ConfigError` names what cannot be used."""
+    table = config.tables.verify
+    known = [one.name for one in fields(VerifySettings)]
+    unknown = sorted(set(table) - set(known))
+    if unknown:
+        raise _wrong(config, f"{unknown[0]!r} is not a setting of it", f"it takes {', '.join(known)}")
+    return VerifySettings(
+        skip=_names(config, table, "skip"), seconds=_seconds(config, table), step=load(table, "[verify]")
+    )
+
+
+def _names(config: Config, table: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = table.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise _wrong(config, f"{name} must be a list of texts, not {value!r:.200}", f'such as {name} = ["build"]')
+    return tuple(value)
+
+
+def _seconds(config: Config, table: Mapping[str, Any]) -> float:
+    value = table.get("seconds", VerifySettings().seconds)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LONGEST:
+        raise _wrong(config, f"seconds must be between 0 and {_LONGEST:g}, not {value!r:.200}", "such as seconds = 600")
+    return float(value)
+
+
+def _wrong(config: Config, what: str, advice: str) -> ConfigError:
+    return ConfigError(f"{str(config.file)!r}, [verify]: {what}", advice=advice)

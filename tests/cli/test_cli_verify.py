@@ -1,0 +1,96 @@
+"""`pawl verify`: every step with its reason, old findings apart, nothing run twice, documented exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli.projects import RIGHT, UNITTEST, WRONG, Project
+from world import snapshot
+
+pytestmark = [pytest.mark.spec("A8"), pytest.mark.timeout(120)]
+
+GREEN = {"app.py": RIGHT, "test_app.py": UNITTEST, "notes.md": "x\n"}
+PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
+SECTION = PAGE[PAGE.index("## pawl verify") : PAGE.index("## pawl ask")]
+
+
+def standings(told):
+    return {step["step"]: step["standing"] for step in told["steps"]}
+
+
+def test_a_sound_project_is_verified_and_not_touched(project: Project):
+    pawl = project(GREEN)
+    before = snapshot(pawl.workspace)
+    said = pawl("verify")
+    assert said.code == 0, said
+    assert [line.split()[0] for line in said.lines[:-1]] == ["✓", "✓", "–", "✓", "–", "–", "✓"]
+    assert said.lines[-1] == "verified"
+    assert snapshot(pawl.workspace) == before
+
+
+def test_programs_are_told_everything_the_page_names(project: Project):
+    pawl = project({**GREEN, "app.py": WRONG})
+    told = pawl.json("verify", code=1)
+    keys = {*told, *told["steps"][0], *next(step for step in told["steps"] if step["findings"])["findings"][0]}
+    assert [key for key in sorted(keys) if f"`{key}`" not in SECTION] == []
+    assert told["accepted"] is False
+    assert standings(told)["tests"] == "fail"
+
+
+def test_what_has_not_changed_is_not_run_again_and_what_has_is(project: Project):
+    pawl = project(GREEN)
+    pawl.json("verify")
+    again = pawl.json("verify")
+    ran = {step["step"]: step["cached"] for step in again["steps"] if step["standing"] == "pass"}
+    assert ran == {"syntax": True, "types": True, "lint": True, "tests": True}
+    assert "unchanged since it last ran" in pawl("verify").out
+    (pawl.workspace / "notes.md").write_text("y\n")
+    ran = {step["step"]: step["cached"] for step in pawl.json("verify")["steps"] if step["standing"] == "pass"}
+    assert ran == {"syntax": True, "types": True, "lint": True, "tests": False}
+    assert not any(step["cached"] for step in pawl.json("verify", "--fresh")["steps"])
+
+
+def test_the_first_failure_ends_it_unless_all_is_asked_for(project: Project):
+    pawl = project({**GREEN, "broken.py": "def f(:\n", "app.py": WRONG})
+    assert standings(pawl.json("verify", code=1))["tests"] == "skipped"
+    assert standings(pawl.json("verify", "--all", code=1))["tests"] == "fail"
+
+
+def test_a_baseline_sets_old_findings_apart(project: Project):
+    pawl = project({**GREEN, "app.py": WRONG})
+    assert pawl("verify").code == 1
+    set_now = pawl("verify", "--set-baseline")
+    assert (set_now.code, set_now.lines[-1]) == (0, "baseline set: 1 findings are old from now on")
+    told = pawl.json("verify")
+    assert (told["accepted"], told["baseline"]) == (True, True)
+    assert {step["step"]: step["old"] for step in told["steps"]}["tests"] == 1
+    (pawl.workspace / "other.py").write_text("import nowhere_at_all\n")
+    assert standings(pawl.json("verify", code=1))["types"] == "fail"
+    assert pawl("verify", "--no-baseline", "--all").code == 1
+
+
+def test_nothing_to_verify_is_said_and_is_no_success(project: Project):
+    said = project({"notes.md": "x\n"})("verify")
+    assert (said.code, said.lines[-1]) == (3, "nothing is proved: no step could run")
+
+
+def test_the_settings_add_and_leave_out_steps(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pawl = project(GREEN)
+    settings = tmp_path / "verify.toml"
+    monkeypatch.setenv("PAWL_CONFIG", str(settings))
+    settings.write_text(
+        '[verify]\nskip = ["types"]\n[[verify.step]]\nname = "notes"\nkind = "lint"\n'
+        'command = ["grep", "-n", "never there", "notes.md"]\ninputs = ["*.md"]\n'
+    )
+    told = standings(pawl.json("verify", "--all", code=1))
+    assert (told["types"], told["notes"], told["tests"]) == ("skipped", "fail", "pass")
+    settings.write_text("[verify]\nskipp = []\n")
+    said = pawl("verify")
+    assert said.code == 52
+    assert "'skipp' is not a setting" in said.err
+
+
+@pytest.mark.parametrize("words", [["--test", "'"], ["--test", ""], ["--set-baseline", "--no-baseline"]])
+def test_words_that_cannot_be_meant_are_refused(project: Project, words: list[str]):
+    assert project(GREEN)("verify", *words).code == 42
