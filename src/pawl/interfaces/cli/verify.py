@@ -10,7 +10,7 @@ from pawl.app.workshop import Workshop
 from pawl.core.errors import UsageError
 from pawl.core.finding import Finding, Standing, Verdict
 from pawl.interfaces.cli.call import Call
-from pawl.interfaces.cli.screen import Screen, brief
+from pawl.interfaces.screen.screen import Screen, brief
 
 MARKS = {Standing.PASS: "✓", Standing.FAIL: "✗", Standing.SKIPPED: "–"}
 MOST_SHOWN = 20
