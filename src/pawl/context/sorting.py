@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from enum import StrEnum
 
@@ -80,9 +81,14 @@ def is_test(path: str) -> bool:
 
     A folder `test` within a package is often a product for testing, so that it counts only at the top or in `src`.
     """
-    *folders, name = path.split("/")
-    lowered = [folder.lower() for folder in folders]
-    if not _TEST_FOLDERS.isdisjoint(lowered) or _TEST_NAME.match(name) is not None:
+    folder, _, name = path.rpartition("/")
+    return _is_test_folder(folder) or _TEST_NAME.match(name) is not None
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _is_test_folder(folder: str) -> bool:
+    names = folder.lower().split("/")
+    if not _TEST_FOLDERS.isdisjoint(names):
         return True
-    top = lowered[1:2] if lowered[:1] == ["src"] else lowered[:1]
+    top = names[1:2] if names[:1] == ["src"] else names[:1]
     return not _TOP_TEST_FOLDERS.isdisjoint(top)

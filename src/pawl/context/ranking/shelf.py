@@ -21,6 +21,9 @@ _OCCURRENCES = """
     FROM occurrence WHERE term = ? GROUP BY doc
 """
 
+_SAYING_NOTHING = frozenset({"test", "init", "src", "lib", "py"})
+"""Words of paths that are everywhere, or say that it is a test."""
+
 Scores = dict[int, float]
 """A number for each file, by the file's number; what is not there is 0."""
 
@@ -75,23 +78,28 @@ class Shelf:
         self._postings: dict[str, list[Posting]] = {}
 
     @functools.cached_property
+    def _pieces(self) -> tuple[dict[int, int], dict[int, int]]:
+        files: dict[int, int] = {}
+        lengths: dict[int, int] = {}
+        for piece, file, length in self._connection.execute("SELECT id, file, length FROM piece"):
+            files[piece] = file
+            lengths[piece] = length
+        return files, lengths
+
+    @property
     def piece_files(self) -> Mapping[int, int]:
         """The file of each piece, by the number of the piece."""
-        return dict(self._connection.execute("SELECT id, file FROM piece"))
+        return self._pieces[0]
 
-    @functools.cached_property
+    @property
     def piece_lengths(self) -> Mapping[int, int]:
         """How many tokens each piece has."""
-        return dict(self._connection.execute("SELECT id, length FROM piece"))
+        return self._pieces[1]
 
     @functools.cached_property
     def lengths(self) -> Mapping[int, int]:
         """How many tokens each file has."""
-        found: dict[int, int] = defaultdict(int)
-        lengths = self.piece_lengths
-        for piece, file in self.piece_files.items():
-            found[file] += lengths[piece]
-        return found
+        return dict(self._connection.execute("SELECT file, sum(length) FROM piece GROUP BY file"))
 
     def pieces(self, numbers: Sequence[int]) -> list[PieceRow]:
         """These pieces, as far as they are still there, by their numbers."""
@@ -119,7 +127,10 @@ class Shelf:
         """From 0 for what is everywhere to 1 for what is almost nowhere."""
         found = tokens(name)
         total = 1 + len(self.piece_files)
-        return math.log(1 + total / (1 + self.spread(found[0]))) / math.log(1 + total) if found else 0.0
+        if not found:
+            # A name of one letter is not counted; it is no rarity, and not everywhere either.
+            return 0.5
+        return math.log(1 + total / (1 + self.spread(found[0]))) / math.log(1 + total)
 
     def postings(self, token: str) -> list[Posting]:
         if token not in self._postings:
@@ -205,16 +216,21 @@ class Shelf:
     @functools.cached_property
     def path_words(self) -> Mapping[int, frozenset[str]]:
         """The words of each path, without those that say that it is a test."""
-        return {row.id: frozenset(_path_words(row.path)) for row in self.files.values()}
+        return {row.id: _path_words(row.path) for row in self.files.values()}
 
     @functools.cached_property
     def past(self) -> Sequence[Past]:
         return past(self._connection) if self._history else ()
 
 
-def _path_words(path: str) -> Iterable[str]:
-    words = (stem(part) for part in parts(path.rpartition(".")[0] or path))
-    return (word for word in words if word not in ("test", "init", "src", "lib", "py"))
+def _path_words(path: str) -> frozenset[str]:
+    folder, _, name = path.rpartition("/")
+    return _words(folder) | _words(name.rpartition(".")[0] or name)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _words(part: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in parts(part)) - _SAYING_NOTHING
 
 
 def _parts(values: Sequence[object]) -> list[list[object]]:

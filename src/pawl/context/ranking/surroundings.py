@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -60,15 +59,14 @@ def called(pieces: Mapping[int, float], shelf: Shelf) -> Scores:
 
 def folders(scores: Mapping[int, float], shelf: Shelf) -> Scores:
     """How well the best files of its folder fit, the file itself left out."""
+    of = {number: shelf.files[number].path.rpartition("/")[0] for number in scores}
     groups: dict[str, list[float]] = defaultdict(list)
     for number, value in scores.items():
-        groups[posixpath.dirname(shelf.files[number].path)].append(value)
-    for values in groups.values():
-        values.sort(reverse=True)
+        groups[of[number]].append(value)
+    groups = {folder: sorted(values, reverse=True)[:4] for folder, values in groups.items()}
     found: Scores = {}
     for number, value in scores.items():
-        values = groups[posixpath.dirname(shelf.files[number].path)]
-        best = values[:4]
+        best = groups[of[number]]
         others = best[: best.index(value)] + best[best.index(value) + 1 :] if value in best else best[:3]
         found[number] = sum(others) / 3
     return found
