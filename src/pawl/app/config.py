@@ -23,10 +23,11 @@ CHOICES = {
     "detail": ("terse", "exhaustive"),
     "review": ("auto", "on", "off"),
     "evaluator": ("rules", "model"),
+    "memory_bank": ("auto", "on", "off"),
 }
 
 
-MAY_BE_NONE = frozenset({"model_retries"})
+MAY_BE_NONE = frozenset({"model_retries", "context_tokens"})
 """Settings that 0 switches off."""
 
 
@@ -57,6 +58,10 @@ class Settings:
     """Whether a second role looks at finished work: `auto` for larger changes, `on` or `off`."""
     evaluator: str = "rules"
     """Who scores what came of a run: `rules` or a `model`."""
+    context_tokens: int = 800
+    """How much of the code that it may be about a model is given with a request; 0 for nothing."""
+    memory_bank: str = "auto"
+    """Whether runs that succeed add to the memory bank: `auto` where there is one, `on` or `off`."""
     model_retries: int = 3
     """How often a request that failed for a passing reason is sent again."""
     retention_days: int = 30

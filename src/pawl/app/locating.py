@@ -21,6 +21,11 @@ def index_path(state: Path, workspace: str) -> Path:
     return state / "index" / f"{name}.db"
 
 
+def source_files(shop: Workshop) -> WorkspaceFiles:
+    """The files that an index of the workspace is made of."""
+    return WorkspaceFiles(shop.tree, shop.guardrails, global_ignore=shop.config.global_ignore)
+
+
 def open_librarian(shop: Workshop) -> CodeLibrarian:
     """The caller closes it. Nothing is indexed before `refresh`."""
 
@@ -35,5 +40,5 @@ def open_librarian(shop: Workshop) -> CodeLibrarian:
         finally:
             bench.discard()
 
-    files = WorkspaceFiles(shop.tree, shop.guardrails, global_ignore=shop.config.global_ignore)
-    return CodeLibrarian(index_path(shop.config.state, shop.workspace), files, GitLog(shop.tree, runner))
+    path = index_path(shop.config.state, shop.workspace)
+    return CodeLibrarian(path, source_files(shop), GitLog(shop.tree, runner))

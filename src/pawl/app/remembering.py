@@ -95,6 +95,36 @@ def bank_told(shop: Workshop, files: Files) -> tuple[str, ...]:
     return (f"# The memory bank of this workspace\n{text}",) if text else ()
 
 
+def add_to_bank(shop: Workshop, *, done: str, fact: str = "") -> int | None:
+    """Adds what a run that succeeded did to the memory bank, as an entry of its own; returns the entry.
+
+    Nothing where there is no bank, the user wants none, or it says so already. These files are protected: only those
+    that the guardrails call Pawl's own are written, and only here.
+    """
+    from pawl.app.running import open_bench
+    from pawl.context.bank import FOLDER, Note, read_bank, updated
+    from pawl.core.change import Change, ChangeSet, Node
+    from pawl.core.history import EntryKind
+
+    setting, folder = shop.config.settings.memory_bank, Path(shop.workspace) / FOLDER
+    if setting == "off" or (setting == "auto" and not (folder.is_dir() and is_trusted(shop.config, shop.workspace))):
+        return None
+    notes = [Note(file="progress.md", section="Done", items=(done,))]
+    notes += [Note(file="project.md", section="Tests", items=(fact,))] if fact else []
+    with open_bench(shop) as bench:
+        contents = updated(read_bank(bench.files, shop.guardrails), notes, succeeded=True)
+    contents = {path: data for path, data in contents.items() if shop.guardrails.is_own(path)}
+    if not contents:
+        return None
+    blobs = {path: shop.store.blobs.put(data) for path, data in contents.items()}
+    before = shop.promoter.nodes(contents, frozenset(blobs.values()))
+    changes = [
+        Change(path, before[path], Node.file(blobs[path], node.mode if (node := before[path]) else 0o644))
+        for path in contents
+    ]
+    return shop.promote(shop.new_entry(EntryKind.MEMORY, "memory bank"), ChangeSet.of(changes)).entry
+
+
 def persistent(shop: Workshop) -> PersistentMemory:
     return PersistentMemory(
         answers=shop.store.answers.count(shop.workspace),

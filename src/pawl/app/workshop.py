@@ -136,7 +136,7 @@ class Workshop:
         if number is not None:
             return self.store.journal.entry(self.workspace, number)
         for entry in self.entries():
-            if entry.files:
+            if entry.files and entry.kind is not EntryKind.MEMORY:
                 return entry
         raise UnknownEntry("nothing was done in this workspace yet", advice="try 'pawl run -- CMD'")
 

@@ -8,13 +8,16 @@ from pathlib import Path
 from pawl.context.index import Index
 from pawl.context.indexing import Refreshed
 from pawl.context.ranking.ranker import rank
+from pawl.context.repository import repository_outline
 from pawl.core.errors import UsageError
+from pawl.core.guardrails import Guardrails
 from pawl.core.locating import Hit, Query
-from pawl.core.ports import CommitLog, SourceFiles
+from pawl.core.outline import Outline
+from pawl.core.ports import CommitLog, Files, SourceFiles
 
 
 class CodeLibrarian:
-    """Fits `ports.Librarian`. Without a log of commits it does without them."""
+    """Fits `ports.Librarian` and `ports.Outliner`. Without a log of commits it does without them."""
 
     def __init__(self, index: Path, files: SourceFiles, log: CommitLog | None = None) -> None:
         self._index = Index(index, files)
@@ -46,3 +49,15 @@ class CodeLibrarian:
         if query.history and self._log is not None:
             self._index.take_in(self._log)
         return self._index.reading(lambda shelf: rank(query, shelf, top), tests=query.tests, history=query.history)
+
+    def outline(self, files: Files, path: str) -> Outline:
+        """What a file defines, as the index knows it; nothing for a file that it does not have."""
+        return Outline(path=path, files=self._index.reading(lambda shelf: tuple(shelf.outlines([path]))))
+
+    def overview(self, budget: int, guardrails: Guardrails) -> str:
+        """The outline of the whole repository without its tests, at most so many tokens."""
+        return self._index.reading(
+            lambda shelf: repository_outline(shelf.outlines(), shelf.uses(), budget=budget, guardrails=guardrails),
+            tests=False,
+            history=False,
+        )

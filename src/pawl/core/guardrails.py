@@ -61,6 +61,8 @@ class Guardrails:
     """Exceptions to `secret`, such as the example file that projects commit."""
     protected: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    """Protected files that Pawl keeps itself, such as its memory bank; to models and commands they stay so."""
 
     def is_secret(self, path: str) -> bool:
         """Whether the file holds keys: never read into a prompt, never written."""
@@ -69,6 +71,10 @@ class Guardrails:
     def is_protected(self, path: str) -> bool:
         """Whether the file configures or executes, and is changed only with the user's own yes."""
         return _matches(self.protected, path) or self.never(path)
+
+    def is_own(self, path: str) -> bool:
+        """Whether Pawl itself may write the file, though it is protected."""
+        return _matches(self.own, path) and not self.is_secret(path) and not self.never(path)
 
     def never(self, path: str) -> bool:
         """Whether the path is out of reach whatever the user says, such as git's own folder."""

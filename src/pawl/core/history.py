@@ -17,6 +17,8 @@ class EntryKind(StrEnum):
     UNDO = "undo"
     REDO = "redo"
     RESTORE = "restore"
+    MEMORY = "memory"
+    """What a run added to the memory bank. It goes with its run: an undo without a number passes it over."""
 
 
 class EntryState(StrEnum):

@@ -12,8 +12,8 @@ from pawl.core.guardrails import Guardrails
 DEFAULT = "standard"
 
 _LIMITS = ("files", "lines", "file_bytes", "patch_lines", "line_edits")
-_PATHS = ("secret", "not_secret", "protected", "forbidden")
-_EXAMPLES = ("secret", "not_secret", "protected", "not_protected", "forbidden", "not_forbidden")
+_PATHS = ("secret", "not_secret", "protected", "forbidden", "own")
+_EXAMPLES = ("secret", "not_secret", "protected", "not_protected", "forbidden", "not_forbidden", "own", "not_own")
 _SECTIONS: Mapping[str, tuple[str, ...]] = {"limits": _LIMITS, "paths": _PATHS, "examples": _EXAMPLES}
 
 Table = Mapping[str, object]
@@ -52,6 +52,7 @@ def parse(name: str, text: str) -> Guardrails:
         not_secret=paths["not_secret"],
         protected=paths["protected"],
         forbidden=paths["forbidden"],
+        own=paths["own"],
     )
     _check_examples(guardrails, sections["examples"])
     return guardrails
@@ -105,6 +106,7 @@ def _check_examples(guardrails: Guardrails, examples: Table) -> None:
         "secret": guardrails.is_secret,
         "protected": guardrails.is_protected,
         "forbidden": guardrails.never,
+        "own": guardrails.is_own,
     }
     wrong = []
     for key in _EXAMPLES:

@@ -18,6 +18,7 @@ from pawl.workspace.tree import Tree
 __all__ = ["History", "OnConflict", "Reversal", "Wish"]
 
 _BACK_AND_FORTH = (EntryKind.UNDO, EntryKind.REDO)
+_PASSED_OVER = (*_BACK_AND_FORTH, EntryKind.MEMORY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,7 @@ class History:
         for entry in self._done():
             if entry.kind is EntryKind.UNDO and entry.active:
                 return self._reverse([entry], self._new(EntryKind.REDO, f"redo of {entry.title}"), wish)
-            if entry.kind not in _BACK_AND_FORTH and entry.active:
+            if entry.kind not in _PASSED_OVER and entry.active:
                 break
         raise NothingToDo("there is nothing to redo", advice="'pawl undo ID' of an undo brings back older work")
 
@@ -143,7 +144,7 @@ class History:
         return [entry for entry in entries if entry.state is EntryState.DONE]
 
     def _to_undo(self) -> list[Entry]:
-        return [entry for entry in self._done() if entry.kind not in _BACK_AND_FORTH and entry.active]
+        return [entry for entry in self._done() if entry.kind not in _PASSED_OVER and entry.active]
 
     def _newest_to_undo(self) -> Entry:
         for entry in self._to_undo():

@@ -18,6 +18,7 @@ from pawl.app.asking.opening import Models
 from pawl.app.asking.recording import RequestBook
 from pawl.app.asking.watching import Watch
 from pawl.app.dotenv import environment_of
+from pawl.app.handing import Subject, handed_over
 from pawl.app.rules import prompts
 from pawl.app.telemetry import Telemetry
 from pawl.app.trust import is_trusted
@@ -37,6 +38,8 @@ SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD")
 SHORTEST_SECRET = 8
 MOST_MENTIONED, MOST_LINES = 3, 400
 """Files that the user names and that are no longer than this are read before the model is asked."""
+HANDED = "handed"
+"""The snapshot of a conversation that holds what the librarian handed over at its start."""
 
 Listener = Callable[[RunEvent], object]
 
@@ -176,7 +179,7 @@ def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Repl
             listen=hear,
             clean=watch.clean,
             compress=watch.compress,
-            context=(*asking.told, *remembering.bank_told(shop, desk.files)),
+            context=(*asking.told, *remembering.bank_told(shop, desk.files), *_handed_over(asking, desk)),
             heard=question.heard,
             limits=asking.config.budget,
             cancel=cancel,
@@ -202,6 +205,20 @@ def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Repl
         citations=cited,
         notice=telemetry.notice,
     )
+
+
+def _handed_over(asking: _Asking, desk: Desk) -> tuple[str, ...]:
+    """Code that the question may be about; a conversation keeps what it began with, so that caches hold."""
+    shop, text, conversation = asking.shop, asking.question.text, asking.terms.conversation
+    if asking.history:
+        kept = shop.store.snapshots.get(shop.workspace, conversation, HANDED) or {}
+        known = kept.get("texts")
+        return tuple(map(str, known)) if isinstance(known, list) else ()
+    named = tuple(mentioned(text, MOST_MENTIONED * 4))
+    texts = handed_over(shop, desk.files, Subject(request=text, named=named, patient=False))
+    if texts:
+        shop.store.snapshots.put(shop.workspace, conversation, HANDED, {"texts": list(texts)})
+    return texts
 
 
 def _cost(models: Models) -> Decimal | None:

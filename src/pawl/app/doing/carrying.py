@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pawl.app.doing.errands import Runner
 from pawl.app.doing.events import Event
 from pawl.app.doing.inbox import Inbox
+from pawl.app.doing.learning import learnt
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.reporting import composed
 from pawl.app.doing.talking import Permit, Talker
@@ -108,6 +109,7 @@ class Carrier:
         if left:
             # Nobody was there any more to take these words: they are the next request.
             self.inbox.put_first(as_order(text, self.record.order) for text in left)
+        learnt(self.shop, self.record)
         with self.shop.store.together():
             self._keep_said()
             self.shop.store.runs.end(place)

@@ -20,8 +20,10 @@ from pawl.app.asking.opening import Models
 from pawl.app.asking.recording import RequestBook
 from pawl.app.asking.watching import Watch
 from pawl.app.doing.inbox import Inbox
+from pawl.app.doing.learning import earlier_attempts
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.works import BENCH, BenchWorks
+from pawl.app.handing import Subject, handed_over
 from pawl.app.permitting import permissions_of
 from pawl.app.rules import prompts
 from pawl.app.telemetry import Telemetry
@@ -33,7 +35,7 @@ from pawl.core.errors import PawlError, UnknownModel
 from pawl.core.permission import Permission, Ruling
 from pawl.core.ports import Cancel
 from pawl.core.redact_dialogue import redacted_message
-from pawl.core.run import Approval, Budget, Detail, Mode, Reasoning, RequestRecord, RoleName, RunTerms
+from pawl.core.run import Approval, Budget, Detail, Mode, Reasoning, RequestRecord, RoleName, RunTerms, Stage
 from pawl.core.run_event import RequestAnswered, RunEvent, Steered
 from pawl.core.runs import Answer, Question
 from pawl.policy.allowances import Kind, allowances
@@ -206,18 +208,32 @@ class Talker:
         return replace(limits, seconds=max(1.0, limits.seconds - (time.monotonic() - self._started)))
 
     def _context(self, line: Line) -> tuple[str, ...]:
-        """The same throughout the run, so that prompt caches hold: read once."""
-        known = self.record.value("told")
+        """The same throughout the run, so that prompt caches hold: read once, and once for whoever plans."""
+        if line.stage not in (None, Stage.PLAN):
+            return ()
+        name = "told" if line.stage is None else "told the planner"
+        known = self.record.value(name)
         if not isinstance(known, list):
             bank = remembering.bank_told(self.shop, self.works.desk.files)
             told = (
                 *self._agents_file(),
                 *remembering.told(self.shop, self.record.order.text),
                 *bank,
+                *handed_over(self.shop, self.works.desk.files, self._subject()),
             )
-            self.record.put("told", list(told))
-            known = self.record.value("told")
-        return tuple(map(str, known)) if isinstance(known, list) and line.stage is None else ()
+            self.record.put(name, list(told))
+            known = self.record.value(name)
+        return tuple(map(str, known)) if isinstance(known, list) else ()
+
+    def _subject(self) -> Subject:
+        text = self.record.order.text
+        tested = self.record.value("baseline") is not None
+        return Subject(
+            request=text,
+            named=tuple(mentioned(text, MOST_MENTIONED * 4)),
+            findings=self.works.before().findings if tested else (),
+            attempts=earlier_attempts(self.shop, self.record),
+        )
 
     def _agents_file(self) -> tuple[str, ...]:
         text = instructions_for(self.works.desk.files, tuple(mentioned(self.record.order.text, MOST_MENTIONED * 4)))

@@ -6,14 +6,14 @@ import functools
 import math
 import posixpath
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pawl.context.git_history import Past, past
 from pawl.context.sorting import Kind, is_test
 from pawl.context.tokens import parts, stem, tokens
-from pawl.core.outline import Definition, DefinitionKind
+from pawl.core.outline import Definition, DefinitionKind, FileOutline
 
 _AT_ONCE = 500
 _OCCURRENCES = """
@@ -179,6 +179,30 @@ class Shelf:
             )
             for kind, name, qualified, start, line, stop, depth, signature, doc in rows
         ]
+
+    def outlines(self, paths: Iterable[str] | None = None) -> list[FileOutline]:
+        """These files, or all candidates that are code, with what they define."""
+        if paths is None:
+            chosen = [row for row in self.files.values() if row.id in self.candidates and row.kind is Kind.CODE]
+        else:
+            chosen = [self.files[self.by_path[path]] for path in paths if path in self.by_path]
+        lines = dict(self._connection.execute("SELECT file, max(stop) FROM piece GROUP BY file"))
+        return [
+            FileOutline(
+                path=row.path,
+                language=row.language,
+                lines=lines.get(row.id, 0),
+                definitions=tuple(self.definitions(row.id)),
+            )
+            for row in chosen
+        ]
+
+    def uses(self) -> Mapping[str, int]:
+        """In how many pieces each name is called or used otherwise."""
+        found: Counter[str] = Counter()
+        for calls, uses in self._connection.execute("SELECT calls, uses FROM piece"):
+            found.update({*calls.split(), *uses.split()})
+        return found
 
     def references(self, pieces: Sequence[int]) -> Mapping[int, tuple[list[str], list[str]]]:
         """The names that each piece calls, and those that it uses otherwise."""

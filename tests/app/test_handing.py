@@ -1,0 +1,97 @@
+"""What the librarian hands over to a question or a run before a model is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from world import lay
+
+from pawl.app.asking.asking import Question, ask
+from pawl.app.asking.desk import Desk
+from pawl.app.doing.session import Session
+from pawl.app.handing import HEAD, OUTLINE_HEAD, Subject, handed_over
+from pawl.app.workshop import Workshop
+from pawl.core.finding import Finding, Place
+from pawl.core.run import Approval
+from pawl.core.runs import Order
+
+pytestmark = pytest.mark.spec("E2")
+
+SECRET = "ghp_" + "a1B2" * 9
+FILES = {
+    **{f"shop/part{number}.py": f"def part{number}():\n    return {number}\n" for number in range(8)},
+    "shop/prices.py": f"def rounded(price):\n    return round(price, 1)\n\n\nKEY = '{SECRET}'\n",
+    "shop/mail.py": "def send_receipt(address):\n    return bool(address)\n",
+}
+
+
+@pytest.fixture
+def larger(shop: Workshop) -> Workshop:
+    lay(Path(shop.workspace), {name: text.encode() for name, text in FILES.items()})
+    return shop
+
+
+def told(shop: Workshop, request: str, **more: object) -> Sequence[str]:
+    with Desk(shop) as desk:
+        return handed_over(shop, desk.files, Subject(request=request, **more))
+
+
+def test_the_code_that_is_meant_is_handed_over_within_the_budget_and_the_same_each_time(larger: Workshop):
+    (text,) = told(larger, "prices are rounded to the wrong digit")
+    assert text.startswith(HEAD) and "shop/prices.py" in text
+    assert "     1 | def rounded(price):" in text
+    assert SECRET not in text
+    assert len(text) <= len(HEAD) + 1 + 4 * larger.config.settings.context_tokens
+    assert told(larger, "prices are rounded to the wrong digit") == (text,)
+
+
+def test_what_fails_and_what_was_tried_comes_with_it(larger: Workshop):
+    finding = Finding(tool="pytest", message="x", test="t", frames=(Place(path="shop/mail.py", line=2),))
+    (text,) = told(larger, "it is wrong", findings=(finding,), attempts=("- run r1: the tests fail",))
+    assert text.index("- run r1: the tests fail") < text.index("shop/mail.py")
+    assert "failing tests run through it" in text
+
+
+def test_a_request_that_fits_nothing_gets_the_outline(larger: Workshop):
+    (text,) = told(larger, "zzzz qqqq")
+    assert text.startswith(OUTLINE_HEAD) and "shop/prices.py" in text
+
+
+def test_nothing_is_handed_over_where_the_user_names_the_file_or_wants_nothing(larger: Workshop, site):
+    assert told(larger, "fix shop/prices.py", named=("shop/prices.py",)) == ()
+    assert told(larger, "fix it", named=("shop/nowhere.py",)) != ()
+    with site.open(context_tokens=0) as off:
+        assert told(off, "prices are rounded") == ()
+
+
+def test_of_a_few_files_nothing_is_handed_over(shop: Workshop):
+    assert told(shop, "greet says the wrong name") == ()
+
+
+@pytest.mark.spec("B4")
+def test_an_answer_rests_on_what_was_handed_over(larger: Workshop, tmp_path: Path):
+    script = tmp_path / "script.toml"
+    script.write_text('[[turn]]\nanswer = "In shop/prices.py:1."\n[[turn]]\nanswer = "Still there."\n')
+
+    def answer() -> str:
+        larger.run_id = "r1"
+        return ask(larger, Question(text="how are prices rounded?", model=f"scripted:{script}"), id).spoken.text
+
+    assert [answer(), answer()] == ["In shop/prices.py:1.", "In shop/prices.py:1."]
+    (Path(larger.workspace) / "shop/prices.py").write_text("def rounded(price):\n    return price\n")
+    # Asked anew, and a script begins with its first turn.
+    assert larger.store.requests.records(larger.workspace)[-1].ended == "end"
+    before = len(larger.store.requests.records(larger.workspace))
+    answer()
+    assert len(larger.store.requests.records(larger.workspace)) == before + 1
+
+
+def test_a_run_is_told_once_and_the_same_throughout(larger: Workshop, tmp_path: Path):
+    script = tmp_path / "script.toml"
+    script.write_text('[[turn]]\nanswer = "I leave it as it is."\n')
+    order = Order(text="add a currency to the prices", model=f"scripted:{script}", approval=Approval.NEVER)
+    report = Session(larger).do(order)
+    told_first = larger.store.runs.value(report.run, "told")
+    assert isinstance(told_first, list) and "shop/prices.py" in told_first[-1]
