@@ -17,14 +17,14 @@ ROLES = load_roles()
 FILES = Path(__file__).parents[2] / "src" / "pawl" / "policy" / "roles"
 READS = {"file_read", "file_search", "outline"}
 WRITES = {"change_files", "file_write", "line_edit", "modify", "strict_patch"}
-TOOLS = READS | WRITES | {"check", "run_command", "delegate"}
+TOOLS = READS | WRITES | {"check", "lsp_diagnostics", "run_command", "delegate"}
 
 LEAST_PRIVILEGE = {
     "supervisor": ({"delegate"}, {"lead"}),
     "lead": ({"check", "delegate"}, {"planner", "fixer"}),
     "planner": (READS | {"delegate"}, {"worker"}),
     "worker": (READS | WRITES, set()),
-    "fixer": (READS | WRITES | {"check"}, set()),
+    "fixer": (READS | WRITES | {"check", "lsp_diagnostics"}, set()),
     "librarian": (READS, set()),
     "artisan": (READS | WRITES | {"check", "run_command"}, set()),
     "critic": (READS, set()),

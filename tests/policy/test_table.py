@@ -35,7 +35,7 @@ pytestmark = pytest.mark.spec("C3")
 SNAPSHOT = Path(__file__).parent / "snapshots" / "table.txt"
 READS = {"file_read", "file_search", "outline"}
 WRITES = {"change_files", "file_write", "line_edit", "modify", "strict_patch"}
-RUNS = {"check", "run_command"}
+RUNS = {"check", "lsp_diagnostics", "run_command"}
 EVERYTHING = list(itertools.product(Stage, Mode, RoleName, Reasoning, Approval))
 VARIABLES = {
     "project_root": "/home/someone/shop",

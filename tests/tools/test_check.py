@@ -51,6 +51,10 @@ class Checks:
         self.asked.append((what, seconds))
         return self.verdicts
 
+    def diagnose(self, paths: Sequence[str], *, seconds: float) -> Sequence[Verdict]:
+        self.asked.append((paths, seconds))
+        return self.verdicts
+
 
 class Unconfined:
     def check(self, what: Check, *, seconds: float) -> Sequence[Verdict]:
@@ -130,11 +134,23 @@ def test_many_findings_and_long_messages_are_cut():
     assert "line 7" in text and "line 8" not in text and text.count("[…]") == 3
 
 
+@pytest.mark.spec("A8", "A11")
+def test_a_model_is_told_what_the_language_servers_find_in_files_that_are_there(workspace: Path):
+    checks = Checks([LINT])
+    tools = toolbox(ports(workspace, checker=checks))
+    found = tools.call("lsp_diagnostics", {"paths": ["README.md"]})
+    assert found.text.startswith(f"{LINT.step}: {LINT.standing}")
+    assert checks.asked == [(("README.md",), 10.0)]
+    assert tools.call("lsp_diagnostics", {"paths": ["nowhere.py"]}).code == "not_found"
+    none = toolbox(ports(workspace, checker=Checks())).call("lsp_diagnostics", {"paths": ["README.md"]})
+    assert none.text == "[no language server knows these files]"
+
+
 @pytest.mark.spec("A5")
 def test_a_toolbox_without_an_outliner_or_a_checker_has_no_such_tool(workspace: Path):
     bare = toolbox(ports(workspace))
     full = toolbox(ports(workspace, outliner=SourceOutliner(GUARDRAILS), checker=Checks()))
-    assert set(full.names) - set(bare.names) == {"outline", "check"}
+    assert set(full.names) - set(bare.names) == {"outline", "check", "lsp_diagnostics"}
     assert full.names[: len(bare.names)] == bare.names
     for tool in full.tools:
         assert "Fails with" in tool.page.text and "{{" not in tool.page.text
@@ -147,7 +163,7 @@ def test_exactly_the_named_tools_are_offered_in_the_order_of_the_registry(worksp
     given = offers(tools, ["check", "file_read", "file_search"])
     assert [offer.name for offer in given] == ["file_search", "file_read", "check"]
     assert given == offers(tools, ["file_search", "check", "file_read", "check"])
-    one = tools.tools[-1]
+    one = tools.tools[tools.names.index("check")]
     assert given[-1] == ToolOffer(name="check", description=one.page.text, input_schema=one.input_schema)
     with pytest.raises(UnknownTool, match="'outline'"):
         offers(tools, ["file_read", "outline"])

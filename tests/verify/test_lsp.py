@@ -224,7 +224,7 @@ def test_the_real_servers_find_an_undefined_name(tmp_path, name):
 
 
 def test_every_server_says_which_files_it_knows():
-    assert [known.language("a.py") for known in servers()] == ["python"] * len(servers())
+    assert [one.name for one in servers() if one.language("a.py")] == ["ty", "ruff", "pyrefly", "basedpyright"]
     assert server("ty").language("a.ts") is None
     assert server("ty").settings_for("") == {"ty": {"configuration": {"environment": {}}}}
 

@@ -225,6 +225,10 @@ class Checker(Protocol):
         """A verdict for each check that was asked for, with its limit in seconds; a missing tool is skipped."""
         ...
 
+    def diagnose(self, paths: Sequence[str], *, seconds: float) -> Sequence[Verdict]:
+        """What each language server that knows these files finds in them; one that does not answer is skipped."""
+        ...
+
 
 class Model(Protocol):
     """Whatever answers a request: a provider, a local file, a script."""

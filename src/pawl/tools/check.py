@@ -25,6 +25,7 @@ class Checked:
     verdicts: tuple[Verdict, ...]
     findings: int
     """The most to show of each check."""
+    none: str = "[the project has no such check]"
 
     @property
     def passed(self) -> bool:
@@ -35,7 +36,7 @@ class Checked:
     @property
     def text(self) -> str:
         lines = [line for verdict in self.verdicts for line in _verdict(verdict, self.findings)]
-        return "\n".join(lines) or "[the project has no such check]"
+        return "\n".join(lines) or self.none
 
 
 def check(checker: Checker, limits: ToolLimits, page: Page) -> Tool[CheckOf]:

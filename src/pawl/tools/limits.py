@@ -23,5 +23,6 @@ class ToolLimits:
     result_characters: int = RESULT_CHARACTERS
     """The most that any call hands to a model, a failure too; the middle of more is left out."""
     check_seconds: float = 60.0
+    lsp_seconds: float = 10.0
     findings: int = 40
     """Shown of one check."""

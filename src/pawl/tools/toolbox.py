@@ -38,7 +38,7 @@ def toolbox(ports: Ports) -> Registry:
     if ports.outliner is None:
         del builders["outline"]
     if ports.checker is None:
-        del builders["check"]
+        del builders["check"], builders["lsp_diagnostics"]
 
     def build(name: str) -> Build:
         return lambda: builders[name](ports, page(name, variables))
@@ -108,6 +108,13 @@ def _check(ports: Ports, text: Page) -> Tool[Any]:
     return check(ports.checker, ports.limits, text)
 
 
+def _lsp_diagnostics(ports: Ports, text: Page) -> Tool[Any]:
+    from pawl.tools.lsp_diagnostics import lsp_diagnostics
+
+    assert ports.checker is not None
+    return lsp_diagnostics(ports.checker, ports.files, ports.limits, text)
+
+
 _BUILDERS: Mapping[str, Callable[[Ports, Page], Tool[Any]]] = {
     "file_search": _file_search,
     "file_read": _file_read,
@@ -119,6 +126,7 @@ _BUILDERS: Mapping[str, Callable[[Ports, Page], Tool[Any]]] = {
     "run_command": _run_command,
     "outline": _outline,
     "check": _check,
+    "lsp_diagnostics": _lsp_diagnostics,
 }
 
 
@@ -132,5 +140,6 @@ def _variables(ports: Ports) -> dict[str, object]:
         "read_lines": f"{limits.read_lines:,}",
         "tool_seconds": f"{limits.tool_seconds:g}",
         "check_seconds": f"{limits.check_seconds:g}",
+        "lsp_seconds": f"{limits.lsp_seconds:g}",
         "most_command_seconds": f"{limits.most_command_seconds:g}",
     }

@@ -41,8 +41,6 @@ class Wishes:
     skip: frozenset[str] = frozenset()
     """Kinds or names of steps that are left out."""
     own: tuple[Rung, ...] = ()
-    further: tuple[Placed, ...] = ()
-    """Steps that are not commands, such as the diagnostics of language servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +133,22 @@ def choose(
         choice.rungs(folder)
         if any(path.startswith(f"{folder}/") and path.endswith(ENDINGS) for path in paths):
             choice.steps.append(Placed(Nested(NodeSyntax(), folder), Kind.SYNTAX, ("*.js", "*.mjs", "*.cjs", "*.json")))
-    choice.steps += wishes.further
     choice.tests(test_command)
     if not test_command:
         choice.steps += _nested_tests(files, nested)
     _check_skipped(wishes, choice.steps)
-    wanted = [one for one in choice.steps if one.kind in kinds and not {one.kind, one.name} & wishes.skip]
+    return in_order((one for one in choice.steps if one.kind in kinds), wishes)
+
+
+def in_order(steps: Iterable[Placed], wishes: Wishes) -> tuple[Placed, ...]:
+    """The steps that the user does not leave out, cheapest kind first."""
+    wanted = [one for one in steps if not {one.kind, one.name} & wishes.skip]
     return tuple(sorted(wanted, key=lambda one: ORDER.index(one.kind)))
 
 
 def _check_skipped(wishes: Wishes, steps: Iterable[Placed]) -> None:
     known = {*ORDER, *(one.name for one in steps), *(rung.name for rung in (*built_in(), *wishes.own))}
-    for name in sorted(wishes.skip - known):
+    for name in sorted(one for one in wishes.skip - known if not one.startswith(f"{Kind.DIAGNOSTICS} (")):
         raise ConfigError(
             f"the settings skip {name!r}, which is no step", advice=f"kinds of steps are {', '.join(ORDER)}"
         )

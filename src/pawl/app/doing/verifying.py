@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pawl.app.environments import brought_along
 from pawl.app.running import open_bench
 from pawl.app.verifying.ladders import steps_for
+from pawl.app.verifying.servers import host, readable
 from pawl.app.workshop import Workshop
 from pawl.core.change import ChangeSet, Kind, Node
 from pawl.core.errors import Cancelled
@@ -17,6 +18,7 @@ from pawl.core.finding import Check, Finding, Severity, Standing, Verdict
 from pawl.core.ports import Cancel, CommandRunner, Files
 from pawl.verify.baseline import Baseline
 from pawl.verify.ladder import Stop, climb
+from pawl.verify.lsp.diagnosing import diagnosed, servers_for
 from pawl.verify.output import printed
 from pawl.verify.steps.step import Step, Subject
 from pawl.verify.steps.suite import Tests
@@ -31,7 +33,7 @@ MOST_FINDINGS = 500
 
 def readable_tools() -> tuple[str, ...]:
     """What a command must be able to read so that Pawl's own tools can run on a bench."""
-    return tuple(brought_along().values())
+    return readable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,16 @@ class BenchChecker:
     changed: Callable[[], Iterable[str]]
 
     def check(self, what: Check, *, seconds: float) -> Sequence[Verdict]:
-        subject = Subject(
+        subject = self._subject(seconds)
+        return climb(steps_for(self.shop.config, self.files, what), subject, stop=Stop.NEVER)
+
+    def diagnose(self, paths: Sequence[str], *, seconds: float) -> Sequence[Verdict]:
+        subject = self._subject(seconds)
+        asked = [one for one in servers_for(self.files) if any(one.language(path) for path in paths)]
+        return [diagnosed(subject, host(), one, paths, seconds) for one in asked]
+
+    def _subject(self, seconds: float) -> Subject:
+        return Subject(
             files=self.files,
             runner=self.runner,
             workspace=self.shop.workspace,
@@ -52,7 +63,6 @@ class BenchChecker:
             spare=brought_along(),
             limits=self.shop.config.settings.limits(seconds),
         )
-        return climb(steps_for(self.shop.config, self.files, what), subject, stop=Stop.NEVER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from pawl.app.config import Config
+from pawl.app.verifying.servers import diagnostics_steps
 from pawl.app.verifying.settings import verify_settings
 from pawl.core.finding import Check
-from pawl.verify.choosing import Placed, choose
+from pawl.verify.choosing import Placed, choose, in_order
 from pawl.verify.kinds import CHEAP, ORDER, Kind
 from pawl.verify.project import Folder
 
@@ -23,8 +24,14 @@ CHECKS: Mapping[Check, tuple[Kind, ...]] = {
 def steps_of(
     config: Config, files: Folder, *, kinds: Iterable[Kind] = ORDER, test_command: Collection[str] = ()
 ) -> tuple[Placed, ...]:
-    """The steps of the project, with the user's own."""
-    return choose(files, verify_settings(config).wishes, test_command=test_command, kinds=tuple(kinds))
+    """The steps of the project, with the user's own, and with the language servers that add to them."""
+    settings = verify_settings(config)
+    wanted = tuple(kinds)
+    steps = choose(files, settings.wishes, test_command=test_command, kinds=ORDER)
+    if Kind.DIAGNOSTICS in wanted and Kind.DIAGNOSTICS not in settings.skip:
+        present = {step.kind for step in steps}
+        steps = in_order((*steps, *diagnostics_steps(files, present, settings.servers)), settings.wishes)
+    return tuple(step for step in steps if step.kind in wanted)
 
 
 def steps_for(config: Config, files: Folder, what: Check) -> tuple[Placed, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 from pawl.app.config import Config
 from pawl.core.errors import ConfigError
 from pawl.verify.choosing import Wishes
+from pawl.verify.lsp.servers import server
 from pawl.verify.rungs import Rung, load
 
 _LONGEST = 3600.0
@@ -20,6 +21,8 @@ class VerifySettings:
     """Kinds or names of steps that are left out."""
     seconds: float = 600.0
     """The most that a step may take; commands of builds and linters have 120 of their own."""
+    servers: tuple[str, ...] = ()
+    """Language servers whose diagnostics are a step; empty for those that say what no other step says."""
     step: tuple[Rung, ...] = ()
     """Steps of the user's own, or in the place of known ones."""
 
@@ -35,8 +38,14 @@ def verify_settings(config: Config) -> VerifySettings:
     unknown = sorted(set(table) - set(known))
     if unknown:
         raise _wrong(config, f"{unknown[0]!r} is not a setting of it", f"it takes {', '.join(known)}")
+    servers = _names(config, table, "servers")
+    for name in servers:
+        server(name)
     return VerifySettings(
-        skip=_names(config, table, "skip"), seconds=_seconds(config, table), step=load(table, "[verify]")
+        skip=_names(config, table, "skip"),
+        seconds=_seconds(config, table),
+        servers=servers,
+        step=load(table, "[verify]"),
     )
 
 

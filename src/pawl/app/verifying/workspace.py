@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pawl.app.environments import brought_along
 from pawl.app.running import bench_places, open_bench
 from pawl.app.verifying.ladders import steps_of
+from pawl.app.verifying.servers import readable
 from pawl.app.verifying.settings import verify_settings
 from pawl.app.verifying.shelf import Baselines, VerdictShelf
 from pawl.app.verifying.surroundings import surroundings
@@ -65,7 +66,7 @@ def verify(
     settings = verify_settings(shop.config)
     baselines = Baselines(shop.config.state / "baselines")
     before = () if request.ignore_baseline or request.take_baseline else baselines.load(shop.workspace)
-    with open_bench(shop, extra_readonly=tuple(brought_along().values())) as bench:
+    with open_bench(shop, extra_readonly=readable()) as bench:
         subject = Subject(
             files=bench.files,
             runner=bench,

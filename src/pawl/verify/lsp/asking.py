@@ -89,20 +89,33 @@ def advised(subject: Subject, host: Host, query: Query) -> Advised:
 
 
 def _asked(subject: Subject, host: Host, chosen: Server, query: Query, own: Sequence[Candidate]) -> dict[str, Any]:
-    """The answer of a process on the bench that starts the server and ends with it."""
     question = {
-        "server": chosen.name,
-        "programs": subject.programs(chosen.program),
-        "root": subject.workspace,
-        "python": subject.interpreter(),
         "path": query.path,
         "line": query.line,
         "name": query.name,
         "trials": [[(edit.start, edit.end, edit.new) for edit in one.edits] for one in own],
-        "seconds": LIMIT_SECONDS,
     }
-    limits = dataclasses.replace(subject.limits, seconds=LIMIT_SECONDS + _GRACE_SECONDS)
-    words = (host.python, "-I", "-S", "-B", "-c", _INSIDE, host.package, json.dumps(question))
+    return answered(subject, host, chosen, question)
+
+
+def answered(
+    subject: Subject, host: Host, chosen: Server, question: Mapping[str, Any], seconds: float = LIMIT_SECONDS
+) -> dict[str, Any]:
+    """The answer of a process on the bench that starts the server and ends with it."""
+    programs = subject.programs(chosen.program)
+    if chosen.folder != "python":
+        names = subject.node_programs(chosen.program) if chosen.folder == "node" else [chosen.program]
+        programs = [(name,) for name in names]
+    whole = {
+        "server": chosen.name,
+        "programs": programs,
+        "root": subject.workspace,
+        "python": subject.interpreter() if chosen.folder == "python" else "",
+        "seconds": seconds,
+        **question,
+    }
+    limits = dataclasses.replace(subject.limits, seconds=seconds + _GRACE_SECONDS)
+    words = (host.python, "-I", "-S", "-B", "-c", _INSIDE, host.package, json.dumps(whole))
     completed = dataclasses.replace(subject, limits=limits).run(words)
     if completed is None:
         return {"skipped": f"{host.python!r} cannot be started"}

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from pawl.core.errors import ConfigError
+from pawl.verify.project import Folder, text
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
@@ -18,6 +21,11 @@ class Server:
     arguments: tuple[str, ...]
     languages: Mapping[str, tuple[str, ...]]
     """The endings of files by the language's id."""
+    folder: str
+    """Where its program may stand beside the PATH: `python`, `node` or nowhere else."""
+    configured: tuple[tuple[str, re.Pattern[str]], ...]
+    covered: str
+    """The kind of step that says the same."""
     imports: bool
     undefined: frozenset[str]
     silences: re.Pattern[str]
@@ -49,6 +57,9 @@ def servers() -> tuple[Server, ...]:
             program=entry["program"],
             arguments=tuple(entry["arguments"]),
             languages={name: tuple(endings) for name, endings in entry["languages"].items()},
+            folder=entry.get("folder", "python"),
+            configured=tuple((path, re.compile(line, re.MULTILINE)) for path, line in entry.get("configured", ())),
+            covered=entry.get("covered", ""),
             imports=entry["imports"],
             undefined=frozenset(entry["undefined"]),
             silences=re.compile(entry["silences"]),
@@ -60,4 +71,18 @@ def servers() -> tuple[Server, ...]:
 
 
 def server(name: str) -> Server:
-    return next(known for known in servers() if known.name == name)
+    for known in servers():
+        if known.name == name:
+            return known
+    names = ", ".join(known.name for known in servers())
+    raise ConfigError(f"there is no language server {name!r}", advice=f"known are {names}")
+
+
+def used_by(files: Folder) -> tuple[Server, ...]:
+    """The servers that the project uses or that suit every project."""
+    return tuple(
+        known
+        for known in servers()
+        if not known.configured
+        or any(files.exists(path) and line.search(text(files, path)) for path, line in known.configured)
+    )

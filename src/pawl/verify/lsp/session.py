@@ -1,4 +1,4 @@
-"""One question to a language server, asked inside the sandbox: which edits make this diagnostic go away?
+"""One question to a language server, asked inside the sandbox: which edits mend this, or what is wrong in these files?
 
 Runs as a process of its own on the bench, with a language server below it, so that both end with the sandbox. What is
 asked comes as one word, the answer goes to standard output as one line.
@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pawl.core.errors import ParseFailed, PawlError, ServerUnavailable
+from pawl.core.errors import ParseFailed, PawlError, ServerUnavailable, TimedOut
 from pawl.verify.lsp.client import LanguageServer, Start
 from pawl.verify.lsp.document import Document, Span, applied
 from pawl.verify.lsp.servers import Server, server
@@ -40,6 +40,8 @@ async def _answer(question: Mapping[str, Any]) -> dict[str, Any]:
     known = server(question["server"])
     programs: list[list[str]] = question["programs"]
     program = next((words for words in programs if shutil.which(words[0])), programs[-1])
+    if shutil.which(program[0]) is None:
+        return {"skipped": f"{known.name} is not installed"}
     start = Start(
         name=known.name,
         words=(*program, *known.arguments),
@@ -49,12 +51,53 @@ async def _answer(question: Mapping[str, Any]) -> dict[str, Any]:
     )
     deadline = time.monotonic() + float(question["seconds"])
     async with LanguageServer(start, limit=float(question["seconds"])) as opened:
-        asking = _Asking(opened, known, question, deadline)
+        kind = _Reading if "paths" in question else _Asking
+        asking = kind(opened, known, question, deadline)
         try:
             return await asking.run()
         except ServerUnavailable:
             await opened.restart()
             return await asking.run()
+
+
+class _Reading:
+    """Asks for the diagnostics of some files."""
+
+    def __init__(self, opened: LanguageServer, known: Server, question: Mapping[str, Any], deadline: float) -> None:
+        self._server = opened
+        self._known = known
+        self._root: str = question["root"]
+        self._paths: list[str] = question["paths"]
+        self._deadline = deadline
+
+    async def run(self) -> dict[str, Any]:
+        """What is found in each file; those for which no time was left are named."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        late: list[str] = []
+        for path in self._paths:
+            language = self._known.language(path)
+            if language is not None:
+                self._server.show(path, language, Path(self._root, path).read_text(encoding="utf-8", errors="replace"))
+        for path in self._paths:
+            if time.monotonic() > self._deadline:
+                late.append(path)
+                continue
+            try:
+                found[path] = [_brief(one) for one in await self._server.diagnostics(path)]
+            except TimedOut:
+                late.append(path)
+        return {"diagnostics": found, "late": late}
+
+
+def _brief(diagnostic: Mapping[str, Any]) -> dict[str, Any]:
+    start = diagnostic["range"]["start"]
+    return {
+        "line": int(start["line"]) + 1,
+        "column": int(start["character"]) + 1,
+        "severity": int(diagnostic.get("severity") or 1),
+        "code": str(diagnostic.get("code") or ""),
+        "message": str(diagnostic["message"]),
+    }
 
 
 class _Asking:
