@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pawl.interfaces.screen.opening import Opening
 
 
 def main() -> int:
@@ -36,14 +41,31 @@ def _answer(arguments: list[str]) -> int:
 
         sys.stdout.write(f"pawl {__version__}\n")
         return 0
-    if arguments in ([], ["--help"], ["-h"], ["help"]):
+    if arguments in (["--help"], ["-h"], ["help"]) or (not arguments and not _has_input()):
         from pawl.interfaces.cli.overview import overview
 
         sys.stdout.write(overview())
         return 0
     from pawl.interfaces.cli.main import run
 
-    return run(arguments)
+    return run(arguments, _open_session)
+
+
+def _open_session(opening: Opening) -> int:
+    from pawl.interfaces.terminal.opening import open_session
+
+    return open_session(opening)
+
+
+def _has_input() -> bool:
+    """Whether somebody says something: at a terminal, through a pipe, or in a file."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    if stat.S_ISFIFO(mode) or stat.S_ISREG(mode):
+        return bool(sys.stdin.buffer.peek(1))  # type: ignore[union-attr]
+    return sys.stdin.isatty()
 
 
 def _open_streams() -> None:

@@ -17,8 +17,8 @@ from pawl.core.errors import Cancelled, UsageError
 from pawl.core.run import Reasoning
 from pawl.core.run_event import RunEvent
 from pawl.interfaces.cli.call import Call
-from pawl.interfaces.cli.history import when
 from pawl.interfaces.screen.talk import Talk, money
+from pawl.interfaces.screen.when import when
 
 MOST_INPUT = 200_000
 """Bytes of stdin that are sent: as many from its start as from its end, where errors stand."""

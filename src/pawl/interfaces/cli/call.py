@@ -25,10 +25,15 @@ class Call:
     aside: Screen
     """What Pawl says beside it."""
     interruptions: Interruptions = field(default_factory=Interruptions)
+    asks: bool = True
+    """Whether the user may be asked on stdin."""
 
     @property
     def can_ask(self) -> bool:
-        return not self.options.json and sys.stdin.isatty() and self.aside.is_terminal
+        return self.asks and not self.options.json and sys.stdin.isatty() and self.aside.is_terminal
+
+    def command(self, words: str) -> str:
+        return f"pawl {words}"
 
     def emit(self, body: object) -> None:
         """One JSON object on stdout, which every reader of JSON takes."""

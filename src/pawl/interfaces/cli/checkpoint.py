@@ -8,8 +8,8 @@ from pawl.app.workshop import Workshop
 from pawl.core.errors import UsageError
 from pawl.core.history import Checkpoint
 from pawl.interfaces.cli.call import Call
-from pawl.interfaces.cli.history import when
 from pawl.interfaces.cli.shapes import checkpoint_json
+from pawl.interfaces.screen.when import when
 
 
 def checkpoint(shop: Workshop, call: Call) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from pawl.app.workshop import Workshop
 from pawl.core.change import ChangeSet
 from pawl.core.errors import UnknownEntry, UsageError
@@ -11,6 +9,7 @@ from pawl.core.history import Entry, EntryState
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.shapes import changes_json, entry_json
 from pawl.interfaces.screen.screen import brief
+from pawl.interfaces.screen.when import when
 
 
 def history(shop: Workshop, call: Call) -> int:
@@ -49,14 +48,6 @@ def diff(shop: Workshop, call: Call) -> int:
     else:
         call.out.patch(changes, shop.store.blobs)
     return 0
-
-
-def when(created: str, *, today: bool = False) -> str:
-    """A time as the clock on the wall shows it; `today` leaves out what is clear to someone who looks now."""
-    local = datetime.fromisoformat(created).astimezone()
-    if not today:
-        return f"{local:%Y-%m-%d %H:%M}"
-    return f"{local:%H:%M}" if local.date() == datetime.now().astimezone().date() else f"{local:%Y-%m-%d}"
 
 
 def _cells(entry: Entry, *, live: bool) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pawl.app.config import Config
     from pawl.app.workshop import Workshop
     from pawl.interfaces.cli.call import Call
+    from pawl.interfaces.screen.opening import Opening
+    from pawl.interfaces.screen.screen import Screen
 
 MODULES = {
     "run": "run",
@@ -49,7 +51,11 @@ READING = frozenset({"ask", "locate", "models", "policy", "prompts", "history", 
 """Commands that never write the workspace."""
 
 
-def run(arguments: Sequence[str]) -> int:
+OpenSession = Callable[["Opening"], int]
+"""How a session in a terminal is opened; another interface, which whoever starts both of them lends to this one."""
+
+
+def run(arguments: Sequence[str], open_session: OpenSession) -> int:
     try:
         options = read(arguments)
     except WrongWords as error:
@@ -62,15 +68,15 @@ def run(arguments: Sequence[str]) -> int:
 
         sys.stdout.write(overview() if options.command == "help" else f"pawl {__version__}\n")
         return 0
-    return _call(options)
+    return _call(options, open_session)
 
 
-def _call(options: argparse.Namespace) -> int:
+def _call(options: argparse.Namespace, open_session: OpenSession) -> int:
     sys.excepthook = _Defect(options)
     from pawl.interfaces.cli.signals import Interrupted
 
     try:
-        return _dispatch(options)
+        return _dispatch(options, open_session)
     except PawlError as error:
         return _report(options, error.code, error.message, error.advice, error.exit_code, _conflicts(error))
     except Interrupted as error:
@@ -82,12 +88,9 @@ def _call(options: argparse.Namespace) -> int:
         return _report(options, "system", f"the system says{named}: {error.strerror or error}", "", 1)
 
 
-def _dispatch(options: argparse.Namespace) -> int:
-    import importlib
-
+def _dispatch(options: argparse.Namespace, open_session: OpenSession) -> int:
     from pawl.app.config import load
     from pawl.app.places import find_workspace
-    from pawl.app.workshop import Workshop
     from pawl.interfaces.cli.call import Call
     from pawl.interfaces.screen.screen import Screen
 
@@ -95,14 +98,50 @@ def _dispatch(options: argparse.Namespace) -> int:
     aside = Screen(sys.stderr, color=config.color, aside=True)
     call = Call(options, Screen(sys.stdout, color=config.color), aside)
     call.interruptions.listen()
+    sys.excepthook = _Defect(options, config)
+    workspace = find_workspace(_start(options), config, exact=options.workspace is not None, reads=_only_reads(options))
+    if options.command == "session":
+        return open_session(_opening(config, workspace, call))
+    from pawl.app.workshop import Workshop
+
+    with Workshop.open(config, workspace) as shop:
+        _tell_recovery(shop, call.aside)
+        return _command(options)(shop, call)
+
+
+def _command(options: argparse.Namespace) -> Callable[[Workshop, Call], int]:
+    import importlib
+
     module = importlib.import_module(f"pawl.interfaces.cli.{MODULES[options.command]}")
     command: Callable[[Workshop, Call], int] = getattr(module, options.command)
-    reads = options.command in READING or (options.command == "memory" and options.action in ("list", "show"))
-    exact = options.workspace is not None
-    with Workshop.open(config, find_workspace(_start(options), config, exact=exact, reads=reads)) as shop:
-        sys.excepthook = _Defect(options, config)
-        _tell_recovery(shop, call)
-        return command(shop, call)
+    return command
+
+
+def _only_reads(options: argparse.Namespace) -> bool:
+    return options.command in READING or (options.command == "memory" and options.action in ("list", "show"))
+
+
+def _opening(config: Config, workspace: Path, call: Call) -> Opening:
+    from pawl.interfaces.cli.lending import run_words
+    from pawl.interfaces.screen.opening import Opening
+
+    options = call.options
+    return Opening(
+        config=config,
+        workspace=workspace,
+        out=call.out,
+        aside=call.aside,
+        run_command=lambda shop, words, out: run_words(shop, words, out, _command),
+        tell_recovery=_tell_recovery,
+        stopping=call.interruptions.stopping,
+        request=" ".join(options.request).strip(),
+        go_on=options.go_on,
+        resume=options.resume,
+        fork=options.fork_session,
+        model=options.model or "",
+        mode=options.mode,
+        approval=options.approve,
+    )
 
 
 def _start(options: argparse.Namespace) -> Path:
@@ -116,16 +155,16 @@ def _start(options: argparse.Namespace) -> Path:
         raise UsageError("the folder you are in is gone", advice="change to one that exists") from error
 
 
-def _tell_recovery(shop: Workshop, call: Call) -> None:
+def _tell_recovery(shop: Workshop, aside: Screen) -> None:
     if shop.store.set_aside is not None:
-        call.aside.say(f"pawl: the state file was damaged; it is kept as {str(shop.store.set_aside)!r}")
-        call.aside.say("      a new one was started")
+        aside.say(f"pawl: the state file was damaged; it is kept as {str(shop.store.set_aside)!r}")
+        aside.say("      a new one was started")
     if shop.unrecovered:
-        call.aside.say(f"pawl: {shop.unrecovered}")
+        aside.say(f"pawl: {shop.unrecovered}")
     for recovery in shop.recovered:
-        call.aside.say(f"pawl: entry {recovery.entry.id} was interrupted and is now {recovery.state}")
+        aside.say(f"pawl: entry {recovery.entry.id} was interrupted and is now {recovery.state}")
         for path in recovery.kept:
-            call.aside.say(f"      {path} holds your own work and was left as it is")
+            aside.say(f"      {path} holds your own work and was left as it is")
 
 
 def _report(

@@ -9,8 +9,8 @@ from pawl.app.workshop import Workshop
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.memory import Memory, MemoryTier
 from pawl.interfaces.cli.call import Call
-from pawl.interfaces.cli.history import when
 from pawl.interfaces.screen.screen import brief
+from pawl.interfaces.screen.when import when
 
 _LONGEST_NUMBER = 18
 

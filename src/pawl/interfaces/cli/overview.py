@@ -1,6 +1,7 @@
 """The page that `pawl --help` shows. Imports nothing, so that it is there at once."""
 
 COMMANDS = {
+    "session": "a session in the terminal; `pawl` alone is the same",
     "run": "run a command on a bench, see what it changed, promote it or not",
     "fix": "repair failing Python tests by search, with no model",
     "verify": "check the project: syntax, types, lint, build, tests",

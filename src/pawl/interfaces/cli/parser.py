@@ -10,6 +10,7 @@ from pawl.interfaces.cli import checking_words
 from pawl.interfaces.cli.overview import COMMANDS
 
 EXAMPLES = {
+    "session": "pawl\n  pawl -c\n  pawl -r c0ffee12 --fork-session",
     "run": "pawl run --apply -- sed -i s/colour/color/ README.md",
     "fix": "pawl fix\n  pawl fix src/cart.py --test 'pytest tests/unit' --seconds 30 --explain",
     "verify": "pawl verify\n  pawl verify --all --json",
@@ -35,7 +36,7 @@ EXAMPLES = {
     "gc": "pawl gc --days 7",
 }
 
-AROUND = frozenset({"do", "memory"})
+AROUND = frozenset({"session", "do", "memory"})
 """Commands whose words may stand before and after their options."""
 
 
@@ -57,13 +58,11 @@ class CommandParser(argparse.ArgumentParser):
 
 def read(arguments: Sequence[str]) -> argparse.Namespace:
     """The command and its options. `-C` and `--json` may stand before the command too."""
-    shared, words = _before_the_command(_with_print(list(arguments)))
+    shared, words = _before_the_command(_with_name(list(arguments)))
     if shared.help or shared.version:
         return argparse.Namespace(command="help" if shared.help else "version", json=False)
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
-    if not words:
-        raise WrongWords("pawl: there is no command", "'pawl --help' lists them")
     name, rest = words[0], words[1:]
     if name not in OPTIONS:
         raise WrongWords(f"pawl: there is no command {name!r}", _similar(name))
@@ -110,13 +109,16 @@ def _before_the_command(words: list[str]) -> tuple[argparse.Namespace, list[str]
     return parser.parse_args(words[:at]), words[at:]
 
 
-def _with_print(words: list[str]) -> list[str]:
-    """`pawl -p …` is `pawl do -p …`."""
+def _with_name(words: list[str]) -> list[str]:
+    """`pawl -p …` is `pawl do -p …`, and `pawl` with options alone is `pawl session`."""
     at = 0
     while at < len(words) and words[at] in ("-C", "--json"):
         at += 2 if words[at] == "-C" else 1
-    asked = at < len(words) and words[at].startswith("-") and not {"-p", "--print"}.isdisjoint(words[at:])
-    return [*words[:at], "do", *words[at:]] if asked else words
+    rest = words[at:]
+    if rest[:1] and (not rest[0].startswith("-") or rest[0] in ("-h", "--help", "-V", "--version")):
+        return words
+    name = "session" if {"-p", "--print"}.isdisjoint(rest) else "do"
+    return [*words[:at], name, *rest]
 
 
 def _without_tail(name: str, words: list[str]) -> list[str]:
@@ -128,6 +130,25 @@ def _similar(name: str) -> str:
 
     close = difflib.get_close_matches(name, OPTIONS, n=1)
     return f"did you mean 'pawl {close[0]}'?" if close else "'pawl --help' lists them"
+
+
+def _session(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "pawl [session] [options] [REQUEST ...]"
+    parser.add_argument("request", nargs="*", metavar="REQUEST", help="what is asked for first")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("-c", "--continue", dest="go_on", action="store_true", help="go on with the last conversation")
+    which.add_argument(
+        "-r", "--resume", nargs="?", const="", metavar="ID", help="go on with this conversation or run; choose without"
+    )
+    parser.add_argument("--fork-session", action="store_true", help="with -c or -r: go on in a copy of it")
+    parser.add_argument("--model", metavar="NAME", help="provider/name, local:FILE.gguf or scripted:FILE")
+    parser.add_argument("--mode", choices=["agent", "chat"], default="agent", help="chat reads and answers only")
+    parser.add_argument(
+        "--approve",
+        choices=["each", "final", "never"],
+        default="final",
+        help="ask before each edit, once at the end (default), or only above the guardrails' limits",
+    )
 
 
 def _run(parser: argparse.ArgumentParser) -> None:
@@ -350,6 +371,7 @@ def _gc(parser: argparse.ArgumentParser) -> None:
 
 
 OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "session": _session,
     "run": _run,
     "fix": _fix,
     "verify": checking_words.verify,

@@ -6,11 +6,10 @@ from typing import Protocol
 
 from pawl.app.workshop import Workshop
 from pawl.core.change import ChangeSet
-from pawl.core.display import safe_text
 from pawl.core.finding import Standing, TestCounts
-from pawl.core.hunks import hunks
 from pawl.core.run import DeliveryState
 from pawl.core.runs import Report, RunState
+from pawl.interfaces.screen.diff import show_diff
 from pawl.interfaces.screen.screen import Screen, brief
 from pawl.interfaces.screen.talk import money
 
@@ -35,6 +34,10 @@ class Screens(Protocol):
     @property
     def aside(self) -> Screen:
         """What Pawl says beside it."""
+        ...
+
+    def command(self, words: str) -> str:
+        """How a command is written here, such as `pawl undo 3`."""
         ...
 
 
@@ -70,15 +73,7 @@ def show_question(shop: Workshop, report: Report, screens: Screens, changes: Cha
         for name, value in question.arguments.items():
             out.lines(f"  {name}: {value}")
         return
-    number = 0
-    for change in changes:
-        out.say(change.path, "bold")
-        for hunk in hunks(change, shop.store.blobs):
-            number += 1
-            out.say(f"[{number}] {hunk.header}", "cyan")
-            for line in hunk.lines:
-                text = safe_text(line.decode("utf-8", "replace").rstrip("\r\n")).text
-                out.say(text, {"+": "green", "-": "red"}.get(text[:1], ""))
+    show_diff(out, changes, shop.store.blobs)
     for why in question.why:
         out.say(f"! {why}", "bold yellow")
 
@@ -96,9 +91,9 @@ def _tell_errand(report: Report, screens: Screens) -> None:
     if not report.conversation or not report.ended:
         screens.out.lines(report.answer.rstrip("\n"))
     if report.kept is not None:
-        screens.aside.hint(f"what it changed is kept as entry {report.kept}: pawl diff {report.kept}")
+        screens.aside.hint(f"what it changed is kept as entry {report.kept}: {screens.command(f'diff {report.kept}')}")
     if report.entry is not None:
-        screens.aside.hint(f"take it back with: pawl undo {report.entry}")
+        screens.aside.hint(f"take it back with: {screens.command(f'undo {report.entry}')}")
     if report.ended in ENDED:
         screens.aside.say(f"! {ENDED[report.ended]}", "bold yellow")
     if report.requests:
@@ -118,24 +113,27 @@ def _tell_end(report: Report, screens: Screens) -> None:
     if report.stale:
         out.say(f"! the approval was not taken: {report.stale}; nothing was written", "bold yellow")
     if report.state is RunState.WAITING:
-        out.say(f"waits for your approval: pawl approve {report.run} [--yes | --reject REASON | --hunks 1,3]", "bold")
+        how = screens.command(f"approve {report.run} [--yes | --reject REASON | --hunks 1,3]")
+        out.say(f"waits for your approval: {how}", "bold")
     elif report.state is RunState.WORKING:
         trouble = report.trouble
         if trouble is not None:
             out.say(f"stopped: {trouble.message}", "bold")
             if trouble.advice:
                 out.hint(trouble.advice)
-        out.hint(f"go on with: pawl do --resume {report.run}")
+        out.hint(f"go on with: {screens.command(f'do --resume {report.run}')}")
     elif report.entry is not None:
         more = f"; all of it is kept as entry {report.kept}" if report.kept is not None else ""
-        out.say(f"done; promoted as entry {report.entry}{more}; undo with: pawl undo {report.entry}", "bold green")
+        undo = screens.command(f"undo {report.entry}")
+        out.say(f"done; promoted as entry {report.entry}{more}; undo with: {undo}", "bold green")
     elif report.delivery is DeliveryState.DONE:
         out.say("done; nothing had to change")
     else:
-        _tell_not_done(report, out)
+        _tell_not_done(report, screens)
 
 
-def _tell_not_done(report: Report, out: Screen) -> None:
+def _tell_not_done(report: Report, screens: Screens) -> None:
+    out = screens.out
     why = ENDED.get(report.ended, "")
     if report.rejected is not None:
         why = f"rejected{f': {report.rejected}' if report.rejected else ''}"
@@ -145,7 +143,8 @@ def _tell_not_done(report: Report, out: Screen) -> None:
     if report.trouble is not None and report.trouble.advice:
         out.hint(report.trouble.advice)
     if report.kept is not None:
-        out.hint(f"what was made is kept as entry {report.kept}: pawl diff {report.kept}, pawl promote {report.kept}")
+        see, take = (screens.command(f"{word} {report.kept}") for word in ("diff", "promote"))
+        out.hint(f"what was made is kept as entry {report.kept}: {see}, {take}")
 
 
 def _tell_cost(report: Report, screens: Screens) -> None:

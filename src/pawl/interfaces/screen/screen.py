@@ -17,6 +17,23 @@ from pawl.core.ports import BlobReader
 _LINE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _MARK_STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "bold red"}
 _NOT_TEXT = re.compile("[\ud800-\udfff]")
+_PLAIN_MARKS = str.maketrans(
+    {
+        "✓": "+",
+        "✗": "x",
+        "·": "-",
+        "…": "...",
+        "−": "-",
+        "–": "-",
+        "→": "->",
+        "›": ">",
+        "•": "*",
+        "│": "|",
+        "─": "-",
+        "▌": "|",
+    }
+)
+"""What stands for the marks where the terminal has no Unicode."""
 
 
 class Screen:
@@ -25,8 +42,9 @@ class Screen:
     def __init__(self, stream: TextIO, *, color: bool, aside: bool = False) -> None:
         self.stream = stream
         self.is_terminal = stream.isatty()
-        self._color = color and self.is_terminal
+        self.color = color and self.is_terminal
         self._aside = aside
+        self._marks = has_marks(stream)
 
     @property
     def width(self) -> int:
@@ -49,12 +67,12 @@ class Screen:
 
     def table(self, heads: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: int) -> None:
         """Columns side by side; in a terminal the flexible one is cut so that each row takes one line."""
-        cells = [tuple(heads), *(tuple(one_line(cell) for cell in row) for row in rows)]
-        widths = [max(map(_cells, column)) for column in zip(*cells, strict=True)]
+        grid = [tuple(heads), *(tuple(one_line(cell) for cell in row) for row in rows)]
+        widths = [max(map(cells, column)) for column in zip(*grid, strict=True)]
         if self.is_terminal:
             rest = sum(widths) - widths[flexible] + 2 * (len(widths) - 1)
             widths[flexible] = min(widths[flexible], max(12, self.width - rest - 1))
-        lines = ["  ".join(map(_padded, row, widths)).rstrip() for row in cells]
+        lines = ["  ".join(map(padded, row, widths)).rstrip() for row in grid]
         self._write(lines, ["bold"] + [""] * (len(lines) - 1))
 
     def changes(self, changes: ChangeSet, blobs: BlobReader, *, most: int = 12) -> None:
@@ -67,8 +85,8 @@ class Screen:
 
     def marked(self, rows: Sequence[tuple[str, str, str]]) -> None:
         """Lines of a mark, a path and a detail, with the details one below the other."""
-        width = max((_cells(one_line(path)) for _, path, _ in rows), default=0)
-        lines = [f"  {mark} {_padded(one_line(path), width)}  {detail}".rstrip() for mark, path, detail in rows]
+        width = max((cells(one_line(path)) for _, path, _ in rows), default=0)
+        lines = [f"  {mark} {padded(one_line(path), width)}  {detail}".rstrip() for mark, path, detail in rows]
         self._write(lines, [_MARK_STYLES.get(mark, "") for mark, _, _ in rows])
 
     def patch(self, changes: ChangeSet, blobs: BlobReader, *, most: int | None = None) -> None:
@@ -89,7 +107,7 @@ class Screen:
         """One of the letters in `answers`; the first when the user gives none, or when the input ends."""
         _forget_what_was_typed()
         while True:
-            self._put(f"{one_line(question)} [{hint}] ")
+            self.put(f"{one_line(question)} [{hint}] ")
             line = sys.stdin.readline()
             if not line:
                 self.say()
@@ -100,17 +118,44 @@ class Screen:
                 return answer
 
     def _write(self, lines: Sequence[str], styles: Sequence[str]) -> None:
-        if self._color and any(styles):
+        if self.color and any(styles):
             lines = _coloured(lines, styles)
-        self._put("".join(f"{line}\n" for line in lines))
+        self.put("".join(f"{line}\n" for line in lines))
 
-    def _put(self, text: str) -> None:
+    def put(self, text: str) -> None:
+        """Text that is safe already, as it stands."""
         try:
-            self.stream.write(text)
+            self.stream.write(text if self._marks else text.translate(_PLAIN_MARKS))
             self.stream.flush()
         except OSError:
             if not self._aside:
                 raise
+
+
+class FoldingScreen(Screen):
+    """A screen whose lines are folded between words, with the rest of a line below its first word."""
+
+    def lines(self, text: str) -> None:
+        for line in text.split("\n"):
+            self.say(line)
+
+    def say(self, text: str = "", style: str = "") -> None:
+        import textwrap
+
+        line = one_line(text)
+        width = self.width - 1
+        if cells(line) > width:
+            indent = " " * (len(line) - len(line.lstrip()) + 2)
+            parts = textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True)
+            if max(map(cells, parts)) <= width:
+                self._write(parts, [style] * len(parts))
+                return
+        self._write([line], [style])
+
+
+def has_marks(stream: TextIO) -> bool:
+    """Whether the stream takes every character."""
+    return (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "") in ("utf8", "utf8sig")
 
 
 def one_line(text: str) -> str:
@@ -175,7 +220,7 @@ def _coloured(lines: Sequence[str], styles: Sequence[str]) -> list[str]:
     ]
 
 
-def _cells(text: str) -> int:
+def cells(text: str) -> int:
     """How wide the text is in a terminal."""
     if text.isascii():
         return len(text)
@@ -184,13 +229,13 @@ def _cells(text: str) -> int:
     )
 
 
-def _padded(text: str, width: int) -> str:
-    excess = _cells(text) - width
+def padded(text: str, width: int) -> str:
+    excess = cells(text) - width
     if excess <= 0:
         return text + " " * -excess
-    while text and _cells(text) > width - 1:
+    while text and cells(text) > width - 1:
         text = text[:-1]
-    return _padded(f"{text}…", width)
+    return padded(f"{text}…", width)
 
 
 def _forget_what_was_typed() -> None:

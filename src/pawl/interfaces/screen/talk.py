@@ -46,9 +46,9 @@ class Talk:
     def _noted(self, event: RunEvent) -> str:
         match event:
             case ToolStarted(call=call):
-                return f"· {call.name} {_about(call)}".rstrip()
+                return f"· {call.name} {about(call)}".rstrip()
             case ToolEnded(answer=answer) if answer.failed:
-                return f"  ✗ {brief(_why(answer.text), 100)}"
+                return f"  ✗ {brief(reason_of(answer.text), 100)}"
             case Retrying(why=why, wait_seconds=seconds, begun=begun):
                 lost = "; what was said so far does not count" if begun else ""
                 return f"! {brief(why, 100)}; trying again in {seconds:.1f} s{lost}"
@@ -110,13 +110,13 @@ def money(cost: Decimal | None) -> str:
     return f"${cost:.2f}" if cost == 0 or cost >= Decimal("0.1") else f"${cost:.4f}"
 
 
-def _about(call: ToolCall) -> str:
+def about(call: ToolCall) -> str:
     arguments = call.arguments or {}
     said = [str(arguments[name]) for name in _WHAT if arguments.get(name)]
     return brief(" ".join(said), 80)
 
 
-def _why(text: str) -> str:
+def reason_of(text: str) -> str:
     """What went wrong, without the words that are for the model: the code before it and the advice after it."""
     message = text.partition(_SAID_BEFORE)[2] or text
     return _CODE.sub("", message.partition("\nnext: ")[0], count=1)

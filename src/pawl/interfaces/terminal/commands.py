@@ -1,0 +1,95 @@
+"""The commands of a session as data: those of `commands.toml`, and the user's own."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+from pawl.core.errors import UsageError
+
+IDLE, MODEL = "idle", "model"
+OWN = "yours"
+"""The group of the commands that are Markdown files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    name: str
+    help: str
+    group: str
+    arguments: str = ""
+    others: tuple[str, ...] = ()
+    """Other names for it."""
+    line: tuple[str, ...] = ()
+    """The command of the command line that carries it out."""
+    needs: frozenset[str] = frozenset()
+    prompt: str = ""
+    """The request that it stands for, for one that is a file."""
+    model: str = ""
+    """The model that such a one wants."""
+    source: str = ""
+
+    @property
+    def usage(self) -> str:
+        return f"/{self.name} {self.arguments}".rstrip()
+
+
+@lru_cache(maxsize=1)
+def built_in() -> tuple[Command, ...]:
+    table = tomllib.loads(files(__package__).joinpath("commands.toml").read_text("utf-8"))
+    return tuple(
+        Command(
+            name=one["name"],
+            help=one["help"],
+            group=one["group"],
+            arguments=one.get("arguments", ""),
+            others=tuple(one.get("others", ())),
+            line=tuple(one.get("line", ())),
+            needs=frozenset(one.get("needs", ())),
+        )
+        for one in table["command"]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Those that come with Pawl, and the user's own, which cannot take the name of one of them."""
+
+    own: tuple[Command, ...] = ()
+
+    @property
+    def every(self) -> tuple[Command, ...]:
+        taken = {name for one in built_in() for name in (one.name, *one.others)}
+        return (*built_in(), *(one for one in self.own if one.name not in taken))
+
+    def find(self, name: str) -> Command:
+        names = self._names()
+        if name in names:
+            return names[name]
+        close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        starts = [one for one in names if name and one.startswith(name)]
+        advice = f"did you mean /{(starts or close)[0]}?" if starts or close else "/help lists them"
+        raise UsageError(f"there is no command {'/' + name!r}", advice=advice)
+
+    def _names(self) -> Mapping[str, Command]:
+        return {name: one for one in self.every for name in (one.name, *one.others)}
+
+
+def split(line: str) -> tuple[str, str] | None:
+    """The name and the words of a command; None for what is a request. A path such as /etc/hosts is a request."""
+    text = line.strip()
+    if not text.startswith("/"):
+        return None
+    name, _, rest = text[1:].partition(" ")
+    if "/" in name or "\n" in name:
+        return None
+    return name.lower(), rest.strip()
+
+
+def command(words: str) -> str:
+    """How a session writes what the command line calls `pawl WORDS`."""
+    return f"/{words.replace('do --resume', 'resume').partition(' [')[0]}"
