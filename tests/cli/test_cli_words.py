@@ -16,7 +16,9 @@ from pawl.interfaces.cli.main import MODULES
 from pawl.interfaces.cli.overview import COMMANDS, overview
 from pawl.interfaces.cli.parser import EXAMPLES, OPTIONS, parser_for
 
-HEAVY = re.compile(r"\b(argparse|rich|sqlite3|json|pathlib|pawl\.(app|core|store|sandbox|workspace))\b")
+HEAVY = re.compile(
+    r"(argparse|rich|sqlite3|json|pathlib|pawl\.core\.(?!version)\w+|pawl\.(app|store|sandbox|workspace))\b"
+)
 
 
 @pytest.mark.parametrize("words", [["--version"], ["--help"], []])
@@ -69,7 +71,7 @@ def test_help_for_a_command_is_found_before_and_after_its_name(pawl: Pawl):
 WRONG_WORDS = [
     (["histroy"], "pawl: there is no command 'histroy'\n      did you mean 'pawl history'?\n"),
     (["xyzzy"], "pawl: there is no command 'xyzzy'\n      'pawl --help' lists them\n"),
-    (["--bogus"], "pawl: unrecognized arguments: --bogus\n      see 'pawl --help'\n"),
+    (["--bogus"], "pawl session: unrecognized arguments: --bogus\n      see 'pawl session --help'\n"),
     (["-C"], "pawl: argument -C: expected one argument\n      see 'pawl --help'\n"),
     (["--json"], "pawl: there is no command\n      'pawl --help' lists them\n"),
     (["history", "--lim", "1"], "pawl history: unrecognized arguments: --lim 1\n      see 'pawl history --help'\n"),

@@ -162,9 +162,7 @@ def test_commands_of_a_folder_count_only_where_it_is_trusted(tmp_path: Path):
     config = load({"HOME": str(tmp_path / "home"), "PAWL_STATE": str(tmp_path / "state")})
     mine = config.file.parent / "commands"
     mine.mkdir(parents=True)
-    (mine / "greet.md").write_text(
-        "---\ndescription: Says hello\nargument-hint: NAME\n---\nGreet $1, $ARGUMENTS.\n"
-    )
+    (mine / "greet.md").write_text("---\ndescription: Says hello\nargument-hint: NAME\n---\nGreet $1, $ARGUMENTS.\n")
     folder = tmp_path / "work"
     (folder / ".pawl" / "commands").mkdir(parents=True)
     (folder / ".pawl" / "commands" / "ship.md").write_text("# Ship it\n\nRelease the thing.\n")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from pawl.app.doing.events import Event
 from pawl.app.doing.session import Session
 from pawl.app.workshop import Workshop
+from pawl.core.errors import UsageError
 from pawl.core.finding import Standing, Verdict
 from pawl.core.run_event import RunEvent
-from pawl.core.runs import Answer, Approved, Report, RunState
+from pawl.core.runs import Approved, Report, RunState
 from pawl.core.session_event import NodeEntered
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.ordering import start
 from pawl.interfaces.cli.run_report import as_body, exit_code
+from pawl.interfaces.screen.approving import ask_approval
+from pawl.interfaces.screen.editing import edited
 from pawl.interfaces.screen.report import changes_of, show_question, tell
 from pawl.interfaces.screen.screen import brief
 from pawl.interfaces.screen.talk import Talk
@@ -57,7 +61,12 @@ def _asked(session: Session, report: Report, call: Call) -> Report:
         given = ask_inline(session, report, call)
         if given is None:
             break
-        report = session.answer(report.run, given)
+        try:
+            report = session.answer(report.run, given)
+        except UsageError as error:
+            # A slip of the pen: the run still waits, and the user is there.
+            call.aside.say(f"! {error.message}", "bold yellow")
+            call.aside.hint(f"  {error.advice}")
     return report
 
 
@@ -82,23 +91,21 @@ def listener(call: Call, talk: Talk) -> Callable[[Event], None]:
 
 def ask_inline(session: Session, report: Report, call: Call) -> Approved | None:
     """The user's answer in the terminal; None to answer later."""
-    shop, question = session.shop, report.question
-    assert question is not None
-    changes = changes_of(shop, report)
-    if report.stale:
-        call.aside.say(f"! the approval was not taken: {report.stale}", "bold yellow")
-    show_question(shop, report, call, changes)
-    what = "carry it out?" if question.kind == "call" else "promote this?"
-    edits = "e" if question.kind == "change" else ""
-    answer = call.aside.ask(what, f"lyn{edits}", "y yes, n no, " + ("e edit, " if edits else "") + "l later")
-    if answer == "l":
-        return None
-    if answer == "e":
-        from pawl.interfaces.cli.editing import edited_patch
+    return ask_approval(session, report, call, Typed(call, session.shop.config.environment))
 
-        return Approved(answer=Answer.APPROVE, digest=question.digest, patch=edited_patch(session, report.run))
-    word = Answer.APPROVE if answer == "y" else Answer.REJECT
-    return Approved(answer=word, digest=question.digest)
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """Fits `approving.Asker`: lines from stdin."""
+
+    call: Call
+    environment: Mapping[str, str]
+
+    def line(self, question: str) -> str | None:
+        return self.call.aside.ask_line(question)
+
+    def edited(self, text: str, suffix: str) -> str:
+        return edited(text, suffix, self.environment)
 
 
 def _finish(shop: Workshop, report: Report, call: Call) -> int:

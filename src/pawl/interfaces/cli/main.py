@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pawl.interfaces.screen.screen import Screen
 
 MODULES = {
+    "session": "opening",
     "run": "run",
     "fix": "fix",
     "verify": "verify",
@@ -101,7 +102,9 @@ def _dispatch(options: argparse.Namespace, open_session: OpenSession) -> int:
     sys.excepthook = _Defect(options, config)
     workspace = find_workspace(_start(options), config, exact=options.workspace is not None, reads=_only_reads(options))
     if options.command == "session":
-        return open_session(_opening(config, workspace, call))
+        from pawl.interfaces.cli.opening import opening_of
+
+        return open_session(opening_of(config, workspace, call, _command, _tell_recovery))
     from pawl.app.workshop import Workshop
 
     with Workshop.open(config, workspace) as shop:
@@ -119,29 +122,6 @@ def _command(options: argparse.Namespace) -> Callable[[Workshop, Call], int]:
 
 def _only_reads(options: argparse.Namespace) -> bool:
     return options.command in READING or (options.command == "memory" and options.action in ("list", "show"))
-
-
-def _opening(config: Config, workspace: Path, call: Call) -> Opening:
-    from pawl.interfaces.cli.lending import run_words
-    from pawl.interfaces.screen.opening import Opening
-
-    options = call.options
-    return Opening(
-        config=config,
-        workspace=workspace,
-        out=call.out,
-        aside=call.aside,
-        run_command=lambda shop, words, out: run_words(shop, words, out, _command),
-        tell_recovery=_tell_recovery,
-        stopping=call.interruptions.stopping,
-        request=" ".join(options.request).strip(),
-        go_on=options.go_on,
-        resume=options.resume,
-        fork=options.fork_session,
-        model=options.model or "",
-        mode=options.mode,
-        approval=options.approve,
-    )
 
 
 def _start(options: argparse.Namespace) -> Path:

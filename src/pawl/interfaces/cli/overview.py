@@ -28,7 +28,7 @@ COMMANDS = {
 }
 
 _TOP = """\
-usage: pawl COMMAND [options]
+usage: pawl [COMMAND] [options]
 
 Changes code on a bench, promotes what should land, and takes anything back.
 

@@ -10,7 +10,7 @@ from pawl.interfaces.cli import checking_words
 from pawl.interfaces.cli.overview import COMMANDS
 
 EXAMPLES = {
-    "session": "pawl\n  pawl -c\n  pawl -r c0ffee12 --fork-session",
+    "session": "pawl session -c\n  pawl session -r c0ffee12 --fork-session",
     "run": "pawl run --apply -- sed -i s/colour/color/ README.md",
     "fix": "pawl fix\n  pawl fix src/cart.py --test 'pytest tests/unit' --seconds 30 --explain",
     "verify": "pawl verify\n  pawl verify --all --json",
@@ -63,6 +63,8 @@ def read(arguments: Sequence[str]) -> argparse.Namespace:
         return argparse.Namespace(command="help" if shared.help else "version", json=False)
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
+    if not words:
+        raise WrongWords("pawl: there is no command", "'pawl --help' lists them")
     name, rest = words[0], words[1:]
     if name not in OPTIONS:
         raise WrongWords(f"pawl: there is no command {name!r}", _similar(name))
@@ -115,6 +117,8 @@ def _with_name(words: list[str]) -> list[str]:
     while at < len(words) and words[at] in ("-C", "--json"):
         at += 2 if words[at] == "-C" else 1
     rest = words[at:]
+    if at > len(words) or (not rest and "--json" in words):
+        return words
     if rest[:1] and (not rest[0].startswith("-") or rest[0] in ("-h", "--help", "-V", "--version")):
         return words
     name = "session" if {"-p", "--print"}.isdisjoint(rest) else "do"

@@ -6,7 +6,9 @@ import re
 from typing import Protocol
 
 from pawl.app.doing.session import Session
+from pawl.core.errors import UsageError
 from pawl.core.runs import Answer, Approved, Report
+from pawl.interfaces.screen.editing import REMARKS
 from pawl.interfaces.screen.report import Screens, show_question
 
 YES = frozenset({"y", "yes"})
@@ -61,17 +63,27 @@ def ask_approval(session: Session, report: Report, screens: Screens, asker: Aske
             return given
 
 
+def _edited(session: Session, report: Report, screens: Screens, asker: Asker) -> Approved | None:
+    question = report.question
+    assert question is not None
+    shown = f"{REMARKS}{session.patch(report.run)}"
+    try:
+        patch = asker.edited(shown, ".diff")
+    except UsageError as error:
+        screens.aside.say(f"{error.message}; {error.advice}")
+        return None
+    if patch.strip() and patch != shown:
+        return Approved(answer=Answer.APPROVE, digest=question.digest, patch=patch)
+    screens.aside.say("the patch is as it was; nothing is answered yet" if patch.strip() else "the patch is empty")
+    return None
+
+
 def _part(session: Session, report: Report, screens: Screens, asker: Asker, said: str) -> Approved | None:
     """Some hunks, or the patch as the user edits it; None for words that say neither."""
     question = report.question
     assert question is not None
     if said.lower() in EDIT:
-        shown = session.patch(report.run)
-        patch = asker.edited(shown, ".diff")
-        if patch.strip() and patch != shown:
-            return Approved(answer=Answer.APPROVE, digest=question.digest, patch=patch)
-        screens.aside.say("the patch is as it was; nothing is answered yet")
-        return None
+        return _edited(session, report, screens, asker)
     found = _HUNKS.fullmatch(said.lower())
     if found is None:
         screens.aside.say(f"{said!r} is no answer; say {CHOICES}")

@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 
 from pawl.core.errors import UsageError
 
 FALLBACKS = ("sensible-editor", "nano", "vi")
+MOST_BYTES = 16 << 20
+REMARKS = """\
+# Edit the lines that begin with + and take out hunks; the counts are made anew. What is left is verified and promoted.
+# Lines between files that begin with # are left out. Delete everything to change nothing.
+"""
 
 
 def edited(text: str, suffix: str, environment: Mapping[str, str]) -> str:
-    """What the user left in the file; the text as it was if the editor says that it failed."""
+    """What the user left in the file."""
     words = editor_words(environment)
-    descriptor, path = tempfile.mkstemp(prefix="pawl-", suffix=suffix)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            file.write(text)
+    with tempfile.TemporaryDirectory(prefix="pawl-") as folder:
+        path = Path(folder) / f"change{suffix}"
+        path.write_text(text, "utf-8", "surrogateescape", newline="")
         try:
-            done = subprocess.run([*words, path], check=False)
+            done = subprocess.run([*words, str(path)], check=False)
         except OSError as error:
             raise UsageError(
                 f"the editor {words[0]!r} cannot be started: {error.strerror}", advice="set EDITOR to one that can"
             ) from error
         if done.returncode:
-            return text
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-            return file.read()
-    finally:
-        os.unlink(path)
+            raise UsageError(f"the editor {words[0]!r} ended with {done.returncode}", advice="nothing was answered")
+        return read_text(path)
+
+
+def read_text(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise UsageError("the edited text is too large", advice=f"at most {MOST_BYTES >> 20} MB")
+    return data.decode("utf-8", "surrogateescape")
 
 
 def editor_words(environment: Mapping[str, str]) -> list[str]:
@@ -47,4 +56,4 @@ def editor_words(environment: Mapping[str, str]) -> list[str]:
     for name in FALLBACKS:
         if shutil.which(name, path=environment.get("PATH")):
             return [name]
-    raise UsageError("there is no editor", advice="set EDITOR, such as EDITOR=nano")
+    raise UsageError("there is no editor", advice="set EDITOR, such as EDITOR=nano, or use --patch FILE")

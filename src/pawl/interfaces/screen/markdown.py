@@ -92,7 +92,7 @@ class Blocks:
 
 def drawn(text: str, width: int, *, color: bool) -> str:
     """A block as lines for a terminal of that width, without a last line end."""
-    console = _console(max(20, width), color)
+    console = _console(max(20, width), color=color)
     from rich.segment import Segment
 
     lines = Segment.split_lines(console.render(_markdown()(text, hyperlinks=False)))
@@ -120,7 +120,7 @@ def _safe(text: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def _console(width: int, color: bool) -> Console:  # noqa: FBT001
+def _console(width: int, *, color: bool) -> Console:
     import io
 
     from rich.console import Console

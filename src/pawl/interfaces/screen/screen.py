@@ -117,6 +117,16 @@ class Screen:
             if answer in answers:
                 return answer
 
+    def ask_line(self, question: str) -> str | None:
+        """What the user types; None when the input ends."""
+        _forget_what_was_typed()
+        self.put(one_line(question))
+        line = sys.stdin.readline()
+        if not line:
+            self.say()
+            return None
+        return line.rstrip("\n")
+
     def _write(self, lines: Sequence[str], styles: Sequence[str]) -> None:
         if self.color and any(styles):
             lines = _coloured(lines, styles)
