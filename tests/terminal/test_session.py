@@ -43,7 +43,7 @@ def test_a_change_is_made_shown_approved_and_taken_back(place: Place):
         shown = seen.text
         assert "› fix the bug in @app.py\n" in shown
         assert "I look at app.py.\n" in shown
-        assert "· file_read app.py → 2 lines\n" in shown
+        assert "· file_read app.py → 2 lines" in shown
         assert "1   def after(number):\n2 -     return number + 2\n2 +     return number + 1\n" in shown
         assert (place.workspace / "app.py").read_text() == FILES["app.py"]
         seen.type("maybe\r")
