@@ -168,6 +168,7 @@ def test_hostile_words_pasted_lines_and_wide_letters_are_shown_as_they_are(place
         seen.expect("日本語 end")
         assert "bad \\x1b[2J\\u{202e} \\x1b]0;title\\x07" in seen.text.replace("\n", " ")
         assert b"\x1b]0;" not in seen.raw and "\u202e".encode() not in seen.raw
+        seen.expect("run r")
         seen.resize(60)
         seen.type("/status\r")
         seen.expect("conversation  c")
