@@ -36,6 +36,11 @@ class CodeLibrarian:
     def index(self) -> Index:
         return self._index
 
+    @property
+    def is_empty(self) -> bool:
+        """No file of the workspace is in the index."""
+        return self._index.reading(lambda shelf: not shelf.files, history=False)
+
     def refresh(self, paths: Iterable[str] | None = None) -> Refreshed:
         """Brings the index up to date: with these files, or with every file that has changed."""
         return self._index.refresh(paths)

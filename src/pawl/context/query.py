@@ -108,6 +108,16 @@ def understand(text: str) -> Understood:
     )
 
 
+def spellings(text: str) -> dict[str, str]:
+    """Each token of the text as the text first spells it, for people."""
+    found: dict[str, str] = {}
+    for word in WORD.findall(_cut(text)):
+        for part in (word, *parts(word)):
+            for token in tokens(part)[:1]:
+                found.setdefault(token, part)
+    return found
+
+
 def _cut(text: str) -> str:
     if len(text) > LONGEST_TEXT:
         text = f"{text[: LONGEST_TEXT * 2 // 3]}\n{text[-LONGEST_TEXT // 3 :]}"

@@ -22,6 +22,7 @@ from pawl.app.doing.record import RunRecord
 from pawl.app.doing.reporting import composed
 from pawl.app.doing.talking import Permit
 from pawl.app.doing.works import chosen_hunks
+from pawl.app.following import Follower, follow
 from pawl.app.places import find_workspace
 from pawl.app.workshop import Workshop, new_run_id
 from pawl.core.change import ChangeSet
@@ -50,6 +51,8 @@ class Session:
     _order: Order | None = None
     """The latest one, whose terms follow-ups are on."""
     _conversation: str = ""
+    _follower: Follower | None = None
+    """Keeps the index up to date, where the session stays open for more than one request."""
     _still: bool = True
     """The latest run has ended."""
 
@@ -63,9 +66,13 @@ class Session:
     ) -> Session:
         """Opens a folder with the user's settings; close it, or use it in `with`."""
         config = load(environment)
-        return cls(Workshop.open(config, find_workspace(Path(workspace), config, exact=True)), listen)
+        session = cls(Workshop.open(config, find_workspace(Path(workspace), config, exact=True)), listen)
+        session._follower = follow(session.shop)
+        return session
 
     def close(self) -> None:
+        if self._follower is not None:
+            self._follower.close()
         self.shop.close()
 
     def __enter__(self) -> Session:

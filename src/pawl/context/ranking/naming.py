@@ -77,7 +77,6 @@ def _mentions(mentions: Iterable[Mention], shelf: Shelf, found: Naming) -> None:
         weight = (2.0 if mention.linked else 1.0) / len(files)
         for number in files:
             found.mentions[number] = max(found.mentions[number], weight)
-            found.words[number][mention.path] = 2 * weight
             if mention.line:
                 found.lines[number].append(mention.line)
 

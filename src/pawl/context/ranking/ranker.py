@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pawl.context.query import understand
+from pawl.context.query import spellings, understand
 from pawl.context.ranking.shelf import PieceRow, Shelf
 from pawl.context.ranking.signals import ABOUT_FILES, Signal, Signals, signals
 from pawl.context.ranking.symbols import likeliest
@@ -40,6 +40,7 @@ def rank(query: Query, shelf: Shelf, top: int) -> list[Hit]:
     total = found.joined(WEIGHTS)
     scored = [number for number in total if number in shelf.candidates and _is_found(number, found)]
     scored.sort(key=lambda number: (-total[number], shelf.files[number].path))
+    spelled = spellings(query.text)
     least = min((total[number] for number in scored), default=0.0)
     pieces = _pieces(scored[:top], found, shelf)
     return [
@@ -47,7 +48,7 @@ def rank(query: Query, shelf: Shelf, top: int) -> list[Hit]:
             path=shelf.files[number].path,
             # Moved above 0, whatever speaks against a file.
             score=round(total[number] - min(0.0, least) + 0.0001, 4),
-            reasons=_reasons(number, found),
+            reasons=_reasons(number, found, spelled),
             symbols=likeliest(
                 shelf.definitions(number), pieces[number], _names(number, found), found.lines.get(number, ())
             ),
@@ -72,24 +73,25 @@ def _names(number: int, found: Signals) -> Mapping[str, float]:
     return found.naming.words.get(number, {})
 
 
-def _reasons(number: int, found: Signals) -> tuple[str, ...]:
+def _reasons(number: int, found: Signals, spelled: Mapping[str, str]) -> tuple[str, ...]:
     parts = {signal: weight * found.values[signal].get(number, 0.0) for signal, weight in WEIGHTS.items()}
     whole = sum(part for part in parts.values() if part > 0) or 1.0
     reasons: dict[str, float] = {}
     for signal, part in parts.items():
-        reasons[_reason(signal, number, found)] = reasons.get(_reason(signal, number, found), 0.0) + part
+        text = _reason(signal, number, found, spelled)
+        reasons[text] = reasons.get(text, 0.0) + part
     told = sorted(
         (text for text in reasons if text and reasons[text] / whole > _LEAST_SHARE), key=lambda text: -reasons[text]
     )
     return tuple(told[:_MOST_REASONS])
 
 
-def _reason(signal: Signal, number: int, found: Signals) -> str:
+def _reason(signal: Signal, number: int, found: Signals, spelled: Mapping[str, str]) -> str:
     if signal in _BY_NAME:
         names = _names(number, found)
         shown = sorted(names, key=lambda name: (-names[name], name))[:3]
         return f"it defines {', '.join(shown)}" if shown else ""
     if signal in _BY_WORDS:
-        words = found.lexical.telling(number)
+        words = dict.fromkeys(spelled.get(token, token) for token in found.lexical.telling(number))
         return f"it is about {', '.join(words)}" if words else ""
     return _TOLD.get(signal, "")

@@ -38,6 +38,7 @@ def likeliest(
             scores[place] += detail * (_NAMED * names[said] / heaviest + (_QUALIFIED if whole else 0.0))
     for line in lines:
         around = [place for place, one in enumerate(definitions) if one.start <= line <= one.end]
+        around = [place for place in around if definitions[place].kind not in _DETAILS] or around
         if around:
             scores[max(around, key=lambda place: (definitions[place].depth, place))] += _SPOKEN_OF
     chosen = sorted((place for place in scores if scores[place] > _LEAST), key=lambda place: (-scores[place], place))

@@ -13,6 +13,7 @@ from pawl.core.outline import Definition
 from pawl.interfaces.cli.call import Call
 
 _LARGEST_ISSUE = 4 << 20
+_HEAD = 8192
 
 
 def locate(shop: Workshop, call: Call) -> int:
@@ -23,10 +24,11 @@ def locate(shop: Workshop, call: Call) -> int:
     with open_librarian(shop) as librarian:
         librarian.refresh()
         hits = librarian.locate(query, options.top)
+        empty = not hits and librarian.is_empty
     if options.json:
         call.emit({"files": [_shape(hit) for hit in hits]})
     else:
-        _show(hits, call)
+        _show(hits, call, empty=empty)
     return 0
 
 
@@ -49,11 +51,14 @@ def _text(call: Call) -> str:
 def _read(file: Path) -> str:
     try:
         with file.open("rb") as opened:
-            return opened.read(_LARGEST_ISSUE).decode("utf-8", "replace")
+            data = opened.read(_LARGEST_ISSUE)
     except OSError as error:
         raise UsageError(
             f"the issue file {str(file)!r} cannot be read: {error.strerror}", advice="check the path of --issue-file"
         ) from error
+    if b"\0" in data[:_HEAD]:
+        raise UsageError(f"the issue file {str(file)!r} is binary", advice="give it as text in UTF-8")
+    return data.decode("utf-8", "replace")
 
 
 def _shape(hit: Hit) -> dict[str, object]:
@@ -68,8 +73,10 @@ def _shape(hit: Hit) -> dict[str, object]:
     }
 
 
-def _show(hits: list[Hit], call: Call) -> None:
-    if not hits:
+def _show(hits: list[Hit], call: Call, *, empty: bool) -> None:
+    if empty:
+        call.out.say("there are no source files in this workspace")
+    elif not hits:
         call.out.say("nothing in this workspace fits")
     for hit in hits:
         call.out.say(f"{hit.score:7.2f}  {hit.path}", "bold")
