@@ -41,17 +41,16 @@ PawlError
 ├── BudgetExceeded             the next request could cost more than is left      exit 54
 ├── LimitReached               turns or time are used up                          exit 53
 ├── Cancelled                  the user stopped it                                exit 130
+├── HookRefused                a hook of the user's says no
 ├── PolicyViolation            a request that the user's terms or the table forbid
 ├── UnregisteredAgent          an agent that the context monitor does not know
 ├── PromptError                a prompt or a role file that cannot be used        exit 52
 └── ToolError                  a tool call that failed; every mode of failure is its own type
     ├── NoMatches, NotFound, AlreadyThere, NotAFile, BinaryFile, PermissionDenied, DiskFull
     ├── TextNotFound, AmbiguousMatch, LineMismatch, TooManyEdits, TooManyLines, NothingToDo
-    ├── StaleRead, NeverRead, SyntaxBroken, ImportsDropped, BadEncoding, Unjustified, WriteFailed,
-    │   RestoreFailed
-    ├── UnknownTool, BadArguments
-    ├── CommandNotFound        no such program, as a shell says it                exit 127
-    └── TimedOut, ServerUnavailable, ParseFailed, PortInUse, BuildFailed
+    ├── StaleRead, NeverRead, SyntaxBroken, ImportsDropped, BadEncoding, Unjustified, WriteFailed
+    ├── RestoreFailed, UnknownTool, BadArguments, TimedOut, ServerUnavailable, ParseFailed, PortInUse, BuildFailed
+    └── CommandNotFound        no such program, as a shell says it                exit 127
 """
 
 from __future__ import annotations
@@ -263,6 +262,10 @@ class Cancelled(PawlError):
     exit_code = 130
     begun = False
     """A model had begun to answer, so that the request is paid for."""
+
+
+class HookRefused(PawlError):
+    pass
 
 
 class PolicyViolation(PawlError):

@@ -190,6 +190,8 @@ class Report:
     question: Question | None = None
     stale: str = ""
     """Why an approval was not taken: what it was given for is no longer what there is."""
+    denials: tuple[Mapping[str, object], ...] = ()
+    """Calls that the rules or a hook refused: `tool_name` and `tool_input`."""
     rejected: str | None = None
     """The user's reason, when it was rejected."""
     review: Review | None = None

@@ -39,6 +39,14 @@ class Asked:
     question: Question
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookSaid:
+    """A hook has something to say to the user, or failed."""
+
+    event: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class RunEnded:
     """The run stands still: it has ended, waits, or can be resumed. The last event of each command."""
@@ -46,4 +54,4 @@ class RunEnded:
     report: Report
 
 
-SessionEvent = RunBegun | NodeEntered | QueueChanged | Asked | RunEnded
+SessionEvent = RunBegun | NodeEntered | QueueChanged | HookSaid | Asked | RunEnded

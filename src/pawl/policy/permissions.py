@@ -165,7 +165,7 @@ def permissions(
 
 def applies(rule: Rule, tool: str, arguments: Mapping[str, object], place: Place) -> bool:
     """Whether the rule is about the call; so it is of a command that cannot be read for certain."""
-    empty = replace(preset(), deny=(), ask=(), allow=())
+    empty = replace(preset("standard"), deny=(), ask=(), allow=())
     said = Permissions(preset=empty, ask=(rule,), place=place)._judged(tool, arguments)
     return rule.is_about(tool) and (said.rule == rule.text or said.firm)
 

@@ -52,6 +52,8 @@ class Seat:
     """What verification still wants, by the run's own record."""
     heard: Callable[[], tuple[str, ...]] = tuple
     """What the user has said since this was last asked; taken before the next request."""
+    stopping: Callable[[str], tuple[str, ...]] = lambda text: ()
+    """Why the role is to go on that would end with these words."""
     limits: Budget = field(default_factory=Budget)
     sampling: Sampling | None = None
     """The role's own temperature and the usual rest when None."""

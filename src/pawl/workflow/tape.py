@@ -28,6 +28,7 @@ from pawl.core.run_event import (
 )
 
 ANSWER, CALL, WORDS = "answer", "call", "words"
+Permit = Callable[[int, str, Mapping[str, object]], tuple[str, Mapping[str, object]]]
 _STARTS = (RequestSent, ToolStarted)
 _ENDS = (RequestAnswered, ToolEnded, Corrected, ReasoningShown)
 
@@ -67,8 +68,8 @@ class Tape:
         self.replayed = True
         return step
 
-    def heard(self, live: Callable[[], Sequence[str]]) -> tuple[str, ...]:
-        """What the user said at this point of the talk: from the tape while it lasts, then live, and kept."""
+    def heard(self, live: Callable[[], Sequence[str]], *, by: str = "user") -> tuple[str, ...]:
+        """What was said to the role at this point of the talk: from the tape while it lasts, then live, and kept."""
         if self.is_behind:
             found = []
             while self.is_behind and self.steps[self.at]["kind"] == WORDS:
@@ -77,7 +78,7 @@ class Tape:
             return tuple(found)
         said = tuple(redacted(text) for text in live())
         for text in said:
-            self.add({"kind": WORDS, "text": text})
+            self.add({"kind": WORDS, "text": text, "by": by})
         return said
 
     def add(self, body: Mapping[str, object]) -> None:
@@ -135,8 +136,13 @@ class TapedTools:
     tape: Tape
     keep: Callable[[str, Callable[[], None]], None]
     """Makes what a tool has done durable together with its step."""
-    permit: Callable[[int, str, Mapping[str, object]], str] = lambda step, name, arguments: ""
-    """Why a call is not carried out; empty when it may be. May stop the talk to ask the user."""
+    permit: Permit = lambda step, name, arguments: ("", arguments)
+    """Why a call is not carried out, empty when it may be, and its arguments, which a hook may have changed. May stop
+    the talk to ask the user."""
+    after: Callable[[int, str, Mapping[str, object], TapedReply], TapedReply] = lambda step, name, arguments, reply: (
+        reply
+    )
+    """Told of what was carried out; the answer that the model gets."""
     catch_up: Callable[[Sequence[tuple[str, Mapping[str, object]]]], None] = lambda calls: None
     """Told of the calls that came from the tape before the first live one."""
     cancel: Cancel | None = None
@@ -157,7 +163,7 @@ class TapedTools:
         if self._past:
             self.catch_up(self._past)
             self._past.clear()
-        refusal = self.permit(self.tape.at, name, arguments)
+        refusal, arguments = self.permit(self.tape.at, name, arguments)
         if refusal:
             reply = TapedReply(refusal, failed=True)
         else:
@@ -165,7 +171,7 @@ class TapedTools:
             if self.cancel is not None and self.cancel.requested:
                 # It may be half done. It is not kept, nor is what it did, so that it is done again from its start.
                 raise Cancelled("stopped by the user")
-            reply = TapedReply(live.text, live.failed)
+            reply = self.after(self.tape.at, name, arguments, TapedReply(live.text, live.failed))
         body = {"kind": CALL, "name": name, "text": redacted(reply.text), "failed": reply.failed}
         self.keep(name, lambda: self.tape.add(body))
         return reply

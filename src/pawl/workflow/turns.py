@@ -178,7 +178,7 @@ class _Talk:
             return None
         if ready.decision.contract:
             return self._fitted(ready, reasoned)
-        if self._listened():
+        if self._listened() or self._sent_on(reasoned.visible):
             return None
         return self._spoken(reasoned.visible, Ended.ANSWERED if reasoned.visible.strip() else Ended.EMPTY)
 
@@ -187,6 +187,12 @@ class _Talk:
         said = self.seat.heard()
         for text in said:
             self._say(user(text))
+        return bool(said)
+
+    def _sent_on(self, text: str) -> bool:
+        said = self.seat.stopping(text)
+        for words in said:
+            self._say(user(words))
         return bool(said)
 
     def _cut_off(self, answer: Answer, reasoned: Reasoned) -> Spoken | None:

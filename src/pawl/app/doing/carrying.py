@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 
 from pawl.app.doing.errands import Runner
 from pawl.app.doing.events import Event
+from pawl.app.doing.hooking import Hooking
 from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.learning import learnt
 from pawl.app.doing.record import RunRecord
@@ -46,7 +47,7 @@ SAID = "said meanwhile"
 """The name under which the record keeps what the user has said and the run has not come to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Carrier:
     """Carries one run as far as it goes without the user."""
 
@@ -57,6 +58,8 @@ class Carrier:
     place: Place
     cancel: Cancel | None = None
     permit: Permit | None = None
+    opening: str = ""
+    """How the session starts, for its hooks; empty when it has started already."""
 
     def go(self, answer: Mapping[str, object] | None = None, *, resumed: bool = False) -> Report:
         started = time.monotonic()
@@ -67,6 +70,7 @@ class Carrier:
         if resumed:
             self._recall()
         self._hear(RunBegun(run=place.run, conversation=conversation, order=order, resumed=resumed))
+        hooking = self.hooking(conversation)
         verifier = Verifier(
             shop=self.shop,
             test_command=order.test_command,
@@ -82,23 +86,42 @@ class Carrier:
             conversation=conversation,
             listen=self._hear,
             inbox=self.inbox,
+            hooking=hooking,
             cancel=self.cancel,
             permit=self.permit,
         )
         try:
-            self._carry(self._bench(talker, works, verifier, conversation), answer)
+            self._carry(self._bench(talker, verifier, hooking), hooking, answer)
         finally:
             talker.close()
             works.close()
         report = composed(self.shop, place.run, seconds=time.monotonic() - started)
         if report.question is not None:
             self._hear(Asked(run=place.run, question=report.question))
+            hooking.waits(report.question)
         self._hear(RunEnded(report))
         return report
 
-    def _carry(self, bench: Workbench, answer: Mapping[str, object] | None) -> None:
+    def hooking(self, conversation: str) -> Hooking:
+        return Hooking(
+            shop=self.shop,
+            order=self.record.order,
+            run=self.record.run,
+            conversation=conversation,
+            tell=self._hear,
+            cancel=self.cancel,
+        )
+
+    def _open(self, hooking: Hooking, place: Place) -> None:
+        """The hooks of the session and of the request, once; what they tell the model is frozen for the run."""
+        source, self.opening = self.opening, ""
+        context = hooking.begin(source) if source else ()
+        if place.at == Node.INTENT and hooking.exist and self.record.value("hook context") is None:
+            self.record.put("hook context", [*context, *hooking.submit(self.record.order.text)])
+
+    def _carry(self, bench: Workbench, hooking: Hooking, answer: Mapping[str, object] | None) -> None:
         try:
-            place = self._walk(bench, answer)
+            place = self._walk(bench, hooking, answer)
         except RESUMABLE:
             # It stands where it stopped; the record says why.
             return
@@ -114,13 +137,13 @@ class Carrier:
             self._keep_said()
             self.shop.store.runs.end(place)
 
-    def _walk(self, bench: Workbench, answer: Mapping[str, object] | None) -> Place:
+    def _walk(self, bench: Workbench, hooking: Hooking, answer: Mapping[str, object] | None) -> Place:
         """Node by node while the engine is loaded, then in the engine: it makes each step durable and can wait."""
         engine = Engine(self.shop.config.state)
         place = self.place
 
         def step(at: Place) -> Place:
-            return self._step(bench, at)
+            return self._step(bench, hooking, at)
 
         begun = answer is not None or bench.record.value("in graph") is not None
         while not begun and not engine.is_loaded and place.at not in IN_GRAPH and place.at != Node.END:
@@ -131,11 +154,12 @@ class Carrier:
             bench.record.put("in graph", True)
         return engine.go(place, step, answer)
 
-    def _step(self, bench: Workbench, place: Place) -> Place:
+    def _step(self, bench: Workbench, hooking: Hooking, place: Place) -> Place:
         self.shop.store.runs.stand(place, RunState.WORKING)
         self._hear(NodeEntered(place))
         self.shop.note("node", {"node": place.at, "task": place.task, "attempt": place.attempt})
         try:
+            self._open(hooking, place)
             following = next_place(bench, place)
         except PawlError as error:
             self._trouble(error)
@@ -150,18 +174,19 @@ class Carrier:
         self.record.put("trouble", asdict(trouble))
         self.record.note("trouble", {"error": error.code, "message": error.message})
 
-    def _bench(self, talker: Talker, works: BenchWorks, verifier: Verifier, conversation: str) -> Workbench:
+    def _bench(self, talker: Talker, verifier: Verifier, hooking: Hooking) -> Workbench:
         settings = self.shop.config.settings
         return Workbench(
             record=self.record,
             talks=talker,
-            works=works,
+            works=talker.works,
             errands=Runner(
                 shop=self.shop,
                 record=self.record,
                 verifier=verifier,
-                conversation=conversation,
+                conversation=hooking.conversation,
                 inbox=self.inbox,
+                hooking=hooking,
                 listen=self._hear,
                 cancel=self.cancel,
             ),

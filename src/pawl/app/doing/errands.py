@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pawl.app.asking import asking
 from pawl.app.doing.events import Event
+from pawl.app.doing.hooking import Hooking
 from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.verifying import Verifier, readable_tools
@@ -16,8 +17,9 @@ from pawl.app.running import RunRequest, keep, open_bench, run_on_bench
 from pawl.app.verifying.ladders import steps_for
 from pawl.app.workshop import Workshop
 from pawl.core.change import EMPTY, ChangeSet
-from pawl.core.errors import CannotFix, NoTests, UsageError
+from pawl.core.errors import CannotFix, HookRefused, NoTests, UsageError
 from pawl.core.finding import Check, Finding, Standing, Verdict
+from pawl.core.permission import Ruling
 from pawl.core.ports import Cancel
 from pawl.core.run import Reasoning
 from pawl.core.run_event import Steered
@@ -30,6 +32,7 @@ from pawl.workflow.nodes.errands import NOTHING_FAILS
 from pawl.workflow.workbench import Errand
 from pawl.workspace.history import Wish
 
+COMMAND_TOOL = "run_command"
 MOST_SHOWN = 20
 MOST_OUTPUT = 20_000
 EXIT = {"answered": 0, "out_of_turns": 53, "out_of_time": 53}
@@ -53,6 +56,7 @@ class Runner:
     verifier: Verifier
     conversation: str
     inbox: Inbox
+    hooking: Hooking
     listen: Callable[[Event], None]
     cancel: Cancel | None = None
 
@@ -96,6 +100,19 @@ class Runner:
         return heard
 
     def run(self, command: str) -> Errand:
+        """With the hooks that a model's call of the same would have."""
+        given, call = {"command": command}, f"{self.record.run}.run"
+        outcome = self.hooking.before_tool(COMMAND_TOOL, given, call)
+        if outcome is not None:
+            if outcome.blocked or outcome.permission is Ruling.DENY:
+                raise HookRefused(f"a hook denies {command!r}: {outcome.reason}", advice="see [hooks] in settings.md")
+            command = str((outcome.updated_input or given).get("command", command))
+        errand = self._ran(command)
+        failed = errand.exit_code != 0
+        told = self.hooking.after_tool(COMMAND_TOOL, {"command": command}, errand.text, failed=failed, call=call)
+        return replace(errand, text=f"{errand.text}{told}") if told else errand
+
+    def _ran(self, command: str) -> Errand:
         if command == "tests":
             verdict = self.verifier.tests()
             return _checked((verdict,))

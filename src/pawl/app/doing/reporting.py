@@ -44,6 +44,7 @@ def composed(shop: Workshop, run: str, *, seconds: float = 0.0) -> Report:
         kept=value("kept") or errand.get("kept"),
         question=_question(value("question")) if row.state is RunState.WAITING else None,
         stale=value("stale") or "" if row.state is RunState.WAITING else "",
+        denials=tuple(value("denials") or ()),
         rejected=value("rejected"),
         review=_review(value("review")),
         structured=value("structured"),

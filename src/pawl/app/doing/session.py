@@ -55,6 +55,8 @@ class Session:
     """Keeps the index up to date, where the session stays open for more than one request."""
     _still: bool = True
     """The latest run has ended."""
+    _carrier: Carrier | None = None
+    """Of the latest run, for the hooks at the end of the session."""
 
     @classmethod
     def open(
@@ -70,10 +72,19 @@ class Session:
         session._follower = follow(session.shop)
         return session
 
+    def end(self, reason: str = "other") -> None:
+        """Calls the hooks for the end of a session, if there was a run in it; whoever opened the shop closes it."""
+        carrier, self._carrier = self._carrier, None
+        if carrier is not None:
+            carrier.hooking(self._conversation).end(reason)
+
     def close(self) -> None:
         if self._follower is not None:
             self._follower.close()
-        self.shop.close()
+        try:
+            self.end()
+        finally:
+            self.shop.close()
 
     def __enter__(self) -> Session:
         return self
@@ -222,7 +233,9 @@ class Session:
                 place=place,
                 cancel=self.cancel or self._stop,
                 permit=self.permit,
+                opening="" if self._carrier is not None else "resume" if resumed else "startup",
             )
+            self._carrier = carrier
             report = carrier.go(answer, resumed=resumed)
         finally:
             self._stop = None

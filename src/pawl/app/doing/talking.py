@@ -19,6 +19,7 @@ from pawl.app.asking.model_config import ModelConfig, budget, model_of
 from pawl.app.asking.opening import Models
 from pawl.app.asking.recording import RequestBook
 from pawl.app.asking.watching import Watch
+from pawl.app.doing.hooking import Hooking
 from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.learning import earlier_attempts
 from pawl.app.doing.record import RunRecord
@@ -41,32 +42,23 @@ from pawl.core.runs import Answer, Question
 from pawl.policy.allowances import Kind, allowances
 from pawl.policy.table import standard_policy
 from pawl.workflow.seat import Seat, Spoken
-from pawl.workflow.tape import Tape, TapedModel, TapedTools
+from pawl.workflow.tape import Tape, TapedModel, TapedReply, TapedTools
 from pawl.workflow.turns import converse
 from pawl.workflow.workbench import Line, Unanswered
 
 REQUEST_SECONDS = 300.0
 """The whole of a request (A11), unless the user gives it another limit."""
 MOST_MENTIONED, MOST_LINES = 3, 400
+DENIALS = "denials"
+"""The name under which the record keeps the calls that were refused."""
 ROLES = (RoleName.PLANNER, RoleName.REVIEWER)
 
 Permit = Callable[[str, Mapping[str, object]], Permission]
 
 
 def rules_of(shop: Workshop, mode: Mode) -> Permit:
-    """The permission rules of the workspace.
-
-    What no rule speaks of happens on a bench and in the sandbox, and is looked at before it is promoted, so that nobody
-    is asked about it.
-    """
-    rules = permissions_of(shop.config, shop.workspace, mode=mode).permissions
-
-    def permit(tool: str, arguments: Mapping[str, object]) -> Permission:
-        found = rules.permit(tool, arguments)
-        open_question = found.ruling is Ruling.ASK and not found.rule and not found.firm
-        return replace(found, ruling=Ruling.ALLOW) if open_question else found
-
-    return permit
+    """The permission rules of the workspace, for commands that are confined and have no network."""
+    return permissions_of(shop.config, shop.workspace, mode=mode).permissions.permit
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,6 +71,7 @@ class Talker:
     conversation: str
     listen: Callable[[RunEvent], object]
     inbox: Inbox
+    hooking: Hooking
     cancel: Cancel | None = None
     permit: Permit | None = None
     """The rules of the workspace when None."""
@@ -129,7 +122,11 @@ class Talker:
         models, _ = self._opened()
         watch = Watch(self.shop, self.terms, models.reads(self.terms.model_for(line.role)))
         seat = self._seat(line, tape, watch)
+        if line.role is not RoleName.ARTISAN and not tape.steps:
+            self.hooking.role_begins(line.role, line.talk)
         spoken = converse(seat, line.history, line.text, line.stage, read=self._mentioned(line))
+        if line.role is not RoleName.ARTISAN and self.record.value(f"dialogue {line.talk}") is None:
+            self.hooking.role_ends(line.role, line.talk, spoken.text)
         self._keep(line, spoken, watch)
         return spoken
 
@@ -159,8 +156,7 @@ class Talker:
         book = RequestBook(self.shop, models.router.for_role(line.role), telemetry)
         terms = self.terms
         sampling = models.config.sampling
-        looking_back = {"tool_summary": line.summary} if line.summary else {}
-        looking_back |= {"last_step_outcome": line.outcome} if line.outcome else {}
+        told = {"tool_summary": line.summary, "last_step_outcome": line.outcome}
 
         def hear(event: RunEvent) -> None:
             watch.hear(event)
@@ -177,7 +173,7 @@ class Talker:
             variables={
                 "project_root": self.shop.workspace,
                 "user_input": self.record.order.text,
-                **looking_back,
+                **{name: text for name, text in told.items() if text},
             },
             model=TapedModel(book, tape),
             tools=TapedTools(
@@ -185,15 +181,17 @@ class Talker:
                 tape,
                 keep=self._keep_step,
                 permit=lambda step, name, arguments: self._permitted(line.talk, step, name, arguments),
+                after=lambda step, name, arguments, reply: self._told(f"{line.talk}.{step}", name, arguments, reply),
                 catch_up=self._catch_up,
                 cancel=self.cancel,
             ),
             record=lambda record: self._record(record, book, tape, models),
             listen=hear,
             clean=watch.clean,
-            compress=watch.compress,
+            compress=partial(self._compressed, watch),
             context=self._context(line),
             heard=partial(self._heard, tape) if line.stage is None else tuple,
+            stopping=partial(self._stopping, tape) if line.stage is None else lambda text: (),
             limits=self._limits(),
             sampling=replace(
                 sampling, max_output=min(sampling.max_output, models.most_output(terms.model_for(line.role)))
@@ -215,7 +213,9 @@ class Talker:
         known = self.record.value(name)
         if not isinstance(known, list):
             bank = remembering.bank_told(self.shop, self.works.desk.files)
+            hooked = self.record.value("hook context")
             told = (
+                *(map(str, hooked) if isinstance(hooked, list) else ()),
                 *self._agents_file(),
                 *remembering.told(self.shop, self.record.order.text),
                 *bank,
@@ -275,26 +275,73 @@ class Talker:
                 self.record.keep_work(BENCH, standing)
             write()
 
-    def _permitted(self, talk: str, step: int, name: str, arguments: Mapping[str, object]) -> str:
-        """Why the call is refused. One that the user is to be asked about stops the talk until there is an answer."""
-        if self.permit is None:
-            self.permit = rules_of(self.shop, self.record.order.mode)
-        permission = self.permit(name, arguments)
+    def _permitted(
+        self, talk: str, step: int, name: str, arguments: Mapping[str, object]
+    ) -> tuple[str, Mapping[str, object]]:
+        """Why the call is refused, and its arguments. One that the user is to be asked about stops the talk until there
+        is an answer."""
+        permission, arguments = self._ruled(f"{talk}.{step}", name, arguments)
         each = self.record.order.approval is Approval.EACH and allowances().tools.get(name) is Kind.WRITES
         if permission.ruling is Ruling.DENY:
-            return f"permission_denied: {permission.reason}\nnext: do it another way, or say what is in the way"
+            refusal = f"permission_denied: {permission.reason}\nnext: do it another way, or say what is in the way"
+            self.record.put(DENIALS, [*self._denials(), {"tool_name": name, "tool_input": dict(arguments)}])
+            return refusal, arguments
         if permission.ruling is Ruling.ALLOW and not each:
-            return ""
+            return "", arguments
         shown = json.dumps([talk, step, name, arguments], sort_keys=True, default=str)
         digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
         answer = self.record.value(f"permit {digest}")
         if not isinstance(answer, dict):
+            self._keep_ruling(f"{talk}.{step}", permission, arguments)
             why = (permission.reason,) if permission.reason else ()
             raise Unanswered(Question(kind="call", digest=digest, why=why, tool=name, arguments=dict(arguments)))
         if answer.get("answer") == Answer.APPROVE:
-            return ""
+            return "", arguments
         reason = answer.get("reason") or "no reason was given"
-        return f"refused_by_user: {reason}\nnext: do what the user wants instead, or end here"
+        return f"refused_by_user: {reason}\nnext: do what the user wants instead, or end here", arguments
+
+    def _ruled(self, call: str, name: str, arguments: Mapping[str, object]) -> tuple[Permission, Mapping[str, object]]:
+        """What rules and hooks say together; other arguments that a hook gives are judged by the rules again."""
+        known = self.record.value(f"ruling {call}")
+        if isinstance(known, dict):
+            return Permission(ruling=Ruling(known["ruling"]), reason=known["reason"], firm=True), known["arguments"]
+        if self.permit is None:
+            self.permit = rules_of(self.shop, self.record.order.mode)
+        permission = self.permit(name, arguments)
+        for hook in (self.hooking.before_tool, self.hooking.before_asking):
+            if hook == self.hooking.before_asking and permission.ruling is not Ruling.ASK:
+                break
+            outcome = hook(name, arguments, call)
+            if outcome is None:
+                break
+            if outcome.updated_input is not None:
+                arguments = outcome.updated_input
+                permission = self.permit(name, arguments)
+            permission = outcome.over(permission)
+        return permission, arguments
+
+    def _keep_ruling(self, call: str, permission: Permission, arguments: Mapping[str, object]) -> None:
+        """While the user is asked the process may end; hooks are not run again for the same call."""
+        body = {"ruling": permission.ruling, "reason": permission.reason, "arguments": dict(arguments)}
+        self.record.put(f"ruling {call}", body)
+
+    def _denials(self) -> list[object]:
+        known = self.record.value(DENIALS)
+        return list(known) if isinstance(known, list) else []
+
+    def _told(self, call: str, name: str, arguments: Mapping[str, object], reply: TapedReply) -> TapedReply:
+        more = self.hooking.after_tool(name, arguments, reply.text, failed=reply.failed, call=call)
+        return replace(reply, text=f"{reply.text}{more}") if more else reply
+
+    def _stopping(self, tape: Tape, text: str) -> tuple[str, ...]:
+        sent_back = sum(step.get("by") == "hook" for step in tape.steps)
+        return tape.heard(lambda: self.hooking.stopping(text, before=sent_back), by="hook")
+
+    def _compressed(
+        self, watch: Watch, messages: Sequence[Message], *, request: int, too_long: bool
+    ) -> Sequence[Message]:
+        made = watch.compress(messages, request=request, too_long=too_long)
+        return self.hooking.compressing(messages, made, forced=too_long)
 
     def _catch_up(self, calls: Sequence[tuple[str, Mapping[str, object]]]) -> None:
         """The editor knows again what was read in the part that comes from the tape."""

@@ -26,6 +26,7 @@ def approve(shop: Workshop, call: Call) -> int:
                 report = session.answer(report.run, given)
         finally:
             talk.close()
+            session.end()
     changes = changes_of(shop, report)
     if call.options.json:
         call.emit(as_body(shop, report, changes))

@@ -12,7 +12,7 @@ from pawl.core.errors import UsageError
 from pawl.core.finding import Standing, Verdict
 from pawl.core.run_event import RunEvent
 from pawl.core.runs import Approved, Report, RunState
-from pawl.core.session_event import NodeEntered
+from pawl.core.session_event import HookSaid, NodeEntered
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.ordering import start
 from pawl.interfaces.cli.run_report import as_body, exit_code
@@ -49,6 +49,7 @@ def do(shop: Workshop, call: Call) -> int:
                 report = _asked(session, following, call)
         finally:
             talk.close()
+            session.end()
     if call.interruptions.heard is not None and report.state is RunState.WORKING:
         _finish(shop, report, call)
         raise call.interruptions.heard
@@ -80,6 +81,8 @@ def listener(call: Call, talk: Talk) -> Callable[[Event], None]:
             if said := SAID.get(event.place.at):
                 again = f" (attempt {event.place.attempt})" if event.place.attempt > 1 else ""
                 talk.note(f"· {said}{again}")
+        elif isinstance(event, HookSaid):
+            talk.note(f"! {event.event} hook: {brief(event.text, 160)}")
         elif isinstance(event, Verdict):
             mark = {Standing.PASS: "✓", Standing.FAIL: "✗"}.get(event.standing, "–")
             talk.note(f"  {mark} {event.step}: {brief(event.reason, 100) or event.standing}")

@@ -13,9 +13,9 @@ from pawl.app.workshop import Workshop
 from pawl.core.dialogue import Retrying, TextDelta
 from pawl.core.errors import PawlError
 from pawl.core.finding import Verdict
-from pawl.core.run_event import RequestAnswered, RequestSent, ToolEnded, ToolStarted
+from pawl.core.run_event import RequestAnswered, RequestSent, Steered, ToolEnded, ToolStarted
 from pawl.core.runs import Report, RunState
-from pawl.core.session_event import NodeEntered
+from pawl.core.session_event import HookSaid, NodeEntered
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.ordering import start
 from pawl.interfaces.cli.run_report import as_body, exit_code
@@ -45,6 +45,8 @@ def headless(shop: Workshop, call: Call) -> int:
         except Interrupted as stopped:
             lines.failed(stopped.word, stopped.word, "", stopped.exit_code)
             raise
+        finally:
+            session.end()
     heard = call.interruptions.heard
     code = heard.exit_code if heard is not None and report.state is RunState.WORKING else exit_code(report)
     lines.ended(report, code)
@@ -79,8 +81,8 @@ class Lines:
             }
         )
 
-    def hear(self, event: Event) -> None:
-        match event:
+    def hear(self, heard: Event) -> None:
+        match heard:
             case RequestSent():
                 self.said.clear()
             case TextDelta(text=text):
@@ -106,12 +108,22 @@ class Lines:
                     "is_error": answer.failed,
                 }
                 self._message("user", block)
+            case _:
+                self._beside(heard)
+
+    def _beside(self, heard: Event) -> None:
+        """What is no message of the model's or to it."""
+        match heard:
             case Retrying(why=why, wait_seconds=seconds, attempt=attempt):
                 self._line(
                     {"type": "system", "subtype": "api_retry", "attempt": attempt, "error": why, "retry_delay": seconds}
                 )
             case NodeEntered(place=place):
                 self._line({"type": "system", "subtype": "node", "node": place.at, "task": place.task})
+            case HookSaid(event=event, text=text):
+                self._line({"type": "system", "subtype": "hook", "hook_event": event, "text": text})
+            case Steered(text=text):
+                self._message("user", {"type": "text", "text": text})
             case Verdict(step=step, standing=standing, reason=reason):
                 self._line({"type": "system", "subtype": "check", "step": step, "standing": standing, "reason": reason})
 
@@ -139,7 +151,7 @@ class Lines:
             "modelUsage": {report.model: {"inputTokens": report.input_tokens, "outputTokens": report.output_tokens}}
             if report.model
             else {},
-            "permission_denials": [],
+            "permission_denials": list(report.denials),
         }
         if report.structured is not None:
             result["structured_output"] = report.structured

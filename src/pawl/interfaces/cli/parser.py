@@ -37,7 +37,7 @@ EXAMPLES = {
     "gc": "pawl gc --days 7",
 }
 
-AROUND = frozenset({"session", "do", "memory"})
+AROUND = frozenset({"session", "do", "memory", "permissions"})
 """Commands whose words may stand before and after their options."""
 
 
