@@ -36,8 +36,8 @@ format: setup ## format the code and mend what lint can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup ## measure start, sandbox, capture and undo
-	@for name in startup sandbox capture undo; do \
+bench: setup ## measure start, sandbox, capture, undo and a whole run
+	@for name in startup sandbox capture undo do; do \
 		echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 bench-repair: setup ## measure the reflex on public bug sets: make bench-repair DATA=folder

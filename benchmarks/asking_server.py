@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+from pathlib import Path
 
 CALL = (
     b'data: {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"t%d","function":'
@@ -22,8 +23,9 @@ DONE = (
 class Server:
     """Keeps, for every request, when it was whole, when its answer was out, and how long it was."""
 
-    def __init__(self, turns: int) -> None:
+    def __init__(self, turns: int, calls: list[dict[str, object]]) -> None:
         self.turns = turns
+        self.calls = calls
         self.arrivals: list[float] = []
         self.answers: list[float] = []
         self.sizes: list[int] = []
@@ -53,16 +55,27 @@ class Server:
             self.arrivals.append(time.monotonic())
             self.sizes.append(size)
             number = len(self.arrivals)
-            body = DONE if number >= self.turns else CALL % (number, number, number)
+            body = DONE if number >= self.turns else self._call(number)
             connection.sendall(
                 b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n" % len(body) + body
             )
             self.answers.append(time.monotonic())
 
+    def _call(self, number: int) -> bytes:
+        if not self.calls:
+            return CALL % (number, number, number)
+        call = self.calls[number - 1]
+        made = {"name": call["name"], "arguments": json.dumps(call["arguments"])}
+        delta = {"tool_calls": [{"index": 0, "id": f"t{number}", "function": made}]}
+        choice = {"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}]}
+        usage = {"id": "c", "choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5}}
+        return f"data: {json.dumps(choice)}\n\ndata: {json.dumps(usage)}\n\ndata: [DONE]\n\n".encode()
+
 
 def main() -> None:
-    """Serves until stdin closes, then tells what was seen."""
-    server = Server(int(sys.argv[1]))
+    """Serves until stdin closes, then tells what was seen. A second word names a file of calls to make."""
+    calls = json.loads(Path(sys.argv[2]).read_text()) if len(sys.argv) > 2 else []
+    server = Server(int(sys.argv[1]), calls)
     print(server.port, flush=True)
     sys.stdin.read()
     print(json.dumps({"arrivals": server.arrivals, "answers": server.answers, "sizes": server.sizes}), flush=True)

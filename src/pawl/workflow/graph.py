@@ -74,23 +74,30 @@ def wait_for_answer(question: Question) -> Mapping[str, object]:
 
 
 class Engine:
-    """The compiled graph over its file of checkpoints. It is loaded in the background as soon as this is made."""
+    """The compiled graph over its file of checkpoints. Loading it takes longer than many a run: `load` begins early, in
+    the background, and a run that never waits does without."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE
-        # Filled here, because Python lets a second thread see its variables half filled.
-        sysconfig.get_config_vars()
-        self._loading = threading.Thread(target=_load, daemon=True)
-        self._loading.start()
+        self._loading: threading.Thread | None = None
+
+    def load(self) -> None:
+        if self._loading is None:
+            # Filled here, because Python lets a second thread see its variables half filled.
+            sysconfig.get_config_vars()
+            self._loading = threading.Thread(target=_load, daemon=True)
+            self._loading.start()
 
     @property
     def is_loaded(self) -> bool:
-        return not self._loading.is_alive()
+        return self._loading is not None and not self._loading.is_alive()
 
     def go(self, place: Place, step: Step, answer: Mapping[str, object] | None = None) -> Place:
         """Takes the run from its place to its end, or to where it waits. An answer is for what it waits for."""
         from langgraph.types import Command
 
+        self.load()
+        assert self._loading is not None
         self._loading.join()
         with self._compiled(step) as app:
             where: Any = {"configurable": {"thread_id": place.run}, "recursion_limit": 1000}

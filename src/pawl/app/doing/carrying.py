@@ -31,6 +31,7 @@ from pawl.core.errors import (
     StoreError,
 )
 from pawl.core.ports import Cancel
+from pawl.core.run import Approval
 from pawl.core.runs import Order, Place, Report, RunState, Trouble, order_body, order_from
 from pawl.core.session_event import Asked, NodeEntered, QueueChanged, RunBegun, RunEnded
 from pawl.workflow import planning
@@ -147,6 +148,9 @@ class Carrier:
 
         begun = answer is not None or bench.record.value("in graph") is not None
         while not begun and not engine.is_loaded and place.at not in IN_GRAPH and place.at != Node.END:
+            if place.at == Node.VERIFY and bench.record.order.approval is not Approval.NEVER:
+                # The user is about to be asked. The checks run in processes of their own, so that there is time.
+                engine.load()
             place = step(place)
         if place.at == Node.END:
             return place

@@ -6,15 +6,13 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pawl.app.asking import asking
 from pawl.app.doing.events import Event
 from pawl.app.doing.hooking import Hooking
 from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.record import RunRecord
-from pawl.app.doing.verifying import Verifier, readable_tools
+from pawl.app.doing.verifying import Verifier, cheap_steps, readable_tools
 from pawl.app.environments import brought_along
 from pawl.app.running import RunRequest, keep, open_bench, run_on_bench
-from pawl.app.verifying.ladders import steps_for
 from pawl.app.workshop import Workshop
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.errors import CannotFix, HookRefused, NoTests, UsageError
@@ -61,6 +59,8 @@ class Runner:
     cancel: Cancel | None = None
 
     def read(self) -> Errand:
+        from pawl.app.asking import asking
+
         order = self.record.order
         question = asking.Question(
             text=order.text,
@@ -163,7 +163,7 @@ class Runner:
                 spare=brought_along(),
                 limits=settings.limits(settings.run_seconds),
             )
-            return _checked(climb(steps_for(self.shop.config, bench.files, what), subject, stop=Stop.NEVER))
+            return _checked(climb(cheap_steps(self.shop, bench.files, what), subject, stop=Stop.NEVER))
 
     def _command(self, command: str) -> Errand:
         """In the sandbox; what it changed is kept as an entry and not promoted."""

@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pawl.app.asking.asking import configured
 from pawl.app.asking.model_config import model_of
 from pawl.app.cancelling import CancelToken
 from pawl.app.config import load
 from pawl.app.doing.carrying import Carrier, as_order, new_conversation_id
-from pawl.app.doing.editing import edited
 from pawl.app.doing.events import Event
 from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.reporting import composed
 from pawl.app.doing.talking import Permit
 from pawl.app.doing.works import chosen_hunks
-from pawl.app.following import Follower, follow
 from pawl.app.places import find_workspace
 from pawl.app.workshop import Workshop, new_run_id
 from pawl.core.change import ChangeSet
@@ -34,6 +33,9 @@ from pawl.core.runs import Answer, Approved, Order, Place, Report, RunRow, RunSt
 from pawl.core.transcript import Conversation, Said
 from pawl.policy.table import standard_policy
 from pawl.workflow.routing import Node
+
+if TYPE_CHECKING:
+    from pawl.app.following import Follower
 
 
 @dataclass(slots=True)
@@ -69,6 +71,8 @@ class Session:
         """Opens a folder with the user's settings; close it, or use it in `with`."""
         config = load(environment)
         session = cls(Workshop.open(config, find_workspace(Path(workspace), config, exact=True)), listen)
+        from pawl.app.following import follow
+
         session._follower = follow(session.shop)
         return session
 
@@ -252,6 +256,8 @@ class Session:
             raise UsageError(
                 "an edited patch is an approval of all of it", advice="leave out the hunks, or reject it with a reason"
             )
+        from pawl.app.doing.editing import edited
+
         self.shop.store.runs.keep_work(run, "edited", edited(self.shop, given.patch))
 
     def _known(self, conversation: str) -> None:

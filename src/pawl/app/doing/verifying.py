@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from pawl.app.environments import brought_along
 from pawl.app.running import open_bench
-from pawl.app.verifying.ladders import steps_for
 from pawl.app.verifying.servers import host, readable
 from pawl.app.workshop import Workshop
 from pawl.core.change import ChangeSet, Kind, Node
@@ -18,7 +17,6 @@ from pawl.core.finding import Check, Finding, Severity, Standing, Verdict
 from pawl.core.ports import Cancel, CommandRunner, Files
 from pawl.verify.baseline import Baseline
 from pawl.verify.ladder import Stop, climb
-from pawl.verify.lsp.diagnosing import diagnosed, servers_for
 from pawl.verify.output import printed
 from pawl.verify.steps.step import Step, Subject
 from pawl.verify.steps.suite import Tests
@@ -36,6 +34,13 @@ def readable_tools() -> tuple[str, ...]:
     return readable()
 
 
+def cheap_steps(shop: Workshop, files: Files, what: Check = Check.ALL) -> tuple[Step, ...]:
+    """The steps of the project that a check stands for; what knows them is loaded when there is something to check."""
+    from pawl.app.verifying.ladders import steps_for
+
+    return steps_for(shop.config, files, what)
+
+
 @dataclass(frozen=True, slots=True)
 class BenchChecker:
     """Fits `ports.Checker`, for the bench that a role works on."""
@@ -47,9 +52,11 @@ class BenchChecker:
 
     def check(self, what: Check, *, seconds: float) -> Sequence[Verdict]:
         subject = self._subject(seconds)
-        return climb(steps_for(self.shop.config, self.files, what), subject, stop=Stop.NEVER)
+        return climb(cheap_steps(self.shop, self.files, what), subject, stop=Stop.NEVER)
 
     def diagnose(self, paths: Sequence[str], *, seconds: float) -> Sequence[Verdict]:
+        from pawl.verify.lsp.diagnosing import diagnosed, servers_for
+
         subject = self._subject(seconds)
         asked = [one for one in servers_for(self.files) if any(one.language(path) for path in paths)]
         return [diagnosed(subject, host(), one, paths, seconds) for one in asked]
@@ -86,7 +93,7 @@ class Verifier:
             bench.apply(changes, self.shop.store.blobs)
             paths = tuple(sorted(change.path for change in changes if _is_file(change.after)))
             subject = self._subject(bench, paths)
-            cheap = climb(self._cheap(bench), subject, stop=Stop.NEVER) if paths else ()
+            cheap = climb(cheap_steps(self.shop, bench.files), subject, stop=Stop.NEVER) if paths else ()
             if any(verdict.standing is Standing.FAIL for verdict in cheap):
                 baseline = self._baseline(changes)
                 cheap = tuple(baseline.against(verdict) for verdict in cheap)
@@ -108,10 +115,7 @@ class Verifier:
         if not paths:
             return Baseline()
         with self._bench() as clean:
-            return Baseline.of(climb(self._cheap(clean), self._subject(clean, paths), stop=Stop.NEVER))
-
-    def _cheap(self, bench: Bench) -> tuple[Step, ...]:
-        return steps_for(self.shop.config, bench.files, Check.ALL)
+            return Baseline.of(climb(cheap_steps(self.shop, clean.files), self._subject(clean, paths), stop=Stop.NEVER))
 
     def _asked(self, command: str, subject: Subject) -> Verdict:
         completed = subject.run(tuple(shlex.split(command)))

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from pawl.app.environments import brought_along, own_python
-from pawl.verify.choosing import Placed
-from pawl.verify.kinds import Kind
-from pawl.verify.lsp.asking import Host
-from pawl.verify.lsp.diagnosing import Diagnostics, servers_for, uncovered
-from pawl.verify.project import Folder
+
+if TYPE_CHECKING:
+    # Every bench asks here what it must show; the client for servers is loaded by those who ask one.
+    from pawl.verify.choosing import Placed
+    from pawl.verify.kinds import Kind
+    from pawl.verify.lsp.asking import Host
+    from pawl.verify.project import Folder
 
 
 def host() -> Host:
     """What runs the client on the bench."""
+    from pawl.verify.lsp.asking import Host
+
     python, (_, package) = own_python()
     return Host(python=python, package=package)
 
@@ -25,6 +30,10 @@ def readable() -> tuple[str, ...]:
 
 def diagnostics_steps(files: Folder, kinds: Collection[Kind], wanted: Collection[str]) -> tuple[Placed, ...]:
     """A step for each server that the user names, or that says what no other step says."""
+    from pawl.verify.choosing import Placed
+    from pawl.verify.kinds import Kind
+    from pawl.verify.lsp.diagnosing import Diagnostics, servers_for, uncovered
+
     chosen = servers_for(files, wanted) if wanted else uncovered(files, kinds)
     endings = ("*.json", "*.toml", "*.mod", "*.sum")
     return tuple(

@@ -1,0 +1,167 @@
+"""What `pawl do` costs on loopback: a file is read, one line mended, the tests run, the work finished and verified.
+
+    python benchmarks/do.py [--rounds 5] [--turns 200]
+
+The model answers at once. Overhead is the wall time without the model's and that of the test runs: the one that the
+model asks for and those of the verification, each as long as the same command takes by itself. Then the run of many
+turns, in each of which the command `true` is run. Tokens are bytes by four. The last line is JSON for programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FILES = {
+    "calc.py": "def after(number):\n    return number + 2\n",
+    "test_calc.py": (
+        "import unittest\n\nfrom calc import after\n\n\nclass TestAfter(unittest.TestCase):\n"
+        "    def test_after(self):\n        self.assertEqual(after(2), 3)\n"
+    ),
+}
+TESTS = "python3 -m unittest -q"
+FIX = [
+    {"name": "file_read", "arguments": {"path": "calc.py"}},
+    {"name": "strict_patch", "arguments": {"path": "calc.py", "old": "number + 2", "new": "number + 1"}},
+    {"name": "run_command", "arguments": {"command": TESTS}},
+]
+TEST_RUNS = 3
+"""The baseline, the model's own, the verification."""
+SETTINGS = """\
+review = "off"
+[models]
+default = "here/m"
+[budget]
+turns = {turns}
+[providers.here]
+wire = "openai"
+base_url = "http://127.0.0.1:{port}/v1"
+local = true
+"""
+
+
+def measured(top: Path, calls: list[dict[str, object]], request: str) -> dict[str, float]:
+    """One run in a fresh workspace against a fresh server."""
+    folder = Path(tempfile.mkdtemp(dir=top))
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    (top / "calls.json").write_text(json.dumps(calls))
+    server = subprocess.Popen(
+        [sys.executable, str(HERE / "asking_server.py"), str(len(calls) + 1), str(top / "calls.json")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert server.stdin is not None and server.stdout is not None
+    port = server.stdout.readline().strip()
+    (top / "config.toml").write_text(SETTINGS.format(port=port, turns=len(calls) + 9))
+    environment = {
+        "PATH": os.environ["PATH"], "HOME": str(top), "LANG": "C.UTF-8",
+        "PAWL_STATE": str(top / "state"), "PAWL_CONFIG": str(top / "config.toml"),
+    }  # fmt: skip
+    words = [sys.executable, "-m", "pawl", "do", request, "--approve", "never", "--test", TESTS, "--seconds", "600"]
+    started = time.monotonic()
+    process = subprocess.Popen(
+        words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    peak = Peak(process.pid)
+    out, _ = process.communicate()
+    wall = time.monotonic() - started
+    server.stdin.close()
+    seen = json.loads(server.stdout.read())
+    server.wait()
+    if process.returncode not in (0, 1) or len(seen["arrivals"]) != len(calls) + 1:
+        raise SystemExit(out.decode())
+    gaps = [after - before for before, after in zip(seen["answers"], seen["arrivals"][1:], strict=False)]
+    return {
+        "wall_s": wall,
+        "first_request_s": seen["arrivals"][0] - started,
+        "gaps_ms": [1000 * gap for gap in gaps],
+        "first_bytes": seen["sizes"][0],
+        "sent_bytes": sum(seen["sizes"]),
+        "peak_mb": peak.megabytes(),
+        "done": float(process.returncode == 0),
+    }
+
+
+class Peak:
+    """The largest resident size of a process itself, without what it starts."""
+
+    def __init__(self, pid: int) -> None:
+        self._path = Path(f"/proc/{pid}/status")
+        self._kilobytes = 0
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        pause = threading.Event()
+        while True:
+            try:
+                lines = self._path.read_text().splitlines()
+            except OSError:
+                return
+            found = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+            if not found:
+                return
+            self._kilobytes = int(found[0])
+            pause.wait(0.02)
+
+    def megabytes(self) -> float:
+        self._thread.join()
+        return self._kilobytes / 1024
+
+
+def tests_alone(top: Path, rounds: int) -> float:
+    folder = Path(tempfile.mkdtemp(dir=top))
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    times = []
+    for _ in range(rounds):
+        started = time.monotonic()
+        subprocess.run(TESTS.split(), cwd=folder, capture_output=True, check=False)
+        times.append(time.monotonic() - started)
+    return statistics.median(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=200)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        top = Path(name).resolve()
+        tests = tests_alone(top, options.rounds)
+        runs = [measured(top, FIX, "fix the bug in after") for _ in range(options.rounds + 1)][1:]
+        true = [{"name": "run_command", "arguments": {"command": f"true {n}"}} for n in range(options.turns)]
+        many = measured(top, true, "write nothing at all into calc.py")
+    wall = statistics.median(run["wall_s"] for run in runs)
+    result = {
+        "load": os.getloadavg()[0],
+        "tests_s": tests,
+        "wall_s": wall,
+        "overhead_s": wall - TEST_RUNS * tests,
+        "first_request_s": statistics.median(run["first_request_s"] for run in runs),
+        "gap_ms": statistics.median(gap for run in runs for gap in run["gaps_ms"]),
+        "read_gap_ms": statistics.median(run["gaps_ms"][0] for run in runs),
+        "sent_bytes": runs[-1]["sent_bytes"],
+        "tokens": runs[-1]["sent_bytes"] / 4,
+        "peak_mb": max(run["peak_mb"] for run in runs),
+        "done": min(run["done"] for run in runs),
+        "gap_at_5_ms": statistics.median(many["gaps_ms"][2:8]),
+        "gap_at_end_ms": statistics.median(many["gaps_ms"][-10:]),
+        "many_peak_mb": many["peak_mb"],
+    }
+    for key, value in result.items():
+        print(f"{key:<18} {value:>12,.3f}")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
