@@ -158,6 +158,28 @@ def test_some_hunks_are_approved_verified_by_themselves_and_promoted(story: Stor
     assert done.kept is not None  # the whole of it is at hand
 
 
+@pytest.mark.spec("B7", "C5")
+def test_hunks_that_mend_a_part_are_promoted_and_the_run_does_not_say_done(story: Story):
+    spaced = "\n" * 12
+    story.user_writes(
+        {
+            "dates.py": story.read("dates.py")
+            .replace("\n\n\ndef days", f"\n{spaced}def days")
+            .replace("else 365", "else 364")
+        }
+    )
+    story.model_says(
+        call("file_read", path="dates.py"),
+        patch("dates.py", LEAP, RIGHT),
+        patch("dates.py", "else 364", "else 365"),
+        say("Both fixed."),
+    )
+    partly = story.approve(story.do("mend test_century and test_days"), hunks=[1])
+    assert (partly.delivery, partly.after) == (DeliveryState.NEEDS_WORK, Counts(passed=2, failed=1))
+    assert partly.entry is not None and partly.refused == ("tests: 1 test that failed before fails still",)
+    assert RIGHT in story.read("dates.py") and "else 364" in story.read("dates.py")
+
+
 @pytest.mark.spec("B8", "C5")
 def test_a_false_done_is_refused_and_the_errors_lead_to_the_right_change(story: Story):
     story.model_says(

@@ -125,7 +125,9 @@ def _tell_end(report: Report, screens: Screens) -> None:
     elif report.entry is not None:
         more = f"; all of it is kept as entry {report.kept}" if report.kept is not None else ""
         undo = screens.command(f"undo {report.entry}")
-        out.say(f"done; promoted as entry {report.entry}{more}; undo with: {undo}", "bold green")
+        done = report.delivery is DeliveryState.DONE
+        word, colour = ("done", "bold green") if done else ("partly done, as you chose", "bold yellow")
+        out.say(f"{word}; promoted as entry {report.entry}{more}; undo with: {undo}", colour)
     elif report.delivery is DeliveryState.DONE:
         out.say("done; nothing had to change")
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pawl.core.change import ChangeSet
 from pawl.core.errors import Conflicted, NothingToDo, PawlError
@@ -123,8 +124,9 @@ def keep(bench: Workbench, place: Place) -> Outcome:
 
 
 def _delivered(bench: Workbench) -> Outcome:
-    """From here on the delivery is written, and nothing later can erase it."""
-    bench.record.deliver(DeliveryState.DONE)
+    """From here on the delivery is written, and nothing later can erase it. A part is what the user wanted of it, and
+    still not the whole that the request asks for."""
+    bench.record.deliver(DeliveryState.NEEDS_WORK if bench.record.value("refused") else DeliveryState.DONE)
     bench.record.note("delivered", {"entry": bench.record.value("entry")})
     return Outcome.DONE
 
@@ -165,11 +167,13 @@ def _stale(bench: Workbench, shown: ChangeSet) -> str:
 
 
 def _unverified(bench: Workbench, chosen: ChangeSet, whose: str) -> str:
-    """Why what was chosen cannot stand by itself; empty when it can."""
+    """Why what was chosen cannot stand by itself; empty when it makes nothing worse, for the user chose it."""
     checked = bench.works.verify(chosen)
-    judgement = judged(checked, wanted(bench))
-    if not judgement.accepted:
-        return f"{whose} not pass: " + "; ".join(judgement.refused)
+    whole = wanted(bench)
+    least = judged(checked, replace(whole, all_tests=False, named=""))
+    if not least.accepted:
+        return f"{whose} not pass: " + "; ".join(least.refused)
+    bench.record.put("refused", list(judged(checked, whole).refused))
     bench.record.put("after", counts_json(checked.tests.counts) if checked.tests else None)
     return ""
 
