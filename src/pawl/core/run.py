@@ -40,6 +40,10 @@ class Stage(StrEnum):
     QA = "qa"
     FINAL = "final"
     EVALUATE = "evaluate"
+    STUDY = "study"
+    """Reads and judges, changes nothing, and answers by the role's contract."""
+    DRAFT = "draft"
+    """Answers with code in one go, for models that are better at that than at calling tools."""
 
 
 class RoleName(StrEnum):

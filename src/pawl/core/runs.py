@@ -22,6 +22,8 @@ class Intent(StrEnum):
     RUN = "run"
     UNDO = "undo"
     PROFILE = "profile"
+    LOOP = "loop"
+    """A ladder is climbed until the checks accept what was made; named by the command, never guessed."""
 
 
 class RunState(StrEnum):
@@ -51,6 +53,8 @@ class Order:
     """A JSON schema that the answer to the user must fit."""
     record: str = ""
     """Where what is said is written as a script; empty for nowhere."""
+    loop: Mapping[str, object] = field(default_factory=dict)
+    """The ladder to climb and what it is for, as `app/looping` writes it; empty for a request without one."""
 
     def __post_init__(self) -> None:
         """Programs may write the words: `approval="never"`."""

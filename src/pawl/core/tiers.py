@@ -36,6 +36,8 @@ class AttemptEnd(StrEnum):
     """Nothing was changed."""
     FAILED = "failed"
     """It could not be carried out."""
+    OUT_OF_BUDGET = "out of budget"
+    """The next request could have cost more than is left, and what stood there by then is not accepted."""
 
 
 class StopReason(StrEnum):

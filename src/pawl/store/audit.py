@@ -39,7 +39,7 @@ _TABLES = (
     "CREATE INDEX audited_run_of_workspace ON audited_run (workspace, began)",
     """
     CREATE TABLE audited_tier (
-        run TEXT NOT NULL REFERENCES audited_run (run),
+        run TEXT NOT NULL,
         tier INTEGER NOT NULL,
         name TEXT NOT NULL,
         mode TEXT NOT NULL,
@@ -49,7 +49,7 @@ _TABLES = (
     """,
     """
     CREATE TABLE audited_attempt (
-        run TEXT NOT NULL REFERENCES audited_run (run),
+        run TEXT NOT NULL,
         number INTEGER NOT NULL,
         time TEXT NOT NULL,
         tier INTEGER NOT NULL,

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from pawl.core.runs import Place, Question
-from pawl.workflow.nodes import changing, closing, delivering, errands, understanding
+from pawl.workflow.nodes import changing, climbing, closing, delivering, errands, understanding
 from pawl.workflow.routing import NEXT, Node, Outcome, moved
 from pawl.workflow.workbench import Workbench
 
@@ -41,6 +41,7 @@ NODES: Mapping[Node, Work] = MappingProxyType(
         Node.PROVE: changing.prove,
         Node.ACT: changing.act,
         Node.VERIFY: changing.verify,
+        Node.CLIMB: climbing.climb,
         Node.DELIVER: delivering.deliver,
         Node.APPROVE: delivering.approve,
         Node.APPLY: delivering.apply,

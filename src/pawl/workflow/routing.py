@@ -27,6 +27,7 @@ class Node(StrEnum):
     PROVE = "prove"
     ACT = "act"
     VERIFY = "verify"
+    CLIMB = "climb"
     DELIVER = "deliver"
     APPROVE = "approve"
     APPLY = "apply"
@@ -46,11 +47,14 @@ class Outcome(StrEnum):
     RUN = "run"
     UNDO = "undo"
     PROFILE = "profile"
+    LOOP = "loop"
     DONE = "done"
     NEXT = "next"
     """Done, and another task follows."""
     RETRY = "retry"
     GIVE_UP = "give up"
+    ESCALATE = "escalate"
+    """The checks keep refusing, and the ladder is to be climbed."""
     NOTHING = "nothing"
     """There is no change."""
     ASK = "ask"
@@ -72,6 +76,7 @@ _NEXT: Mapping[Node, Mapping[Outcome, Node]] = {
         Outcome.RUN: Node.RUN,
         Outcome.UNDO: Node.UNDO,
         Outcome.PROFILE: Node.PROFILE,
+        Outcome.LOOP: Node.CLIMB,
     },
     Node.MEND: {Outcome.DONE: Node.VERIFY, Outcome.EDIT: Node.PLAN},
     Node.PLAN: {Outcome.DONE: Node.PROVE},
@@ -87,9 +92,11 @@ _NEXT: Mapping[Node, Mapping[Outcome, Node]] = {
         Outcome.NEXT: Node.PROVE,
         Outcome.NOTHING: Node.DELIVER,
         Outcome.RETRY: Node.ACT,
+        Outcome.ESCALATE: Node.CLIMB,
         Outcome.GIVE_UP: Node.KEEP,
         Outcome.FAILED: Node.KEEP,
     },
+    Node.CLIMB: {Outcome.DONE: Node.DELIVER, Outcome.GIVE_UP: Node.KEEP, Outcome.FAILED: Node.KEEP},
     Node.DELIVER: {
         Outcome.ASK: Node.APPROVE,
         Outcome.APPROVED: Node.APPLY,

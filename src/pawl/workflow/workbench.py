@@ -12,7 +12,8 @@ from pawl.core.errors import PawlError
 from pawl.core.finding import Verdict
 from pawl.core.run import DeliveryState, RoleName, Stage
 from pawl.core.runs import Order, Question, Task
-from pawl.workflow.evidence import Checked
+from pawl.core.tiers import StopReason
+from pawl.workflow.evidence import Checked, Wanted
 from pawl.workflow.seat import Spoken
 
 
@@ -135,6 +136,10 @@ class Works(Protocol):
         """Puts a change set onto the bench."""
         ...
 
+    def clear(self) -> None:
+        """Throws away what stands on the bench."""
+        ...
+
     def settle(self, task: int) -> None:
         """The task is verified: the bench as it stands is what the next one falls back to."""
         ...
@@ -188,6 +193,31 @@ class Errands(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Climbed:
+    """What a climb came to."""
+
+    why: StopReason | None
+    """None when there was nothing to climb for."""
+    reason: str
+    changes: ChangeSet = EMPTY
+    """What the checks accepted; else the best that stands, which may be nothing."""
+    checked: Checked | None = None
+    """The verification of what was accepted."""
+    notes: tuple[str, ...] = ()
+    answer: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        return self.why is StopReason.VERIFIED
+
+
+class Climber(Protocol):
+    def climb(self, wanted: Wanted) -> Climbed:
+        """Climbs the ladder of the run to its end. What was tried before an interruption is not tried again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workbench:
     """Everything that a node may use."""
 
@@ -201,3 +231,5 @@ class Workbench:
     """`auto`, `on` or `off`: whether a second role looks at the finished work."""
     evaluator: str = "rules"
     """`rules` or `model`."""
+    climber: Climber | None = None
+    """None where no ladder may be climbed."""

@@ -37,7 +37,7 @@ from pawl.core.session_event import Asked, NodeEntered, QueueChanged, RunBegun, 
 from pawl.workflow import planning
 from pawl.workflow.graph import Engine, next_place, wait_for_answer
 from pawl.workflow.routing import Node, Outcome, moved
-from pawl.workflow.workbench import Workbench
+from pawl.workflow.workbench import Climber, Workbench
 from pawl.workspace.bench import sweep
 
 RESUMABLE = (ModelError, BudgetExceeded, Cancelled, StoreError, SandboxUnavailable, ConfigError)
@@ -197,7 +197,16 @@ class Carrier:
             ask_user=wait_for_answer,
             review=settings.review,
             evaluator=settings.evaluator,
+            climber=self._climber(talker, verifier),
         )
+
+    def _climber(self, talker: Talker, verifier: Verifier) -> Climber | None:
+        """Loaded by the runs that climb."""
+        if not self.record.order.loop:
+            return None
+        from pawl.app.looping.wiring import climber
+
+        return climber(talker, verifier, listen=self._hear)
 
     def _conversation(self) -> str:
         """The one to go on with, or a new one; the same when the run is resumed."""

@@ -10,7 +10,7 @@ from pawl.app.environments import brought_along
 from pawl.app.running import open_bench
 from pawl.app.verifying.servers import host, readable
 from pawl.app.workshop import Workshop
-from pawl.core.change import ChangeSet, Kind, Node
+from pawl.core.change import EMPTY, ChangeSet, Kind, Node
 from pawl.core.errors import Cancelled
 from pawl.core.execution import Completed, Execution
 from pawl.core.finding import Check, Finding, Severity, Standing, Verdict
@@ -83,9 +83,10 @@ class Verifier:
     cancel: Cancel | None = None
     listen: Callable[[Verdict], None] = lambda verdict: None
 
-    def tests(self) -> Verdict:
-        """The tests of the workspace as it stands."""
+    def tests(self, changes: ChangeSet = EMPTY) -> Verdict:
+        """The tests of the workspace as it stands, or with these changes."""
         with self._bench() as bench:
+            bench.apply(changes, self.shop.store.blobs)
             return climb((Tests(),), self._subject(bench, ()), stop=Stop.NEVER)[0]
 
     def verify(self, changes: ChangeSet, before: Verdict) -> Checked:

@@ -113,6 +113,10 @@ class BenchWorks:
             self.desk.bench.bench.apply(changes, self.shop.store.blobs)
             self.record.keep_work(BENCH, self.standing())
 
+    def clear(self) -> None:
+        self.desk.bench.close()
+        self.record.keep_work(BENCH, EMPTY)
+
     def settle(self, task: int) -> None:
         if self.desk.bench.is_open:
             self.record.keep_work(BENCH, self.standing())

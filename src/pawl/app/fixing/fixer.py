@@ -40,7 +40,9 @@ def fix(shop: Workshop, request: FixRequest, listen: Listener) -> FixReport:
     readable = (start_script().rsplit("/", 1)[0], *brought_along().values(), *own_python()[1])
 
     def bench() -> Bench:
-        return open_bench(shop, extra_readonly=readable)
+        opened = open_bench(shop, extra_readonly=readable)
+        opened.apply(request.ground, shop.store.blobs)
+        return opened
 
     with bench() as first:
         fixer = _Fixer(Ground(shop, first, request, listen), bench)

@@ -24,6 +24,8 @@ class FixRequest:
     accept_first: bool = False
     """Take the likeliest patch even where rivals disagree and nothing decides."""
     dry_run: bool = False
+    ground: ChangeSet = EMPTY
+    """What the search stands on, over the workspace; not part of what is reported."""
 
 
 class Outcome(StrEnum):

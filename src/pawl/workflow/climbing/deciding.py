@@ -45,22 +45,23 @@ def following(climb: Climb, *, seconds: float) -> Step:
     limit = _limit(climb, seconds)
     if limit is not None:
         return limit
-    tier, done = climb.tier, climb.iteration
     stuck = is_stuck(climb.of_tier(climb.at))
-    reason = ""
-    if stuck:
-        reason = stuck
-    elif done >= tier.iterations:
-        reason = f"{_amount(done, 'iteration')}, none verified"
-    elif tier.max_cost is not None and cost_of(climb.of_tier(climb.at)) >= tier.max_cost:
-        reason = f"its budget of ${tier.max_cost} is spent"
-    elif tier.max_minutes is not None and _seconds(climb.of_tier(climb.at)) >= tier.max_minutes * 60:
-        reason = f"its {tier.max_minutes:g} minutes are over"
+    reason = stuck or _used_up(climb)
     if not reason:
-        return Try(Iteration(tier=climb.at, number=done + 1))
+        return Try(Iteration(tier=climb.at, number=climb.iteration + 1))
     if climb.at + 1 < len(climb.ladder.tiers):
         return Escalate(reason)
     return Stop(StopReason.STUCK if stuck else StopReason.EXHAUSTED, reason)
+
+
+def money_left(climb: Climb) -> tuple[Decimal | None, bool]:
+    """What the next attempt may spend, None where nothing limits it, and whether that is the tier's own limit."""
+    whole, own = climb.ladder.max_cost, climb.tier.max_cost
+    of_run = None if whole is None else whole - cost_of(climb.attempts)
+    of_tier = None if own is None else own - cost_of(climb.of_tier(climb.at))
+    if of_tier is not None and (of_run is None or of_tier < of_run):
+        return of_tier, True
+    return of_run, False
 
 
 def is_progress(attempt: Attempt, before: Sequence[str]) -> bool:
@@ -91,8 +92,23 @@ def cost_of(attempts: Sequence[Attempt]) -> Decimal:
     return sum((attempt.cost for attempt in attempts if attempt.cost is not None), Decimal(0))
 
 
+def _used_up(climb: Climb) -> str:
+    """Why the tier may not be tried again; empty when it may."""
+    tier, made = climb.tier, climb.of_tier(climb.at)
+    broke = bool(made) and made[-1].end is AttemptEnd.OUT_OF_BUDGET
+    if tier.max_cost is not None and (broke or cost_of(made) >= tier.max_cost):
+        return f"its budget of ${tier.max_cost} is spent"
+    if climb.iteration >= tier.iterations:
+        return f"{_amount(climb.iteration, 'iteration')}, none verified"
+    if tier.max_minutes is not None and _seconds(made) >= tier.max_minutes * 60:
+        return f"its {tier.max_minutes:g} minutes are over"
+    return ""
+
+
 def _limit(climb: Climb, seconds: float) -> Stop | None:
-    ladder = climb.ladder
+    ladder, made = climb.ladder, climb.of_tier(climb.at)
+    if made and made[-1].end is AttemptEnd.OUT_OF_BUDGET and not money_left(climb)[1]:
+        return Stop(StopReason.MONEY, made[-1].refused[-1] if made[-1].refused else "the budget is spent")
     asked = {attempt.at for attempt in climb.attempts if attempt.mode is not TierMode.REFLEX}
     if ladder.max_iterations is not None and len(asked) >= ladder.max_iterations:
         return Stop(StopReason.ITERATIONS, f"{_amount(len(asked), 'iteration')}, the most that are allowed")

@@ -106,6 +106,8 @@ def _again(bench: Workbench, place: Place, words: str) -> Outcome:
     record = bench.record
     record.put(f"refused {place.task}.{place.attempt}", words)
     out = record.value("ended") in (Ended.OUT_OF_TIME, Ended.OUT_OF_TURNS, Ended.REFUSED)
+    if place.attempt > RETRIES and not out and bench.climber is not None and record.order.loop.get("escalate"):
+        return Outcome.ESCALATE
     if place.attempt > RETRIES or out or not bench.talks.configured:
         return Outcome.GIVE_UP
     return Outcome.RETRY
@@ -137,7 +139,7 @@ def wanted(bench: Workbench) -> Wanted:
     """What the request wants of the checks."""
     request = bench.record.order.text
     known = bench.record.value("intent")
-    mends = isinstance(known, dict) and known["intent"] == Intent.MEND
+    mends = isinstance(known, dict) and known["intent"] in (Intent.MEND, Intent.LOOP)
     return Wanted(all_tests=mends, named=request, tests_may_change=tests_may_change(request))
 
 

@@ -21,7 +21,10 @@ def intent(bench: Workbench, place: Place) -> Outcome:
     known = record.value("intent")
     if isinstance(known, dict):
         return Outcome(known["intent"])
-    found = understood(record.order.text) or _asked(bench)
+    if record.order.loop.get("ladder"):
+        found = Understood(intent=Intent.LOOP)
+    else:
+        found = understood(record.order.text) or _asked(bench)
     chosen = found.intent
     if record.order.mode is Mode.CHAT and chosen in (Intent.EDIT, Intent.MEND, Intent.UNDO):
         # Chat reads and answers, whatever is asked for.

@@ -1,0 +1,152 @@
+"""Attempts that ask a model: a workplace is opened, the tier's roles work there, and the checks judge what stands."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from pawl.app.asking.opening import Models
+from pawl.app.doing.talking import Permit, Talker, rules_of
+from pawl.app.doing.verifying import Verifier
+from pawl.app.doing.works import BenchWorks
+from pawl.app.looping.attempting import Assignment, Worked, full, simple, stands, what_failed
+from pawl.app.looping.climb_record import ClimbRecord
+from pawl.app.looping.judging import Tried, changed_lines, judged_attempt
+from pawl.app.looping.workplace import AttemptRecord, TierTalker, Workplace, opened_workplace, spent_in, unasked
+from pawl.app.telemetry import Telemetry
+from pawl.app.workshop import Workshop
+from pawl.core.climb_event import ClimbEvent, Warned
+from pawl.core.errors import (
+    AnswerInterrupted,
+    AnswerUnusable,
+    BudgetExceeded,
+    Cancelled,
+    Conflicted,
+    PolicyViolation,
+    RateLimited,
+    RequestRejected,
+    SchemaUnmet,
+)
+from pawl.core.ports import Cancel
+from pawl.core.run import RoleName
+from pawl.core.tiers import Attempt, AttemptEnd, Climb, Iteration, TierMode
+from pawl.workflow.climbing.deciding import money_left
+
+LONGEST_WAIT = 900.0
+"""Seconds that a rate limit is waited for; the run can be resumed after a longer one."""
+WARMEST = 0.8
+"""The temperature of samples after the first, so that they differ."""
+_FAILS_ATTEMPT = (AnswerUnusable, AnswerInterrupted, RequestRejected, SchemaUnmet, PolicyViolation, Conflicted)
+"""What ends an attempt and not the run: a fresh one may do better."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Asker:
+    shop: Workshop
+    record: ClimbRecord
+    talker: Talker
+    """That of the run, whose models are shared by all attempts."""
+    verifier: Verifier
+    conversation: str
+    listen: Callable[[ClimbEvent], object]
+    cancel: Cancel | None = None
+    permit: Permit | None = None
+
+    def tried(self, task: Assignment, at: Iteration, sample: int) -> Tried:
+        """One attempt. A rate limit is waited for, where that is not too long."""
+        name = f"climb {at.tier}.{at.number}.{sample}"
+        while True:
+            try:
+                with self._workplace(name, task, sample) as place:
+                    begun = Attempt(
+                        at=at,
+                        sample=sample,
+                        mode=task.climb.tier.mode,
+                        model=place.talker.terms.model_for(RoleName.ARTISAN),
+                        end=AttemptEnd.FAILED,
+                    )
+                    return self._worked(place, task, begun)
+            except RateLimited as error:
+                self._wait(error)
+
+    def samples(self, climb: Climb) -> int:
+        return climb.tier.samples or 1
+
+    def _worked(self, place: Workplace, task: Assignment, begun: Attempt) -> Tried:
+        """The work, then the checks. What stands on the bench is judged by them, however the talk ended."""
+        worked, trouble, broke = Worked(said=""), "", False
+        try:
+            worked = self._work(place, task)
+        except BudgetExceeded as error:
+            trouble, broke = error.message, True
+        except _FAILS_ATTEMPT as error:
+            trouble = what_failed(error)
+        tried = self._judged(place, task, replace(begun, said=worked.said), worked.problems)
+        cost, tokens = spent_in(self.record.base, place.conversation)
+        attempt = replace(tried.attempt, cost=cost, tokens=tokens)
+        if trouble and attempt.end is not AttemptEnd.VERIFIED:
+            end = AttemptEnd.OUT_OF_BUDGET if broke else AttemptEnd.FAILED
+            attempt = replace(attempt, end=end, refused=(*attempt.refused, trouble))
+        return replace(tried, attempt=attempt)
+
+    def _work(self, place: Workplace, task: Assignment) -> Worked:
+        if task.climb.tier.mode is TierMode.FULL:
+            return full(self.shop, place, task)
+        return simple(place, task)
+
+    def _judged(self, place: Workplace, task: Assignment, begun: Attempt, problems: tuple[str, ...]) -> Tried:
+        try:
+            changes, notes = stands(place)
+        except Conflicted as error:
+            return Tried(attempt=replace(begun, refused=(error.message,)))
+        if changes.digest == task.ground.digest:
+            unchanged = replace(begun, end=AttemptEnd.UNCHANGED, refused=("nothing was changed",))
+            return Tried(attempt=unchanged, notes=notes)
+        paths, diff = tuple(sorted(changes.paths)), changed_lines(self.shop, changes)
+        begun = replace(begun, paths=paths, digest=changes.digest, diff=diff)
+        if problems:
+            return Tried(attempt=replace(begun, end=AttemptEnd.SENT_BACK, refused=problems), notes=notes)
+        checked = self.verifier.verify(changes, task.before)
+        attempt, judgement = judged_attempt(begun, checked, task.wanted, task.climb)
+        return Tried(attempt=attempt, changes=changes, checked=checked, notes=(*notes, *judgement.notes))
+
+    def _workplace(self, name: str, task: Assignment, sample: int) -> Workplace:
+        models, telemetry = self._opened(task.climb)
+        tier = task.climb.tier
+
+        def talker(record: AttemptRecord, works: BenchWorks) -> TierTalker:
+            return TierTalker(
+                shop=self.shop,
+                record=record,
+                works=works,
+                conversation=f"{self.conversation}.{name.split()[-1]}",
+                listen=self.talker.listen,
+                inbox=self.talker.inbox,
+                cancel=self.cancel,
+                permit=unasked(self.permit or rules_of(self.shop, record.order.mode)),
+                tier=tier,
+                opened=(models, telemetry),
+                deadline=self.record.deadline(task.climb.ladder),
+                warmth=None if sample == 1 else max(WARMEST, dict(tier.temperatures).get(RoleName.ARTISAN, WARMEST)),
+            )
+
+        return opened_workplace(name, base=self.record.base, ground=task.ground, verifier=self.verifier, talker=talker)
+
+    def _opened(self, climb: Climb) -> tuple[Models, Telemetry]:
+        """The models, which may spend what the tier and the run leave."""
+        models, telemetry = self.talker._opened()
+        ledger, (left, _) = models.router.ledger, money_left(climb)
+        if left is not None:
+            ledger.budget = replace(ledger.budget, money=ledger.spent.money + max(left, Decimal(0)))
+        return models, telemetry
+
+    def _wait(self, error: RateLimited) -> None:
+        seconds = error.wait_seconds
+        if seconds is None or seconds > LONGEST_WAIT:
+            raise error
+        self.listen(Warned(f"{error.message}; goes on in {seconds:.0f} s"))
+        select.select([] if self.cancel is None else [self.cancel.fileno()], [], [], seconds)
+        if self.cancel is not None and self.cancel.requested:
+            raise Cancelled("stopped by the user")

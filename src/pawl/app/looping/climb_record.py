@@ -1,0 +1,107 @@
+"""How far a climb is, in the record of its run: durable after each attempt, read back when the run is resumed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from pawl.app.doing.record import RunRecord
+from pawl.app.doing.verifying import Verifier, verdict_json, verdict_of
+from pawl.app.looping.judging import Tried
+from pawl.core.change import EMPTY, ChangeSet
+from pawl.core.errors import NoTests
+from pawl.core.finding import Standing, Verdict
+from pawl.core.tiers import AttemptEnd, Climb, Iteration, Ladder, climb_body, climb_from, ladder_from
+from pawl.workflow.evidence import failing
+
+CLIMB, WON, GROUND = "climb", "climb won", "climb ground"
+BASELINE, SECONDS, UNDER_WAY = "climb baseline", "climb seconds", "climb under way"
+
+
+@dataclass(slots=True)
+class ClimbRecord:
+    base: RunRecord
+    _started: float = field(default_factory=time.monotonic)
+    _before: float = 0.0
+    """Seconds that the climb had taken when it was interrupted."""
+
+    def __post_init__(self) -> None:
+        known = self.base.value(SECONDS)
+        self._before = float(known) if isinstance(known, int | float) else 0.0
+
+    @property
+    def seconds(self) -> float:
+        return round(self._before + time.monotonic() - self._started, 1)
+
+    def deadline(self, ladder: Ladder) -> float:
+        """By the monotonic clock."""
+        if ladder.max_minutes is None:
+            return float("inf")
+        return self._started + ladder.max_minutes * 60 - self._before
+
+    @property
+    def ladder(self) -> Ladder:
+        body = self.base.order.loop["ladder"]
+        assert isinstance(body, dict)
+        return ladder_from(body)
+
+    @property
+    def target(self) -> str:
+        return str(self.base.order.loop.get("target", ""))
+
+    @property
+    def objective(self) -> str:
+        """What the user wants beside tests that pass."""
+        return str(self.base.order.loop.get("objective", ""))
+
+    @property
+    def ground(self) -> ChangeSet:
+        """What the next attempt stands on."""
+        return self.base.work(GROUND) or EMPTY
+
+    @property
+    def won(self) -> ChangeSet | None:
+        return self.base.work(WON)
+
+    def baseline(self, verifier: Verifier) -> Verdict:
+        """The tests before the first attempt; run once."""
+        known = verdict_of(self.base.value(BASELINE))
+        if known is None:
+            known = verifier.tests(self.ground)
+            if known.standing is Standing.SKIPPED and not verifier.commands:
+                raise NoTests(
+                    f"no test decides: {known.reason}",
+                    advice="write one, name the command with --test, or leave out --no-generate",
+                )
+            self.base.put(BASELINE, verdict_json(known))
+        return known
+
+    def begun(self, ladder: Ladder, before: Verdict) -> Climb:
+        """The climb as it was left, or a new one."""
+        known = self.base.value(CLIMB)
+        if isinstance(known, dict):
+            return climb_from(ladder, known)
+        return Climb(ladder=ladder, failing=failing(before.findings))
+
+    def keep(self, climb: Climb, tried: Tried | None = None) -> None:
+        """All that the next step needs becomes durable as one."""
+        with self.base.shop.store.together():
+            self.base.put(CLIMB, climb_body(climb))
+            self.base.put(SECONDS, self.seconds)
+            if tried is not None and tried.attempt.better:
+                self.base.keep_work(GROUND, tried.changes)
+            if tried is not None and tried.attempt.end is AttemptEnd.VERIFIED:
+                self.base.keep_work(WON, tried.changes)
+
+    def begin(self, at: Iteration) -> None:
+        self.base.put(UNDER_WAY, [at.tier, at.number])
+
+    def finish(self) -> None:
+        self.base.put(UNDER_WAY, None)
+
+    def under_way(self, tier: int) -> Iteration | None:
+        """The iteration that an interruption left unfinished."""
+        known = self.base.value(UNDER_WAY)
+        if isinstance(known, list) and known[0] == tier:
+            return Iteration(tier=known[0], number=known[1])
+        return None

@@ -1,0 +1,53 @@
+"""A loop as an order: what is asked for, for which target, on which ladder and within which limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pawl.app.looping.ladders import MOST_TOKENS
+from pawl.core.run import Approval
+from pawl.core.runs import Order
+from pawl.core.tiers import Ladder, ladder_body
+
+USUAL = "Make the failing tests pass."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopWish:
+    """What the user asks of a loop beside its ladder."""
+
+    objective: str = ""
+    target: str = ""
+    """A file of the workspace that is to change."""
+    test_command: tuple[str, ...] = ()
+    generate: bool = True
+    """Tests are made where the target has none."""
+    approval: Approval = Approval.NEVER
+    model: str = ""
+    reasoning: str = ""
+    max_tokens: int | None = None
+    record: str = ""
+
+
+def loop_order(wish: LoopWish, ladder: Ladder) -> Order:
+    """The order of a run that climbs. Its time is the ladder's, its money the ladder's, and its tokens are bounded."""
+    budget: dict[str, object] = {"tokens": wish.max_tokens or MOST_TOKENS}
+    if ladder.max_cost is not None:
+        budget["money"] = str(ladder.max_cost)
+    if ladder.max_minutes is not None:
+        budget["seconds"] = ladder.max_minutes * 60
+    return Order(
+        text=wish.objective or USUAL,
+        approval=wish.approval,
+        model=wish.model,
+        test_command=wish.test_command,
+        reasoning=wish.reasoning,
+        budget=budget,
+        record=wish.record,
+        loop={
+            "ladder": ladder_body(ladder),
+            "target": wish.target,
+            "objective": wish.objective,
+            "generate": wish.generate,
+        },
+    )

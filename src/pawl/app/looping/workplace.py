@@ -1,0 +1,153 @@
+"""Where one attempt is made: a bench, a conversation and a part of the record of its own, the models of its tier."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from types import TracebackType
+
+from pawl.app.asking.model_config import model_of
+from pawl.app.asking.opening import Models
+from pawl.app.asking.watching import Watch
+from pawl.app.doing.record import RunRecord
+from pawl.app.doing.talking import Permit, Talker
+from pawl.app.doing.verifying import Verifier
+from pawl.app.doing.works import BENCH, BenchWorks
+from pawl.app.telemetry import Telemetry
+from pawl.core.change import ChangeSet
+from pawl.core.permission import Permission, Ruling
+from pawl.core.run import Reasoning, RoleName, RunTerms
+from pawl.core.tiers import Tier
+from pawl.policy.table import standard_policy
+from pawl.workflow.seat import Seat
+from pawl.workflow.tape import Tape
+from pawl.workflow.workbench import Line
+
+SHARED = frozenset({"scripts"})
+"""Names of the record that all attempts of a run have in common."""
+
+
+@dataclass(slots=True)
+class AttemptRecord(RunRecord):
+    """The part of a run's record that belongs to one attempt."""
+
+    prefix: str = ""
+
+    def value(self, name: str) -> object:
+        return RunRecord.value(self, self._named(name))
+
+    def put(self, name: str, body: object) -> None:
+        RunRecord.put(self, self._named(name), body)
+
+    def work(self, name: str) -> ChangeSet | None:
+        return RunRecord.work(self, self._named(name))
+
+    def keep_work(self, name: str, changes: ChangeSet) -> None:
+        RunRecord.keep_work(self, self._named(name), changes)
+
+    def _named(self, name: str) -> str:
+        return name if name in SHARED else f"{self.prefix} {name}"
+
+
+@dataclass(slots=True, kw_only=True)
+class TierTalker(Talker):
+    """A talker whose roles have the models and temperatures of a tier, over models that are opened once for a climb."""
+
+    tier: Tier
+    opened: tuple[Models, Telemetry]
+    deadline: float = float("inf")
+    warmth: float | None = None
+    """The least temperature, so that samples differ."""
+
+    @property
+    def terms(self) -> RunTerms:
+        policy, order = standard_policy(), self.record.order
+        chosen = {role: self.tier.model_for(role) or model_of(self.config, policy.role(role)) for role in RoleName}
+        first = chosen[RoleName.ARTISAN]
+        return RunTerms(
+            run=self.record.run,
+            conversation=self.conversation,
+            mode=order.mode,
+            reasoning=Reasoning(order.reasoning or self.shop.config.settings.reasoning),
+            model=first,
+            role_models=tuple((role, model) for role, model in chosen.items() if model != first),
+        )
+
+    def _opened(self) -> tuple[Models, Telemetry]:
+        return self.opened
+
+    def _seat(self, line: Line, tape: Tape, watch: Watch) -> Seat:
+        seat = Talker._seat(self, line, tape, watch)
+        assert seat.sampling is not None
+        warmth = dict(self.tier.temperatures).get(line.role, seat.role.temperature)
+        if self.warmth is not None and line.role is RoleName.ARTISAN:
+            warmth = self.warmth
+        left = max(1.0, self.deadline - time.monotonic())
+        limits = replace(seat.limits, seconds=min(seat.limits.seconds, left))
+        return replace(seat, sampling=replace(seat.sampling, temperature=warmth), limits=limits)
+
+
+@dataclass(slots=True, kw_only=True)
+class Workplace:
+    """Opened for one attempt; what was said, done and changed is in the record, so that it can be opened again."""
+
+    name: str
+    record: AttemptRecord
+    works: BenchWorks
+    talker: TierTalker
+    _closing: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Workplace:
+        self._closing.callback(self.works.close)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._closing.close()
+
+    def talk(self, name: str) -> str:
+        """Talks have names of their own throughout a run."""
+        return f"{self.name} {name}"
+
+    @property
+    def conversation(self) -> str:
+        return self.talker.conversation
+
+
+def unasked(permit: Permit) -> Permit:
+    """The rules where nobody is there to be asked: what would be asked is refused."""
+
+    def permitted(tool: str, arguments: Mapping[str, object]) -> Permission:
+        found = permit(tool, arguments)
+        if found.ruling is not Ruling.ASK:
+            return found
+        return replace(found, ruling=Ruling.DENY, reason=found.reason or "it needs the user's yes, and nobody is asked")
+
+    return permitted
+
+
+def opened_workplace(
+    name: str,
+    *,
+    base: RunRecord,
+    ground: ChangeSet,
+    verifier: Verifier,
+    talker: Callable[[AttemptRecord, BenchWorks], TierTalker],
+) -> Workplace:
+    """The place of the attempt of that name: as it was left, or on the ground that the climb stands on."""
+    record = AttemptRecord(base.shop, base.order, base.run, prefix=name)
+    if record.work(BENCH) is None:
+        record.keep_work(BENCH, ground)
+    works = BenchWorks(base.shop, record, verifier, verifier.cancel)
+    return Workplace(name=name, record=record, works=works, talker=talker(record, works))
+
+
+def spent_in(base: RunRecord, conversation: str) -> tuple[Decimal | None, int]:
+    """What the requests of a conversation cost, None where a price is unknown, and their tokens."""
+    every = base.shop.store.requests.records(base.shop.workspace, run=base.run)
+    records = [record for record in every if record.conversation == conversation]
+    costs = [record.cost for record in records]
+    money = None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
+    return money, sum(record.input_tokens + record.output_tokens for record in records)

@@ -1,0 +1,229 @@
+"""Loops from a wish to a promoted change: every way up the ladder, with a scripted model and the real checks."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from scenarios.story import Story, patch, say
+
+from pawl.app.looping.ladders import LadderWish, ladder_of
+from pawl.app.looping.ordering import LoopWish, loop_order
+from pawl.core.climb_event import AttemptEnded, TierLeft, Warned
+from pawl.core.finding import Verdict
+from pawl.core.run import DeliveryState
+from pawl.core.runs import Report, RunState
+from pawl.core.tiers import AttemptEnd, Ladder, Tier, TierMode
+from pawl.store.audit import Audit
+
+RIGHT = "year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)"
+WRONG = "year % 4 == 0 and year % 100 != 0"
+OLD = "year % 4 == 0"
+AFTER = """\
+from dates import after
+
+
+def test_after():
+    assert after(2024) == 2025
+    assert after(-3) == -2
+"""
+SIMPLE = Tier(name="simple", mode=TierMode.SIMPLE, iterations=3)
+FULL = Tier(name="full", mode=TierMode.FULL, iterations=2)
+
+
+def attempt(new: str, said: str = "Done.", **match: str) -> list[dict]:
+    first = patch("dates.py", OLD, new)
+    return [{**first, "match": match} if match else first, say(said)]
+
+
+def loop(story: Story, ladder: Ladder, **wish: object) -> Report:
+    with story.session() as session:
+        return session.do(loop_order(LoopWish(**{"model": f"scripted:{story.script}", **wish}), ladder))
+
+
+def ends(story: Story) -> list[tuple[str, AttemptEnd]]:
+    ended = [event.attempt for event in story.events if isinstance(event, AttemptEnded)]
+    return [(f"{one.mode} {one.at.number}.{one.sample}", one.end) for one in ended]
+
+
+@pytest.mark.spec("E1", "E3")
+def test_simple_mode_ends_at_the_first_attempt_that_passes_and_each_begins_afresh(story: Story):
+    story.model_says(
+        *attempt(WRONG, "I added centuries."), *attempt(RIGHT, user="PRIOR ATTEMPTS: 1"), say("never asked")
+    )
+    report = loop(story, Ladder(tiers=(SIMPLE,)))
+    assert report.state is RunState.ENDED and report.delivery is DeliveryState.DONE, report
+    assert story.read("dates.py").startswith(f"def is_leap(year):\n    return {RIGHT}\n")
+    assert ends(story) == [("simple 1.1", AttemptEnd.REFUSED), ("simple 2.1", AttemptEnd.VERIFIED)]
+    assert (report.before.failed, report.after.failed, report.requests) == (1, 0, 4)
+    with story.shop() as shop:
+        records = shop.store.requests.records(shop.workspace, run=report.run)
+        assert len({record.conversation for record in records}) == 2, "no attempt sees the conversation of another"
+
+
+def critic(verdict: str, *problems: str) -> dict:
+    found = [
+        {"path": "dates.py", "line": 2, "severity": "blocking", "problem": one, "suggestion": ""} for one in problems
+    ]
+    body = {"verdict": verdict, "summary": "seen", "problems": found}
+    return {"match": {"system": "Role: critic"}, "answer": {"text": json.dumps(body)}}
+
+
+def librarian(*paths: str) -> dict:
+    files = [{"path": path, "relevance": "high", "why": "it defines is_leap"} for path in paths]
+    body = {"summary": "one place", "files": files}
+    return {"match": {"system": "Role: librarian"}, "answer": {"text": json.dumps(body)}}
+
+
+@pytest.mark.spec("E2", "E3")
+def test_what_simple_mode_leaves_goes_to_full_mode_with_a_summary_of_what_failed(story: Story):
+    story.model_says(
+        *attempt(WRONG, "Centuries are no leap years."),
+        {**librarian("dates.py"), "match": {"system": "Role: librarian", "user": WRONG}},
+        {**patch("dates.py", OLD, RIGHT), "match": {"user": "PRIOR ATTEMPTS: 1"}},
+        {**say("The fourth century is one."), "match": {"user": "# Excerpts"}},
+        {**critic("approve"), "match": {"system": "Role: critic", "user": RIGHT}},
+    )
+    report = loop(story, Ladder(tiers=(replace(SIMPLE, iterations=1), FULL)))
+    assert report.delivery is DeliveryState.DONE, report
+    assert ends(story) == [("simple 1.1", AttemptEnd.REFUSED), ("full 1.1", AttemptEnd.VERIFIED)]
+    assert [event for event in story.events if isinstance(event, TierLeft)] == [
+        TierLeft(tier="simple", reason="1 iteration, none verified")
+    ]
+    assert RIGHT in story.read("dates.py")
+
+
+@pytest.mark.spec("E2")
+def test_the_critic_sends_work_back_before_a_test_is_run_and_ends_an_attempt_that_it_never_lets_through(story: Story):
+    story.model_says(
+        librarian("dates.py"),
+        *attempt(WRONG),
+        critic("send_back", "2000 is a leap year"),
+        {**patch("dates.py", WRONG, RIGHT), "match": {"user": "2000 is a leap year"}},
+        say("Mended."),
+        critic("send_back", "I still do not like it"),
+        librarian("dates.py"),
+        *attempt(RIGHT, user="sent back by the critic: dates.py:2 I still do not like it"),
+        critic("approve"),
+    )
+    report = loop(story, Ladder(tiers=(FULL,)))
+    assert report.delivery is DeliveryState.DONE, report
+    assert ends(story) == [("full 1.1", AttemptEnd.SENT_BACK), ("full 2.1", AttemptEnd.VERIFIED)]
+    tested = [event for event in story.events if isinstance(event, Verdict) and event.step == "tests"]
+    assert len(tested) == 1, "no test was run for what the critic refused"
+
+
+@pytest.mark.spec("E3")
+def test_without_escalation_the_loop_ends_with_the_tier_and_what_it_made_better_is_kept(story: Story):
+    story.user_writes(
+        {"tests/test_more.py": "from dates import days\n\n\ndef test_more():\n    assert days(1) == 366\n"}
+    )
+    ladder, _ = ladder_of(LadderWish(simple=2, escalate=False, reflex=False))
+    story.model_says(*attempt(RIGHT, "One of two."), say("I give up."))
+    report = loop(story, ladder)
+    assert report.delivery is DeliveryState.NEEDS_WORK and report.trouble is None
+    assert report.refused == ("2 iterations, none verified",)
+    assert story.read("dates.py").startswith(f"def is_leap(year):\n    return {OLD}\n"), "nothing was promoted"
+    assert ends(story) == [("simple 1.1", AttemptEnd.REFUSED), ("simple 2.1", AttemptEnd.UNCHANGED)]
+    with story.shop() as shop:
+        kept = shop.entry(report.kept)
+        assert shop.changes(kept).paths == {"dates.py"}, "the step forward is at hand"
+
+
+@pytest.mark.spec("E1", "E10")
+def test_a_step_forward_is_the_ground_of_the_next_attempt(story: Story):
+    story.user_writes(
+        {
+            "months.py": "def last(month):\n    return 29\n",
+            "tests/test_months.py": "from months import last\n\n\ndef test_last():\n    assert last(1) == 31\n",
+        }
+    )
+    story.model_says(*attempt(RIGHT), patch("months.py", "29", "31"), say("And the other."))
+    report = loop(story, Ladder(tiers=(SIMPLE,)))
+    assert report.delivery is DeliveryState.DONE, report
+    assert RIGHT in story.read("dates.py") and "31" in story.read("months.py")
+    with story.shop() as shop:
+        (entry,) = shop.entries()
+        assert shop.changes(entry).paths == {"dates.py", "months.py"}, "promoted as one, after both were verified"
+
+
+@pytest.mark.spec("E6")
+def test_a_tier_that_spends_its_budget_is_left_and_the_run_stops_before_the_call_that_could_cost_more(story: Story):
+    def priced(turns: list[dict]) -> list[dict]:
+        return [{**turn, "answer": {**turn["answer"], "cost": "0.04"}} for turn in turns]
+
+    tiers = (replace(SIMPLE, name="cheap", max_cost=Decimal("0.05")), replace(SIMPLE, name="dear", iterations=9))
+    story.model_says(*priced(attempt(WRONG)), *priced(attempt("year % 100 != 0")), *priced(attempt(RIGHT)))
+    report = loop(story, Ladder(tiers=tiers, max_cost=Decimal("0.14")))
+    left = [event for event in story.events if isinstance(event, TierLeft)]
+    assert left == [TierLeft(tier="cheap", reason="its budget of $0.05 is spent")]
+    assert (report.trouble.code, report.trouble.exit_code) == ("budget_exceeded", 54), report
+    assert report.cost == Decimal("0.16"), "a script has no price before it answers"
+
+
+@pytest.mark.spec("E3")
+def test_a_tier_that_changes_nothing_new_is_stuck_and_the_loop_stops(story: Story):
+    story.model_says({**say("I cannot."), "times": 0})
+    report = loop(story, Ladder(tiers=(SIMPLE, replace(SIMPLE, name="other", iterations=9))))
+    assert report.refused == ("stuck: 2 iterations in a row changed nothing, or what had been tried before",)
+    assert [end for _, end in ends(story)] == [AttemptEnd.UNCHANGED] * 4
+    assert report.delivery is DeliveryState.NEEDS_WORK
+
+
+def test_the_reflex_goes_first_and_no_model_is_asked_for_what_it_mends(story: Story):
+    story.user_writes({"dates.py": "def after(year):\n    return year - 1\n", "tests/test_dates.py": AFTER})
+    story.model_says(say("never asked"))
+    report = loop(story, ladder_of(LadderWish())[0])
+    assert (report.delivery, report.requests) == (DeliveryState.DONE, 0), story.events
+    assert ends(story) == [("reflex 1.1", AttemptEnd.VERIFIED)]
+    assert story.read("dates.py") == "def after(year):\n    return year + 1\n"
+
+
+def test_nothing_fails_and_nothing_is_asked_for_so_that_nothing_is_done(story: Story):
+    story.user_writes({"dates.py": story.read("dates.py").replace(OLD, RIGHT)})
+    story.model_says(say("never asked"))
+    report = loop(story, ladder_of(LadderWish())[0])
+    assert (report.delivery, report.requests, ends(story)) == (DeliveryState.DONE, 0, [])
+
+
+@pytest.mark.spec("E3")
+def test_several_samples_are_drawn_and_the_checks_choose(story: Story):
+    story.model_says(*attempt(WRONG), *attempt(RIGHT), say("never asked"))
+    report = loop(story, Ladder(tiers=(replace(SIMPLE, samples=4),)))
+    assert report.delivery is DeliveryState.DONE
+    assert ends(story) == [("simple 1.1", AttemptEnd.REFUSED), ("simple 1.2", AttemptEnd.VERIFIED)]
+
+
+def test_tests_that_are_weakened_are_no_success(story: Story):
+    weak = patch("tests/test_dates.py", "    assert not is_leap(1900)\n", "")
+    story.model_says(weak, say("The tests pass now."))
+    report = loop(story, Ladder(tiers=(replace(SIMPLE, iterations=1),)))
+    assert report.delivery is DeliveryState.NEEDS_WORK
+    assert ends(story) == [("simple 1.1", AttemptEnd.REFUSED)]
+
+
+def test_a_rate_limit_that_is_too_long_leaves_a_run_that_can_be_resumed(story: Story):
+    limit = {"answer": {"text": ""}, "fault": {"kind": "rate_limited", "wait_seconds": 3600}}
+    story.model_says(*attempt(WRONG), limit, *attempt(RIGHT))
+    report = loop(story, Ladder(tiers=(SIMPLE,)))
+    assert (report.state, report.trouble.exit_code) == (RunState.WORKING, 75)
+    report = story.resume(report.run)
+    assert report.delivery is DeliveryState.DONE, report
+    assert ends(story) == [("simple 1.1", AttemptEnd.REFUSED), ("simple 2.1", AttemptEnd.VERIFIED)]
+
+
+@pytest.mark.spec("E5")
+def test_an_audit_that_cannot_be_written_only_warns(story: Story, state_directory: Path):
+    with Audit.open(state_directory):
+        other = sqlite3.connect(state_directory / "audit.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+    story.model_says(*attempt(RIGHT))
+    report = loop(story, Ladder(tiers=(SIMPLE,)))
+    other.close()
+    assert report.delivery is DeliveryState.DONE
+    (warned,) = [event for event in story.events if isinstance(event, Warned)]
+    assert "the run goes on" in warned.text
