@@ -71,7 +71,7 @@ def test_the_whole_table_is_as_it_was_agreed():
 
 
 def test_every_combination_has_one_decision_and_always_the_same():
-    assert len(EVERYTHING) == 9 * 2 * 10 * 2 * 3
+    assert len(EVERYTHING) == 11 * 2 * 10 * 2 * 3
     for stage, mode, role, reasoning, approval in EVERYTHING:
         first = decide(stage, mode, role, reasoning=reasoning, approval=approval)
         assert first == decide(stage, mode, role, reasoning=reasoning, approval=approval)
@@ -217,7 +217,9 @@ def test_the_page_names_every_tool_stage_and_role():
     for name in (*allowances().tools, *Stage, *RoleName, *Mode):
         assert name in page
     assert "| agent | lead | act, follow_up | `check`, `delegate` |" in page
-    assert "| chat | artisan | warmup, plan, act, follow_up, qa | `file_read`, `file_search`, `outline` |" in page
+    assert (
+        "| chat | artisan | warmup, plan, act, follow_up, qa, study | `file_read`, `file_search`, `outline` |" in page
+    )
     assert all(line.startswith(("| ", "### ")) for line in page.splitlines() if line)
 
 

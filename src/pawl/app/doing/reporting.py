@@ -7,6 +7,7 @@ from typing import Any
 
 from pawl.app.workshop import Workshop
 from pawl.core.runs import Intent, Question, Report, Review, RunState, Trouble
+from pawl.core.tiers import Climb, climb_from, ladder_from
 from pawl.workflow import planning
 from pawl.workflow.evidence import counts_of
 
@@ -60,7 +61,12 @@ def composed(shop: Workshop, run: str, *, seconds: float = 0.0) -> Report:
         model=records[-1].model if records else "",
         conversation=errand.get("conversation") or value("conversation") or "",
         seconds=seconds,
+        climb=_climb(value("climb ladder"), value("climb")),
     )
+
+
+def _climb(ladder: Any, body: Any) -> Climb | None:
+    return climb_from(ladder_from(ladder), body) if ladder and body else None
 
 
 def _question(body: Any) -> Question | None:

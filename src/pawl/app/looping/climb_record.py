@@ -11,10 +11,10 @@ from pawl.app.looping.judging import Tried
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.errors import NoTests
 from pawl.core.finding import Standing, Verdict
-from pawl.core.tiers import AttemptEnd, Climb, Iteration, Ladder, climb_body, climb_from, ladder_from
+from pawl.core.tiers import AttemptEnd, Climb, Iteration, Ladder, climb_body, climb_from, ladder_body, ladder_from
 from pawl.workflow.evidence import failing
 
-CLIMB, WON, GROUND = "climb", "climb won", "climb ground"
+CLIMB, LADDER, WON, GROUND = "climb", "climb ladder", "climb won", "climb ground"
 BASELINE, SECONDS, UNDER_WAY = "climb baseline", "climb seconds", "climb under way"
 
 
@@ -41,9 +41,14 @@ class ClimbRecord:
 
     @property
     def ladder(self) -> Ladder:
-        body = self.base.order.loop["ladder"]
+        """As the order has it, or as the climb began with it: what could be used then is used to the end."""
+        body = self.base.value(LADDER) or self.base.order.loop["ladder"]
         assert isinstance(body, dict)
         return ladder_from(body)
+
+    @property
+    def is_begun(self) -> bool:
+        return self.base.value(LADDER) is not None
 
     @property
     def target(self) -> str:
@@ -81,6 +86,7 @@ class ClimbRecord:
         known = self.base.value(CLIMB)
         if isinstance(known, dict):
             return climb_from(ladder, known)
+        self.base.put(LADDER, ladder_body(ladder))
         return Climb(ladder=ladder, failing=failing(before.findings))
 
     def keep(self, climb: Climb, tried: Tried | None = None) -> None:

@@ -30,9 +30,12 @@ from pawl.core.climb_event import (
 )
 from pawl.core.finding import Standing, Verdict
 from pawl.core.tiers import AttemptEnd, Climb, Iteration, Ladder, StopReason, TierMode
-from pawl.workflow.climbing.deciding import Escalate, Stop, cost_of, following
+from pawl.workflow.climbing.deciding import Escalate, Stop, Try, cost_of, following
 from pawl.workflow.evidence import Wanted
 from pawl.workflow.workbench import Climbed
+
+_LAST = frozenset({AttemptEnd.VERIFIED, AttemptEnd.OUT_OF_BUDGET})
+"""After such an attempt no other sample of its iteration is drawn."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,7 +55,8 @@ class LadderClimber:
         before = self.record.baseline(self.asker.verifier)
         if before.standing is not Standing.FAIL and not self.record.objective:
             return Climbed(why=None, reason="nothing fails", answer="Nothing fails, and nothing else is asked for.")
-        climb = self.record.begun(self._usable(self.record.ladder, before), before)
+        ladder = self.record.ladder
+        climb = self.record.begun(ladder if self.record.is_begun else self._usable(ladder, before), before)
         with closing(AuditTrail(self.shop.config.state, self.record.base.run, self.listen)) as audit:
             audit.begun(self.shop.workspace, self.record.base.order.text, climb)
             self.listen(
@@ -71,7 +75,9 @@ class LadderClimber:
     def _climbed(self, climb: Climb, before: Verdict, wanted: Wanted, audit: AuditTrail) -> tuple[Climb, Stop]:
         told = -1
         while True:
-            step = following(climb, seconds=self.record.seconds)
+            # What an interruption left unfinished comes first, whatever its attempts have used up.
+            at = self.record.under_way(climb.at)
+            step = following(climb, seconds=self.record.seconds) if at is None else Try(at)
             if isinstance(step, Stop):
                 return climb, step
             if isinstance(step, Escalate):
@@ -83,7 +89,7 @@ class LadderClimber:
             if told != climb.at:
                 told = climb.at
                 self.listen(TierBegun(tier=climb.tier, number=told + 1, of=len(climb.ladder.tiers)))
-            at = self.record.under_way(climb.at) or step.at
+            at = step.at
             task = self._assignment(climb, at, before, wanted)
             climb = self._iterated(climb, task, at, audit)
 
@@ -103,9 +109,10 @@ class LadderClimber:
         samples = 1 if tier.mode is TierMode.REFLEX else self.asker.samples(climb)
         self.listen(IterationBegun(tier=tier.name, number=at.number, of=tier.iterations, samples=samples))
         self.record.begin(at)
-        made = {attempt.sample for attempt in climb.attempts if attempt.at == at}
+        made = {attempt.sample: attempt.end for attempt in climb.attempts if attempt.at == at}
+        over = not _LAST.isdisjoint(made.values())
         for sample in range(1, samples + 1):
-            if sample in made:
+            if over or sample in made:
                 continue
             tried = self._tried(task, at, sample)
             climb = climb.tried(tried.attempt)
@@ -113,8 +120,7 @@ class LadderClimber:
             self.record.keep(climb, tried)
             audit.tried(climb)
             self.listen(AttemptEnded(attempt=tried.attempt, number=len(climb.attempts)))
-            if tried.attempt.end in (AttemptEnd.VERIFIED, AttemptEnd.OUT_OF_BUDGET):
-                break
+            over = tried.attempt.end in _LAST
         self.record.finish()
         return climb
 

@@ -28,6 +28,8 @@ MODULES = {
     "verify": "verify",
     "ask": "ask",
     "do": "do",
+    "loop": "loop",
+    "audit": "audit",
     "approve": "approve",
     "locate": "locate",
     "models": "models",
@@ -48,7 +50,7 @@ MODULES = {
     "gc": "upkeep",
 }
 
-READING = frozenset({"ask", "locate", "models", "policy", "prompts", "history", "diff"})
+READING = frozenset({"ask", "audit", "locate", "models", "policy", "prompts", "history", "diff"})
 """Commands that never write the workspace."""
 
 

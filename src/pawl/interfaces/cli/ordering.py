@@ -55,7 +55,7 @@ def order_of(call: Call, conversation: str = "") -> Order:
         mode=Mode(options.mode),
         approval=Approval(options.approve),
         model=options.model or "",
-        test_command=_words(options.test),
+        test_command=words_of(options.test),
         reasoning=options.reasoning or "",
         budget=_limits(call),
         conversation=conversation,
@@ -64,7 +64,7 @@ def order_of(call: Call, conversation: str = "") -> Order:
     )
 
 
-def _words(text: str | None) -> tuple[str, ...]:
+def words_of(text: str | None) -> tuple[str, ...]:
     if text is None:
         return ()
     try:

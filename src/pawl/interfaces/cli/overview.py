@@ -7,6 +7,8 @@ COMMANDS = {
     "verify": "check the project: syntax, types, lint, build, tests",
     "ask": "ask a model about the workspace; it may only read",
     "do": "carry out a request: on a bench, verified, promoted if you agree",
+    "loop": "work until the tests pass or a limit is reached, cheapest first",
+    "audit": "what ladders cost and came to, attempt by attempt",
     "approve": "what a run waits for, and your answer to it",
     "locate": "which files and definitions an issue is about, with no model",
     "models": "which models are configured, reachable, priced",

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from pawl.interfaces.cli import checking_words
+from pawl.interfaces.cli import checking_words, loop_words
 from pawl.interfaces.cli.overview import COMMANDS
 from pawl.interfaces.cli.request_words import approve_words, ask_words, do_words, session_words
 
@@ -17,6 +17,8 @@ EXAMPLES = {
     "verify": "pawl verify\n  pawl verify --all --json",
     "ask": "pawl ask 'where are orders priced?'\n  git diff | pawl ask --model ollama/qwen3-coder 'is this right?'",
     "do": "pawl do 'add a --verbose option'\n  pawl do --approve never 'make the tests pass'",
+    "loop": "pawl loop\n  pawl loop src/cart.py 'prices are rounded once' --simple 3 --max-cost 0.50",
+    "audit": "pawl audit\n  pawl audit r4f1c09ab --json",
     "approve": "pawl approve r4f1c09ab --yes",
     "locate": "pawl locate 'prices are rounded twice'\n  pawl locate --issue-file issue.md --symbols --top 5",
     "models": "pawl models --offline",
@@ -37,7 +39,7 @@ EXAMPLES = {
     "gc": "pawl gc --days 7",
 }
 
-AROUND = frozenset({"session", "do", "memory", "permissions"})
+AROUND = frozenset({"session", "do", "loop", "memory", "permissions"})
 """Commands whose words may stand before and after their options."""
 
 
@@ -127,6 +129,8 @@ def _with_name(words: list[str]) -> list[str]:
 
 
 def _without_tail(name: str, words: list[str]) -> list[str]:
+    if name == "loop":
+        return loop_words.with_number(words)
     return words[: words.index("--")] if name == "run" and "--" in words else words
 
 
@@ -305,6 +309,8 @@ OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "verify": checking_words.verify,
     "ask": ask_words,
     "do": do_words,
+    "loop": loop_words.loop,
+    "audit": loop_words.audit,
     "approve": approve_words,
     "locate": _locate,
     "models": _models,

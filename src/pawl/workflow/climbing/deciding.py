@@ -42,6 +42,8 @@ def following(climb: Climb, *, seconds: float) -> Step:
     """The next step of a climb that has taken so many seconds."""
     if any(attempt.end is AttemptEnd.VERIFIED for attempt in climb.attempts):
         return Stop(StopReason.VERIFIED, "the checks accept it")
+    if not climb.ladder.tiers:
+        return Stop(StopReason.EXHAUSTED, "no tier can work here")
     limit = _limit(climb, seconds)
     if limit is not None:
         return limit
@@ -98,6 +100,8 @@ def _used_up(climb: Climb) -> str:
     broke = bool(made) and made[-1].end is AttemptEnd.OUT_OF_BUDGET
     if tier.max_cost is not None and (broke or cost_of(made) >= tier.max_cost):
         return f"its budget of ${tier.max_cost} is spent"
+    if tier.mode is TierMode.REFLEX and made:
+        return "; ".join(made[-1].refused) or "the search found no patch"
     if climb.iteration >= tier.iterations:
         return f"{_amount(climb.iteration, 'iteration')}, none verified"
     if tier.max_minutes is not None and _seconds(made) >= tier.max_minutes * 60:

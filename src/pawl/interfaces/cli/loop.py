@@ -1,0 +1,236 @@
+"""`pawl loop`: climbs from the cheapest tier up until the checks accept what was made, or a limit is reached."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from pawl.app.doing.events import Event
+from pawl.app.doing.session import Session
+from pawl.app.looping.ladders import LadderWish
+from pawl.app.looping.ordering import LoopWish
+from pawl.app.looping.starting import interrupted_loop, loop_of
+from pawl.app.workshop import Workshop
+from pawl.core.climb_event import (
+    AttemptEnded,
+    ClimbBegun,
+    ClimbEvent,
+    IterationBegun,
+    TierBegun,
+    TierLeft,
+    Warned,
+)
+from pawl.core.errors import PathRefused, UsageError
+from pawl.core.run import Approval
+from pawl.core.runs import Order, Report, RunState
+from pawl.core.tiers import Attempt, AttemptEnd, Climb, TierMode
+from pawl.interfaces.cli.call import Call
+from pawl.interfaces.cli.do import ask_inline
+from pawl.interfaces.cli.do import listener as listener_of_runs
+from pawl.interfaces.cli.ordering import words_of
+from pawl.interfaces.cli.run_report import as_body, exit_code
+from pawl.interfaces.screen.report import changes_of, show_question, tell
+from pawl.interfaces.screen.screen import brief
+from pawl.interfaces.screen.talk import Talk, money
+
+MARKS = {AttemptEnd.VERIFIED: "✓", AttemptEnd.REFUSED: "✗", AttemptEnd.SENT_BACK: "↩"}
+
+
+def loop(shop: Workshop, call: Call) -> int:
+    talk = Talk(call.out, call.aside, quiet=call.options.json, show_thoughts=call.options.thoughts)
+    with call.interruptions.stopping() as cancel:
+        session = Session(shop, listener(call, talk), cancel)
+        try:
+            report = _started(session, shop, call)
+            while report.state is RunState.WAITING and call.can_ask:
+                given = ask_inline(session, report, call)
+                if given is None:
+                    break
+                report = session.answer(report.run, given)
+        finally:
+            talk.close()
+    code = _finish(shop, report, call)
+    if call.interruptions.heard is not None and report.state is RunState.WORKING:
+        raise call.interruptions.heard
+    return code
+
+
+def _started(session: Session, shop: Workshop, call: Call) -> Report:
+    if call.options.resume is not None:
+        return session.resume(call.options.resume or interrupted_loop(shop))
+    order, warnings = order_of(shop, call)
+    for warning in warnings:
+        call.aside.say(f"! {warning}", "yellow")
+    return session.do(order)
+
+
+def order_of(shop: Workshop, call: Call) -> tuple[Order, tuple[str, ...]]:
+    options = call.options
+    target, objective = _words(shop, call)
+    minutes = options.max_minutes
+    if minutes is None and options.max_runtime is not None:
+        minutes = options.max_runtime / 60
+    ladder = LadderWish(
+        simple=options.simple,
+        full=options.full,
+        escalate=not options.no_escalate,
+        reflex=not options.no_reflex,
+        tiers=None if options.tiers is None else Path(options.tiers),
+        max_cost=_money(options.max_cost),
+        max_minutes=minutes,
+        max_iterations=options.max_iterations,
+        samples=options.samples,
+        parallel=options.parallel,
+        chaos=options.chaos,
+    )
+    wish = LoopWish(
+        objective=objective,
+        target=target,
+        test_command=words_of(options.test),
+        generate=not options.no_generate,
+        approval=Approval(options.approve),
+        model=options.model or "",
+        reasoning=options.reasoning or "",
+        max_tokens=options.max_tokens,
+        record=options.record or "",
+    )
+    order, warnings = loop_of(shop, wish, ladder)
+    if options.completion_promise is not None:
+        warnings = (*warnings, "--completion-promise is not relied on: the checks decide when it is done")
+    return order, warnings
+
+
+def _words(shop: Workshop, call: Call) -> tuple[str, str]:
+    """The first word is the target where it names a file of the workspace; everything else is the objective."""
+    words = [word for word in (call.options.target, *call.options.objective) if word]
+    if not words:
+        return "", ""
+    try:
+        inside = call.inside(shop.workspace, words[0])
+    except PathRefused as error:
+        if "/" in words[0] and " " not in words[0]:
+            raise UsageError(error.message, advice=error.advice) from error
+        return "", " ".join(words)
+    if not os.path.isfile(os.path.join(shop.workspace, inside)):
+        if words[1:] and " " not in words[0] and ("/" in words[0] or "." in words[0]):
+            raise UsageError(f"there is no file {words[0]!r}", advice="name the file that is to change, or none")
+        return "", " ".join(words)
+    return inside, " ".join(words[1:])
+
+
+def _money(text: str | None) -> Decimal | None:
+    try:
+        return None if text is None else Decimal(text)
+    except InvalidOperation as error:
+        raise UsageError(f"--max-cost {text!r} is no amount", advice="give dollars such as 2.50") from error
+
+
+def listener(call: Call, talk: Talk) -> Callable[[Event], None]:
+    """Shows the ladder beside what every run shows."""
+    plain = listener_of_runs(call, talk)
+
+    def hear(event: Event) -> None:
+        if call.options.json:
+            return
+        lines = lines_of(event) if isinstance(event, ClimbEvent) else ()
+        for line in lines:
+            talk.note(line)
+        if not isinstance(event, ClimbEvent):
+            plain(event)
+
+    return hear
+
+
+def lines_of(event: ClimbEvent) -> tuple[str, ...]:
+    """What a person is told: a banner at the start, a header for each tier, a line for each attempt."""
+    match event:
+        case ClimbBegun(ladder=ladder, failing=failing, done=done, spent=spent):
+            names = " → ".join(
+                tier.name if tier.mode is TierMode.REFLEX else f"{tier.name} {tier.iterations}" for tier in ladder.tiers
+            )
+            cost = "" if ladder.max_cost is None else f", at most {money(ladder.max_cost)}"
+            time = "" if ladder.max_minutes is None else f" and {ladder.max_minutes:g} minutes"
+            first = f"loop: {names or 'no tier can work here'}{cost}{time}; {failing} failing"
+            gone = f"  goes on after {done} attempts, {money(spent)} spent"
+            return (first, gone) if done else (first,)
+        case TierBegun(tier=tier, number=number, of=of):
+            models = ", ".join(f"{role} {model}" for role, model in tier.models)
+            return (f"── tier {number} of {of}: {tier.name} ({tier.mode}{f'; {models}' if models else ''})",)
+        case IterationBegun(tier=tier, number=number, of=of, samples=samples) if of > 1:
+            return (f"· {tier} {number} of {of}" + (f", up to {samples} samples" if samples > 1 else ""),)
+        case AttemptEnded(attempt=attempt):
+            return (f"  {told(attempt)}",)
+        case TierLeft(tier=tier, reason=reason):
+            return (f"  {tier} is left: {brief(reason, 120)}",)
+        case Warned(text=text):
+            return (f"! {text}",)
+    return ()
+
+
+def told(attempt: Attempt) -> str:
+    mark = MARKS.get(attempt.end, "–")
+    failing = "" if attempt.failing is None else f", {len(attempt.failing)} failing"
+    cost = (
+        ""
+        if attempt.mode is TierMode.REFLEX
+        else f", {'price unknown' if attempt.cost is None else money(attempt.cost)}"
+    )
+    why = f": {brief(attempt.refused[0], 90)}" if attempt.refused and attempt.end is not AttemptEnd.VERIFIED else ""
+    better = " (a step forward, kept)" if attempt.better else ""
+    return f"{mark} {attempt.end}{better}{failing}{cost}, {attempt.seconds:.1f} s{why}"
+
+
+def _finish(shop: Workshop, report: Report, call: Call) -> int:
+    changes = changes_of(shop, report)
+    if call.options.json:
+        call.emit({**as_body(shop, report, changes), "loop": loop_json(report.climb)})
+        return exit_code(report)
+    if report.state is RunState.WAITING and not call.can_ask:
+        show_question(shop, report, call, changes)
+    if report.climb is not None:
+        _tell_tiers(report.climb, call)
+    tell(shop, report, call, changes)
+    return exit_code(report)
+
+
+def _tell_tiers(climb: Climb, call: Call) -> None:
+    """The report over all tiers."""
+    left = {gate.tier: gate.reason for gate in climb.gates}
+    for number, tier in enumerate(climb.ladder.tiers):
+        made = climb.of_tier(number)
+        if not made and number not in left:
+            continue
+        cost = sum((one.cost for one in made if one.cost is not None), Decimal(0))
+        ended = "verified" if any(one.end is AttemptEnd.VERIFIED for one in made) else left.get(number, "not verified")
+        call.out.say(f"tier      {tier.name}: {len(made)} attempts, {money(cost)}, {ended}")
+
+
+def loop_json(climb: Climb | None) -> dict[str, object] | None:
+    if climb is None:
+        return None
+    return {
+        "failing": list(climb.failing),
+        "tiers": [{"name": tier.name, "mode": tier.mode, "iterations": tier.iterations} for tier in climb.ladder.tiers],
+        "left": [{"tier": gate.tier, "reason": gate.reason} for gate in climb.gates],
+        "attempts": [attempt_json(one) for one in climb.attempts],
+    }
+
+
+def attempt_json(one: Attempt) -> dict[str, object]:
+    return {
+        "tier": one.at.tier,
+        "iteration": one.at.number,
+        "sample": one.sample,
+        "mode": one.mode,
+        "model": one.model,
+        "ended": one.end,
+        "failing": None if one.failing is None else list(one.failing),
+        "paths": list(one.paths),
+        "refused": list(one.refused),
+        "better": one.better,
+        "cost_usd": None if one.cost is None else float(one.cost),
+        "tokens": one.tokens,
+        "seconds": one.seconds,
+    }
