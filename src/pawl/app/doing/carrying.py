@@ -204,7 +204,7 @@ class Carrier:
         """Loaded by the runs that climb."""
         if not self.record.order.loop:
             return None
-        from pawl.app.looping.wiring import climber
+        from pawl.app.doing.climbing.wiring import climber
 
         return climber(talker, verifier, listen=self._hear)
 

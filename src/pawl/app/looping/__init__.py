@@ -1,1 +1,1 @@
-"""`pawl loop`: the ladder of a run, from its tiers to what is attempted on them."""
+"""`pawl loop`: ladders from flags and files, orders that climb them, and the report of what came of it."""

@@ -21,6 +21,8 @@ def loop_of(shop: Workshop, wish: LoopWish, ladder: LadderWish) -> tuple[Order, 
             return error.message
         return ""
 
+    # A wrong name is told at once, not when its tier is reached.
+    configured(shop, wish.model)
     made, warnings = ladder_of(ladder, known_model)
     return loop_order(wish, made), warnings
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pawl.app.doing.climbing.asked import Asker
+from pawl.app.doing.climbing.climb_record import ClimbRecord
+from pawl.app.doing.climbing.climber import LadderClimber
 from pawl.app.doing.talking import Talker
 from pawl.app.doing.verifying import Verifier
-from pawl.app.looping.asked import Asker
-from pawl.app.looping.climb_record import ClimbRecord
-from pawl.app.looping.climbing import LadderClimber
 
 
 def climber(talker: Talker, verifier: Verifier, *, listen: Callable[[Any], None]) -> LadderClimber:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pawl.app.doing.climbing.briefing import brief, failing_text, findings_of
+from pawl.app.doing.climbing.workplace import Workplace
 from pawl.app.locating import open_librarian
-from pawl.app.looping.briefing import brief, failing_text, findings_of
-from pawl.app.looping.workplace import Workplace
 from pawl.app.workshop import Workshop
 from pawl.core.change import ChangeSet
 from pawl.core.errors import PawlError, SchemaUnmet

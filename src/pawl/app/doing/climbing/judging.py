@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from pawl.app.looping.briefing import findings_of, messages_of
+from pawl.app.doing.climbing.briefing import findings_of, messages_of
 from pawl.app.workshop import Workshop
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.finding import Finding, Verdict

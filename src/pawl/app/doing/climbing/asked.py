@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from pawl.app.asking.opening import Models
+from pawl.app.doing.climbing.attempting import Assignment, Worked, full, simple, stands, what_failed
+from pawl.app.doing.climbing.climb_record import ClimbRecord
+from pawl.app.doing.climbing.judging import Tried, changed_lines, judged_attempt
+from pawl.app.doing.climbing.workplace import AttemptRecord, TierTalker, Workplace, opened_workplace, spent_in, unasked
 from pawl.app.doing.talking import Permit, Talker, rules_of
 from pawl.app.doing.verifying import Verifier
 from pawl.app.doing.works import BenchWorks
-from pawl.app.looping.attempting import Assignment, Worked, full, simple, stands, what_failed
-from pawl.app.looping.climb_record import ClimbRecord
-from pawl.app.looping.judging import Tried, changed_lines, judged_attempt
-from pawl.app.looping.workplace import AttemptRecord, TierTalker, Workplace, opened_workplace, spent_in, unasked
 from pawl.app.telemetry import Telemetry
 from pawl.app.workshop import Workshop
 from pawl.core.climb_event import ClimbEvent, Warned

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from pawl.app.doing.climbing.attempting import Assignment
+from pawl.app.doing.climbing.judging import Tried, changed_lines, judged_attempt
 from pawl.app.doing.verifying import Verifier
-from pawl.app.looping.attempting import Assignment
-from pawl.app.looping.judging import Tried, changed_lines, judged_attempt
 from pawl.app.workshop import Workshop
 from pawl.core.errors import CannotFix, NoTests, UsageError
 from pawl.core.tiers import Attempt, AttemptEnd, Iteration, TierMode

@@ -12,12 +12,12 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pawl.app.looping.asked import Asker
-from pawl.app.looping.attempting import Assignment
-from pawl.app.looping.auditing import AuditTrail
-from pawl.app.looping.climb_record import ClimbRecord
-from pawl.app.looping.judging import Tried
-from pawl.app.looping.reflexing import reflex_attempt
+from pawl.app.doing.climbing.asked import Asker
+from pawl.app.doing.climbing.attempting import Assignment
+from pawl.app.doing.climbing.auditing import AuditTrail
+from pawl.app.doing.climbing.climb_record import ClimbRecord
+from pawl.app.doing.climbing.judging import Tried
+from pawl.app.doing.climbing.reflexing import reflex_attempt
 from pawl.app.workshop import Workshop
 from pawl.core.climb_event import (
     AttemptEnded,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from pawl.app.doing.climbing.judging import Tried
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.verifying import Verifier, verdict_json, verdict_of
-from pawl.app.looping.judging import Tried
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.errors import NoTests
 from pawl.core.finding import Standing, Verdict

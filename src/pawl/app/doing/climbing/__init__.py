@@ -1,0 +1,1 @@
+"""The climb of a run, wired: attempts on workplaces of their own, judged by the checks, kept in the record."""
