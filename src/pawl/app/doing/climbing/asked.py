@@ -124,6 +124,7 @@ class Asker:
                 conversation=f"{self.conversation}.{name.split()[-1]}",
                 listen=self.talker.listen,
                 inbox=self.talker.inbox,
+                hooking=self.talker.hooking,
                 cancel=self.cancel,
                 permit=unasked(self.permit or rules_of(self.shop, record.order.mode)),
                 tier=tier,
