@@ -9,6 +9,8 @@ from typing import Any
 from pawl.app.config import Config
 from pawl.core.errors import ConfigError
 from pawl.verify.choosing import Wishes
+from pawl.verify.dev_servers import DevServer
+from pawl.verify.dev_servers import load as dev_servers
 from pawl.verify.lsp.servers import server
 from pawl.verify.rungs import Rung, load
 
@@ -23,6 +25,8 @@ class VerifySettings:
     """The most that a step may take; commands of builds and linters have 120 of their own."""
     servers: tuple[str, ...] = ()
     """Language servers whose diagnostics are a step; empty for those that say what no other step says."""
+    dev_server: tuple[DevServer, ...] = ()
+    """Dev servers of the user's own, looked for before the known ones."""
     step: tuple[Rung, ...] = ()
     """Steps of the user's own, or in the place of known ones."""
 
@@ -45,6 +49,7 @@ def verify_settings(config: Config) -> VerifySettings:
         skip=_names(config, table, "skip"),
         seconds=_seconds(config, table),
         servers=servers,
+        dev_server=dev_servers(_server_tables(config, table), "[verify]"),
         step=load(table, "[verify]"),
     )
 
@@ -54,6 +59,13 @@ def _names(config: Config, table: Mapping[str, Any], name: str) -> tuple[str, ..
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise _wrong(config, f"{name} must be a list of texts, not {value!r:.200}", f'such as {name} = ["build"]')
     return tuple(value)
+
+
+def _server_tables(config: Config, table: Mapping[str, Any]) -> dict[str, Any]:
+    value = table.get("dev_server", [])
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise _wrong(config, "dev_server must be an array of tables", "write [[verify.dev_server]]")
+    return {"server": value}
 
 
 def _seconds(config: Config, table: Mapping[str, Any]) -> float:

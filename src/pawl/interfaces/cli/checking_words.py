@@ -11,3 +11,11 @@ def verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fresh", action="store_true", help="run steps also where nothing has changed since")
     parser.add_argument("--set-baseline", action="store_true", help="what is found now is old from now on")
     parser.add_argument("--no-baseline", action="store_true", help="judge old findings too")
+
+
+def dev(parser: argparse.ArgumentParser) -> None:
+    actions = ["start", "status", "logs", "stop"]
+    parser.add_argument("action", choices=actions, metavar="ACTION", help="start, status, logs or stop")
+    parser.add_argument("--port", type=int, metavar="N", help="the port to try first (default: the server's usual one)")
+    parser.add_argument("--seconds", type=float, default=60.0, metavar="N", help="how long it may take (default 60)")
+    parser.add_argument("--lines", type=int, default=50, metavar="N", help="how many lines of the log (default 50)")

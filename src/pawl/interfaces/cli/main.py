@@ -26,6 +26,7 @@ MODULES = {
     "run": "run",
     "fix": "fix",
     "verify": "verify",
+    "dev": "dev",
     "ask": "ask",
     "do": "do",
     "loop": "loop",

@@ -29,8 +29,8 @@ folder = sys.argv.pop(1)
 found = importlib.util.spec_from_file_location("pawl", f"{folder}/__init__.py", submodule_search_locations=[folder])
 sys.modules["pawl"] = importlib.util.module_from_spec(found)
 found.loader.exec_module(sys.modules["pawl"])
-from pawl.verify.lsp.session import main
-main()
+import importlib
+importlib.import_module(sys.argv.pop(1)).main()
 """
 _IMPORT = re.compile(r"\s*(?P<line>from (?P<source>[\w.]+) import \w+|import (?P<module>[\w.]+))\s*")
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
@@ -62,6 +62,11 @@ class Advised:
     """In the order in which they should be tried."""
     skipped: str = ""
     """Why no server has a say in it."""
+
+
+def inside(host: Host, module: str, question: str) -> tuple[str, ...]:
+    """The words that run a module of Pawl's on the bench."""
+    return (host.python, "-I", "-S", "-B", "-c", _INSIDE, host.package, module, question)
 
 
 def imports_of(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -115,7 +120,7 @@ def answered(
         **question,
     }
     limits = dataclasses.replace(subject.limits, seconds=seconds + _GRACE_SECONDS)
-    words = (host.python, "-I", "-S", "-B", "-c", _INSIDE, host.package, json.dumps(whole))
+    words = inside(host, "pawl.verify.lsp.session", json.dumps(whole))
     completed = dataclasses.replace(subject, limits=limits).run(words)
     if completed is None:
         return {"skipped": f"{host.python!r} cannot be started"}

@@ -1,0 +1,125 @@
+"""`pawl dev`: starting, finding, reading and ending the dev server of a workspace."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pawl.app.serving.registry import Record, Registry, ServerState
+from pawl.app.workshop import Workshop
+from pawl.core.errors import NotFound, ServerUnavailable
+
+START = "from pawl.app.serving.supervising import main; main()"
+STOP_SECONDS = 15.0
+_BETWEEN_SECONDS = 0.05
+_GRACE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevRequest:
+    port: int | None = None
+    seconds: float = 60.0
+
+
+def start(shop: Workshop, request: DevRequest) -> tuple[Record, bool]:
+    """The server that answers, and whether it was started now; `ServerUnavailable` when it does not come up."""
+    registry = Registry.under(shop.config.state)
+    registry.sweep()
+    known = registry.get(shop.workspace)
+    if known is not None and known.is_alive:
+        return known, False
+    registry.forget(shop.workspace)
+    asked = {"workspace": shop.workspace, "port": request.port, "seconds": request.seconds}
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, json.dumps(asked)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",
+    )
+    try:
+        record = _awaited(registry, shop.workspace, process, request.seconds + _GRACE_SECONDS)
+    except BaseException:
+        process.terminate()
+        process.wait(STOP_SECONDS)
+        raise
+    if record is None or record.state is not ServerState.READY:
+        process.terminate()
+        process.wait(STOP_SECONDS)
+        why = record.reason if record is not None and record.reason else "it did not come up"
+        name = (record.name if record is not None else "") or "the dev server"
+        tail = logs(shop, 8)
+        registry.forget(shop.workspace)
+        raise ServerUnavailable(f"{name}: {why}", advice=tail or "see 'pawl verify' for what is wrong")
+    # It goes on without this process; nobody waits for it here.
+    process.returncode = 0
+    shop.note_if_possible("dev server", {"name": record.name, "port": record.port})
+    return record, True
+
+
+def _awaited(registry: Registry, workspace: str, process: subprocess.Popen[bytes], seconds: float) -> Record | None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        record = registry.get(workspace)
+        if record is not None and record.pid == process.pid and record.state is not ServerState.STARTING:
+            return record
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_BETWEEN_SECONDS)
+            return registry.get(workspace)
+    return registry.get(workspace)
+
+
+def status(shop: Workshop) -> Record | None:
+    """The server of the workspace as it is now; one whose process is gone is forgotten."""
+    registry = Registry.under(shop.config.state)
+    registry.sweep()
+    return registry.get(shop.workspace)
+
+
+def stop(shop: Workshop) -> Record | None:
+    """Ends the server with its whole tree; None when there is none."""
+    registry = Registry.under(shop.config.state)
+    record = registry.get(shop.workspace)
+    if record is None:
+        return None
+    if record.is_alive:
+        with suppress(ProcessLookupError):
+            os.kill(record.pid, signal.SIGTERM)
+        if not _gone(record, STOP_SECONDS):
+            with suppress(ProcessLookupError):
+                os.kill(record.pid, signal.SIGKILL)
+            _gone(record, STOP_SECONDS)
+    registry.forget(shop.workspace)
+    return record
+
+
+def _gone(record: Record, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    with selectors.DefaultSelector() as selector:
+        while record.is_alive and time.monotonic() < deadline:
+            selector.select(_BETWEEN_SECONDS)
+    return not record.is_alive
+
+
+def logs(shop: Workshop, lines: int) -> str:
+    """The last lines that the server printed."""
+    path = Registry.under(shop.config.state).log(shop.workspace)
+    try:
+        text = path.read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])
+
+
+def required(record: Record | None) -> Record:
+    if record is None:
+        raise NotFound("no dev server of this workspace is known", advice="start it with 'pawl dev start'")
+    return record

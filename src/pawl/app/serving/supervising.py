@@ -1,0 +1,147 @@
+"""The process that a dev server runs under: it holds the bench and the sandbox, and everything ends with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from pawl.app.config import load
+from pawl.app.environments import brought_along
+from pawl.app.running import bench_places, open_bench
+from pawl.app.serving.registry import Record, Registry, ServerState, born
+from pawl.app.verifying.servers import host, readable
+from pawl.app.verifying.settings import verify_settings
+from pawl.app.workshop import Workshop
+from pawl.core.errors import NotFound, PawlError
+from pawl.core.execution import Execution, Network, Stream
+from pawl.core.redact import redacted
+from pawl.sandbox.cancel import CancelToken
+from pawl.verify.dev_servers import found_in
+from pawl.verify.lsp.asking import inside
+from pawl.verify.serving import MARK
+from pawl.verify.steps.server import question
+from pawl.verify.steps.step import Subject
+from pawl.workspace.bench import sweep
+
+LONGEST_SECONDS = 7 * 86_400.0
+LARGEST_LOG = 4 << 20
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def main() -> None:
+    asked = json.loads(sys.argv[1])
+    config = load()
+    registry = Registry.under(config.state)
+    workspace: str = asked["workspace"]
+    record = Record(workspace=workspace, name="", pid=os.getpid(), born=born(os.getpid()), state=ServerState.STARTING)
+    registry.put(record)
+    cancel = CancelToken()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: cancel.request())
+    keeper = _Keeper(registry, record, registry.log(workspace))
+    try:
+        with Workshop.open(config, Path(workspace)) as shop:
+            _serve(shop, keeper, cancel, asked)
+    except PawlError as error:
+        keeper.told({"failed": redacted(f"{error.message}; {error.advice}" if error.advice else error.message)})
+    finally:
+        keeper.close(stopped=cancel.requested)
+
+
+def _serve(shop: Workshop, keeper: _Keeper, cancel: CancelToken, asked: dict[str, object]) -> None:
+    for place in bench_places(shop.config):
+        sweep(place)
+    with open_bench(shop, extra_readonly=readable()) as bench:
+        subject = Subject(files=bench.files, runner=bench, workspace=shop.workspace, spare=brought_along())
+        serving = found_in(subject, verify_settings(shop.config).dev_server)
+        if serving is None:
+            raise NotFound(
+                "the project has no dev server that is known",
+                advice="known are Vite, Next.js, Create React App, uvicorn, Flask and Django",
+            )
+        keeper.named(serving.server.name)
+        port = asked["port"]
+        words = inside(
+            host(),
+            "pawl.verify.serving",
+            question(serving, float(str(asked["seconds"])), port=port if isinstance(port, int) else None, stay=True),
+        )
+        # What answers on the loopback of this machine shares its network; it listens nowhere else.
+        execution = Execution(argv=words, network=Network.ON, limits=shop.config.settings.limits(LONGEST_SECONDS))
+        completed = bench.run(execution, on_output=keeper.feed, cancel=cancel)
+        if keeper.record.state is ServerState.STARTING:
+            said = completed.stderr.text.strip().splitlines()[-1:] or [f"it ended by {completed.ending.value}"]
+            keeper.told({"failed": said[0]})
+
+
+@dataclass(slots=True)
+class _Keeper:
+    """Keeps the registry and the log up to date with what the server says."""
+
+    registry: Registry
+    record: Record
+    path: Path
+    _log: BinaryIO | None = None
+    _rest: bytes = b""
+    _written: int = 0
+    _closed: bool = field(default=False)
+
+    def named(self, name: str) -> None:
+        self._put(replace(self.record, name=name))
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if line.startswith(MARK.encode()):
+                self.told(json.loads(line.removeprefix(MARK.encode())))
+            else:
+                self._write(line + b"\n")
+
+    def told(self, body: dict[str, object]) -> None:
+        if "ready" in body:
+            self._put(replace(self.record, state=ServerState.READY, port=int(str(body["ready"]))))
+        elif "failed" in body:
+            self._put(replace(self.record, state=ServerState.FAILED, reason=str(body["failed"])))
+        elif self.record.state is ServerState.READY:
+            self._put(replace(self.record, state=ServerState.ENDED, reason=str(body.get("ended", ""))))
+
+    def close(self, *, stopped: bool) -> None:
+        if self._log is not None:
+            self._log.close()
+        if stopped:
+            self.registry.forget(self.record.workspace)
+        elif self.record.state in (ServerState.STARTING, ServerState.READY):
+            self._put(replace(self.record, state=ServerState.ENDED, reason="it ended"))
+
+    def _put(self, record: Record) -> None:
+        self.record = record
+        self.registry.put(record)
+
+    def _write(self, data: bytes) -> None:
+        if self._log is None or self._written > LARGEST_LOG:
+            self._opened().truncate(0)
+            self._written = 0
+        assert self._log is not None
+        plain = _ESCAPES.sub("", data.decode("utf-8", "replace"))
+        self._log.write(redacted(plain).encode("utf-8", "replace"))
+        self._log.flush()
+        self._written += len(data)
+
+    def _opened(self) -> BinaryIO:
+        if self._log is None:
+            opener: Callable[[str, int], int] = lambda name, flags: os.open(name, flags, 0o600)  # noqa: E731
+            self._log = open(self.path, "wb", opener=opener)  # noqa: SIM115
+        else:
+            self._log.seek(0)
+        return self._log
+
+
+if __name__ == "__main__":
+    main()

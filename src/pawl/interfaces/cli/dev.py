@@ -1,0 +1,88 @@
+"""`pawl dev`: the project's dev server on a bench, started, asked about, read and ended."""
+
+from __future__ import annotations
+
+from pawl.app.serving import serving
+from pawl.app.serving.registry import Record
+from pawl.app.workshop import Workshop
+from pawl.core.errors import UsageError
+from pawl.interfaces.cli.call import Call
+
+EXIT_NONE = 3
+"""There is no server to tell about."""
+
+
+def dev(shop: Workshop, call: Call) -> int:
+    actions = {"start": _start, "status": _status, "logs": _logs, "stop": _stop}
+    return actions[call.options.action](shop, call)
+
+
+def _start(shop: Workshop, call: Call) -> int:
+    options = call.options
+    if options.port is not None and not 0 < options.port < 1 << 16:
+        raise UsageError(f"--port {options.port} is no port", advice="give one from 1024 to 65535")
+    if not 1 <= options.seconds <= 3600:
+        raise UsageError(f"--seconds {options.seconds:g} is not between 1 and 3600", advice="60 suits most servers")
+    record, started = serving.start(shop, serving.DevRequest(port=options.port, seconds=options.seconds))
+    return _tell(call, record, "" if started else "it runs already: ")
+
+
+def _status(shop: Workshop, call: Call) -> int:
+    record = serving.status(shop)
+    if record is None:
+        return _none(call)
+    return _tell(call, record)
+
+
+def _stop(shop: Workshop, call: Call) -> int:
+    record = serving.stop(shop)
+    if record is None:
+        return _none(call)
+    if call.options.json:
+        call.emit({**_shape(record), "state": "stopped"})
+    else:
+        call.out.say(f"stopped {record.name or 'the dev server'}")
+    return 0
+
+
+def _logs(shop: Workshop, call: Call) -> int:
+    if call.options.lines < 1:
+        raise UsageError(f"--lines {call.options.lines} shows nothing", advice="give a number from 1")
+    serving.required(serving.status(shop))
+    text = serving.logs(shop, call.options.lines)
+    if call.options.json:
+        call.emit({"lines": text.splitlines()})
+    else:
+        call.out.lines(text)
+    return 0
+
+
+def _none(call: Call) -> int:
+    if call.options.json:
+        call.emit(_shape(None))
+    else:
+        call.out.say("no dev server runs for this workspace")
+    return EXIT_NONE
+
+
+def _tell(call: Call, record: Record, before: str = "") -> int:
+    if call.options.json:
+        call.emit(_shape(record))
+        return 0
+    where = f" at {record.url}" if record.url else ""
+    why = f": {record.reason}" if record.reason else ""
+    call.out.say(f"{before}{record.name or 'the dev server'} is {record.state}{where}{why}")
+    if record.url and record.state == "ready":
+        call.out.hint("stop it with: pawl dev stop")
+    return 0
+
+
+def _shape(record: Record | None) -> dict[str, object]:
+    return {
+        "name": record.name if record else None,
+        "state": record.state if record else None,
+        "url": record.url if record else None,
+        "port": record.port if record else None,
+        "pid": record.pid if record else None,
+        "reason": record.reason if record else "",
+    }

@@ -1,0 +1,202 @@
+"""`pawl dev`: a real server on a bench answers on loopback, and nothing is left behind, however it ends."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli.console import PATIENCE, Pawl
+from cli.projects import Project
+
+pytestmark = [pytest.mark.spec("A13"), pytest.mark.timeout(120)]
+
+SERVE = """
+import http.server, subprocess, sys
+port = int(sys.argv[1])
+mode = open("mode.txt").read().strip()
+if mode == "moves":
+    port += 1
+if mode == "dies":
+    print("the database is gone")
+    sys.exit(3)
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(500 if mode == "broken" else 200)
+        self.end_headers()
+        self.wfile.write(open("page.txt", "rb").read())
+child = subprocess.Popen(["sleep", "1000"])
+server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+print(f"serving on http://127.0.0.1:{port}/", flush=True)
+server.serve_forever()
+"""
+SETTINGS = """
+[[verify.dev_server]]
+name = "toy"
+when = { files = ["serve.py"] }
+words = ["python3", "-u", "serve.py", "{port}"]
+port = %d
+ready = ['serving on http://127.0.0.1:(?P<port>\\d+)']
+"""
+PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
+SECTION = PAGE[PAGE.index("## pawl dev") : PAGE.index("## pawl ask")]
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def is_taken(port: int) -> bool:
+    with socket.socket() as trial:
+        trial.settimeout(5)
+        return trial.connect_ex(("127.0.0.1", port)) == 0
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it never came about"
+
+
+def answered(port: int) -> str:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", "/")
+    return connection.getresponse().read().decode()
+
+
+def tree_of(pid: int) -> set[int]:
+    """A process and everything below it."""
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if fields[0] != "Z":
+            parents[int(entry.parent.name)] = int(fields[1])
+    found = {pid} & parents.keys()
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def words_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+
+
+def alive(processes: set[int]) -> set[int]:
+    return {pid for pid in processes if pid in tree_of(pid)}
+
+
+@pytest.fixture
+def served(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Pawl]]:
+    made: list[Pawl] = []
+
+    def make(mode: str = "works", port: int | None = None) -> Pawl:
+        settings = tmp_path / "dev.toml"
+        settings.write_text(SETTINGS % (port or free_port()))
+        monkeypatch.setenv("PAWL_CONFIG", str(settings))
+        pawl = project({"serve.py": SERVE, "mode.txt": mode, "page.txt": "hello"})
+        made.append(pawl)
+        return pawl
+
+    yield make
+    for pawl in made:
+        pawl("dev", "stop")
+
+
+def test_a_server_is_started_found_again_read_and_ended_with_its_whole_tree(served):
+    pawl = served()
+    told = pawl.json("dev", "start")
+    assert (told["name"], told["state"]) == ("toy", "ready")
+    assert [key for key in told if f"`{key}`" not in SECTION] == []
+    assert answered(told["port"]) == "hello"
+    again = pawl.json("dev", "start")
+    assert (again["pid"], again["port"]) == (told["pid"], told["port"])
+    assert pawl.json("dev", "status") == told
+    assert any("serving on" in line for line in pawl.json("dev", "logs")["lines"])
+    processes = tree_of(told["pid"])
+    assert len(processes) > 2
+    assert pawl.json("dev", "stop")["state"] == "stopped"
+    until(lambda: not alive(processes))
+    assert not is_taken(told["port"])
+    assert pawl("dev", "status").code == 3
+    assert pawl("dev", "stop").code == 3
+    assert list(Path(os.environ["PAWL_STATE"], "benches").glob("*")) == []  # noqa: TID251
+
+
+def test_the_port_is_read_from_the_output_also_when_it_moved(served):
+    port = free_port()
+    pawl = served("moves", port)
+    told = pawl.json("dev", "start")
+    assert told["port"] == port + 1
+    assert answered(port + 1) == "hello"
+
+
+def test_a_taken_port_gives_way_to_a_free_one(served):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        told = served(port=taken.getsockname()[1]).json("dev", "start")
+        assert told["port"] != taken.getsockname()[1]
+        assert answered(told["port"]) == "hello"
+
+
+@pytest.mark.parametrize(("mode", "word"), [("dies", "code 3"), ("broken", "status 500")])
+def test_a_server_that_does_not_come_up_is_told_with_its_last_words(served, mode, word):
+    pawl = served(mode)
+    said = pawl("dev", "start")
+    assert said.code == 1
+    assert word in said.err
+    assert mode == "broken" or "the database is gone" in said.err
+    assert pawl("dev", "status").code == 3
+
+
+def test_killing_what_holds_the_server_leaves_no_process_and_no_port(served):
+    pawl = served()
+    told = pawl.json("dev", "start")
+    processes = tree_of(told["pid"])
+    os.kill(told["pid"], signal.SIGKILL)
+    until(lambda: not alive(processes))
+    until(lambda: not is_taken(told["port"]))
+    assert pawl("dev", "status").code == 3
+    assert pawl.json("dev", "start")["port"] == told["port"]
+
+
+def test_a_server_that_is_killed_is_said_to_have_ended(served):
+    pawl = served()
+    told = pawl.json("dev", "start")
+    processes = tree_of(told["pid"])
+    (victim,) = [pid for pid in processes if words_of(pid)[1:3] == ["-u", "serve.py"]]
+    os.kill(victim, signal.SIGKILL)
+    until(lambda: pawl.json("dev", "status")["state"] == "ended")
+    until(lambda: not alive(processes))
+    assert not is_taken(told["port"])
+
+
+def test_the_ladder_asks_the_server_too(served):
+    pawl = served()
+    told = {step["step"]: step for step in pawl.json("verify", "--all")["steps"]}
+    assert told["server"]["standing"] == "pass"
+    assert "status 200" in told["server"]["reason"]
+    (pawl.workspace / "mode.txt").write_text("dies")
+    told = {step["step"]: step for step in pawl.json("verify", "--all", code=1)["steps"]}
+    assert told["server"]["standing"] == "fail"
+    assert "the database is gone" in json.dumps(told["server"]["findings"])
+
+
+def test_a_project_without_a_server_and_wrong_words_are_told(project: Project):
+    pawl = project({"notes.md": "x"})
+    said = pawl("dev", "start")
+    assert (said.code, "no dev server that is known" in said.err) == (1, True)
+    assert pawl("dev", "start", "--port", "0").code == 42
+    assert pawl("dev", "logs", "--lines", "0").code == 42
+    assert pawl("dev", "dance").code == 2

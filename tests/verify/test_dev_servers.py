@@ -1,0 +1,80 @@
+"""Dev servers are data: which one a project has, and the words that start it on a port."""
+
+import pytest
+
+from pawl.core.errors import ConfigError
+from pawl.verify.dev_servers import built_in, found_in, load
+
+pytestmark = pytest.mark.spec("A13")
+
+NODE = {"node_modules/x": ""}
+PROJECTS = {
+    "vite script": (
+        {"package.json": '{"scripts": {"dev": "vite --mode x"}, "devDependencies": {"vite": "^8"}}'},
+        ("npm", "run", "--silent", "dev", "--", "--host", "127.0.0.1", "--port", "4000"),
+    ),
+    "vite with pnpm": (
+        {"package.json": '{"scripts": {"dev": "vite"}, "devDependencies": {"vite": "^8"}}', "pnpm-lock.yaml": ""},
+        ("pnpm", "run", "--silent", "dev", "--host", "127.0.0.1", "--port", "4000"),
+    ),
+    "next": (
+        {**NODE, "package.json": '{"dependencies": {"next": "^16", "react": "^19"}}'},
+        ("next", "dev", "--hostname", "127.0.0.1", "--port", "4000"),
+    ),
+    "create-react-app": (
+        {"package.json": '{"scripts": {"start": "react-scripts start"}, "dependencies": {"react-scripts": "^5"}}'},
+        ("npm", "run", "--silent", "start"),
+    ),
+    "uvicorn": (
+        {"requirements.txt": "fastapi\n", "shop/api.py": "import fastapi\n\napi = fastapi.FastAPI()\n"},
+        ("python3", "-m", "uvicorn", "shop.api:api", "--host", "127.0.0.1", "--port", "4000"),
+    ),
+    "flask": (
+        {"requirements.txt": "flask\n", "shop/__init__.py": "from flask import Flask\napp = Flask(__name__)\n"},
+        ("python3", "-m", "flask", "--app", "shop:app", "run", "--host", "127.0.0.1", "--port", "4000"),
+    ),
+    "django": ({"manage.py": ""}, ("python3", "manage.py", "runserver", "127.0.0.1:4000", "--noreload")),
+}
+SAYS = {
+    "vite": "  ➜  Local:   http://127.0.0.1:5174/",
+    "next": "   - Local:        http://127.0.0.1:3001",
+    "create-react-app": "  Local:            http://localhost:3001",
+    "uvicorn": "INFO:     Uvicorn running on http://127.0.0.1:8001 (Press CTRL+C to quit)",
+    "flask": " * Running on http://127.0.0.1:5001",
+    "django": "Starting development server at http://127.0.0.1:8001/",
+}
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_a_projects_server_is_known_with_the_words_that_start_it(subject, name):
+    files, words = PROJECTS[name]
+    found = found_in(subject(files, tools=False))
+    assert found.command(4000) == words
+    assert name.startswith(found.server.name)
+    assert all("127.0.0.1" in " ".join((*words, *found.environment(4000).values())) for _ in "x")
+
+
+@pytest.mark.parametrize("server", built_in(), ids=lambda one: one.name)
+def test_what_a_server_prints_says_where_it_listens(server):
+    import re
+
+    ports = [match["port"] for pattern in server.ready if (match := re.search(pattern, SAYS[server.name]))]
+    assert ports and int(ports[0]) == server.port + 1
+
+
+def test_projects_without_a_server_have_none(subject):
+    assert found_in(subject({"app.py": "x = 1\n"})) is None
+    assert found_in(subject({"requirements.txt": "flask\n", "app.py": "x = 1\n"})) is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "word"),
+    [
+        ({"name": "x"}, "when"),
+        ({"name": "x", "when": {}, "words": ["y"], "port": 1, "ready": ["z"]}, "port"),
+        ({"name": "x", "when": {}, "words": ["y"], "port": 99999, "ready": ["(?P<port>z)"]}, "99999"),
+    ],
+)
+def test_a_server_that_cannot_be_used_is_refused(entry, word):
+    with pytest.raises(ConfigError, match=word):
+        load({"server": [entry]}, "[verify]")
