@@ -55,3 +55,23 @@ def test_the_key_stays_where_it_is_sent():
         found = reached(server.url)
     assert not found.works
     assert (len(server.requests), other.connections) == (1, 0)
+
+
+@pytest.mark.parametrize(("status", "works"), [("404 Not Found", False), ("405 Method Not Allowed", True)])
+def test_an_address_where_there_is_nothing_is_not_taken_for_ready(status: str, works: bool):
+    with provider([whole(b"", status=status)]) as server:
+        found = reached(server.url)
+    assert (found.works, status[:3] in found.detail) == (works, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "clear"),
+    [
+        ("http://gpu.lan:8000/v1", "k", True),
+        ("http://gpu.lan:8000/v1", "", False),
+        ("http://127.0.0.1:8000/v1", "k", False),
+        ("https://api.example/v1", "k", False),
+    ],
+)
+def test_a_key_that_goes_to_another_machine_without_encryption_is_noticed(url: str, key: str, clear: bool):
+    assert Endpoint(wire=Wire.OPENAI, base_url=url, key=key, name="m", provider="p").is_in_the_clear is clear

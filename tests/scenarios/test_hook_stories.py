@@ -201,3 +201,29 @@ def test_a_stricter_preset_of_the_user_asks_about_every_edit(notes: Story, hooks
     (tmp_path / "config.toml").write_text('[permissions]\npreset = "strict"\n')
     asked = notes.do("write a.txt", approve="never")
     assert (asked.state, asked.question.tool) == (RunState.WAITING, "file_write")
+
+
+@pytest.mark.spec("D1")
+def test_a_role_that_the_user_narrows_is_offered_fewer_tools(notes: Story, hooks: Configure, tmp_path: Path):
+    source = Path(__file__).resolve().parents[2] / "src" / "pawl" / "policy" / "roles" / "artisan.toml"
+    (tmp_path / "roles").mkdir()
+    (tmp_path / "roles" / "artisan.toml").write_text(
+        source.read_text()
+        .replace(', "run_command"]', "]")
+        .replace('allowed = { tool = "run_command" }', 'refused = { tool = "run_command" }')
+    )
+    with notes.session() as session:
+        assert "run_command" not in session.offered(f"scripted:{notes.script}")[1]
+
+
+@pytest.mark.spec("A14")
+def test_a_request_is_put_into_a_form_that_is_read_without_a_model(notes: Story, hooks: Configure):
+    from pawl.core.errors import UsageError
+
+    with notes.session() as session:
+        assert {"surgical_patch", "component_extraction", "safe_stub"} <= set(session.templates)
+        text = session.request("surgical_patch", "write a.txt")
+        done = session.do(order_of(notes, text, approval="never"))
+        assert (done.intent, done.requests, done.delivery) == ("edit", 2, DeliveryState.DONE)
+        with pytest.raises(UsageError, match="no template 'surgery'"):
+            session.request("surgery", "write a.txt")

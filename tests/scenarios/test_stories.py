@@ -438,11 +438,13 @@ def test_when_the_time_of_a_request_is_up_what_is_there_is_kept_and_reported(sto
     before = story.files()
     story.model_says(
         {"delay_ms": 1200, **call("file_write", path="half.txt", content="half\n")},
-        say("Half of it is written; the rest is open."),
+        say("never asked for"),
     )
     ended = story.do("write both halves", approve="never", budget={"seconds": 1})
     assert (ended.ended, ended.delivery, ended.entry) == ("out_of_time", DeliveryState.NEEDS_WORK, None)
-    assert ended.answer.startswith("Half of it") and ended.kept is not None
+    assert ended.answer.startswith("The time was up. Done by then:\n") and "- file_write" in ended.answer
+    assert ended.kept is not None
+    assert ended.requests == 1
     assert story.files() == before
 
 

@@ -6,12 +6,28 @@ from pathlib import Path
 
 from pawl.app.config import Config
 from pawl.app.trust import is_trusted
+from pawl.core.errors import UsageError
 from pawl.core.run import Mode, RoleName, Stage
 from pawl.policy.prompts import Prompt, PromptFault, PromptRepository, check_prompts
+from pawl.policy.role_files import load_roles
 from pawl.policy.table import Policy, Row, standard_policy
 from pawl.policy.table_page import as_markdown
 
-__all__ = ["Policy", "Prompt", "PromptFault", "Row", "policy_page", "policy_rows", "prompt_faults", "prompts"]
+_FORMS = "requests/"
+
+__all__ = [
+    "Policy",
+    "Prompt",
+    "PromptFault",
+    "Row",
+    "policy_of",
+    "policy_page",
+    "policy_rows",
+    "prompt_faults",
+    "prompts",
+    "request_from",
+    "templates",
+]
 
 
 def prompt_folders(config: Config, workspace: str) -> tuple[Path, ...]:
@@ -20,6 +36,31 @@ def prompt_folders(config: Config, workspace: str) -> tuple[Path, ...]:
     if is_trusted(config, workspace):
         folders.append(Path(workspace) / ".pawl" / "prompts")
     return tuple(folder for folder in folders if folder.is_dir())
+
+
+def policy_of(config: Config, workspace: str) -> Policy:
+    """The table with the roles of the user's own, and of the repository if the user trusts it."""
+    folders: list[Path] = [config.file.parent / "roles"]
+    theirs = Path(workspace) / ".pawl" / "roles"
+    if theirs.is_dir() and is_trusted(config, workspace):
+        folders.append(theirs)
+    present = tuple(folder for folder in folders if folder.is_dir())
+    return Policy(load_roles(present)) if present else standard_policy()
+
+
+def templates(config: Config, workspace: str) -> tuple[str, ...]:
+    """The names of the forms that a request can be put into."""
+    return tuple(
+        sorted(name.removeprefix(_FORMS) for name in prompts(config, workspace).names() if name.startswith(_FORMS))
+    )
+
+
+def request_from(config: Config, workspace: str, template: str, text: str) -> str:
+    """The request in the form of that name, which is read without a model (A14)."""
+    if template not in (known := templates(config, workspace)):
+        raise UsageError(f"there is no template {template!r}", advice=f"there are {', '.join(known)}")
+    variables = {"user_input": text, "project_root": workspace}
+    return prompts(config, workspace).render(f"{_FORMS}{template}", variables)
 
 
 def prompts(config: Config, workspace: str) -> PromptRepository:

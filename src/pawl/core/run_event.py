@@ -94,6 +94,13 @@ class Metered:
     """In US dollars; None when a price is unknown."""
 
 
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """Something that the user should know, such as a key that goes over the wire in the clear."""
+
+    text: str
+
+
 RunEvent = (
     RequestSent
     | RequestAnswered
@@ -108,4 +115,5 @@ RunEvent = (
     | Shortened
     | Steered
     | Metered
+    | Warned
 )

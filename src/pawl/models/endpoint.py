@@ -131,6 +131,12 @@ class Endpoint:
         return f"{parts.hostname or ''}:{parts.port}" if parts.port else parts.hostname or ""
 
     @property
+    def is_in_the_clear(self) -> bool:
+        """A key would go to another machine without encryption."""
+        parts = urlsplit(self.base_url)
+        return bool(self.key) and parts.scheme == "http" and parts.hostname not in LOOPBACK
+
+    @property
     def reasoning(self) -> ReasoningSwitch:
         return self.quirks.reasoning or _NATIVE_REASONING[self.wire]
 

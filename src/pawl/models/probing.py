@@ -71,9 +71,12 @@ async def _read(endpoint: Endpoint, answer: httpx2.Response) -> Reached:
     if status in (401, 403):
         detail = f"{endpoint.host} does not accept the key ({status})"
         return Reached(works=False, detail=detail, advice=key_advice(endpoint))
+    if status == 404:
+        # There may be no list, or nothing at all at this address: that is not known before a model is asked.
+        detail = f"{endpoint.host} answers, and has no list of models at this address (404)"
+        return Reached(works=False, detail=detail, advice="check base_url; a server without a list works all the same")
     if status != 200:
-        # Some servers have no list of models and answer all the same.
-        return Reached(works=status in (404, 405), detail=f"{endpoint.host} answers (no list of models: {status})")
+        return Reached(works=status == 405, detail=f"{endpoint.host} answers (no list of models: {status})")
     body = bytearray()
     async for part in answer.aiter_bytes():
         body += part

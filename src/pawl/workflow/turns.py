@@ -8,7 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from pawl.core.dialogue import Answer, Message, Stop, ToolAnswer, ToolCall, Usage, assistant, tool_answers, user
+from pawl.core.dialogue import (
+    Answer,
+    Message,
+    Speaker,
+    Stop,
+    ToolAnswer,
+    ToolCall,
+    Usage,
+    assistant,
+    tool_answers,
+    user,
+)
 from pawl.core.dialogue_size import dialogue_tokens
 from pawl.core.errors import BrokenHistory, Cancelled, ContextTooLong, RequestRejected, SchemaUnmet
 from pawl.core.run import Mode, Reasoning, ReasoningOutcome, Stage
@@ -81,6 +92,9 @@ class _Talk:
                 raise Cancelled("stopped by the user")
             self._listened()
             ended = self._limit()
+            if ended is Ended.OUT_OF_TIME:
+                # Another request would take time that there is not.
+                return self._spoken(self._last_words(), ended)
             if ended is not None:
                 self.stage = Stage.FINAL
             ready = self._composed()
@@ -93,6 +107,12 @@ class _Talk:
             if done is not None:
                 return done
             self.stage = Stage.FOLLOW_UP if self.stage in (Stage.ACT, Stage.WARMUP) else self.stage
+
+    def _last_words(self) -> str:
+        """What the model said last, and what was done, where nobody is left to put it together."""
+        said = next((one.text for one in reversed(self.said) if one.speaker is Speaker.ASSISTANT and one.text), "")
+        done = "\n".join(self.calls.summary)
+        return "\n\n".join(part for part in (said, f"The time was up. Done by then:\n{done}" if done else "") if part)
 
     def _limit(self) -> Ended | None:
         """The last request that the limits allow is asked for an answer from what is known, with no tools."""

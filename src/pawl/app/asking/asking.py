@@ -19,7 +19,7 @@ from pawl.app.asking.recording import RequestBook
 from pawl.app.asking.watching import Watch
 from pawl.app.dotenv import environment_of
 from pawl.app.handing import Subject, handed_over
-from pawl.app.rules import prompts
+from pawl.app.rules import policy_of, prompts
 from pawl.app.telemetry import Telemetry
 from pawl.app.trust import is_trusted
 from pawl.app.workshop import Workshop
@@ -28,8 +28,7 @@ from pawl.core.errors import AnswerInterrupted, PawlError, UnknownEntry, UsageEr
 from pawl.core.ports import Cancel
 from pawl.core.redact import register
 from pawl.core.run import Detail, Mode, Reasoning, RoleName, RunTerms
-from pawl.core.run_event import ReasoningShown, RequestAnswered, RunEvent
-from pawl.policy.table import standard_policy
+from pawl.core.run_event import ReasoningShown, RequestAnswered, RunEvent, Warned
 from pawl.workflow.seat import Ended, Seat, Spoken
 from pawl.workflow.turns import converse
 
@@ -125,7 +124,7 @@ def ask(shop: Workshop, question: Question, listen: Listener, cancel: Cancel | N
         conversation=conversation,
         mode=Mode.CHAT,
         reasoning=question.reasoning or Reasoning(shop.config.settings.reasoning),
-        model=model_of(config, standard_policy().role(RoleName.ARTISAN)),
+        model=model_of(config, policy_of(shop.config, shop.workspace).role(RoleName.ARTISAN)),
     )
     told = remembering.told(shop, question.text)
     shelf = None
@@ -161,7 +160,7 @@ def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Repl
     shop, question, terms = asking.shop, asking.question, asking.terms
     heard = _Heard(model=terms.model)
     with (
-        Models(asking.config, record=question.record) as models,
+        Models(asking.config, record=question.record, warn=lambda text: listen(Warned(text))) as models,
         Desk(shop, cancel) as desk,
         Telemetry.open(asking.config.environment) as telemetry,
     ):
@@ -254,7 +253,7 @@ def _again(shop: Workshop, terms: RunTerms, asked: str, shelf: AnswerShelf, list
 
 
 def _seat(shop: Workshop, terms: RunTerms, models: Models, desk: Desk, telemetry: Telemetry) -> Seat:
-    policy = standard_policy().narrowed_to(desk.names)
+    policy = policy_of(shop.config, shop.workspace).narrowed_to(desk.names)
     model = RequestBook(shop, models.router.for_role(RoleName.ARTISAN), telemetry)
     sampling = models.config.sampling
     return Seat(

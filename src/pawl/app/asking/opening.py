@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,10 +29,12 @@ class Models:
         record: Path | None = None,
         base: Path | None = None,
         used: Mapping[str, Sequence[int]] | None = None,
+        warn: Callable[[str], object] = lambda text: None,
     ) -> None:
         """`used` are the turns of scripts that a run has taken before it was resumed, by the name of the model."""
         self.config = config
         self._used = used or {}
+        self._warn = warn
         self._scripts: dict[str, ScriptedModel] = {}
         self._record = record
         self._base = base or Path.cwd()
@@ -107,6 +109,8 @@ class Models:
 
         config = self.config
         endpoint = endpoint_for(name, config.providers, config.environment, config.rules)
+        if endpoint.is_in_the_clear:
+            self._warn(f"the key for {name.provider!r} goes to {endpoint.host} over http, where others can read it")
         transport = self._closing.enter_context(Transport())
         edits = EditTools(patch="strict_patch", file="file_write")
         retries = Retries(tries=config.retries + 1)

@@ -23,6 +23,7 @@ from pawl.app.doing.reporting import composed
 from pawl.app.doing.talking import Permit
 from pawl.app.doing.works import chosen_hunks
 from pawl.app.places import find_workspace
+from pawl.app.rules import policy_of, request_from, templates
 from pawl.app.workshop import Workshop, new_run_id
 from pawl.core.change import ChangeSet
 from pawl.core.errors import UnknownEntry, UnknownModel, UsageError
@@ -31,7 +32,6 @@ from pawl.core.patch import git_patch
 from pawl.core.run import Mode, Reasoning, RoleName, Stage
 from pawl.core.runs import Answer, Approved, Order, Place, Report, RunRow, RunState
 from pawl.core.transcript import Conversation, Said
-from pawl.policy.table import standard_policy
 from pawl.workflow.routing import Node
 
 if TYPE_CHECKING:
@@ -213,9 +213,18 @@ class Session:
             self.shop.store.snapshots.fork(self.shop.workspace, conversation, other)
         return other
 
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The names of the forms that a request can be put into."""
+        return templates(self.shop.config, self.shop.workspace)
+
+    def request(self, template: str, text: str) -> str:
+        """The request in the form of that name."""
+        return request_from(self.shop.config, self.shop.workspace, template, text)
+
     def offered(self, model: str = "") -> tuple[str, tuple[str, ...]]:
         """The model that a run would ask, empty without one, and the tools that it would be given."""
-        policy = standard_policy()
+        policy = policy_of(self.shop.config, self.shop.workspace)
         tools = policy.decide(Stage.ACT, Mode.AGENT, RoleName.ARTISAN, reasoning=Reasoning.OFF).tools
         try:
             return model_of(configured(self.shop, model), policy.role(RoleName.ARTISAN)), tools

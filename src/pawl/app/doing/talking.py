@@ -26,7 +26,7 @@ from pawl.app.doing.record import RunRecord
 from pawl.app.doing.works import BENCH, BenchWorks
 from pawl.app.handing import Subject, handed_over
 from pawl.app.permitting import permissions_of
-from pawl.app.rules import prompts
+from pawl.app.rules import policy_of, prompts
 from pawl.app.telemetry import Telemetry
 from pawl.app.workshop import Workshop
 from pawl.context.instructions import instructions_for
@@ -37,10 +37,10 @@ from pawl.core.permission import Permission, Ruling
 from pawl.core.ports import Cancel
 from pawl.core.redact_dialogue import redacted_message
 from pawl.core.run import Approval, Budget, Detail, Mode, Reasoning, RequestRecord, RoleName, RunTerms, Stage
-from pawl.core.run_event import RequestAnswered, RunEvent, Steered
+from pawl.core.run_event import RequestAnswered, RunEvent, Steered, Warned
 from pawl.core.runs import Answer, Question
 from pawl.policy.allowances import Kind, allowances
-from pawl.policy.table import standard_policy
+from pawl.policy.table import Policy
 from pawl.workflow.seat import Seat, Spoken
 from pawl.workflow.tape import Tape, TapedModel, TapedReply, TapedTools
 from pawl.workflow.turns import converse
@@ -79,10 +79,17 @@ class Talker:
     _closing: ExitStack = field(default_factory=ExitStack)
     _config: ModelConfig | None = None
     _models: Models | None = None
+    _policy: Policy | None = None
     _telemetry: Telemetry | None = None
 
     def close(self) -> None:
         self._closing.close()
+
+    @property
+    def policy(self) -> Policy:
+        if self._policy is None:
+            self._policy = policy_of(self.shop.config, self.shop.workspace)
+        return self._policy
 
     @property
     def config(self) -> ModelConfig:
@@ -96,12 +103,12 @@ class Talker:
     @property
     def configured(self) -> bool:
         with suppress(UnknownModel):
-            return bool(model_of(self.config, standard_policy().role(RoleName.ARTISAN)))
+            return bool(model_of(self.config, self.policy.role(RoleName.ARTISAN)))
         return False
 
     @property
     def terms(self) -> RunTerms:
-        policy, order = standard_policy(), self.record.order
+        policy, order = self.policy, self.record.order
         chosen = model_of(self.config, policy.role(RoleName.ARTISAN))
         others = ((role, model_of(self.config, policy.role(role))) for role in ROLES)
         return RunTerms(
@@ -152,7 +159,7 @@ class Talker:
     def _seat(self, line: Line, tape: Tape, watch: Watch) -> Seat:
         models, telemetry = self._opened()
         desk = self.works.desk
-        policy = standard_policy().narrowed_to(desk.names)
+        policy = self.policy.narrowed_to(desk.names)
         book = RequestBook(self.shop, models.router.for_role(line.role), telemetry)
         terms = self.terms
         sampling = models.config.sampling
@@ -247,6 +254,7 @@ class Talker:
                 self.config,
                 record=Path(order.record) if order.record else None,
                 used=used if isinstance(used, dict) else None,
+                warn=lambda text: self.listen(Warned(text)),
             )
             self._models = self._closing.enter_context(models)
             known = self.shop.store.requests.records(self.shop.workspace, run=run)

@@ -24,6 +24,8 @@ def start(session: Session, call: Call) -> Report:
             raise UsageError("there is no interrupted run to go on with", advice="start one: pawl do 'REQUEST'")
         return session.resume(run)
     order = order_of(call, _conversation(session, call))
+    if options.template is not None:
+        order = replace(order, text=session.request(options.template, order.text))
     if options.then and options.print:
         raise UsageError("--then has no place with -p, which gives one result", advice="call 'pawl -p -c' again")
     for text in options.then:

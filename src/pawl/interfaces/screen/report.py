@@ -15,6 +15,7 @@ from pawl.interfaces.screen.talk import money
 
 ENDED = {
     "cut_off": "the answer was cut off at its longest",
+    "empty": "the model had nothing to say",
     "refused": "the model refused to go on",
     "stuck": "the model went round in circles and was stopped",
     "out_of_turns": "no turns were left (--max-turns)",
@@ -88,7 +89,7 @@ def changes_of(shop: Workshop, report: Report) -> ChangeSet:
 
 def _tell_errand(report: Report, screens: Screens) -> None:
     """What was asked for is the answer; a talk has shown it already."""
-    if not report.conversation or not report.ended:
+    if report.answer.strip() and (not report.conversation or not report.ended):
         screens.out.lines(report.answer.rstrip("\n"))
     if report.kept is not None:
         screens.aside.hint(f"what it changed is kept as entry {report.kept}: {screens.command(f'diff {report.kept}')}")

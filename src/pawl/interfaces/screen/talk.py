@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolCall
 from pawl.core.display import SafeWords
-from pawl.core.run_event import Corrected, RunEvent, Shortened, ToolEnded, ToolStarted
+from pawl.core.run_event import Corrected, RunEvent, Shortened, ToolEnded, ToolStarted, Warned
 from pawl.interfaces.screen.screen import Screen, brief
 
 _WHAT = ("path", "query", "command", "what")
@@ -56,6 +56,8 @@ class Talk:
                 return f"! {model} could not answer ({brief(why, 80)}); {other} takes over, as you configured"
             case Corrected(name=name):
                 return f"! sent back: {name.replace('_', ' ')}"
+            case Warned(text=text):
+                return f"! {brief(text, 200)}"
             case Shortened(before_tokens=before, after_tokens=after):
                 return f"! the dialogue was long: its older part was shortened, {before:,} → {after:,} tokens"
         return ""
