@@ -34,9 +34,7 @@ def composed(shop: Workshop, run: str, *, seconds: float = 0.0) -> Report:
         answer=value("answer") or "",
         before=counts_of(before),
         after=counts_of(value("after") or errand.get("after")),
-        verdicts=tuple(
-            (step, standing, reason) for step, standing, reason in value("verdicts") or errand.get("verdicts") or ()
-        ),
+        verdicts=tuple((one[0], one[1], one[2]) for one in value("verdicts") or errand.get("verdicts") or ()),
         refused=tuple(value("refused") or ()),
         notes=tuple(value("notes") or ()),
         tasks=tuple(task.what for task in planning.from_json(value("plan"))),
