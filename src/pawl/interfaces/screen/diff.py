@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pawl.core.change import Change, ChangeSet
+from pawl.core.change import Change, ChangeSet, Kind
 from pawl.core.display import Flag, safe_text
-from pawl.core.hunks import Hunk, hunks
+from pawl.core.hunks import Hunk, content, hunks, text_hunks
 from pawl.core.ports import BlobReader
+from pawl.core.text import is_binary
 from pawl.interfaces.screen.screen import Screen, cells, one_line, warnings
 
 _STYLES = {"+": "green", "-": "red"}
@@ -35,7 +36,17 @@ def diff_lines(changes: ChangeSet, blobs: BlobReader, width: int | None) -> Iter
         for hunk in hunks(change, blobs):
             number += 1
             yield f"[{number}] {one_line(hunk.header)}", "cyan"
-            yield from _numbered(hunk, width) if width is not None else _plain(hunk)
+            for shown in (hunk,) if hunk.lines else _whole(change, hunk, blobs):
+                yield from _numbered(shown, width) if width is not None else _plain(shown)
+
+
+def _whole(change: Change, hunk: Hunk, blobs: BlobReader) -> tuple[Hunk, ...]:
+    """A text that comes or goes as a whole, with its lines."""
+    nodes = [node for node in (change.before, change.after) if node is not None]
+    if hunk.id.endswith("#mode") or any(node.kind is not Kind.FILE for node in nodes):
+        return ()
+    old, new = content(change.before, blobs), content(change.after, blobs)
+    return () if is_binary(old) or is_binary(new) else text_hunks(change.path, old, new)
 
 
 def _plain(hunk: Hunk) -> Iterator[tuple[str, str]]:
@@ -80,5 +91,6 @@ def _shown(line: bytes) -> str:
 
 def _flags(change: Change, blobs: BlobReader) -> Iterator[Flag]:
     for hunk in hunks(change, blobs):
-        for line in hunk.lines:
-            yield from safe_text(line.decode("utf-8", "surrogateescape").rstrip("\r\n")).flags
+        for shown in (hunk,) if hunk.lines else _whole(change, hunk, blobs):
+            for line in shown.lines:
+                yield from safe_text(line.decode("utf-8", "surrogateescape").rstrip("\r\n")).flags

@@ -21,13 +21,14 @@ def intent(bench: Workbench, place: Place) -> Outcome:
     known = record.value("intent")
     if isinstance(known, dict):
         return Outcome(known["intent"])
+    chat = record.order.mode is Mode.CHAT
     if record.order.loop.get("ladder"):
         found = Understood(intent=Intent.LOOP)
     else:
-        found = understood(record.order.text) or _asked(bench)
+        # Chat reads and answers, whatever is asked for, so that a model need not be asked what that is.
+        found = understood(record.order.text) or (Understood(intent=Intent.READ) if chat else _asked(bench))
     chosen = found.intent
-    if record.order.mode is Mode.CHAT and chosen in (Intent.EDIT, Intent.MEND, Intent.UNDO):
-        # Chat reads and answers, whatever is asked for.
+    if chat and chosen in (Intent.EDIT, Intent.MEND, Intent.UNDO):
         chosen = Intent.READ
     record.put("intent", {"intent": chosen, "command": found.command, "summary": found.summary})
     record.note("intent", {"intent": chosen})

@@ -1,0 +1,127 @@
+"""Sessions where nothing can be drawn: through pipes, in dumb terminals, in other alphabets; and with no model at all."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from terminal.conftest import Place
+
+ANSWERS = """
+[[turn]]
+match = { user = "AGENTS.md" }
+answer = "```markdown\\n# Project\\n\\nRun `pytest` on `app.py`.\\n```"
+[[turn]]
+match = { user_regex = "(?s)<diff>.*\\\\+second.*</diff>" }
+answer = "`notes.txt:2` is new; nothing is wrong."
+[[turn]]
+match = { user = "Plan only" }
+answer = "1. Change `app.py`."
+[[turn]]
+times = 0
+answer = "It says first (notes.txt:1)."
+"""
+
+
+@pytest.mark.spec("A13", "C4")
+def test_each_command_does_what_it_says(place: Place):
+    subprocess.run(["git", "init", "-q"], cwd=place.workspace, check=True)
+    subprocess.run(["git", "add", "."], cwd=place.workspace, check=True)
+    subprocess.run(["git", "commit", "-qm", "first"], cwd=place.workspace, check=True)
+    (place.workspace / "notes.txt").write_text("first\nsecond\n")
+    said = place.piped(
+        "/init",
+        "y",
+        "/history",
+        "/review the notes",
+        "/plan",
+        "change the app",
+        "/plan off",
+        "what does notes.txt say?",
+        "/export talk.md",
+        "/export talk.md",
+        "/compact",
+        "/context",
+        "/fork",
+        "/model",
+        "/model nobody/nothing",
+        "/memory add tests run with make",
+        "/memory",
+        "/permissions check 'Bash(git push)'",
+        "/queue",
+        "/mode sideways",
+        "/undo --help",
+        "/frok",
+        "/quit",
+        "never said",
+        words=("--model", place.model(ANSWERS)),
+    )
+    assert (place.workspace / "AGENTS.md").read_text() == "# Project\n\nRun `pytest` on `app.py`.\n"
+    assert "promoted as entry 1; take it back with: /undo 1" in said
+    assert "init: AGENTS.md" in said
+    assert "notes.txt:2 is new; nothing is wrong." in said
+    assert "nothing can be changed until /plan off" in said
+    assert "1 Change app.py." in said
+    talk = (place.workspace / "talk.md").read_text()
+    assert "what does notes.txt say?" in talk and "It says first" in talk
+    assert "'talk.md' cannot be written: File exists" in said
+    assert "tokens" in said.partition("› /compact\n")[2].partition("›")[0]
+    assert "sent again of this conversation: " in said
+    assert "goes on as c" in said
+    assert "nobody" in said.partition("› /model nobody/nothing\n")[2].partition("›")[0]
+    assert "remembered as 1" in said and "tests run with make" in said
+    assert "nothing is queued" in said
+    assert "! /mode takes chat or agent, not 'sideways'" in said
+    assert "usage: pawl undo" in said
+    assert "did you mean /fork?" in said
+    assert "never said" not in said
+
+
+@pytest.mark.spec("B10", "A14")
+def test_with_no_model_it_says_so_and_what_needs_none_works(place: Place):
+    (place.workspace / "test_app.py").write_text(
+        "from app import after\n\n\ndef test_after():\n    assert after(2) == 3\n"
+    )
+    (place.workspace / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    said = place.piped("run the tests", "add a function before", "/review", "/init", "n", "/status")
+    assert said.count("! no model is configured") == 2
+    assert "set PAWL_MODEL or /model NAME" in said
+    assert "tests: fail, 1 failed" in said
+    assert "name one with --model" in said
+    assert "+- Run the tests: `pytest`" in said and "nothing was written" in said
+    assert not (place.workspace / "AGENTS.md").exists()
+
+
+def test_what_is_piped_has_no_colours_and_nothing_to_read_is_the_overview(place: Place):
+    model = place.model("[[turn]]\ntimes = 0\nanswer = '**Bold** words.'\n")
+    said = place.piped("what is this?", words=("--model", model, "--mode", "chat"))
+    assert "Bold words.\n" in said
+    assert "\x1b" not in said
+    assert place.piped().startswith("usage: pawl [COMMAND] [options]\n")
+
+
+def test_a_dumb_terminal_gets_lines_and_one_without_unicode_gets_its_own_letters(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+):
+    model = place.model("[[turn]]\ntimes = 0\nanswer = '- café\\n'\n")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    with place.open("--model", model, "--mode", "chat") as seen:
+        seen.expect(">")
+        seen.type("what is this?\n")
+        seen.expect(" * caf\\xe9")
+        seen.type("\x04")
+        assert seen.finish() == 0
+    assert b"\x1b" not in seen.raw
+
+
+@pytest.mark.spec("F8")
+def test_a_command_of_ones_own_is_a_request(place: Place, monkeypatch: pytest.MonkeyPatch):
+    commands = Path(str(place.workspace.parent / "settings" / "pawl" / "commands"))
+    commands.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(commands.parents[1]))
+    (commands / "look.md").write_text("---\ndescription: Looks at a file\n---\nWhat does $1 say?\n")
+    said = place.piped("/help look", "/look notes.txt", words=("--model", place.model(ANSWERS), "--mode", "chat"))
+    assert "Looks at a file" in said and "It says first (notes.txt:1)." in said
