@@ -275,7 +275,7 @@ def test_what_a_model_says_cannot_rewrite_what_the_terminal_shows(asked: Pawl, s
     turns = '[[turn]]\nanswer = "It deletes it.\\rIt is harmless. \\u001b[8mhidden\\u001b[1A\\b\\r\\nThe end."'
     with asked.terminal("ask", "--model", script(turns), "what?") as terminal:
         assert terminal.finish() == 0, terminal.text
-    assert "It deletes it.\\rIt is harmless. \\x1b[8mhidden\\x1b[1A\\x08\nThe end.\n" in terminal.text
+    assert "It deletes it.\\rIt is harmless. \\x1b[8mhidden\\x1b[1A\\x08 The end.\n" in terminal.text
 
 
 def test_an_answer_without_words_is_no_success(asked: Pawl, script: Script):

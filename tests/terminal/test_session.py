@@ -194,3 +194,15 @@ def test_a_conversation_is_gone_on_with_and_forked(place: Place):
         assert seen.finish() == 0
     said = place.piped("/status", words=("-r", first, "--model", model))
     assert f"conversation  {first}" in said
+
+
+def test_an_answer_of_ask_is_folded_between_words_with_a_line_below_it_that_goes(place: Place):
+    words = "word " * 40
+    answer = f'answer = {{ text = "**First** {words}\\n\\nSecond.", calls = [] }}'
+    with place.open("ask", "--model", place.model(f"[[turn]]\ntimes = 0\n{answer}\n"), "what?", columns=40) as seen:
+        assert seen.finish() == 0
+    assert b"waiting for an answer" in seen.raw
+    assert "waiting for an answer" not in seen.text
+    assert seen.lines[0] == "First word word word word word word"
+    assert "\n\nSecond.\n" in seen.text
+    assert set(" ".join(seen.text.partition("\n\nSecond")[0].split()).split()) == {"First", "word"}

@@ -112,6 +112,21 @@ def test_a_diff_is_numbered_and_fits_the_window(width: int):
     assert all(cells(line) <= width for line in lines)
 
 
+def test_a_file_that_comes_or_goes_is_shown_whole_and_what_is_no_text_is_named():
+    blobs = Contents()
+    changes = ChangeSet.of(
+        [
+            Change("come.txt", None, blobs.node(b"new\n")),
+            Change("gone.txt", blobs.node(b"old\n"), None),
+            Change("logo.bin", None, blobs.node(b"\x00\x01")),
+        ]
+    )
+    lines = [text for text, _ in diff_lines(changes, blobs, 80)]
+    assert lines[:3] == ["come.txt", "[1] new file", "1 + new"]
+    assert lines[3:6] == ["gone.txt", "[2] deleted file", "1 - old"]
+    assert lines[6:] == ["logo.bin", lines[7]] and lines[7].startswith("[3] ")
+
+
 def test_the_status_line_leaves_out_what_does_not_fit_and_keeps_what_matters():
     wishes, meter = Wishes(), Meter(context_tokens=500, context_window=1000)
     for width in range(10, 140):

@@ -1,4 +1,4 @@
-"""Sessions where nothing can be drawn: through pipes, in dumb terminals, in other alphabets; and with no model at all."""
+"""Sessions where nothing can be drawn: through pipes, in dumb terminals, in other alphabets; and without a model."""
 
 from __future__ import annotations
 

@@ -99,8 +99,9 @@ def _dispatch(options: argparse.Namespace, open_session: OpenSession) -> int:
     from pawl.interfaces.screen.screen import Screen
 
     config = load()
-    aside = Screen(sys.stderr, color=config.color, aside=True)
-    call = Call(options, Screen(sys.stdout, color=config.color), aside)
+    draws = config.environment.get("TERM", "dumb") != "dumb"
+    aside = Screen(sys.stderr, color=config.color, aside=True, draws=draws)
+    call = Call(options, Screen(sys.stdout, color=config.color, draws=draws), aside)
     call.interruptions.listen()
     sys.excepthook = _Defect(options, config)
     workspace = find_workspace(_start(options), config, exact=options.workspace is not None, reads=_only_reads(options))

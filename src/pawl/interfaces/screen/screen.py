@@ -39,9 +39,11 @@ _PLAIN_MARKS = str.maketrans(
 class Screen:
     """A stream that a person may be looking at. What is `aside` is not worth failing for when nobody is there."""
 
-    def __init__(self, stream: TextIO, *, color: bool, aside: bool = False) -> None:
+    def __init__(self, stream: TextIO, *, color: bool, aside: bool = False, draws: bool = False) -> None:
         self.stream = stream
         self.is_terminal = stream.isatty()
+        self.draws = draws and self.is_terminal
+        """Whether a line can be changed in place."""
         self.color = color and self.is_terminal
         self._aside = aside
         self._marks = has_marks(stream)

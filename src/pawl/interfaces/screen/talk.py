@@ -7,12 +7,25 @@ from decimal import Decimal
 
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolCall
 from pawl.core.display import SafeWords
-from pawl.core.run_event import Corrected, RunEvent, Shortened, ToolEnded, ToolStarted, Warned
+from pawl.core.run_event import (
+    Corrected,
+    Metered,
+    RequestAnswered,
+    RequestSent,
+    RunEvent,
+    Shortened,
+    ToolEnded,
+    ToolStarted,
+    Warned,
+)
+from pawl.interfaces.screen.live_line import LiveLine
+from pawl.interfaces.screen.markdown import Blocks, drawn
 from pawl.interfaces.screen.screen import Screen, brief
 
 _WHAT = ("path", "query", "command", "what")
 """Arguments that say best what a call is about."""
 _CODE = re.compile(r"\A[a-z_]+: ")
+_GAP = "\n"
 _SAID_BEFORE = "It said:\n"
 """What stands before the failure of a call that is not carried out again."""
 
@@ -26,22 +39,32 @@ class Talk:
         self._quiet = quiet
         self._show_thoughts = show_thoughts
         self._safe = SafeWords()
+        self._blocks = Blocks()
+        self._live = LiveLine(out)
+        self._status = Status()
+        self._said = False
+        """The last thing shown was a block of the answer."""
         self._open = False
-        """A line of the answer has begun."""
+        """A line of the answer has begun, where it goes into a pipe."""
         self._thought = ""
         """The line of the reasoning that has begun."""
 
     def take(self, event: RunEvent) -> None:
         if self._quiet:
             return
+        self._status.hear(event)
         if isinstance(event, ThoughtDelta):
             self._think(event.text)
-            return
-        self._end_thought()
-        if isinstance(event, TextDelta):
-            self._write(event.text)
-        elif note := self._noted(event):
-            self.note(note)
+        else:
+            self._end_thought()
+            if isinstance(event, TextDelta):
+                self._write(event.text)
+            elif note := self._noted(event):
+                self.note(note)
+        if coming := self._blocks.rest.rpartition("\n")[2]:
+            self._live.show(coming, tail=True)
+        else:
+            self._live.show(self._status.text)
 
     def _noted(self, event: RunEvent) -> str:
         match event:
@@ -63,13 +86,15 @@ class Talk:
         return ""
 
     def close(self) -> None:
-        """Ends the last line."""
+        """Shows what is left, and ends the last line."""
         if self._quiet:
             return
         self._end_thought()
-        rest = self._safe.close()
-        self._out.stream.write(rest + ("\n" if self._open else ""))
-        self._out.stream.flush()
+        self._finish_blocks()
+        self._live.clear()
+        self._said = False
+        if not self._out.is_terminal:
+            self._out.put(self._safe.close() + ("\n" if self._open else ""))
         self._open = False
 
     def _think(self, text: str) -> None:
@@ -86,24 +111,67 @@ class Talk:
             self.note(f"… {line}")
 
     def _write(self, text: str) -> None:
-        if not self._out.is_terminal:
-            shown = text
-        else:
-            shown = self._safe.feed(text)
-        self._out.stream.write(shown.encode("utf-8", "replace").decode())
-        self._out.stream.flush()
+        """As it comes into a pipe; block by block in a terminal."""
+        if self._out.is_terminal:
+            for block in self._blocks.feed(self._safe.feed(text)):
+                self._show(block)
+            return
+        self._out.put(text.encode("utf-8", "replace").decode())
         if text:
             self._open = not text.endswith("\n")
 
+    def _show(self, block: str) -> None:
+        self._live.clear()
+        out = self._out
+        out.put(f"{_GAP if self._said else ''}{drawn(block, out.width - 1, color=out.color)}\n")
+        self._said = True
+
+    def _finish_blocks(self) -> None:
+        if self._out.is_terminal:
+            for block in (*self._blocks.feed(self._safe.close()), *self._blocks.close()):
+                self._show(block)
+
     def note(self, text: str) -> None:
-        """A line beside the answer, which breaks its line if one has begun."""
+        """A line beside the answer, which ends what had begun of it."""
         if self._quiet:
             return
+        self._finish_blocks()
+        self._live.clear()
+        self._said = False
         if self._open:
-            self._out.stream.write("\n")
-            self._out.stream.flush()
+            self._out.put("\n")
             self._open = False
         self._aside.say(text, "dim")
+
+
+class Status:
+    """What is going on, in a few words."""
+
+    def __init__(self) -> None:
+        self._doing = ""
+        self._model = ""
+        self._spent: Decimal | None = Decimal(0)
+        self._context = ""
+
+    @property
+    def text(self) -> str:
+        parts = (self._doing, self._model, money(self._spent) if self._model else "", self._context)
+        return " · ".join(part for part in parts if part)
+
+    def hear(self, event: RunEvent) -> None:
+        match event:
+            case RequestSent(model=model):
+                self._doing, self._model = "waiting for an answer", model.rpartition("/")[2]
+            case TextDelta():
+                self._doing = "answering"
+            case ThoughtDelta():
+                self._doing = "thinking"
+            case ToolStarted(call=call):
+                self._doing = f"{call.name} {about(call)}".rstrip()
+            case RequestAnswered(cost=cost):
+                self._spent = None if self._spent is None or cost is None else self._spent + cost
+            case Metered(context_tokens=tokens, context_window=window) if window:
+                self._context = f"context {round(100 * tokens / window)}%"
 
 
 def money(cost: Decimal | None) -> str:
