@@ -26,8 +26,6 @@ def begin(seen: Emulator) -> None:
     """A run that works until the flag says `go`."""
     seen.expect_status("/help")
     seen.type("fix the bug slowly\r")
-    seen.expect("carry it out? [y yes, n no, l later]")
-    seen.type("y\r")
     seen.expect("run_command while read")
     seen.expect_status("Enter steer, Tab queue, Esc stop")
 
