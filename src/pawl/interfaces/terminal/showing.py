@@ -7,7 +7,7 @@ from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, Tool
 from pawl.core.display import SafeWords
 from pawl.core.finding import Standing, Verdict
 from pawl.core.run import Stage
-from pawl.core.run_event import Corrected, RequestSent, Shortened, Steered, ToolEnded, ToolStarted
+from pawl.core.run_event import Corrected, RequestSent, Shortened, Steered, ToolEnded, ToolStarted, Warned
 from pawl.core.session_event import NodeEntered, RunEnded
 from pawl.interfaces.screen.markdown import Blocks, drawn
 from pawl.interfaces.screen.screen import brief, one_line
@@ -136,6 +136,8 @@ class Showing:
                 self.note(f"! sent back: {name.replace('_', ' ')}", "yellow")
             case Shortened(before_tokens=before, after_tokens=after):
                 self.note(f"! the dialogue was shortened: {before:,} → {after:,} tokens", "yellow")
+            case Warned(text=text):
+                self.note(f"! {one_line(brief(text, LONGEST))}", "yellow")
             case Steered():
                 self.note("· your words were taken")
             case _:
