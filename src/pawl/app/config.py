@@ -23,6 +23,8 @@ CHOICES = {
     "detail": ("terse", "exhaustive"),
     "review": ("auto", "on", "off"),
     "evaluator": ("rules", "model"),
+    "commit": ("on", "off"),
+    "attribution": ("none", "co-authored-by", "assisted-by"),
     "memory_bank": ("auto", "on", "off"),
 }
 
@@ -58,6 +60,10 @@ class Settings:
     """Whether a second role looks at finished work: `auto` for larger changes, `on` or `off`."""
     evaluator: str = "rules"
     """Who scores what came of a run: `rules` or a `model`."""
+    commit: str = "off"
+    """Whether each change that a run promotes is committed to git by itself."""
+    attribution: str = "none"
+    """What a commit says of the model that wrote it: `none`, `co-authored-by` or `assisted-by`."""
     context_tokens: int = 800
     """How much of the code that it may be about a model is given with a request; 0 for nothing."""
     memory_bank: str = "auto"

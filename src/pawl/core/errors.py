@@ -6,16 +6,15 @@ PawlError
 ├── SandboxUnavailable         no way to confine a command here                   exit 44
 │   └── OverlayUnavailable     confinement works, a copy-on-write view does not
 ├── StoreError                 the state file
-│   ├── StoreTooNew            written by a newer Pawl
-│   ├── StoreCorrupt           damaged; set aside, never deleted
+│   ├── StoreTooNew, StoreCorrupt  written by a newer Pawl; damaged and set aside
 │   ├── StoreBusy              another process holds the writer's lock            exit 75
 │   └── UnknownEntry           no such entry, run or checkpoint                   exit 42
 ├── ChangeError                the algebra of changes
-│   ├── CannotCompose          the second change does not start where the first ends
-│   ├── BadPatch               a patch file that cannot be read
-│   └── MissingBlob            content that is no longer stored
+│   ├── CannotCompose, MissingBlob  no chain of changes; content that is no longer stored
+│   └── BadPatch               a patch file that cannot be read
 ├── Conflicted                 what was to change has changed meanwhile
 ├── PromotionFailed            the tree could not be written and is as it was
+├── CommitFailed               git has not made a commit; the change itself stands
 ├── Refused                    a guardrail says no
 │   ├── PathRefused            a path that leaves the workspace or is not a plain name
 │   ├── SecretRefused          a file that holds secrets
@@ -25,12 +24,9 @@ PawlError
 │   ├── UnknownModel           no such provider, name or file                     exit 52
 │   ├── NotAuthorized          the key is missing, wrong or revoked               exit 41
 │   ├── RateLimited            the provider says later; `wait_seconds` when known exit 75
-│   ├── QuotaExhausted         the account has nothing left                       exit 75
-│   ├── Overloaded             the provider cannot cope now                       exit 75
-│   ├── Unreachable            no connection: name, network, proxy, certificate   exit 75
-│   ├── ModelTimedOut          connected, but silent or too slow                  exit 75
-│   ├── AnswerInterrupted      the answer did not end properly; `text` is what came
-│   ├── AnswerUnusable         not what the wire format allows, or too large
+│   ├── QuotaExhausted, Overloaded  the account has nothing left; the provider cannot cope  exit 75
+│   ├── Unreachable, ModelTimedOut  no connection; connected, but silent or too slow    exit 75
+│   ├── AnswerInterrupted, AnswerUnusable  it did not end properly (`text` is what came); not what the format allows
 │   ├── RequestRejected        the provider refuses the request itself
 │   │   ├── ContextTooLong     more than the model can read
 │   │   └── BrokenHistory      it does not accept the turns as they are
@@ -142,6 +138,10 @@ class CannotFix(PawlError):
 
 
 class PromotionFailed(PawlError):
+    pass
+
+
+class CommitFailed(PawlError):
     pass
 
 

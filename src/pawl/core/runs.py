@@ -52,6 +52,8 @@ class Order:
     """An earlier one to go on with."""
     schema: Mapping[str, object] | None = None
     """A JSON schema that the answer to the user must fit."""
+    commit: str = ""
+    """`on` or `off`: whether what is promoted is committed; empty for the setting."""
     record: str = ""
     """Where what is said is written as a script; empty for nowhere."""
     loop: Mapping[str, object] = field(default_factory=dict)
@@ -192,6 +194,8 @@ class Report:
     """Where the change was promoted."""
     kept: int | None = None
     """The entry that keeps what was not promoted."""
+    commit: str = ""
+    """The commit of what was promoted; empty when none was made."""
     question: Question | None = None
     stale: str = ""
     """Why an approval was not taken: what it was given for is no longer what there is."""

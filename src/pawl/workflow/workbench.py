@@ -162,6 +162,10 @@ class Works(Protocol):
         """The entry."""
         ...
 
+    def commit(self, changes: ChangeSet, title: str) -> str:
+        """The commit of what was promoted, empty where the user wants none; `CommitFailed` where it cannot be made."""
+        ...
+
     def keep(self, changes: ChangeSet, title: str, reason: str) -> int: ...
 
 

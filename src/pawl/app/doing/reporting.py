@@ -24,7 +24,6 @@ def composed(shop: Workshop, run: str, *, seconds: float = 0.0) -> Report:
     before = value("before counts") or (value("before") or {}).get("counts")
     records = shop.store.requests.records(shop.workspace, run=run)
     costs = [record.cost for record in records]
-    spent = None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
     return Report(
         run=run,
         request=row.order.text,
@@ -41,6 +40,7 @@ def composed(shop: Workshop, run: str, *, seconds: float = 0.0) -> Report:
         work="shown" if runs.work(run, "shown") else "",
         entry=value("entry") or errand.get("entry"),
         kept=value("kept") or errand.get("kept"),
+        commit=value("commit") or "",
         question=_question(value("question")) if row.state is RunState.WAITING else None,
         stale=value("stale") or "" if row.state is RunState.WAITING else "",
         denials=tuple(value("denials") or ()),
@@ -55,7 +55,7 @@ def composed(shop: Workshop, run: str, *, seconds: float = 0.0) -> Report:
         input_tokens=sum(record.input_tokens for record in records),
         output_tokens=sum(record.output_tokens for record in records),
         cached_tokens=sum(record.cached_tokens for record in records),
-        cost=spent,
+        cost=None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
         model=records[-1].model if records else "",
         conversation=errand.get("conversation") or value("conversation") or "",
         seconds=seconds,

@@ -19,6 +19,7 @@ from pawl.core.history import EntryKind, EntryState, NewEntry
 from pawl.core.hunks import hunks, select
 from pawl.core.patch import summary
 from pawl.core.ports import Cancel, Checker, CommandRunner, Files
+from pawl.core.redact import redacted
 from pawl.core.runs import Task
 from pawl.workflow.evidence import Checked
 from pawl.workflow.workbench import Held, Work
@@ -148,6 +149,19 @@ class BenchWorks:
         self.shop.note("promoted", {"entry": promotion.entry, "digest": promotion.changes.digest})
         return promotion.entry
 
+    def commit(self, changes: ChangeSet, title: str) -> str:
+        settings, order = self.shop.config.settings, self.record.order
+        if (order.commit or settings.commit) != "on":
+            return ""
+        from pawl.workspace.commits import Commits
+
+        commits = Commits(
+            workspace=self.shop.workspace, environment=self.shop.config.environment, blobs=self.shop.store.blobs
+        )
+        records = self.shop.store.requests.records(self.shop.workspace, run=self.record.run)
+        trailer = _trailer(settings.attribution, records[-1].model if records else "")
+        return commits.commit(changes, f"{_short(title)}\n{trailer}")
+
     def keep(self, changes: ChangeSet, title: str, reason: str) -> int:
         for entry in self.shop.entries(run=self.record.run):
             if entry.state is EntryState.CAPTURED and self.shop.changes(entry).digest == changes.digest:
@@ -155,9 +169,7 @@ class BenchWorks:
         return self.shop.keep(self._entry(title, reason), changes)
 
     def _entry(self, title: str, reason: str = "") -> NewEntry:
-        line = " ".join(title.split())
-        short = line if len(line) <= LONGEST_TITLE else f"{line[: LONGEST_TITLE - 1]}…"
-        return self.shop.new_entry(EntryKind.EDIT, f"do: {short}", reason)
+        return self.shop.new_entry(EntryKind.EDIT, f"do: {_short(title)}", reason)
 
     def _captured(self) -> tuple[ChangeSet, ChangeSet]:
         """What the bench changed, and what of it is protected. Where the user has changed the same file since, the
@@ -188,6 +200,17 @@ class BenchWorks:
 
     def _is_there(self, path: str) -> bool:
         return self.shop.tree.look(path) is not None
+
+
+def _short(title: str) -> str:
+    line = redacted(" ".join(title.split()))
+    return line if len(line) <= LONGEST_TITLE else f"{line[: LONGEST_TITLE - 1]}…"
+
+
+def _trailer(attribution: str, model: str) -> str:
+    name = f"Pawl ({model})" if model else "Pawl"
+    words = {"co-authored-by": f"Co-authored-by: {name} <noreply@pawl.invalid>", "assisted-by": f"Assisted-by: {name}"}
+    return f"\n{words[attribution]}\n" if attribution in words else ""
 
 
 def chosen_hunks(shop: Workshop, changes: ChangeSet, numbers: Sequence[int]) -> list[str]:

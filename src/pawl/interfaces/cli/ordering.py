@@ -61,6 +61,7 @@ def order_of(call: Call, conversation: str = "") -> Order:
         reasoning=options.reasoning or "",
         budget=_limits(call),
         conversation=conversation,
+        commit="on" if options.commit else "",
         record=options.record or "",
         schema=_schema(options.json_schema),
     )

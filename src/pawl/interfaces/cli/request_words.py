@@ -58,6 +58,7 @@ def do_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-c", "--continue", dest="go_on", action="store_true", help="go on with the last conversation")
     parser.add_argument("--conversation", metavar="ID", help="go on with this conversation")
     parser.add_argument("--fork-session", action="store_true", help="go on with a copy of it")
+    parser.add_argument("--commit", action="store_true", help="commit what is promoted, without what you have staged")
     parser.add_argument("--template", metavar="NAME", help="put the request into a form, such as surgical_patch")
     parser.add_argument("--then", action="append", default=[], metavar="REQUEST", help="what follows; repeatable")
     parser.add_argument("-r", "--resume", nargs="?", const="", metavar="RUN", help="go on with an interrupted run")

@@ -45,6 +45,7 @@ def as_body(shop: Workshop, report: Report, changes: ChangeSet) -> dict[str, obj
         "changes": changes_json(changes, shop.store.blobs),
         "entry": report.entry,
         "kept": report.kept,
+        "commit": report.commit,
         "question": None
         if question is None
         else {"kind": question.kind, "digest": question.digest, "why": list(question.why), "tool": question.tool},

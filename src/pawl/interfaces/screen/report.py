@@ -129,6 +129,8 @@ def _tell_end(report: Report, screens: Screens) -> None:
         done = report.delivery is DeliveryState.DONE
         word, colour = ("done", "bold green") if done else ("partly done, as you chose", "bold yellow")
         out.say(f"{word}; promoted as entry {report.entry}{more}; undo with: {undo}", colour)
+        if report.commit:
+            out.say(f"committed as {report.commit[:12]}")
     elif report.delivery is DeliveryState.DONE:
         out.say("done; nothing had to change")
     else:

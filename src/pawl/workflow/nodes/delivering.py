@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pawl.core.change import ChangeSet
-from pawl.core.errors import Conflicted, NothingToDo, PawlError
+from pawl.core.errors import CommitFailed, Conflicted, NothingToDo, PawlError
 from pawl.core.run import Approval, DeliveryState
 from pawl.core.runs import Answer, Place, Question
 from pawl.workflow.evidence import counts_json, judged
@@ -69,6 +69,9 @@ def apply(bench: Workbench, place: Place) -> Outcome:
     """Promotes exactly what was approved, once. An approval of something else, or of an older state, is refused."""
     record = bench.record
     if isinstance(record.value("entry"), int):
+        promoted = record.work("shown")
+        if promoted is not None and record.value("commit") is None:
+            _commit(bench, promoted)
         return _delivered(bench)
     decision = record.value("decision")
     shown = record.work("shown")
@@ -90,7 +93,22 @@ def apply(bench: Workbench, place: Place) -> Outcome:
     record.put("entry", entry)
     _keep_rest(bench, shown, chosen)
     record.keep_work("shown", chosen)
+    _commit(bench, chosen)
     return _delivered(bench)
+
+
+def _commit(bench: Workbench, chosen: ChangeSet) -> None:
+    """Only where the user wants it. A commit that cannot be made is told; the change stands."""
+    record = bench.record
+    try:
+        name = bench.works.commit(chosen, record.order.text)
+    except CommitFailed as error:
+        known = record.value("notes")
+        record.put("notes", [*(known if isinstance(known, list) else ()), f"not committed: {error.message}"])
+        return
+    if name:
+        record.put("commit", name)
+        record.note("committed", {"commit": name})
 
 
 def _chosen(bench: Workbench, decision: Mapping[str, object], shown: ChangeSet) -> tuple[ChangeSet, str]:
