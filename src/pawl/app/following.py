@@ -24,6 +24,7 @@ MOST_PATHS = 200
 """Above so many changes at once the whole workspace is looked at."""
 _GATHERED_MS = 300
 """How long changes are gathered before they are taken in."""
+_PATIENCE = 2.0
 _LOOK_MS = 200
 """How soon a follower that is to end notices it."""
 
@@ -54,8 +55,9 @@ class Follower:
         self.close()
 
     def close(self) -> None:
+        """Ends it; an index that is being made at that moment is left to the next who needs it."""
         self._stop.set()
-        self._thread.join()
+        self._thread.join(_PATIENCE)
 
     def _run(self) -> None:
         # The library's error is one of Rust, which is an ordinary error there and a RuntimeError here.

@@ -166,7 +166,10 @@ class Sitting:
 
     @contextmanager
     def _open(self) -> Iterator[None]:
-        with Workshop.open(self.opening.config, self.opening.workspace) as shop:
+        # Loaded here, because the first prompt does not wait for it.
+        from pawl.app.following import follow
+
+        with Workshop.open(self.opening.config, self.opening.workspace) as shop, follow(shop):
             self._session = Session(shop, self.showing.hear)
             yield
 
