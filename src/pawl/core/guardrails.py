@@ -105,7 +105,13 @@ def _folded(name: str) -> str:
     return plain.partition(":")[0].rstrip(" .")
 
 
+# Names that some file system reads otherwise than they are written; a path without one is only put into lower case.
+_ODD = re.compile(r":|[ .](?:/|\Z)|//|\A/|/\Z")
+
+
 def _folded_path(path: str) -> str:
+    if path.isascii() and _ODD.search(path) is None:
+        return path.lower()
     names: list[str] = []
     for name in path.split("/"):
         if name == "..":

@@ -20,7 +20,10 @@ IGNORE_FILES = (".gitignore", ".agentignore", ".aiignore")
 EXCLUDE_FILE = ".git/info/exclude"
 LARGEST_IGNORE_FILE = 1 << 20
 
-_Chain = tuple[tuple[str, Patterns], ...]
+_Chain = tuple[tuple[int, Patterns], ...]
+"""Patterns, each with how many bytes of a path lead to their folder."""
+
+_NOTHING = Patterns.of(())
 
 Read = Callable[[str], bytes | None]
 """Gives the content of a workspace path, None when no plain file of a sensible size stands there."""
@@ -69,13 +72,13 @@ class Ignore:
         return found
 
     def _ignores(self, path: str, *, folder: bool) -> bool:
-        for base, patterns in self._chain(parent(path)):
-            inner = path[len(base) + 1 :] if base else path
-            said = patterns.decide(os.fsencode(inner), folder=folder)
+        encoded = os.fsencode(path)
+        for length, patterns in self._chain(parent(path)):
+            said = patterns.decide(encoded[length:], folder=folder)
             if said is not None:
                 return said
         for patterns in self._lowest:
-            said = patterns.decide(os.fsencode(path), folder=folder)
+            said = patterns.decide(encoded, folder=folder)
             if said is not None:
                 return said
         return False
@@ -91,17 +94,21 @@ class Ignore:
         for path in reversed(unknown):
             above = self._chains[parent(path)] if path else ()
             patterns = self._patterns(path)
-            self._chains[path] = ((path, patterns), *above) if patterns.every else above
+            length = len(os.fsencode(path)) + 1 if path else 0
+            self._chains[path] = ((length, patterns), *above) if patterns.every else above
         return self._chains[unknown[0] if unknown else folder]
 
     def _patterns(self, folder: str) -> Patterns:
-        contents = (self._read(f"{folder}/{name}" if folder else name) for name in self._names)
+        contents = [self._read(f"{folder}/{name}" if folder else name) for name in self._names]
+        if not any(contents):
+            return _NOTHING
         return Patterns.of(tuple(pattern for text in contents if text for pattern in parse(text)))
 
     @functools.cached_property
     def _lowest(self) -> tuple[Patterns, ...]:
         """What any ignore file of a folder wins over, the strongest first."""
-        return (Patterns.of(parse(self._read(EXCLUDE_FILE) or b"")), _of_user(self._global_file), _caches())
+        every = (Patterns.of(parse(self._read(EXCLUDE_FILE) or b"")), _of_user(self._global_file), _caches())
+        return tuple(patterns for patterns in every if patterns.every)
 
 
 @functools.cache
