@@ -206,3 +206,19 @@ answer = { calls = [{ name = "file_search", arguments = { query = "retries" } }]
     assert [asked.json(*words)["cached"] for _ in range(2)] == [False, True]
     (asked.workspace / "new.py").write_text("retries = 9\n")
     assert asked.json(*words)["cached"] is False
+
+
+@pytest.mark.spec("B3")
+def test_the_list_says_what_else_is_kept(pawl: Pawl):
+    listed = pawl.json("memory", "list")
+    assert (listed["answers"], listed["files"], listed["conversations"]) == (0, 0, [])
+    script = pawl.workspace.parent / "script.toml"
+    script.write_text(
+        '[[turn]]\nanswer = { calls = [{ name = "file_read", arguments = { path = "notes.md" } }] }\n'
+        '[[turn]]\nanswer = "Of greetings, see notes.md:1."\n'
+    )
+    (pawl.workspace / "notes.md").write_text("Of greetings.\n")
+    assert pawl("ask", "what are the notes about?", "--model", f"scripted:{script}").code == 0
+    listed = pawl.json("memory", "list")
+    assert (listed["answers"], listed["files"], len(listed["conversations"])) == (1, 1, 1)
+    assert "also kept: 1 answer about 1 file, 1 conversation" in pawl("memory", "list").out

@@ -28,8 +28,11 @@ def _list(shop: Workshop, call: Call) -> int:
     options = call.options
     words = " ".join(options.words)
     found = remembering.memories(shop, words, MemoryTier(options.tier) if options.tier else None)
+    kept = remembering.persistent(shop)
     if options.json:
-        call.emit({"memories": [_json(one) for one in found]})
+        conversations = [one.id for one in kept.conversations]
+        others = {"answers": kept.answers, "files": len(kept.files), "conversations": conversations}
+        call.emit({"memories": [_json(one) for one in found], **others})
         return 0
     if found:
         rows = [(str(one.id), when(one.created), one.tier, one.source, brief(one.text, 400)) for one in found]
@@ -38,6 +41,9 @@ def _list(shop: Workshop, call: Call) -> int:
             call.out.hint("pawl memory show ID · pawl memory forget ID")
     else:
         call.out.say("nothing is remembered of that" if words or options.tier else "nothing is remembered yet")
+    if not words and not options.tier and (kept.answers or kept.conversations):
+        talks = _count(len(kept.conversations), "conversation")
+        call.out.hint(f"also kept: {_count(kept.answers, 'answer')} about {_count(len(kept.files), 'file')}, {talks}")
     return 0
 
 
