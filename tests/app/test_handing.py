@@ -95,3 +95,21 @@ def test_a_run_is_told_once_and_the_same_throughout(larger: Workshop, tmp_path: 
     report = Session(larger).do(order)
     told_first = larger.store.runs.value(report.run, "told")
     assert isinstance(told_first, list) and "shop/prices.py" in told_first[-1]
+
+
+@pytest.mark.spec("A2")
+def test_tasks_in_another_language_follow_its_imports(shop: Workshop):
+    from pawl.app.locating import import_graph
+
+    lay(
+        Path(shop.workspace),
+        {
+            "web/cart.ts": b'import { round } from "./prices";\nexport const total = () => round(1);\n',
+            "web/prices.ts": b"export const round = (x: number) => x;\n",
+            "web/app.ts": b'import { total } from "./cart";\ntotal();\n',
+        },
+    )
+    graph = import_graph(shop)
+    assert graph.order(["web/app.ts", "web/cart.ts", "web/new.ts", "web/prices.ts"]) == (
+        "web/prices.ts", "web/cart.ts", "web/app.ts", "web/new.ts",
+    )  # fmt: skip

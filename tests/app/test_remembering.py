@@ -118,3 +118,15 @@ def test_what_cannot_be_read_of_a_snapshot_is_passed_over(shop: Workshop):
     call = ToolCall(id="1", name="file_read", arguments={"path": "a.py"})
     watch.hear(ToolEnded(call=call, answer=ToolAnswer(call="1", name="file_read", text="x"), seconds=0.1))
     assert watch.worksheet.read == ("a.py",)
+
+
+@pytest.mark.spec("E1")
+def test_a_context_that_becomes_too_full_is_an_event_of_the_agent(shop: Workshop):
+    watch = Watch(shop, terms(shop))
+    for size in (10, 52_000, 52_100, 90_000):
+        watch.clean(Request(model="scripted:x", system=(), messages=(user("word " * size),)))
+    noted = [event["body"] for event in shop.store.events.read(shop.workspace) if event["kind"] == "context"]
+    assert [(body["agent"], body["level"]) for body in noted] == [
+        (watch.agent, "warning"),
+        (watch.agent, "critical"),
+    ]

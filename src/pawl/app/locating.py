@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pawl.app.workshop import Workshop
 from pawl.context.librarian import CodeLibrarian
-from pawl.core.ports import CommandRunner
+from pawl.core.ports import CommandRunner, DependencyMap
 from pawl.workspace.git_log import GitLog
 from pawl.workspace.reading import WorkspaceFiles
 
@@ -24,6 +24,13 @@ def index_path(state: Path, workspace: str) -> Path:
 def source_files(shop: Workshop) -> WorkspaceFiles:
     """The files that an index of the workspace is made of."""
     return WorkspaceFiles(shop.tree, shop.guardrails, global_ignore=shop.config.global_ignore)
+
+
+def import_graph(shop: Workshop) -> DependencyMap:
+    """Which file of the workspace imports which, in every language that is parsed."""
+    with open_librarian(shop) as librarian:
+        librarian.refresh()
+        return librarian.index.graph()
 
 
 def open_librarian(shop: Workshop) -> CodeLibrarian:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pawl.app.workshop import Workshop
-from pawl.context.monitor import ContextMonitor, EstimateError
+from pawl.context.monitor import ContextMonitor, EstimateError, Level
 from pawl.core.dialogue import Message, Request
 from pawl.core.errors import StoreError
 from pawl.core.redact_dialogue import redacted_request
@@ -35,14 +35,16 @@ class Watch:
     terms: RunTerms
     reads: int | None = None
     """Tokens that the model can be sent; None when that is not known."""
+    role: RoleName = RoleName.ARTISAN
     monitor: ContextMonitor = field(default_factory=ContextMonitor)
     worksheet: Worksheet = field(default_factory=Worksheet)
     session: SessionMemory = field(default_factory=SessionMemory)
     _compressor: object = None
+    _level: Level = Level.OPTIMAL
 
     def __post_init__(self) -> None:
         self.monitor.learn(self._kept("", ESTIMATES))
-        self.monitor.register(self.agent, self.terms.model)
+        self.monitor.register(self.agent, self.model)
         with suppress(ValueError):
             self.worksheet = Worksheet.from_json(self._kept(self.terms.conversation, WORKSHEET))
         with suppress(ValueError):
@@ -50,12 +52,20 @@ class Watch:
 
     @property
     def agent(self) -> str:
-        return f"{self.terms.run}/{RoleName.ARTISAN}"
+        return f"{self.terms.run}/{self.role}"
+
+    @property
+    def model(self) -> str:
+        return self.terms.model_for(self.role)
 
     def clean(self, request: Request) -> Request:
-        """The request without secrets; its size is noted."""
+        """The request without secrets; its size is noted, and when the context becomes fuller than is good."""
         made = redacted_request(request)
-        self.monitor.sending(self.agent, likely_input(made))
+        reading = self.monitor.sending(self.agent, likely_input(made))
+        if reading.level is not self._level:
+            self._level = reading.level
+            body = {"agent": self.agent, "tokens": reading.tokens, "level": reading.level, "advice": reading.advice}
+            self.shop.note_if_possible("context", body)
         return made
 
     def hear(self, event: RunEvent) -> None:
@@ -74,7 +84,7 @@ class Watch:
         from pawl.context.compression import Compressor
 
         if not isinstance(self._compressor, Compressor):
-            ratio = self.monitor.errors.get(self.terms.model, EstimateError()).ratio
+            ratio = self.monitor.errors.get(self.model, EstimateError()).ratio
             self._compressor = Compressor(limits=limits_for(self.reads, ratio), worksheet=lambda: self.worksheet)
         return self._compressor(messages, request=request, too_long=too_long)
 

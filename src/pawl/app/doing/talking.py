@@ -127,7 +127,7 @@ class Talker:
         )
         self.works.restore()
         models, _ = self._opened()
-        watch = Watch(self.shop, self.terms, models.reads(self.terms.model_for(line.role)))
+        watch = Watch(self.shop, self.terms, models.reads(self.terms.model_for(line.role)), line.role)
         seat = self._seat(line, tape, watch)
         if line.role is not RoleName.ARTISAN and not tape.steps:
             self.hooking.role_begins(line.role, line.talk)

@@ -84,7 +84,12 @@ class BenchWorks:
         return tuple(found)
 
     def order(self, paths: Iterable[str]) -> tuple[str, ...]:
-        return self.desk.dependencies().order(paths)
+        wanted = tuple(paths)
+        if all(path.endswith(".py") for path in wanted):
+            return self.desk.dependencies().order(wanted)
+        from pawl.app.locating import import_graph
+
+        return import_graph(self.shop).order(wanted)
 
     def before(self) -> Verdict:
         if self._before is None:
