@@ -6,14 +6,17 @@ import argparse
 import io
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
+from typing import TYPE_CHECKING
 
-from pawl.app.workshop import Workshop
 from pawl.core.errors import UsageError
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.parser import WrongWords, read
 from pawl.interfaces.screen.screen import Screen
 
-Find = Callable[[argparse.Namespace], Callable[[Workshop, Call], int]]
+if TYPE_CHECKING:
+    from pawl.app.workshop import Workshop
+
+Find = Callable[[argparse.Namespace], Callable[["Workshop", Call], int]]
 
 
 def run_words(shop: Workshop, words: Sequence[str], out: Screen, find: Find) -> int:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pawl.app.config import Config
-from pawl.app.workshop import Workshop
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.lending import run_words
 from pawl.interfaces.screen.opening import Opening
 from pawl.interfaces.screen.screen import Screen
 
-Find = Callable[[argparse.Namespace], Callable[[Workshop, Call], int]]
+if TYPE_CHECKING:
+    from pawl.app.config import Config
+    from pawl.app.workshop import Workshop
+
+Find = Callable[[argparse.Namespace], Callable[["Workshop", Call], int]]
 
 
 def opening_of(

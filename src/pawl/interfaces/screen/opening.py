@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pawl.app.cancelling import CancelToken
-from pawl.app.config import Config
-from pawl.app.workshop import Workshop
 from pawl.interfaces.screen.screen import Screen
+
+if TYPE_CHECKING:
+    from pawl.app.cancelling import CancelToken
+    from pawl.app.config import Config
+    from pawl.app.workshop import Workshop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,20 +10,21 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from pawl.app.doing.session import Session
-from pawl.app.workshop import Workshop
 from pawl.core.errors import PawlError, StoreError, UsageError
 from pawl.core.runs import Report, RunState
-from pawl.interfaces.screen.approving import ask_approval
 from pawl.interfaces.screen.opening import Opening
-from pawl.interfaces.screen.report import changes_of, tell
 from pawl.interfaces.screen.screen import one_line
 from pawl.interfaces.terminal.commands import IDLE, MODEL, OWN, Command, Commands, split
 from pawl.interfaces.terminal.face import Face
-from pawl.interfaces.terminal.showing import Showing
 from pawl.interfaces.terminal.status import status_line
 from pawl.interfaces.terminal.wishes import Meter, Wishes
+
+if TYPE_CHECKING:
+    # Loaded by the thread of the runs, so that the input line need not wait for it.
+    from pawl.app.doing.session import Session
+    from pawl.interfaces.terminal.showing import Showing
 
 OPENING_SECONDS = 60.0
 LEAVING_SECONDS = 20.0
@@ -75,7 +76,6 @@ class Sitting:
 
     def start(self, face: Face) -> None:
         self.face = face
-        self.showing = Showing(face, self.meter)
         self._thread.start()
 
     @property
@@ -166,9 +166,12 @@ class Sitting:
 
     @contextmanager
     def _open(self) -> Iterator[None]:
-        # Loaded here, because the first prompt does not wait for it.
+        from pawl.app.doing.session import Session
         from pawl.app.following import follow
+        from pawl.app.workshop import Workshop
+        from pawl.interfaces.terminal.showing import Showing
 
+        self.showing = Showing(self.face, self.meter)
         with Workshop.open(self.opening.config, self.opening.workspace) as shop, follow(shop):
             self._session = Session(shop, self.showing.hear)
             yield
@@ -177,7 +180,6 @@ class Sitting:
     def here(self, face: Face) -> Iterator[None]:
         """For a face with one thread: the session is open in it, and `work` does what there is to do."""
         self.face = face
-        self.showing = Showing(face, self.meter)
         with self._open():
             self._opened.set()
             self._begin(self)
@@ -230,6 +232,8 @@ class Sitting:
 
     def settled(self, report: Report) -> Report:
         """Asks the user as long as the run waits and there is an answer."""
+        from pawl.interfaces.screen.approving import ask_approval
+
         while report.state is RunState.WAITING and not self.left.is_set():
             self.showing.finish()
             self.face.activity("")
@@ -245,6 +249,8 @@ class Sitting:
         return report
 
     def tell(self, report: Report) -> None:
+        from pawl.interfaces.screen.report import changes_of, tell
+
         self.showing.finish()
         shop = self.session.shop
         if any(one.id == report.conversation for one in self.session.conversations()):
