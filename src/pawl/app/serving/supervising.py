@@ -25,8 +25,8 @@ from pawl.core.redact import redacted
 from pawl.sandbox.cancel import CancelToken
 from pawl.verify.dev_servers import found_in
 from pawl.verify.lsp.asking import inside
+from pawl.verify.server_answers import question
 from pawl.verify.serving import MARK
-from pawl.verify.steps.server import question
 from pawl.verify.steps.step import Subject
 from pawl.workspace.bench import sweep
 

@@ -14,7 +14,7 @@ from pawl.verify.choosing import Placed, choose, in_order
 from pawl.verify.dev_servers import found_in
 from pawl.verify.kinds import CHEAP, ORDER, Kind
 from pawl.verify.project import Folder
-from pawl.verify.steps.server import ServerAnswers
+from pawl.verify.server_answers import ServerAnswers
 from pawl.verify.steps.step import Subject
 
 CHECKS: Mapping[Check, tuple[Kind, ...]] = {
