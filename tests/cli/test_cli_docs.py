@@ -250,6 +250,17 @@ def test_the_transcripts_of_a_page_are_what_comes_out(page: str, tmp_path: Path,
         assert played(block, shop) == block
 
 
+@pytest.mark.spec("F5")
+def test_the_workflow_for_github_is_one_and_its_words_are_those_of_the_command():
+    import yaml
+
+    (text,) = re.findall(r"(?<=^```yaml\n).*?(?=^```$)", COMMANDS, re.MULTILINE | re.DOTALL)
+    steps = yaml.safe_load(text)["jobs"]["mend"]["steps"]
+    (words,) = (step["run"] for step in steps if "pawl -p" in step.get("run", ""))
+    known = {word for action in parser_for("do")._actions for word in action.option_strings}
+    assert set(re.findall(r"(?<= )--?[a-z][a-z-]*", words)) <= known
+
+
 def anchors(page: str) -> set[str]:
     """What the headings of a page are called in links."""
     headings = re.findall(r"^#+ (.+)$", page, re.MULTILINE)

@@ -47,6 +47,7 @@ class Workshop:
     def open(cls, config: Config, workspace: Path) -> Workshop:
         """Opens the store and finishes or takes back what a crash interrupted, before anything else happens."""
         guardrails = preset(config.settings.preset)
+        _add_frameworks(config.file.parent / "frameworks")
         with ExitStack() as cleanup:
             store = cleanup.enter_context(Store.open(config.state))
             shop = cls(config, store, cleanup.enter_context(_tree(workspace)), guardrails)
@@ -191,6 +192,14 @@ class Workshop:
         if reversal.promotion is not None:
             self.note(kind, {"entry": reversal.promotion.entry, "digest": reversal.changes.digest})
         return reversal
+
+
+def _add_frameworks(folder: Path) -> None:
+    """Test frameworks of the user's own (B10)."""
+    if folder.is_dir():
+        from pawl.verify.catalog import add_own
+
+        add_own(folder)
 
 
 def _tree(workspace: Path) -> Tree:

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from pawl.core.errors import ConfigError
@@ -110,9 +111,26 @@ def _patterns(lines: Sequence[str]) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(line, re.MULTILINE) for line in lines)
 
 
-@functools.cache
+_own: dict[str, Framework] = {}
+
+
+def add_own(folder: Path) -> None:
+    """Frameworks of the user's, one in each file; they go before Pawl's, and one of a known name takes its place."""
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            made = framework(path.read_text("utf-8"), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{str(path)!r} cannot be read: {error}", advice="mend or remove the file") from error
+        _own[made.name] = made
+
+
 def frameworks() -> tuple[Framework, ...]:
-    """Every framework that comes with Pawl, in the order of preference."""
+    """Every framework, in the order of preference."""
+    return (*_own.values(), *(one for one in _built_in() if one.name not in _own)) if _own else _built_in()
+
+
+@functools.cache
+def _built_in() -> tuple[Framework, ...]:
     folder = resources.files("pawl.verify.frameworks")
     return tuple(framework((folder / f"{name}.toml").read_text(encoding="utf-8"), name) for name in ORDER)
 
