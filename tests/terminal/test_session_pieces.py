@@ -24,6 +24,7 @@ from pawl.interfaces.terminal.actions import GROUPS
 from pawl.interfaces.terminal.commands import Command, Commands, built_in, split
 from pawl.interfaces.terminal.completion import Suggestions
 from pawl.interfaces.terminal.history import PrivateHistory
+from pawl.interfaces.terminal.keys_help import KEYS
 from pawl.interfaces.terminal.status import status_line
 from pawl.interfaces.terminal.wishes import Meter, Wishes
 
@@ -201,3 +202,12 @@ def test_what_was_typed_is_kept_for_its_user_alone_and_without_secrets(tmp_path:
         file.write('"torn')
     again = list(PrivateHistory(path).load_history_strings())
     assert again[0] == "two\nlines" and again[-1] == "first" and len(again) == 3
+
+
+def test_every_command_and_key_is_on_the_page():
+    page = (Path(__file__).parents[2] / "docs" / "terminal.md").read_text()
+    for one in built_in():
+        usage = one.usage.replace("|", "\\|")
+        assert f"| `{usage}` | {one.help}" in page, one.name
+        assert all(f"`/{name}`" in page for name in one.others)
+    assert [what for _, what in KEYS if f" | {what} |\n" not in page] == []
