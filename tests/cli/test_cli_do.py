@@ -250,3 +250,36 @@ def test_follow_ups_continue_the_conversation_and_a_fork_leaves_it(project: Proj
     assert first != other
     assert pawl("do", "--fork-session", "x").code == 42
     assert pawl("do", "--conversation", "c00000000", "what is this?", "--model", model).code == 42
+
+
+@pytest.mark.spec("F5")
+def test_a_model_that_cannot_be_reached_and_a_budget_that_is_too_small_have_a_true_result_too(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pawl = project({"notes.txt": "x\n"})
+    (tmp_path / "config.toml").write_text(
+        'model_retries = 0\n[providers.gone]\nwire = "openai"\nbase_url = "http://127.0.0.1:9/v1"\n'
+        '[prices."gone/m"]\ninput = 10\noutput = 10\n'
+    )
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    words = ["-p", "add a line to notes.txt", "--approve", "never", "--output-format", "stream-json", "--model"]
+    gone = pawl(*words, "gone/m")
+    results = [json.loads(line) for line in gone.lines if '"type": "result"' in line]
+    assert (gone.code, len(results), results[0]["is_error"]) == (75, 1, True)
+    assert "127.0.0.1:9" in results[0]["result"] and results[0]["state"] == "working"
+    poor = pawl(*words, "gone/m", "--max-budget-usd", "0.0001")
+    last = json.loads(poor.lines[-1])
+    assert (poor.code, last["subtype"], last["total_cost_usd"]) == (54, "error_max_budget_usd", 0)
+
+
+@pytest.mark.spec("F5")
+def test_what_was_denied_is_told_to_a_program(
+    project: Project, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pawl = project(FILES)
+    (tmp_path / "config.toml").write_text('[permissions]\ndeny = ["Edit(app.py)"]\n')
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    said = pawl("-p", "fix the bug in after", "--model", script(FIX), "--output-format", "json", "--approve", "never")
+    result = json.loads(said.out)
+    assert (said.code, result["is_error"]) == (1, True)
+    assert [one["tool_name"] for one in result["permission_denials"]] == ["strict_patch"]
