@@ -110,7 +110,7 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
         "file_mb must be a whole number, not 1.5",
         "'table' is not a setting",
     ]
-    assert error.advice.startswith("the settings are backups, context_tokens, detail, ")
+    assert error.advice.startswith("the settings are attribution, backups, commit, ")
 
 
 @pytest.mark.parametrize(
