@@ -50,6 +50,19 @@ class WorkingContext:
         kinds = (self.tasks, self.files, self.diagnostics)
         return sum(tokens_of(one.text) for kind in kinds for one in kind)
 
+    @property
+    def text(self) -> str:
+        """What a role is told of it, the tasks first."""
+        parts = ["What was said before is left out; this is what is at hand.", ""]
+        parts += ["Tasks:", *(f"- {one.text}" for one in self.tasks), ""] if self.tasks else []
+        if self.diagnostics:
+            parts += ["What the checks said last:"]
+            parts += [f"- {one.path}: {one.text}" if one.path else f"- {one.text}" for one in self.diagnostics]
+            parts += [""]
+        for file in self.files:
+            parts += [f"{file.path} as it stands now:", f"```\n{file.text.rstrip()}\n```", ""]
+        return "\n".join(parts).rstrip("\n")
+
     def with_task(self, text: str, *, critical: bool = False) -> WorkingContext:
         return replace(self, tasks=(*self.tasks, TaskNote(text=text, critical=critical)))._bounded()
 

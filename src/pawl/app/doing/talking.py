@@ -19,6 +19,7 @@ from pawl.app.asking.model_config import ModelConfig, budget, model_of
 from pawl.app.asking.opening import Models
 from pawl.app.asking.recording import RequestBook
 from pawl.app.asking.watching import Watch
+from pawl.app.doing.fresh import afresh
 from pawl.app.doing.hooking import Hooking
 from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.learning import earlier_attempts
@@ -121,6 +122,7 @@ class Talker:
         )
 
     def say(self, line: Line) -> Spoken:
+        line = afresh(line, self.record, self.works.desk.files)
         tape = Tape(
             list(self.shop.store.runs.steps(self.record.run, line.talk)),
             lambda number, body: self.shop.store.runs.add_step(self.record.run, line.talk, number, body),

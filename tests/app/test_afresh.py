@@ -1,0 +1,68 @@
+"""A talk whose dialogue fills the context begins afresh, with what is at hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from pawl.app.asking.desk import Desk
+from pawl.app.doing.fresh import afresh
+from pawl.app.doing.record import RunRecord
+from pawl.app.workshop import Workshop
+from pawl.core.dialogue import Message, Speaker
+from pawl.core.run import RoleName
+from pawl.core.runs import Order, Place, Task
+from pawl.workflow import planning
+from pawl.workflow.workbench import Line
+
+TASKS = (
+    Task(number=1, what="say Hi", paths=("src/greeter.py",)),
+    Task(number=2, what="tell of it", paths=("NEWS.md",), creates=("NEWS.md",)),
+)
+
+
+@pytest.fixture
+def record(shop: Workshop) -> RunRecord:
+    order = Order(text="greet with Hi")
+    shop.store.runs.begin(shop.workspace, Place(shop.run_id, "act"), order)
+    made = RunRecord(shop, order, shop.run_id)
+    made.put("plan", planning.to_json(TASKS))
+    made.put("last talk", {"1": "1.1"})
+    made.put("refused", ["tests: 1 failed"])
+    return made
+
+
+def line(characters: int, talk: str = "2.1") -> Line:
+    said = Message(speaker=Speaker.USER, text="word " * (characters // 5))
+    return Line(talk=talk, role=RoleName.ARTISAN, text="Now task 2.", history=(said,))
+
+
+@pytest.mark.spec("A9", "E1")
+def test_past_the_critical_mark_a_talk_begins_with_what_is_at_hand(shop: Workshop, record: RunRecord):
+    with Desk(shop, None) as desk:
+        fresh = afresh(line(400_000), record, desk.files)
+        assert fresh.history == ()
+        for words in (
+            "Now task 2.",
+            "- greet with Hi",
+            "1. say Hi (worked on)",
+            "2. tell of it (to do)",
+            "- tests: 1 failed",
+        ):
+            assert words in fresh.text
+        assert "src/greeter.py as it stands now:" in fresh.text and "Hello" in fresh.text
+        desk.files.write("src/greeter.py", b"changed meanwhile")
+        assert afresh(line(400_000), record, desk.files) == fresh
+    assert "began afresh" in [event["kind"] for event in shop.store.events.read(shop.workspace, run=shop.run_id)]
+
+
+@pytest.mark.spec("E1")
+@pytest.mark.parametrize("characters", [0, 100, 200_000])
+def test_below_it_the_dialogue_goes_on(shop: Workshop, record: RunRecord, characters: int):
+    with Desk(shop, None) as desk:
+        assert afresh(line(characters), record, desk.files) == line(characters)
+
+
+def test_what_was_said_before_the_run_is_not_left(shop: Workshop, record: RunRecord):
+    record.put("last talk", None)
+    with Desk(shop, None) as desk:
+        assert afresh(line(400_000), record, desk.files) == line(400_000)
