@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from terminal.conftest import FILES, FIX, Place
 from terminal.emulator import Emulator
@@ -205,3 +207,16 @@ def test_an_answer_of_ask_is_folded_between_words_with_a_line_below_it_that_goes
     assert seen.lines[0] == "First word word word word word word"
     assert "\n\nSecond.\n" in seen.text
     assert set(" ".join(seen.text.partition("\n\nSecond")[0].split()).split()) == {"First", "word"}
+
+
+@pytest.mark.spec("F4")
+def test_a_session_ended_from_outside_leaves_the_terminal_as_it_was_and_its_run_to_be_gone_on_with(
+    place: Place,
+):
+    (place.workspace / "flag").write_text("wait\n")
+    with place.open("--model", place.model(WORKS), "--approve", "never", columns=100) as seen:
+        begin(seen)
+        seen.process.send_signal(signal.SIGTERM)
+        assert seen.finish() == 143
+    assert "go on with: /resume r" in seen.text
+    assert seen.raw.rfind(b"\x1b[?2004l") > seen.raw.rfind(b"\x1b[?2004h")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 from pawl.core.errors import PawlError, UnknownEntry
 from pawl.core.runs import RunState
 from pawl.interfaces.screen.screen import brief, one_line
 from pawl.interfaces.terminal.commands import OWN, Command, Commands
 from pawl.interfaces.terminal.sitting import Sitting
+
+QUICK = 0.3
+"""Seconds in which a workspace is looked through again after each run; a larger one only at the start."""
 
 
 def greeting(sitting: Sitting) -> str:
@@ -42,6 +47,7 @@ def begin(sitting: Sitting) -> None:
     _waiting(sitting)
     _take_up(sitting, actions)
     look_for_files(sitting)
+    sitting.look_again = look_for_files
     sitting.face.activity("")
     if sitting.opening.request:
         request = sitting.opening.request
@@ -54,7 +60,9 @@ def look_for_files(sitting: Sitting) -> None:
     from pawl.app.drafting import paths_of
 
     shop = sitting.session.shop
+    started = time.monotonic()
     paths = paths_of(shop)
+    sitting.shared.looks_again = time.monotonic() - started < QUICK
     sitting.shared.paths = tuple(path for path in paths if one_line(path) == path and len(path.split()) == 1)
     sitting.shared.commands = Commands(
         tuple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 import threading
 import time
@@ -31,6 +32,7 @@ from pawl.interfaces.terminal.keys import Handlers, bindings
 from pawl.interfaces.terminal.layout import Parts, layout
 from pawl.interfaces.terminal.output import FrameOutput, LineStream
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TICK = 0.25
 """Seconds between two drawings while something works."""
 
@@ -74,6 +76,8 @@ class Inline:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._leaving = False
+        self.heard = 0
+        """The signal that ended it."""
         self._app = self._application()
 
     def run(self, ready: Callable[[], None]) -> None:
@@ -81,7 +85,11 @@ class Inline:
         asyncio.run(self._main(ready))
 
     async def _main(self, ready: Callable[[], None]) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
+        for number in ENDING:
+            # What the caller has switched off stays off, as with nohup.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._signalled, number)
         ticking = asyncio.ensure_future(self._tick())
 
         def begin(app: Application[None]) -> None:
@@ -90,7 +98,9 @@ class Inline:
 
         self._app.after_render.add_handler(begin)
         try:
-            await self._app.run_async(handle_sigint=False, set_exception_handler=False)
+            # The input ends with the terminal.
+            with suppress(EOFError):
+                await self._app.run_async(handle_sigint=False, set_exception_handler=False)
         finally:
             self._leaving = True
             ticking.cancel()
@@ -109,6 +119,10 @@ class Inline:
 
     def leave(self) -> None:
         self._call(self._leave)
+
+    def _signalled(self, number: int) -> None:
+        self.heard = number
+        self._leave()
 
     def _leave(self) -> None:
         if not self._leaving and self._app.is_running:

@@ -77,6 +77,8 @@ class Handlers:
             self.input.leave()
         elif not self.input.put_aside() and not self.listener.stop():
             if event.current_buffer.text:
+                # The arrow keys bring it back.
+                event.current_buffer.append_to_history()
                 event.current_buffer.reset()
                 self._pressed = -TWICE
             else:
@@ -87,6 +89,9 @@ class Handlers:
             event.current_buffer.delete()
         else:
             self.input.leave()
+
+    def clear(self, event: KeyPressEvent) -> None:
+        self.input.clear()
 
     def suspend(self, event: KeyPressEvent) -> None:
         event.app.suspend_to_background()
@@ -102,5 +107,6 @@ def bindings(handlers: Handlers) -> KeyBindings:
     made.add("escape")(handlers.escape)
     made.add("c-c")(handlers.interrupt)
     made.add("c-d")(handlers.end)
+    made.add("c-l")(handlers.clear)
     made.add("c-z")(handlers.suspend)
     return made

@@ -44,4 +44,4 @@ def _drawn(opening: Opening, sitting: Sitting) -> int:
         face.run(lambda: sitting.start(face))
     finally:
         sitting.leave()
-    return 0
+    return 128 + face.heard if face.heard else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from prompt_toolkit.data_structures import Size
@@ -34,7 +34,9 @@ class FrameOutput(Vt100_Output):
 
     def flush(self) -> None:
         if not self._holding:
-            super().flush()
+            # A terminal that has gone shows nothing; what works is still put away, and a signal says the rest.
+            with suppress(OSError):
+                super().flush()
 
 
 def window(stream: TextIO) -> Size:

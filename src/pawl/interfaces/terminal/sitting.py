@@ -44,6 +44,8 @@ class Shared:
     """The model that the next request would ask; empty without one."""
     paths: tuple[str, ...] = ()
     """The files that can be named."""
+    looks_again: bool = False
+    """They are looked for after each job, because that is quick here."""
     commands: Commands = field(default_factory=Commands)
     waits: str = ""
     """The run that waits for an answer."""
@@ -62,6 +64,7 @@ class Sitting:
         self.shared = Shared()
         self.actions: dict[str, Callable[[str], None]] = {}
         """What a command does that is no command of the command line, by its name."""
+        self.look_again: Callable[[Sitting], None] = lambda sitting: None
         self.left = threading.Event()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._working = 0
@@ -195,6 +198,8 @@ class Sitting:
     def _do(self, job: Job) -> None:
         try:
             job()
+            if self.shared.looks_again and not self.left.is_set():
+                self.look_again(self)
         except PawlError as error:
             self.tell_error(error)
         finally:
