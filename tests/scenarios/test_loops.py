@@ -9,13 +9,14 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from scenarios.story import Story, patch, say
+from scenarios.story import Story, call, patch, say
 
 from pawl.app.looping.ladders import LadderWish, ladder_of
 from pawl.app.looping.ordering import LoopWish, loop_order
 from pawl.core.climb_event import AttemptEnded, TierLeft, Warned
 from pawl.core.finding import Verdict
 from pawl.core.run import DeliveryState
+from pawl.core.run_event import ToolEnded
 from pawl.core.runs import Report, RunState
 from pawl.core.tiers import AttemptEnd, Ladder, Tier, TierMode
 from pawl.store.audit import Audit
@@ -227,3 +228,60 @@ def test_an_audit_that_cannot_be_written_only_warns(story: Story, state_director
     assert report.delivery is DeliveryState.DONE
     (warned,) = [event for event in story.events if isinstance(event, Warned)]
     assert "the run goes on" in warned.text
+
+
+def as_role(role: str, turn: dict) -> dict:
+    return {**turn, "match": {"system": f"Role: {role}"}}
+
+
+def answer(role: str, **body: object) -> dict:
+    return as_role(role, {"answer": {"text": json.dumps(body)}})
+
+
+def sends(role: str, to: str, task: str) -> dict:
+    return as_role(role, call("delegate", role=to, task=task))
+
+
+@pytest.mark.spec("D1", "D6", "E4")
+def test_a_team_plans_works_and_fixes_and_nobody_sends_whom_he_may_not(story: Story):
+    done = {"id": 1, "path": "dates.py", "status": "completed", "detail": "centuries"}
+    work = {"status": "completed", "results": [done], "files_modified": ["dates.py"], "files_failed": []}
+    plan = [{"id": 1, "path": "dates.py", "action": "edit", "what": "centuries", "depends_on": []}]
+    fix = {"path": "dates.py", "error": "2000", "fix": "the fourth century"}
+    story.model_says(
+        sends("lead", "worker", "mend it"),
+        sends("lead", "planner", "mend is_leap"),
+        sends("planner", "worker", "centuries are no leap years"),
+        as_role("worker", patch("dates.py", OLD, WRONG)),
+        answer("worker", **work),
+        answer("planner", **work, plan=plan),
+        as_role("lead", call("check", what="all")),
+        sends("lead", "fixer", "2000 is a leap year"),
+        as_role("fixer", patch("dates.py", WRONG, RIGHT)),
+        answer(
+            "fixer", status="completed", fixes_applied=[fix], build_status="passed", remaining_errors=[], attempts=1
+        ),
+        as_role("lead", say("Planned, made and mended.")),
+    )
+    report = loop(story, Ladder(tiers=(Tier(name="team", mode=TierMode.TEAM),)))
+    assert report.delivery is DeliveryState.DONE, report
+    assert RIGHT in story.read("dates.py")
+    refused = [event for event in story.events if isinstance(event, ToolEnded) and event.answer.failed]
+    assert ["may not delegate to 'worker'" in event.answer.text for event in refused] == [True]
+    with story.shop() as shop:
+        records = shop.store.requests.records(shop.workspace, run=report.run)
+    assert [record.role for record in records] == [
+        "lead", "lead", "planner", "worker", "worker", "planner", "lead", "lead", "fixer", "fixer", "lead",
+    ]  # fmt: skip
+
+
+@pytest.mark.spec("E3")
+def test_drafts_are_whole_functions_drawn_several_times_and_the_same_one_is_not_tested_twice(story: Story):
+    wrong = f"```python\ndef is_leap(year):\n    return {WRONG}\n```"
+    story.model_says(say(wrong), say(wrong), say(f"```python\ndef is_leap(year):\n    return {RIGHT}\n```"))
+    report = loop(story, Ladder(tiers=(replace(SIMPLE, samples=3, draft=True),)), target="dates.py")
+    assert report.delivery is DeliveryState.DONE, report
+    assert [end for _, end in ends(story)] == [AttemptEnd.REFUSED, AttemptEnd.REFUSED, AttemptEnd.VERIFIED]
+    tested = [event for event in story.events if isinstance(event, Verdict) and event.step == "tests"]
+    assert (len(tested), report.requests) == (2, 3)
+    assert story.read("dates.py").startswith(f"def is_leap(year):\n    return {RIGHT}\n\n\ndef days")

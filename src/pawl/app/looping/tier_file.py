@@ -35,8 +35,10 @@ _TIER_FIELDS = (
     "max_minutes",
     "samples",
     "parallel",
+    "draft",
     "chaos",
 )
+_OF_MODELS = frozenset(_TIER_FIELDS) - {"name", "mode", "max_minutes"}
 ROLES: Mapping[TierMode, tuple[RoleName, ...]] = {
     TierMode.REFLEX: (),
     TierMode.SIMPLE: (RoleName.ARTISAN, RoleName.CHAOS),
@@ -117,9 +119,8 @@ class _File:
             reader.wrong(node, f"{what} has no 'mode': one of {', '.join(TierMode)}")
         mode = TierMode(word) if word else TierMode.SIMPLE
         if mode is TierMode.REFLEX:
-            for name in ("model", "models", "temperatures", "max_iterations", "max_cost", "samples", "parallel"):
-                if name in fields:
-                    reader.wrong(fields[name], f"{what}: the reflex asks no model and runs once; it has no {name!r}")
+            for name in sorted(_OF_MODELS & fields.keys()):
+                reader.wrong(fields[name], f"{what}: the reflex asks no model and runs once; it has no {name!r}")
         minutes = reader.number(fields.get("max_minutes"), f"{what}: 'max_minutes'", least=Decimal("0.1"), most=_LONG)
         iterations = reader.whole(
             fields.get("max_iterations"), f"{what}: 'max_iterations'", least=1, most=MOST_ITERATIONS
@@ -136,6 +137,7 @@ class _File:
             temperatures=self._temperatures(what, fields, mode),
             samples=samples or 0,
             parallel=parallel or 1,
+            draft=None if "draft" not in fields else reader.truth(fields["draft"], f"{what}: 'draft'"),
             chaos=reader.truth(fields.get("chaos"), f"{what}: 'chaos'"),
         )
 

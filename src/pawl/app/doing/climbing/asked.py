@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
+from pawl.app.asking.model_config import model_of
 from pawl.app.asking.opening import Models
-from pawl.app.doing.climbing.attempting import Assignment, Worked, full, simple, stands, what_failed
+from pawl.app.doing.climbing.attempting import Assignment, Worked, full, simple, stands, team, what_failed
 from pawl.app.doing.climbing.climb_record import ClimbRecord
+from pawl.app.doing.climbing.drafting import draft
 from pawl.app.doing.climbing.judging import Tried, changed_lines, judged_attempt
 from pawl.app.doing.climbing.workplace import AttemptRecord, TierTalker, Workplace, opened_workplace, spent_in, unasked
 from pawl.app.doing.talking import Permit, Talker, rules_of
@@ -32,14 +34,26 @@ from pawl.core.errors import (
 from pawl.core.ports import Cancel
 from pawl.core.run import RoleName
 from pawl.core.tiers import Attempt, AttemptEnd, Climb, Iteration, TierMode
+from pawl.models.names import ModelName
+from pawl.policy.table import standard_policy
 from pawl.workflow.climbing.deciding import money_left
+from pawl.workflow.workbench import Unanswered
 
 LONGEST_WAIT = 900.0
 """Seconds that a rate limit is waited for; the run can be resumed after a longer one."""
+LOCAL_SAMPLES = 5
 WARMEST = 0.8
 """The temperature of samples after the first, so that they differ."""
-_FAILS_ATTEMPT = (AnswerUnusable, AnswerInterrupted, RequestRejected, SchemaUnmet, PolicyViolation, Conflicted)
-"""What ends an attempt and not the run: a fresh one may do better."""
+_FAILS_ATTEMPT = (
+    AnswerUnusable,
+    AnswerInterrupted,
+    RequestRejected,
+    SchemaUnmet,
+    PolicyViolation,
+    Conflicted,
+    Unanswered,
+)
+"""What ends an attempt and not the run: a fresh one may do better. Nobody is there to answer a question."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,6 +67,8 @@ class Asker:
     listen: Callable[[ClimbEvent], object]
     cancel: Cancel | None = None
     permit: Permit | None = None
+    _judgements: dict[str, Attempt] = field(default_factory=dict)
+    """What was refused, by the digest of its changes."""
 
     def tried(self, task: Assignment, at: Iteration, sample: int) -> Tried:
         """One attempt. A rate limit is waited for, where that is not too long."""
@@ -72,13 +88,23 @@ class Asker:
                 self._wait(error)
 
     def samples(self, climb: Climb) -> int:
-        return climb.tier.samples or 1
+        """Several where a model costs nothing but time, one where it costs money."""
+        return climb.tier.samples or (LOCAL_SAMPLES if self._drafts(climb) else 1)
+
+    def _drafts(self, climb: Climb) -> bool:
+        if climb.tier.mode is not TierMode.SIMPLE:
+            return False
+        if climb.tier.draft is not None:
+            return climb.tier.draft
+        policy, config = standard_policy(), self.talker.config
+        model = climb.tier.model_for(RoleName.ARTISAN) or model_of(config, policy.role(RoleName.ARTISAN))
+        return ModelName.parse(model, config.providers).is_local_file
 
     def _worked(self, place: Workplace, task: Assignment, begun: Attempt) -> Tried:
         """The work, then the checks. What stands on the bench is judged by them, however the talk ended."""
         worked, trouble, broke = Worked(said=""), "", False
         try:
-            worked = self._work(place, task)
+            worked = self._work(place, task, begun.sample)
         except BudgetExceeded as error:
             trouble, broke = error.message, True
         except _FAILS_ATTEMPT as error:
@@ -91,9 +117,14 @@ class Asker:
             attempt = replace(attempt, end=end, refused=(*attempt.refused, trouble))
         return replace(tried, attempt=attempt)
 
-    def _work(self, place: Workplace, task: Assignment) -> Worked:
-        if task.climb.tier.mode is TierMode.FULL:
-            return full(self.shop, place, task)
+    def _work(self, place: Workplace, task: Assignment, sample: int) -> Worked:
+        if self._drafts(task.climb) and (drafted := draft(place, task, sample)) is not None:
+            return drafted
+        match task.climb.tier.mode:
+            case TierMode.FULL:
+                return full(self.shop, place, task)
+            case TierMode.TEAM:
+                return team(place, task)
         return simple(place, task)
 
     def _judged(self, place: Workplace, task: Assignment, begun: Attempt, problems: tuple[str, ...]) -> Tried:
@@ -106,10 +137,17 @@ class Asker:
             return Tried(attempt=unchanged, notes=notes)
         paths, diff = tuple(sorted(changes.paths)), changed_lines(self.shop, changes)
         begun = replace(begun, paths=paths, digest=changes.digest, diff=diff)
+        known = self._judgements.get(changes.digest)
+        if known is not None:
+            # The same change has the same verdicts, and running the tests again would tell nothing.
+            same = replace(known, at=begun.at, sample=begun.sample, said=begun.said, better=False)
+            return Tried(attempt=same, notes=notes)
         if problems:
             return Tried(attempt=replace(begun, end=AttemptEnd.SENT_BACK, refused=problems), notes=notes)
         checked = self.verifier.verify(changes, task.before)
         attempt, judgement = judged_attempt(begun, checked, task.wanted, task.climb)
+        if attempt.end is AttemptEnd.REFUSED:
+            self._judgements[changes.digest] = attempt
         return Tried(attempt=attempt, changes=changes, checked=checked, notes=(*notes, *judgement.notes))
 
     def _workplace(self, name: str, task: Assignment, sample: int) -> Workplace:
@@ -130,10 +168,17 @@ class Asker:
                 tier=tier,
                 opened=(models, telemetry),
                 deadline=self.record.deadline(task.climb.ladder),
-                warmth=None if sample == 1 else max(WARMEST, dict(tier.temperatures).get(RoleName.ARTISAN, WARMEST)),
+                warmth=self._warmth(task.climb, sample),
             )
 
         return opened_workplace(name, base=self.record.base, ground=task.ground, verifier=self.verifier, talker=talker)
+
+    def _warmth(self, climb: Climb, sample: int) -> float | None:
+        """The first sample is as the tier says, and of drafts the surest one; the others differ."""
+        chosen = dict(climb.tier.temperatures).get(RoleName.ARTISAN)
+        if sample == 1:
+            return 0.0 if chosen is None and self._drafts(climb) else None
+        return max(WARMEST, chosen or WARMEST)
 
     def _opened(self, climb: Climb) -> tuple[Models, Telemetry]:
         """The models, which may spend what the tier and the run leave."""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pawl.app.doing.climbing.briefing import brief, failing_text, findings_of
-from pawl.app.doing.climbing.workplace import Workplace
+from pawl.app.doing.climbing.workplace import Workplace, form_of
 from pawl.app.locating import open_librarian
 from pawl.app.workshop import Workshop
 from pawl.core.change import ChangeSet
 from pawl.core.errors import PawlError, SchemaUnmet
 from pawl.core.finding import Verdict
 from pawl.core.patch import unified
-from pawl.core.run import Reasoning, RoleName, Stage
+from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import Climb
-from pawl.policy.table import standard_policy
 from pawl.workflow.evidence import Wanted
 from pawl.workflow.workbench import Line
 
@@ -80,6 +78,13 @@ def full(shop: Workshop, place: Workplace, task: Assignment) -> Worked:
     return Worked(said=said)
 
 
+def team(place: Workplace, task: Assignment) -> Worked:
+    """The lead, who sends the planner, checks, and sends the fixer; the planner sends the workers."""
+    text = brief(task.climb, task.objective, task.before, target=task.target)
+    spoken = place.talker.say(Line(talk=place.talk("lead"), role=RoleName.LEAD, text=text))
+    return Worked(said=spoken.text)
+
+
 def librarian_pack(shop: Workshop, place: Workplace, task: Assignment) -> str:
     """The files that matter, named without a model, ranked by the librarian, as focused context."""
     known = place.record.value("pack")
@@ -113,7 +118,7 @@ def _ranked(place: Workplace, task: Assignment, hits: Sequence[Hit]) -> Sequence
         (
             brief(task.climb, task.objective, task.before, target=task.target),
             f"Found without a model, the likeliest first:\n{named}",
-            _form(place, RoleName.LIBRARIAN),
+            form_of(RoleName.LIBRARIAN, place.talker.terms.reasoning),
         )
     )
     try:
@@ -156,7 +161,7 @@ def _criticised(shop: Workshop, place: Workplace, task: Assignment, number: int)
             f"The request:\n{task.objective}",
             failing_text(findings_of(task.before)),
             f"The change, which stands on the bench:\n{shown}",
-            _form(place, RoleName.CRITIC),
+            form_of(RoleName.CRITIC, place.talker.terms.reasoning),
         )
     )
     line = Line(talk=place.talk(f"critic {number}"), role=RoleName.CRITIC, text=text, stage=Stage.STUDY)
@@ -171,15 +176,6 @@ def _criticised(shop: Workshop, place: Workplace, task: Assignment, number: int)
     return tuple(
         f"{one.path}:{one.line} {one.problem}" + (f" ({one.suggestion})" if one.suggestion else "") for one in blocking
     )
-
-
-def _form(place: Workplace, role: RoleName) -> str:
-    """The schema in words, for it goes with a request by itself only where no tools are offered."""
-    from pawl.workflow.contracts import json_schema
-
-    reasoning = place.talker.terms.reasoning is Reasoning.ON
-    schema = json_schema(standard_policy().role(role).contract, reasoning=reasoning)
-    return f"Answer with one JSON object that fits this schema:\n{json.dumps(schema)}"
 
 
 def stands(place: Workplace) -> tuple[ChangeSet, tuple[str, ...]]:

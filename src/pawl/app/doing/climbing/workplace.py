@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ from types import TracebackType
 from pawl.app.asking.model_config import model_of
 from pawl.app.asking.opening import Models
 from pawl.app.asking.watching import Watch
+from pawl.app.doing.climbing.team import DELEGATE, TeamDesk
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.talking import Permit, Talker
 from pawl.app.doing.verifying import Verifier
@@ -23,7 +25,7 @@ from pawl.core.run import Reasoning, RoleName, RunTerms
 from pawl.core.tiers import Tier
 from pawl.policy.table import standard_policy
 from pawl.workflow.seat import Seat
-from pawl.workflow.tape import Tape
+from pawl.workflow.tape import CALL, Tape, TapedTools
 from pawl.workflow.workbench import Line
 
 SHARED = frozenset({"scripts"})
@@ -87,7 +89,31 @@ class TierTalker(Talker):
             warmth = self.warmth
         left = max(1.0, self.deadline - time.monotonic())
         limits = replace(seat.limits, seconds=min(seat.limits.seconds, left))
-        return replace(seat, sampling=replace(seat.sampling, temperature=warmth), limits=limits)
+        seat = replace(seat, sampling=replace(seat.sampling, temperature=warmth), limits=limits)
+        return self._with_team(seat, line, tape) if seat.role.delegates else seat
+
+    def _with_team(self, seat: Seat, line: Line, tape: Tape) -> Seat:
+        """A seat that may send others. Their talks are named by the step that sends them, and found again."""
+        assert isinstance(seat.tools, TapedTools)
+
+        def sent() -> int:
+            return sum(step["kind"] == CALL and step.get("name") == DELEGATE for step in tape.steps[: tape.at])
+
+        def send(to: RoleName, task: str) -> str:
+            text = f"{task}\n\n{form_of(to, self.terms.reasoning)}"
+            return self.say(Line(talk=f"{line.talk} > {tape.at} {to}", role=to, text=text)).text
+
+        desk = TeamDesk(desk=self.works.desk, role=seat.role, sent=sent, send=send)
+        policy = standard_policy().narrowed_to(desk.names)
+        return replace(seat, policy=policy, tools=replace(seat.tools, tools=desk))
+
+
+def form_of(role: RoleName, reasoning: Reasoning) -> str:
+    """The schema of a role's answer in words, for it goes with a request by itself only where no tools are offered."""
+    from pawl.workflow.contracts import json_schema
+
+    schema = json_schema(standard_policy().role(role).contract, reasoning=reasoning is Reasoning.ON)
+    return f"Answer with one JSON object that fits this schema:\n{json.dumps(schema)}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,6 +149,8 @@ def unasked(permit: Permit) -> Permit:
         found = permit(tool, arguments)
         if found.ruling is not Ruling.ASK:
             return found
+        if tool == DELEGATE:  # The policy has decided who may send whom, and nothing is done by sending.
+            return replace(found, ruling=Ruling.ALLOW)
         return replace(found, ruling=Ruling.DENY, reason=found.reason or "it needs the user's yes, and nobody is asked")
 
     return permitted
