@@ -12,7 +12,7 @@ import pytest
 from scenarios.story import Story, call, patch, say
 
 from pawl.app.looping.ladders import LadderWish, ladder_of
-from pawl.app.looping.ordering import LoopWish, loop_order
+from pawl.app.looping.ordering import LoopWish, escalation, loop_order
 from pawl.core.climb_event import AttemptEnded, TierLeft, Warned
 from pawl.core.finding import Verdict
 from pawl.core.run import DeliveryState
@@ -285,3 +285,42 @@ def test_drafts_are_whole_functions_drawn_several_times_and_the_same_one_is_not_
     tested = [event for event in story.events if isinstance(event, Verdict) and event.step == "tests"]
     assert (len(tested), report.requests) == (2, 3)
     assert story.read("dates.py").startswith(f"def is_leap(year):\n    return {RIGHT}\n\n\ndef days")
+
+
+@pytest.mark.spec("E3")
+def test_a_request_whose_checks_keep_refusing_climbs_the_ladder_if_the_user_lets_it(story: Story):
+    wrong = [patch("dates.py", OLD, WRONG), say("Done."), say("Done."), say("Done."), say("Done.")]
+    right = attempt(RIGHT, user="Earlier work on this was refused")
+    story.model_says(*wrong, librarian("dates.py"), *right, critic("approve"))
+    report = story.do("make test_century in tests/test_dates.py pass", approve="never", loop=escalation())
+    assert report.delivery is DeliveryState.DONE, report
+    assert ends(story) == [("full 1.1", AttemptEnd.VERIFIED)]
+    assert RIGHT in story.read("dates.py") and WRONG not in story.read("dates.py").replace(RIGHT, "")
+
+
+@pytest.mark.spec("E7", "E8")
+def test_a_target_without_tests_gets_one_from_its_examples_which_then_decides(story: Story):
+    shown = '    """\n    >>> last(1)\n    31\n    """\n'
+    story.user_writes({"months.py": f"def last(month):\n{shown}    return 30\n"})
+    story.model_says(patch("months.py", "return 30", "return 31"), say("Done."))
+    report = loop(story, Ladder(tiers=(SIMPLE,)), target="months.py")
+    assert report.delivery is DeliveryState.DONE, report
+    assert "assert repr(last(1)) == '31'" in story.read("tests/test_months.py")
+    assert (report.before.failed, report.after.passed) == (1, 1), "scoped to the test that was made"
+    assert "return year % 4 == 0\n" in story.read("dates.py"), "what fails elsewhere is not asked for"
+
+
+@pytest.mark.spec("E7")
+def test_a_test_by_the_model_is_used_if_it_runs_and_asserts_and_else_there_is_only_a_warning(story: Story):
+    story.user_writes({"months.py": "def last(month):\n    return 30\n"})
+    made = "```python\nfrom months import last\n\n\ndef test_january():\n    assert last(1) == 31\n```"
+    right = patch("months.py", "return 30", "return 31")
+    story.model_says({**say(made), "match": {"user": "def test_leap"}}, right, say("Done."))
+    report = loop(story, Ladder(tiers=(SIMPLE,)), target="months.py", objective="January has 31 days")
+    assert report.delivery is DeliveryState.DONE, report
+    assert "def test_january" in story.read("tests/test_months.py")
+    story.user_writes({"weeks.py": "def days():\n    return 8\n"})
+    story.model_says(say("```python\nprint('hello')\n```"), *attempt(RIGHT))
+    report = loop(story, Ladder(tiers=(SIMPLE,)), target="weeks.py")
+    assert report.delivery is DeliveryState.DONE, report
+    assert any(isinstance(event, Warned) and "nothing was asserted" in event.text for event in story.events)

@@ -70,8 +70,6 @@ class Tier:
     """Attempts that one iteration draws; 0 for what suits the model."""
     draft: bool | None = None
     """Whether the artisan answers with a whole function instead of calling tools; None for what suits the model."""
-    parallel: int = 1
-    """How many of them stand side by side, each on a bench of its own."""
     chaos: bool = False
     """What was verified is attacked before it counts."""
 

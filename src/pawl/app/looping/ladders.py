@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
-from pawl.app.looping.tier_file import ITERATIONS, MOST_ITERATIONS, KnownModel, read_tiers
+from pawl.app.looping.tier_file import ITERATIONS, MOST_ITERATIONS, MOST_SAMPLES, KnownModel, read_tiers
 from pawl.core.errors import UsageError
 from pawl.core.tiers import Ladder, Tier, TierMode
 
@@ -33,7 +33,6 @@ class LadderWish:
     max_minutes: float | None = None
     max_iterations: int | None = None
     samples: int | None = None
-    parallel: int | None = None
     chaos: bool = False
 
 
@@ -48,13 +47,12 @@ def ladder_of(wish: LadderWish, known_model: KnownModel = lambda model: "") -> t
 
 def _usual(wish: LadderWish) -> Ladder:
     """Reflex, simple, full. `--full` leaves out simple; without escalation the first that asks a model is the last."""
-    samples, parallel = wish.samples or 0, wish.parallel or 1
+    samples = wish.samples or 0
     simple = Tier(
         name="simple",
         mode=TierMode.SIMPLE,
         iterations=wish.simple or ITERATIONS[TierMode.SIMPLE],
         samples=samples,
-        parallel=parallel,
         chaos=wish.chaos,
     )
     full = Tier(
@@ -62,7 +60,6 @@ def _usual(wish: LadderWish) -> Ladder:
         mode=TierMode.FULL,
         iterations=ITERATIONS[TierMode.FULL],
         samples=samples,
-        parallel=parallel,
         chaos=wish.chaos,
     )
     asking = (full,) if wish.full else (simple, full)
@@ -87,7 +84,6 @@ def _overruled(wish: LadderWish, read: Ladder) -> tuple[str, ...]:
         "--no-escalate": not wish.escalate,
         "--no-reflex": not wish.reflex,
         "--samples": wish.samples is not None,
-        "--parallel": wish.parallel is not None,
         "--chaos": wish.chaos,
         "--max-cost": wish.max_cost is not None and read.max_cost is not None,
         "--max-minutes": wish.max_minutes is not None and read.max_minutes is not None,
@@ -100,9 +96,8 @@ def _check(wish: LadderWish) -> None:
     for flag, value in (("--simple", wish.simple), ("--max-iterations", wish.max_iterations)):
         if value is not None and not 1 <= value <= MOST_ITERATIONS:
             raise UsageError(f"{flag} {value} is not between 1 and {MOST_ITERATIONS}", advice="5 suits most bugs")
-    for flag, value, most in (("--samples", wish.samples, 32), ("--parallel", wish.parallel, 8)):
-        if value is not None and not 1 <= value <= most:
-            raise UsageError(f"{flag} {value} is not between 1 and {most}", advice="leave it out for the usual")
+    if wish.samples is not None and not 1 <= wish.samples <= MOST_SAMPLES:
+        raise UsageError(f"--samples {wish.samples} is not between 1 and {MOST_SAMPLES}", advice="5 suits small models")
     if wish.max_cost is not None and not 0 <= wish.max_cost <= 1_000_000:
         raise UsageError(f"--max-cost {wish.max_cost} is no amount of dollars", advice="give one such as 2.50")
     if wish.max_minutes is not None and not 0 < wish.max_minutes <= 10_080:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pawl.app.looping.ladders import MOST_TOKENS
+from pawl.app.looping.tier_file import ITERATIONS
 from pawl.core.run import Approval
 from pawl.core.runs import Order
-from pawl.core.tiers import Ladder, ladder_body
+from pawl.core.tiers import Ladder, Tier, TierMode, ladder_body
 
 USUAL = "Make the failing tests pass."
 
@@ -27,6 +28,12 @@ class LoopWish:
     reasoning: str = ""
     max_tokens: int | None = None
     record: str = ""
+
+
+def escalation() -> dict[str, object]:
+    """What an ordinary request climbs when the checks keep refusing: the tier above what it has tried by itself."""
+    full = Tier(name="full", mode=TierMode.FULL, iterations=ITERATIONS[TierMode.FULL])
+    return {"escalate": ladder_body(Ladder(tiers=(full,)))}
 
 
 def loop_order(wish: LoopWish, ladder: Ladder) -> Order:

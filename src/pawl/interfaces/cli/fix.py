@@ -18,6 +18,8 @@ from pawl.interfaces.cli.shapes import changes_json
 from pawl.interfaces.screen.screen import Screen, brief
 
 EXIT = {Outcome.FIXED: 0, Outcome.NOTHING_FAILS: 0, Outcome.PARTLY: 1, Outcome.DISPUTED: 3, Outcome.NOT_FIXED: 1}
+LEFT = frozenset({Outcome.PARTLY, Outcome.DISPUTED, Outcome.NOT_FIXED})
+"""What leaves something for a model."""
 MARKS = {Standing.PASS: "✓", Standing.FAIL: "✗", Standing.SKIPPED: "–"}
 MOST_SHOWN = 10
 WIDTH = 120
@@ -29,6 +31,12 @@ def fix(shop: Workshop, call: Call) -> int:
     request = _request(shop, call)
     with Progress(call.aside, quiet=call.options.json) as progress:
         report = fixing.fix(shop, request, progress.take)
+    if call.options.escalate and report.outcome in LEFT and not request.dry_run:
+        from pawl.interfaces.cli.loop import escalated
+
+        if not call.options.json:
+            _tell(shop, report, call)
+        return escalated(shop, call, request.targets[0] if len(request.targets) == 1 else "", call.options.model or "")
     if call.options.json:
         call.emit(_json(shop, report, call))
     else:

@@ -39,11 +39,22 @@ MARKS = {AttemptEnd.VERIFIED: "✓", AttemptEnd.REFUSED: "✗", AttemptEnd.SENT_
 
 
 def loop(shop: Workshop, call: Call) -> int:
-    talk = Talk(call.out, call.aside, quiet=call.options.json, show_thoughts=call.options.thoughts)
+    return carried(shop, call, lambda session: _started(session, shop, call), thoughts=call.options.thoughts)
+
+
+def escalated(shop: Workshop, call: Call, target: str, model: str) -> int:
+    """What the reflex left, on the tiers above it."""
+    wish = LoopWish(target=target, test_command=words_of(call.options.test), model=model)
+    order, _ = loop_of(shop, wish, LadderWish(reflex=False))
+    return carried(shop, call, lambda session: session.do(order))
+
+
+def carried(shop: Workshop, call: Call, start: Callable[[Session], Report], *, thoughts: bool = False) -> int:
+    talk = Talk(call.out, call.aside, quiet=call.options.json, show_thoughts=thoughts)
     with call.interruptions.stopping() as cancel:
         session = Session(shop, listener(call, talk), cancel)
         try:
-            report = _started(session, shop, call)
+            report = start(session)
             while report.state is RunState.WAITING and call.can_ask:
                 given = ask_inline(session, report, call)
                 if given is None:
@@ -82,7 +93,6 @@ def order_of(shop: Workshop, call: Call) -> tuple[Order, tuple[str, ...]]:
         max_minutes=minutes,
         max_iterations=options.max_iterations,
         samples=options.samples,
-        parallel=options.parallel,
         chaos=options.chaos,
     )
     wish = LoopWish(

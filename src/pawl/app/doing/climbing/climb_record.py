@@ -42,7 +42,8 @@ class ClimbRecord:
     @property
     def ladder(self) -> Ladder:
         """As the order has it, or as the climb began with it: what could be used then is used to the end."""
-        body = self.base.value(LADDER) or self.base.order.loop["ladder"]
+        loop = self.base.order.loop
+        body = self.base.value(LADDER) or loop.get("ladder") or loop["escalate"]
         assert isinstance(body, dict)
         return ladder_from(body)
 
@@ -57,7 +58,20 @@ class ClimbRecord:
     @property
     def objective(self) -> str:
         """What the user wants beside tests that pass."""
-        return str(self.base.order.loop.get("objective", ""))
+        return self.base.order.text if self._is_escalated else str(self.base.order.loop.get("objective", ""))
+
+    @property
+    def told(self) -> str:
+        """The objective as attempts are told it; after an ordinary request with what the checks said to it."""
+        if not self._is_escalated:
+            return self.base.order.text
+        words = self.base.value("refused")
+        refused = "; ".join(map(str, words)) if isinstance(words, list) else ""
+        return f"{self.base.order.text}\n\nEarlier work on this was refused: {refused}"
+
+    @property
+    def _is_escalated(self) -> bool:
+        return "escalate" in self.base.order.loop
 
     @property
     def ground(self) -> ChangeSet:
@@ -73,7 +87,7 @@ class ClimbRecord:
         known = verdict_of(self.base.value(BASELINE))
         if known is None:
             known = verifier.tests(self.ground)
-            if known.standing is Standing.SKIPPED and not verifier.commands:
+            if known.standing is Standing.SKIPPED and not verifier.commands and not self._is_escalated:
                 raise NoTests(
                     f"no test decides: {known.reason}",
                     advice="write one, name the command with --test, or leave out --no-generate",

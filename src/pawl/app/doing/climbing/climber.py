@@ -16,6 +16,7 @@ from pawl.app.doing.climbing.asked import Asker
 from pawl.app.doing.climbing.attempting import Assignment
 from pawl.app.doing.climbing.auditing import AuditTrail
 from pawl.app.doing.climbing.climb_record import ClimbRecord
+from pawl.app.doing.climbing.generating import Generator
 from pawl.app.doing.climbing.judging import Tried
 from pawl.app.doing.climbing.reflexing import reflex_attempt
 from pawl.app.workshop import Workshop
@@ -52,6 +53,8 @@ class LadderClimber:
         return self.asker.record
 
     def climb(self, wanted: Wanted) -> Climbed:
+        generator = Generator(shop=self.shop, record=self.record, talker=self.asker.talker, listen=self.listen)
+        self.asker.verifier = generator.verifier(self.asker.verifier)
         before = self.record.baseline(self.asker.verifier)
         if before.standing is not Standing.FAIL and not self.record.objective:
             return Climbed(why=None, reason="nothing fails", answer="Nothing fails, and nothing else is asked for.")
@@ -97,7 +100,7 @@ class LadderClimber:
         """The samples of one iteration know nothing of each other."""
         return Assignment(
             climb=replace(climb, attempts=tuple(one for one in climb.attempts if one.at != at)),
-            objective=self.record.base.order.text,
+            objective=self.record.told,
             target=self.record.target,
             before=before,
             wanted=wanted,
