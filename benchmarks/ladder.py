@@ -110,7 +110,7 @@ def _solved_by(climb: Climb | None) -> str:
 
 def _environment(room: Path, options: argparse.Namespace) -> dict[str, str]:
     home = Path(options.python).parent
-    (room / "config.toml").write_text('review = "off"\n')
+    (room / "config.toml").write_text('review = "off"\nrun_seconds = 60.0\n')
     return {
         **os.environ,
         "PAWL_STATE": str(room / "state"),

@@ -324,3 +324,33 @@ def test_a_test_by_the_model_is_used_if_it_runs_and_asserts_and_else_there_is_on
     report = loop(story, Ladder(tiers=(SIMPLE,)), target="weeks.py")
     assert report.delivery is DeliveryState.DONE, report
     assert any(isinstance(event, Warned) and "nothing was asserted" in event.text for event in story.events)
+
+
+@pytest.mark.spec("E2")
+def test_chaos_breaks_what_the_tests_let_through_and_offers_the_failing_test(story: Story):
+    story.user_writes(
+        {
+            "dates.py": "def share(whole, parts):\n    return [whole // parts] * parts if parts else [1]\n",
+            "tests/test_dates.py": (
+                "from dates import share\n\n\ndef test_share():\n    assert share(6, 3) == [2, 2, 2]\n\n\n"
+                "def test_rest():\n    assert share(7, 3) == [3, 2, 2]\n"
+            ),
+        }
+    )
+    loose = "[whole // parts + (1 if n < whole % parts else 0) for n in range(parts)] + [0] * (whole % parts * 0)"
+    tight = f"({loose}) if parts else [1]"
+    old = "[whole // parts] * parts if parts else [1]"
+    story.model_says(
+        patch("dates.py", old, loose), say("Done."),
+        {**patch("dates.py", old, tight), "match": {"user": "ZeroDivisionError"}}, say("Done."),
+        {"match": {"system": "Role: chaos"}, "answer": {"text": json.dumps({"cases": [
+            {"target": "dates.py::share", "input": "share(0, 0)", "expect": "[1]", "why": "nothing to share"}]})}},
+    )  # fmt: skip
+    report = loop(story, Ladder(tiers=(replace(SIMPLE, chaos=True),)))
+    assert report.delivery is DeliveryState.DONE, report
+    first, second = [event.attempt for event in story.events if isinstance(event, AttemptEnded)]
+    assert first.end is AttemptEnd.REFUSED and "ZeroDivisionError" in first.refused[0]
+    assert second.end is AttemptEnd.VERIFIED
+    with story.shop() as shop:
+        kept = next(entry for entry in shop.entries() if entry.title.startswith("chaos: a failing test"))
+        assert shop.changes(kept).paths == {"tests/test_chaos_share.py"}

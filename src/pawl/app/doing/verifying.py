@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pawl.app.environments import brought_along
@@ -109,6 +109,15 @@ class Verifier:
             verdicts=(*cheap, *dear, *asked),
             weakened=tuple(line for change in changes for line in self._weakened(change.path, changes)),
         )
+
+    def run_python(self, changes: ChangeSet, words: Sequence[str], files: Mapping[str, bytes]) -> Completed | None:
+        """Runs the workspace's interpreter on a bench with these changes and files, which is then thrown away."""
+        with self._bench() as bench:
+            bench.apply(changes, self.shop.store.blobs)
+            for path, data in files.items():
+                bench.files.write(path, data)
+            subject = self._subject(bench, ())
+            return subject.run((subject.python, *words))
 
     def _baseline(self, changes: ChangeSet) -> Baseline:
         """What the cheap steps say about the same files without the change."""

@@ -10,6 +10,7 @@ from decimal import Decimal
 from pawl.app.asking.model_config import model_of
 from pawl.app.asking.opening import Models
 from pawl.app.doing.climbing.attempting import Assignment, Worked, full, simple, stands, team, what_failed
+from pawl.app.doing.climbing.chaos import attacked
 from pawl.app.doing.climbing.climb_record import ClimbRecord
 from pawl.app.doing.climbing.drafting import draft
 from pawl.app.doing.climbing.judging import Tried, changed_lines, judged_attempt
@@ -110,6 +111,8 @@ class Asker:
         except _FAILS_ATTEMPT as error:
             trouble = what_failed(error)
         tried = self._judged(place, task, replace(begun, said=worked.said), worked.problems)
+        if task.climb.tier.chaos and not broke:
+            tried = attacked(self.shop, self.verifier, place, tried)
         cost, tokens = spent_in(self.record.base, place.conversation)
         attempt = replace(tried.attempt, cost=cost, tokens=tokens)
         if trouble and attempt.end is not AttemptEnd.VERIFIED:

@@ -94,7 +94,7 @@ class Generator:
             f"{target}:\n```\n{bounded(source.splitlines(), MOST_SHOWN)}\n```",
             *(f"Tests here look like this, {name}:\n```\n{bounded(text.splitlines(), MOST_SHOWN // 3)}\n```"
               for name, text in styles[:MOST_STYLES]),
-            "Answer with the whole file in one code block. Assert what must hold by the request and the code's own words.",
+            "Answer with the whole file in one code block. Assert what must hold by the request and the code's words.",
         ]  # fmt: skip
         line = Line(talk="climb test", role=RoleName.ARTISAN, text="\n\n".join(filter(None, parts)), stage=Stage.DRAFT)
         found = _BLOCK.findall(self.talker.say(line).text)
