@@ -27,6 +27,16 @@ SECONDS = 1.0
 PLAIN = (int, float, str, bytes, bool, type(None), list, tuple, dict, set, frozenset)
 
 
+class Caught:
+    """Lets foreign code raise what it likes; an exit or an interrupt goes on."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        return isinstance(error, Exception)
+
+
 class TookTooLong(Exception):
     """The call did not end in time."""
 
@@ -35,7 +45,7 @@ def main(order: dict[str, Any]) -> list[dict[str, str]]:
     sys.path[:0] = [".", "src"]
     found: list[dict[str, str]] = []
     for one in order["functions"]:
-        with contextlib.suppress(Exception):
+        with Caught():
             new = importlib.import_module(one["module"])
             old = types.ModuleType(f"{one['module']}_before")
             old.__dict__["__package__"] = new.__package__
@@ -74,7 +84,7 @@ def recorded(function: Any, tests: list[str]) -> list[tuple[Any, ...]]:
             names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
             values = tuple(frame.f_locals[name] for name in names)
             if all(isinstance(value, PLAIN) for value in values):
-                with contextlib.suppress(Exception):
+                with Caught():
                     calls.append(copy.deepcopy(values))
 
     with contextlib.suppress(ImportError), contextlib.redirect_stdout(io.StringIO()):
@@ -92,7 +102,7 @@ def inputs(
     calls: list[tuple[Any, ...]], function: Any, chance: random.Random, given: list[str]
 ) -> Iterator[tuple[Any, ...]]:
     for text in given:
-        with contextlib.suppress(Exception):
+        with Caught():
             value = eval(f"({text},)", {"__builtins__": {}})
             yield value
     for _ in range(MOST_TRIED // max(1, len(calls))):
@@ -103,7 +113,7 @@ def inputs(
 
 def imagined(function: Any) -> Iterator[tuple[Any, ...]]:
     """By annotations, where the project has hypothesis."""
-    with contextlib.suppress(Exception):
+    with Caught():
         import typing
         import warnings
 
@@ -141,7 +151,7 @@ def changed(value: Any, chance: random.Random) -> Any:
 def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> str:
     said = "refused"  # What it raises on purpose is its own affair.
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
+    with Caught(), contextlib.redirect_stdout(io.StringIO()):
         try:
             function(*copy.deepcopy(arguments))
             said = "value"
