@@ -8,7 +8,7 @@ UV = $$(command -v uv || echo $(BIN)/uv)
 WORKERS = 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench bench-repair lock clean
+.PHONY: help setup demo test test-slow test-npm lint format bench bench-repair lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | while IFS='	' read -r name text; do \
@@ -25,6 +25,9 @@ test: setup ## run the test suite
 
 test-slow: setup ## run the exhaustive tests that the suite leaves out
 	$(BIN)/pytest -n $(WORKERS) -m slow --timeout 1800
+
+test-npm: setup ## run the tests that install npm packages
+	$(BIN)/pytest -n $(WORKERS) -m npm --timeout 300 tests/npm
 
 lint: setup ## check format, lint, types and import direction
 	$(BIN)/ruff format --check .

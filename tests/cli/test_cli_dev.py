@@ -18,7 +18,7 @@ from cli.projects import Project
 pytestmark = [pytest.mark.spec("A13"), pytest.mark.timeout(120)]
 
 SERVE = """
-import http.server, subprocess, sys
+import http.server, os, subprocess, sys
 port = int(sys.argv[1])
 mode = open("mode.txt").read().strip()
 if mode == "moves":
@@ -33,6 +33,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(open("page.txt", "rb").read())
 child = subprocess.Popen(["sleep", "1000"])
 server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+print("greeting:", os.environ["GREETING"])
 print(f"serving on http://127.0.0.1:{port}/", flush=True)
 server.serve_forever()
 """
@@ -42,6 +43,7 @@ name = "toy"
 when = { files = ["serve.py"] }
 words = ["python3", "-u", "serve.py", "{port}"]
 port = %d
+environment = { GREETING = "hello from {port}" }
 ready = ['serving on http://127.0.0.1:(?P<port>\\d+)']
 """
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
@@ -122,7 +124,9 @@ def test_a_server_is_started_found_again_read_and_ended_with_its_whole_tree(serv
     again = pawl.json("dev", "start")
     assert (again["pid"], again["port"]) == (told["pid"], told["port"])
     assert pawl.json("dev", "status") == told
-    assert any("serving on" in line for line in pawl.json("dev", "logs")["lines"])
+    lines = pawl.json("dev", "logs")["lines"]
+    assert any("serving on" in line for line in lines)
+    assert f"greeting: hello from {told['port']}" in lines
     processes = tree_of(told["pid"])
     assert len(processes) > 2
     assert pawl.json("dev", "stop")["state"] == "stopped"

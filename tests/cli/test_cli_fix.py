@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -72,17 +73,43 @@ def test_no_tests_are_found(project: Project, files: dict[str, str]):
     assert "--test 'CMD'" in said.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("settings", ['{"devDependencies": {"vitest": "1"}}', '{"scripts": {"test": "vitest run"}}'])
-def test_a_suite_of_another_language_is_for_a_model(project: Project, settings: str):
-    said = untouched(project({"package.json": settings, "src/sum.js": "\n"}))
+def test_a_suite_of_another_language_is_for_a_model(project: Project):
+    said = untouched(project({"go.mod": "module shop\n", "shop.go": "package shop\n"}))
     assert (said.code, said.err.splitlines()) == (
         1,
         [
-            "pawl: the tests are vitest tests, in another language (javascript): "
-            "repairing without a model is for Python only",
+            "pawl: the tests are go tests, in another language (go): "
+            "repairing without a model is for Python, TypeScript and JavaScript",
             "      a model can work on them: pawl do 'make the tests pass'",
         ],
     )
+
+
+@pytest.mark.parametrize("settings", ['{"devDependencies": {"vitest": "1"}}', '{"scripts": {"test": "vitest run"}}'])
+def test_packages_that_are_not_installed_are_told_with_how_to_get_them(project: Project, settings: str):
+    said = untouched(project({"package.json": settings, "src/sum.js": "\n"}))
+    assert said.code == 1
+    assert "the tests cannot run: " in said.err
+    assert "npm ci" in said.err.splitlines()[-1]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.spec("A12")
+def test_a_name_that_another_file_exports_is_imported_and_the_suite_decides(project: Project):
+    pawl = project(
+        {
+            "package.json": '{"scripts": {"test": "node --test"}}',
+            "cart.js": "exports.total = (prices) => prices.reduce((sum, price) => sum + price, 0);\n",
+            "app.js": "exports.double = (prices) => 2 * total(prices);\n",
+            "app.test.js": "const test = require('node:test');\nconst assert = require('node:assert');\n"
+            "const { double } = require('./app');\ntest('doubles', () => assert.strictEqual(double([1, 2]), 6));\n",
+        }
+    )
+    told = pawl.json("fix")
+    assert (told["outcome"], [one["what"] for one in told["repairs"]]) == ("fixed", ["typescript.missing-name"])
+    assert (pawl.workspace / "app.js").read_text().startswith('const { total } = require("./cart.js");\n')
+    assert pawl("undo").code == 0
+    assert "require" not in (pawl.workspace / "app.js").read_text()
 
 
 @pytest.mark.spec("A12")

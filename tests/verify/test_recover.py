@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass, field
 
 import pytest
@@ -365,7 +366,7 @@ examples = ["NameError: name 'x' is not defined"]
 
 @pytest.mark.spec("A12")
 def test_users_add_entries_and_replace_known_ones():
-    entries = with_users(USERS, "recovery.toml")
+    entries = with_users(python_map(), tomllib.loads(USERS)["recovery"], "recovery.toml")
     refused = Finding(tool="python", message="ConnectionRefusedError: nobody listens on port 5432")
     assert [candidate.why for candidate in recover(refused, {}, entries=entries)] == ["start the service on port 5432"]
     unknown = Finding(tool="python", message="NameError: name 'math' is not defined", path="a.py", line=1)

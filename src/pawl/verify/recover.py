@@ -8,10 +8,10 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from pawl.core.finding import Finding
-from pawl.verify.recoveries import coroutines, imports, layout, modules, names
+from pawl.verify.recoveries import coroutines, imports, layout, modules, names, scripts
 from pawl.verify.recoveries.edit import Candidate, Situation
 from pawl.verify.recoveries.symbols import Symbols, symbols_of
-from pawl.verify.recovery_map import SAY, Entry, built_in, load, merged
+from pawl.verify.recovery_map import SAY, Entry, built_in, entries_of, load, merged
 
 Recovery = Callable[[Situation], Iterator[Candidate]]
 
@@ -39,6 +39,13 @@ RECOVERIES: Mapping[str, Recovery] = {
     "parenthesize-exceptions": layout.parenthesize_exceptions,
     "plain-characters": layout.plain_characters,
     "other-languages": layout.other_languages,
+    "rename-suggested": scripts.rename_suggested,
+    "import-from-project": scripts.import_from_project,
+    "relative-module": scripts.relative_module,
+    "type-arguments": scripts.type_arguments,
+    "insert-expected": scripts.insert_expected,
+    "make-function-async": scripts.make_async,
+    "code-fix": lambda situation: iter(()),
 }
 
 
@@ -47,9 +54,14 @@ def python_map() -> tuple[Entry, ...]:
     return load(built_in("python"), "python", RECOVERIES.keys())
 
 
-def with_users(text: str, source: str) -> tuple[Entry, ...]:
-    """The map for Python with the entries of a user's TOML text."""
-    return merged(python_map(), load(text, source, RECOVERIES.keys()))
+@functools.cache
+def javascript_map() -> tuple[Entry, ...]:
+    return load(built_in("javascript"), "javascript", RECOVERIES.keys())
+
+
+def with_users(entries: tuple[Entry, ...], tables: object, source: str) -> tuple[Entry, ...]:
+    """A map with the entries of a user's tables."""
+    return merged(entries, entries_of(tables, source, RECOVERIES.keys()))
 
 
 def undefined_name(finding: Finding) -> str:
@@ -107,6 +119,8 @@ def _fits(candidate: Candidate, sources: Mapping[str, str]) -> bool | None:
     for path, text in candidate.applied(sources).items():
         if text == sources[path]:
             return None
+        if not path.endswith((".py", ".pyi")):
+            continue
         before, after = _error_line(sources[path]), _error_line(text)
         if after is not None and (before is None or after <= before):
             return None

@@ -25,6 +25,8 @@ class Entry:
     advice: str = ""
     outside: bool = False
     """What is missing lies outside of the code; where no recovery helps, no search for a patch will."""
+    fixes: tuple[str, ...] = ()
+    """The TypeScript compiler's code fixes that may be tried."""
 
     def match(self, message: str) -> Mapping[str, str] | None:
         """What the message names, by the first pattern that finds something; None when none does."""
@@ -41,7 +43,14 @@ def load(text: str, source: str, recoveries: Collection[str]) -> tuple[Entry, ..
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"the recovery map {source!r} is not TOML: {error}", advice="correct the file") from error
-    entries = tuple(_entry(entry, source, recoveries) for entry in data.get("recovery", []))
+    return entries_of(data.get("recovery", []), source, recoveries)
+
+
+def entries_of(tables: Any, source: str, recoveries: Collection[str]) -> tuple[Entry, ...]:
+    """Entries from tables, each of which proves itself by its examples."""
+    if not isinstance(tables, list) or not all(isinstance(one, Mapping) for one in tables):
+        raise ConfigError(f"the recovery map {source!r} is no array of tables", advice="write [[recovery]] tables")
+    entries = tuple(_entry(entry, source, recoveries) for entry in tables)
     seen: set[str] = set()
     for entry in entries:
         if entry.id in seen:
@@ -66,6 +75,7 @@ def _entry(data: Mapping[str, Any], source: str, recoveries: Collection[str]) ->
         examples=tuple(data["examples"]),
         advice=str(data.get("advice", "")),
         outside=bool(data.get("outside", False)),
+        fixes=tuple(data.get("fixes", ())),
     )
     if entry.recovery not in (*recoveries, SAY):
         known = ", ".join(sorted((*recoveries, SAY)))

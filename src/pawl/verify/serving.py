@@ -91,9 +91,8 @@ class _Server:
 
     def run(self) -> dict[str, Any]:
         words = [word.replace("{port}", str(self._port)) for word in self._question["words"]]
-        added = {
-            name: value.replace("{port}", str(self._port)) for name, value in self._question["environment"].items()
-        }
+        wanted: Mapping[str, str] = self._question["environment"]
+        added = [f"{name}={value.replace('{port}', str(self._port))}" for name, value in wanted.items()]
         try:
             process = subprocess.Popen(
                 ["/usr/bin/env", *added, *words],

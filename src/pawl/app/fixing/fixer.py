@@ -13,6 +13,8 @@ from pawl.app.fixing.ground import Ground, failing_tests, is_uncollected, shown
 from pawl.app.fixing.reaching import reaching, test_file
 from pawl.app.fixing.recovering import Recovering
 from pawl.app.fixing.report import FixReport, FixRequest, Listener, Mended, Outcome, Repair
+from pawl.app.fixing.scripts.fixer import ScriptFixer
+from pawl.app.fixing.scripts.ground import ScriptGround, is_script_project
 from pawl.app.fixing.searching import Search
 from pawl.app.running import bench_places, open_bench
 from pawl.app.workshop import Workshop
@@ -45,7 +47,11 @@ def fix(shop: Workshop, request: FixRequest, listen: Listener) -> FixReport:
         return opened
 
     with bench() as first:
-        fixer = _Fixer(Ground(shop, first, request, listen), bench)
+        fixer: _Fixer | ScriptFixer
+        if is_script_project(first.files, request.test_command):
+            fixer = ScriptFixer(ScriptGround(shop, first, request, listen), bench)
+        else:
+            fixer = _Fixer(Ground(shop, first, request, listen), bench)
         report = fixer.work()
         changes = fixer.changes()
     report = replace(report, seconds=time.monotonic() - started)

@@ -238,7 +238,7 @@ class Ground:
             raise CannotFix(
                 f"the tests are {detection.framework.name} tests, "
                 f"in another language ({detection.framework.language}): "
-                "repairing without a model is for Python only",
+                "repairing without a model is for Python, TypeScript and JavaScript",
                 advice="a model can work on them: pawl do 'make the tests pass'",
             )
         return detection

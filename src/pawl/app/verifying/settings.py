@@ -12,6 +12,8 @@ from pawl.verify.choosing import Wishes
 from pawl.verify.dev_servers import DevServer
 from pawl.verify.dev_servers import load as dev_servers
 from pawl.verify.lsp.servers import server
+from pawl.verify.recover import RECOVERIES
+from pawl.verify.recovery_map import Entry, entries_of
 from pawl.verify.rungs import Rung, load
 
 _LONGEST = 3600.0
@@ -27,6 +29,8 @@ class VerifySettings:
     """Language servers whose diagnostics are a step; empty for those that say what no other step says."""
     dev_server: tuple[DevServer, ...] = ()
     """Dev servers of the user's own, looked for before the known ones."""
+    recovery: tuple[Entry, ...] = ()
+    """Entries of the recovery map; one with a known id takes its place."""
     step: tuple[Rung, ...] = ()
     """Steps of the user's own, or in the place of known ones."""
 
@@ -50,6 +54,7 @@ def verify_settings(config: Config) -> VerifySettings:
         seconds=_seconds(config, table),
         servers=servers,
         dev_server=dev_servers(_server_tables(config, table), "[verify]"),
+        recovery=entries_of(table.get("recovery", []), "[verify]", RECOVERIES.keys()),
         step=load(table, "[verify]"),
     )
 

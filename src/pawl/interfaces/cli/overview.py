@@ -3,7 +3,7 @@
 COMMANDS = {
     "session": "a session in the terminal; `pawl` alone is the same",
     "run": "run a command on a bench, see what it changed, promote it or not",
-    "fix": "repair failing Python tests by search, with no model",
+    "fix": "repair failing tests and type errors, with no model",
     "verify": "check the project: syntax, types, lint, build, server, tests",
     "dev": "the project's dev server, on a bench: start, status, logs, stop",
     "ask": "ask a model about the workspace; it may only read",

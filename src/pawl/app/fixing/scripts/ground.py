@@ -1,0 +1,185 @@
+"""The ground of one repair of TypeScript or JavaScript: the bench, what is checked on it, what stood there before."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from pawl.app.environments import brought_along
+from pawl.app.fixing.report import ClockStarted, FixRequest, Listener
+from pawl.app.verifying.ladders import steps_of
+from pawl.app.workshop import Workshop
+from pawl.core.errors import CannotFix, NoTests, PawlError, UsageError
+from pawl.core.finding import Finding, Standing, Verdict
+from pawl.repair.model import StageBegun
+from pawl.verify.baseline import Baseline
+from pawl.verify.choosing import Placed
+from pawl.verify.detect import detect
+from pawl.verify.kinds import CHEAP, Kind
+from pawl.verify.ladder import Stop, climb
+from pawl.verify.project import Folder
+from pawl.verify.recoveries.scripts import ENDINGS
+from pawl.verify.steps.step import Step, Subject
+from pawl.verify.steps.suite import Tests
+from pawl.workspace.bench import Bench
+
+SUITE_SECONDS = 600.0
+MOST_SOURCES = 3000
+_TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "__mocks__", "spec", "e2e", "cypress"})
+_READ = (Kind.SYNTAX, Kind.TYPES)
+
+
+def is_script_test(path: str) -> bool:
+    """Whether a file belongs to the tests, which are never edited."""
+    *folders, name = path.split("/")
+    stem = name.rsplit(".", 1)[0]
+    return (
+        ".test." in name
+        or ".spec." in name
+        or stem in ("test", "tests", "setupTests")
+        or stem.endswith(("-test", "_test"))
+        or stem.startswith("test-")
+        or not _TEST_FOLDERS.isdisjoint(folders)
+        or name.startswith(("vitest.", "jest.", "vite.config", "eslint.config"))
+    )
+
+
+def is_script_project(files: Folder, test_command: Sequence[str]) -> bool:
+    """Whether the tests, or without any the sources, are TypeScript or JavaScript."""
+    command = shlex.join(test_command) if test_command else None
+    framework = detect(files, command).framework
+    if framework is not None:
+        return framework.language == "javascript"
+    return command is None and (files.exists("package.json") or files.exists("tsconfig.json"))
+
+
+@dataclass(slots=True)
+class ScriptGround:
+    shop: Workshop
+    bench: Bench
+    request: FixRequest
+    listen: Listener
+    originals: dict[str, bytes] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    _clock: float | None = None
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(
+            files=self.bench.files,
+            runner=self.bench,
+            workspace=self.shop.workspace,
+            test_command=self.request.test_command,
+            spare=brought_along(),
+            limits=self.shop.config.settings.limits(SUITE_SECONDS),
+        )
+
+    @property
+    def left(self) -> float:
+        return self.request.seconds - (0.0 if self._clock is None else time.monotonic() - self._clock)
+
+    def first_runs(self) -> tuple[tuple[Verdict, ...], Verdict]:
+        """What reading the sources and the suite say before anything is changed; the budget is spent from then on."""
+        self.listen(StageBegun(name="suite"))
+        read = self.read()
+        tests = self.run_tests()
+        if tests.standing is Standing.SKIPPED and not findings_of(read):
+            if "missing" in tests.reason or "installed" in tests.reason:
+                raise CannotFix(
+                    f"the tests cannot run: {tests.reason}",
+                    advice="install what the lock file says: pawl run --net --ignored --apply -- npm ci",
+                )
+            raise NoTests(f"no tests found: {tests.reason}", advice="name the command with --test 'CMD'")
+        self._clock = time.monotonic()
+        failing = len(findings_of((*read, tests)))
+        self.listen(ClockStarted(seconds=self.request.seconds, failing=failing))
+        return read, tests
+
+    def read(self) -> tuple[Verdict, ...]:
+        """What the compilers say of the sources."""
+        steps = steps_of(self.shop.config, self.bench.files, kinds=_READ)
+        return climb(steps, self.subject, stop=Stop.NEVER)
+
+    def run_tests(self) -> Verdict:
+        return climb(self._tests(), self.subject, stop=Stop.NEVER)[0]
+
+    def sources(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for path in [one for one in self.bench.files.walk() if one.endswith(ENDINGS)][:MOST_SOURCES]:
+            try:
+                found[path] = self.bench.files.read(path).decode("utf-8")
+            except (PawlError, UnicodeDecodeError):
+                continue
+        return found
+
+    def editable(self, sources: Sequence[str]) -> tuple[str, ...]:
+        """The sources that may be edited: no tests, and only what the user points at, if they do."""
+        wanted = self.request.targets
+        inside = [
+            path
+            for path in sources
+            if not wanted or any(path == one or path.startswith(f"{one}/") for one in wanted if not is_script_test(one))
+        ]
+        found = tuple(path for path in inside if not is_script_test(path) and not path.endswith(".d.ts"))
+        for one in wanted:
+            if not any(path == one or path.startswith(f"{one}/") for path in sources):
+                raise UsageError(f"{one!r} holds no TypeScript or JavaScript", advice="name sources that may be edited")
+        return found
+
+    def write(self, path: str, text: str) -> None:
+        """Edits a file of the bench. Nothing but such edits is ever promoted."""
+        self.originals.setdefault(path, self.bench.files.read(path))
+        self.bench.files.write(path, text.encode("utf-8"))
+
+    @property
+    def edited(self) -> dict[str, bytes]:
+        now = {path: self.bench.files.read(path) for path in self.originals}
+        return {path: data for path, data in now.items() if data != self.originals[path]}
+
+    def baseline(self, read: Sequence[Verdict], tests: Verdict) -> Baseline:
+        """What the ladder says about the edited files as they were."""
+        now = self.edited
+        for path in now:
+            self.bench.files.write(path, self.originals[path])
+        try:
+            steps = [one for one in self._cheap() if one.kind not in _READ]
+            others = climb(steps, replace(self.subject, changed=tuple(now)), stop=Stop.NEVER)
+        finally:
+            for path, data in now.items():
+                self.bench.files.write(path, data)
+        return Baseline.of((*read, *others, tests))
+
+    def verify(self, before: Baseline) -> tuple[Verdict, ...]:
+        self.listen(StageBegun(name="verify"))
+        steps: tuple[Step, ...] = (*self._cheap(), *self._tests())
+        return climb(steps, self.subject, stop=Stop.NEVER, baseline=before, on_verdict=self.listen)
+
+    def _tests(self) -> tuple[Step, ...]:
+        """The suite, also where only a script of the package says how it runs."""
+        steps = steps_of(
+            self.shop.config, self.bench.files, kinds=(Kind.TESTS,), test_command=self.request.test_command
+        )
+        return (steps[0] if steps else Tests(),)
+
+    def _cheap(self) -> list[Placed]:
+        return list(steps_of(self.shop.config, self.bench.files, kinds=CHEAP))
+
+    @contextmanager
+    def fresh(self, bench: Bench) -> Iterator[None]:
+        """Goes on on another bench, which holds the edits and nothing that a run has left behind."""
+        used = self.bench
+        for path, data in self.edited.items():
+            bench.files.write(path, data)
+        self.bench = bench
+        try:
+            yield
+        finally:
+            self.bench = used
+
+
+def findings_of(verdicts: Sequence[Verdict]) -> list[Finding]:
+    """The findings that count; equal ones as often as they are found."""
+    return [one for verdict in verdicts for one in verdict.findings if one.code != "incomplete"]

@@ -1,0 +1,53 @@
+"""A real Vite, React and TypeScript application, broken in ten ways: verified, repaired where the map can."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = [pytest.mark.npm, pytest.mark.timeout(300)]
+
+REPAIRED = {
+    "misspelt property": ("src/cart.ts", "line.price * line", "line.prize * line", "typescript.misspelt"),
+    "missing import": ("src/App.tsx", 'import { total } from "./cart";\n', "", "TS2304: import"),
+    "misspelt module": ("src/App.tsx", '"./cart"', '"./crat"', "typescript.missing-module"),
+    "missing bracket": ("src/cart.ts", "total(lines: Line[])", "total(lines: Line[]", "typescript.expected-token"),
+    "misspelt export": ("src/App.tsx", "{ total }", "{ totla as total }", "typescript.misspelt"),
+}
+FOUND = {
+    "wrong type": ("src/cart.ts", "let sum = 0", 'let sum = "0"', "types (tsc)"),
+    "missing package": ("src/main.tsx", "react-dom/client", "no-such-package", "types (tsc)"),
+    "wrong comparison": ("src/cart.ts", "line.price < best.price", "line.price > best.price", "tests"),
+    "broken configuration": ("vite.config.ts", "defineConfig({", "defineConfig({ plugins: nothing,", "build (script)"),
+    "broken page": ("index.html", "/src/main.tsx", "/src/nowhere.tsx", "build (script)"),
+}
+
+
+@pytest.mark.spec("A8", "A13")
+def test_a_sound_storefront_is_verified_by_all_its_tools(storefront):
+    told = storefront().json("verify", "--all")
+    standings = {step["step"]: step["standing"] for step in told["steps"]}
+    assert {name: standings[name] for name in ("types (tsc)", "build (script)", "server", "tests")} == dict.fromkeys(
+        ("types (tsc)", "build (script)", "server", "tests"), "pass"
+    )
+
+
+@pytest.mark.spec("A8", "A12")
+@pytest.mark.parametrize("name", REPAIRED)
+def test_what_the_map_knows_is_repaired_by_name(storefront, name):
+    path, old, new, what = REPAIRED[name]
+    pawl = storefront((path, old, new))
+    told = pawl.json("fix")
+    assert told["outcome"] == "fixed"
+    assert what in [repair["what"] for repair in told["repairs"]]
+    assert [change["path"] for change in told["changes"]] == [path]
+    assert pawl.json("undo")["entry"]
+    assert new in (pawl.workspace / path).read_text()
+
+
+@pytest.mark.spec("A8")
+@pytest.mark.parametrize("name", FOUND)
+def test_what_is_broken_is_found_by_the_step_that_can_see_it(storefront, name):
+    path, old, new, step = FOUND[name]
+    told = storefront((path, old, new)).json("verify", code=1)
+    failed = [one["step"] for one in told["steps"] if one["standing"] == "fail"]
+    assert failed == [step]
