@@ -26,7 +26,7 @@ test: setup ## run the test suite
 test-slow: setup ## run the exhaustive tests that the suite leaves out
 	$(BIN)/pytest -n $(WORKERS) -m slow --timeout 1800
 
-test-npm: setup ## run the tests that install npm packages
+test-npm: setup ## run the tests on real projects, which install packages
 	$(BIN)/pytest -n $(WORKERS) -m npm --timeout 300 tests/npm
 
 lint: setup ## check format, lint, types and import direction

@@ -61,6 +61,7 @@ def test_the_environment_is_clean_and_the_executions_own_is_added(any_site):
     answer = any_site.run("env", env={"LEAK": "1"}, environment={"ADDED": "yes", "CI": "2"})
     seen = dict(line.partition("=")[::2] for line in answer["stdout"]["text"].splitlines())
     assert seen.pop("PWD") == str(any_site.workspace if any_site.kind == "namespaces" else any_site.upper)
+    assert seen.pop("XDG_CACHE_HOME") == f"{seen['TMPDIR']}/cache"
     home = seen.pop("HOME"), seen.pop("TMPDIR")
     assert any_site.kind == "landlock" or home == ("/home/agent", "/tmp")
     assert seen == {

@@ -25,7 +25,9 @@ _CLEAN = MappingProxyType(
 
 
 def command_environment(execution: Execution, *, home: str, temporary: str, path: str) -> Mapping[str, str]:
-    return {**_CLEAN, "HOME": home, "TMPDIR": temporary, "PATH": path, **execution.environment}
+    # Compilers keep what they made in a cache, for which the home is too small.
+    places = {"HOME": home, "TMPDIR": temporary, "XDG_CACHE_HOME": f"{temporary}/cache", "PATH": path}
+    return {**_CLEAN, **places, **execution.environment}
 
 
 def check_words(execution: Execution) -> None:
