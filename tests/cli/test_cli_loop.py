@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,39 @@ def test_the_example_of_tiers_can_be_used_as_it_is():
         return ""
 
     assert [tier.name for tier in read_tiers(EXAMPLE, known).tiers] == ["reflex", "local", "larger"]
+
+
+WRONG = """
+[[turn]]
+answer = { calls = [{ name = "strict_patch", arguments = { path = "app.py", old = "+ 2", new = "+ 3" } }] }
+[[turn]]
+answer = "Three is added now."
+"""
+
+
+@pytest.mark.spec("E1")
+def test_ctrl_c_leaves_a_loop_that_goes_on_with_the_attempt_under_way(project: Project, script: Script):
+    pawl = project(FILES)
+    words = ["loop", "--no-reflex", "--model", script(f'{WRONG}\n[[turn]]\ndelay_ms = 60000\nanswer = "too late"\n')]
+    with pawl.started(*words, until="Three is added") as process:
+        # Once for the attempt under way; where the model is not asked yet, it is stopped when it is.
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read().decode()
+        assert process.wait(60) == 130
+    assert "go on with: pawl loop --resume r" in rest
+    assert (pawl.workspace / "app.py").read_text() == FILES["app.py"]
+    script(WRONG + FIX)
+    done = pawl.json("loop", "--resume")
+    assert (done["delivery"], done["exit_code"]) == ("DONE", 0)
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+
+
+def test_what_the_search_leaves_goes_to_a_model_if_the_user_lets_it(project: Project, script: Script):
+    tests = "from app import after\n\n\ndef test_after():\n    assert after(2) == [3, 'odd']\n"
+    pawl = project({**FILES, "test_app.py": tests})
+    fix = FIX.replace('new = "+ 1"', 'new = "+ 1, 1"').replace('old = "+ 2"', 'old = "return number + 2"')
+    fix = fix.replace('new = "+ 1, 1"', "new = \"return [number + 1, 'odd']\"")
+    said = pawl("fix", "--seconds", "2", "--escalate", "--model", script(fix))
+    assert said.code == 0, said
+    assert "── tier 1 of 2: simple" in said.err and "promoted as entry" in said.out
+    assert "'odd'" in (pawl.workspace / "app.py").read_text()

@@ -8,7 +8,7 @@ from pawl.app.workshop import Workshop
 from pawl.core.change import ChangeSet
 from pawl.core.finding import Standing, TestCounts
 from pawl.core.run import DeliveryState
-from pawl.core.runs import Report, RunState
+from pawl.core.runs import Intent, Report, RunState
 from pawl.interfaces.screen.diff import show_diff
 from pawl.interfaces.screen.screen import Screen, brief
 from pawl.interfaces.screen.talk import money
@@ -122,7 +122,8 @@ def _tell_end(report: Report, screens: Screens) -> None:
             out.say(f"stopped: {trouble.message}", "bold")
             if trouble.advice:
                 out.hint(trouble.advice)
-        out.hint(f"go on with: {screens.command(f'do --resume {report.run}')}")
+        what = "loop" if report.intent is Intent.LOOP else "do"
+        out.hint(f"go on with: {screens.command(f'{what} --resume {report.run}')}")
     elif report.entry is not None:
         more = f"; all of it is kept as entry {report.kept}" if report.kept is not None else ""
         undo = screens.command(f"undo {report.entry}")
