@@ -354,3 +354,19 @@ def test_chaos_breaks_what_the_tests_let_through_and_offers_the_failing_test(sto
     with story.shop() as shop:
         kept = next(entry for entry in shop.entries() if entry.title.startswith("chaos: a failing test"))
         assert shop.changes(kept).paths == {"tests/test_chaos_share.py"}
+
+
+@pytest.mark.spec("D2")
+def test_of_attempts_side_by_side_the_first_that_is_verified_wins_and_the_others_are_cancelled(story: Story):
+    right = f"```python\ndef is_leap(year):\n    return {RIGHT}\n```"
+    quick = {**say(right), "times": 0, "match": {"user": "the whole function is_leap"}}
+    slow = {**say("too late"), "times": 0, "delay_ms": 60_000, "match": {"user": "the whole function days"}}
+    story.model_says(quick, slow)
+    tier = replace(SIMPLE, samples=4, parallel=4, draft=True, iterations=1)
+    report = loop(story, Ladder(tiers=(tier,)), target="dates.py")
+    assert report.delivery is DeliveryState.DONE, report
+    found = dict(ends(story))
+    assert AttemptEnd.VERIFIED in found.values() and found["simple 1.4"] is AttemptEnd.CANCELLED
+    assert RIGHT in story.read("dates.py")
+    with story.shop() as shop:
+        assert len(shop.entries()) == 1, "one of them was promoted"

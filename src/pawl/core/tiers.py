@@ -36,6 +36,8 @@ class AttemptEnd(StrEnum):
     """Nothing was changed."""
     FAILED = "failed"
     """It could not be carried out."""
+    CANCELLED = "cancelled"
+    """Another attempt of its iteration was verified first."""
     OUT_OF_BUDGET = "out of budget"
     """The next request could have cost more than is left, and what stood there by then is not accepted."""
 
@@ -68,6 +70,8 @@ class Tier:
     temperatures: tuple[tuple[str, float], ...] = ()
     samples: int = 0
     """Attempts that one iteration draws; 0 for what suits the model."""
+    parallel: int = 1
+    """How many of them stand side by side, each on a bench of its own."""
     draft: bool | None = None
     """Whether the artisan answers with a whole function instead of calling tools; None for what suits the model."""
     chaos: bool = False

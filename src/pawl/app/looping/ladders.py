@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
-from pawl.app.looping.tier_file import ITERATIONS, MOST_ITERATIONS, MOST_SAMPLES, KnownModel, read_tiers
+from pawl.app.looping.tier_file import ITERATIONS, MOST_ITERATIONS, MOST_PARALLEL, MOST_SAMPLES, KnownModel, read_tiers
 from pawl.core.errors import UsageError
 from pawl.core.tiers import Ladder, Tier, TierMode
 
@@ -33,6 +33,7 @@ class LadderWish:
     max_minutes: float | None = None
     max_iterations: int | None = None
     samples: int | None = None
+    parallel: int | None = None
     chaos: bool = False
 
 
@@ -47,12 +48,15 @@ def ladder_of(wish: LadderWish, known_model: KnownModel = lambda model: "") -> t
 
 def _usual(wish: LadderWish) -> Ladder:
     """Reflex, simple, full. `--full` leaves out simple; without escalation the first that asks a model is the last."""
-    samples = wish.samples or 0
+    parallel = wish.parallel or 1
+    # Side by side there is something to choose from.
+    samples = wish.samples or (parallel if parallel > 1 else 0)
     simple = Tier(
         name="simple",
         mode=TierMode.SIMPLE,
         iterations=wish.simple or ITERATIONS[TierMode.SIMPLE],
         samples=samples,
+        parallel=parallel,
         chaos=wish.chaos,
     )
     full = Tier(
@@ -60,6 +64,7 @@ def _usual(wish: LadderWish) -> Ladder:
         mode=TierMode.FULL,
         iterations=ITERATIONS[TierMode.FULL],
         samples=samples,
+        parallel=parallel,
         chaos=wish.chaos,
     )
     asking = (full,) if wish.full else (simple, full)
@@ -84,6 +89,7 @@ def _overruled(wish: LadderWish, read: Ladder) -> tuple[str, ...]:
         "--no-escalate": not wish.escalate,
         "--no-reflex": not wish.reflex,
         "--samples": wish.samples is not None,
+        "--parallel": wish.parallel is not None,
         "--chaos": wish.chaos,
         "--max-cost": wish.max_cost is not None and read.max_cost is not None,
         "--max-minutes": wish.max_minutes is not None and read.max_minutes is not None,
@@ -98,6 +104,8 @@ def _check(wish: LadderWish) -> None:
             raise UsageError(f"{flag} {value} is not between 1 and {MOST_ITERATIONS}", advice="5 suits most bugs")
     if wish.samples is not None and not 1 <= wish.samples <= MOST_SAMPLES:
         raise UsageError(f"--samples {wish.samples} is not between 1 and {MOST_SAMPLES}", advice="5 suits small models")
+    if wish.parallel is not None and not 1 <= wish.parallel <= MOST_PARALLEL:
+        raise UsageError(f"--parallel {wish.parallel} is not between 1 and {MOST_PARALLEL}", advice="2 is a beginning")
     if wish.max_cost is not None and not 0 <= wish.max_cost <= 1_000_000:
         raise UsageError(f"--max-cost {wish.max_cost} is no amount of dollars", advice="give one such as 2.50")
     if wish.max_minutes is not None and not 0 < wish.max_minutes <= 10_080:

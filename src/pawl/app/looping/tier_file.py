@@ -21,6 +21,7 @@ SUMMARY = 4_000
 MOST_TIERS = 20
 MOST_ITERATIONS = 1_000
 MOST_SAMPLES = 32
+MOST_PARALLEL = 8
 LONGEST_NAME = 40
 _FIELDS = ("tiers", "models", "max_cost", "max_iterations", "max_minutes")
 _TIER_FIELDS = (
@@ -33,6 +34,7 @@ _TIER_FIELDS = (
     "max_cost",
     "max_minutes",
     "samples",
+    "parallel",
     "draft",
     "chaos",
 )
@@ -123,6 +125,7 @@ class _File:
         iterations = reader.whole(
             fields.get("max_iterations"), f"{what}: 'max_iterations'", least=1, most=MOST_ITERATIONS
         )
+        parallel = reader.whole(fields.get("parallel"), f"{what}: 'parallel'", least=1, most=MOST_PARALLEL)
         samples = reader.whole(fields.get("samples"), f"{what}: 'samples'", least=1, most=MOST_SAMPLES)
         return Tier(
             name=self._name(number, fields, mode, names),
@@ -133,6 +136,7 @@ class _File:
             models=self._models_of(what, fields, mode, shared),
             temperatures=self._temperatures(what, fields, mode),
             samples=samples or 0,
+            parallel=parallel or 1,
             draft=None if "draft" not in fields else reader.truth(fields["draft"], f"{what}: 'draft'"),
             chaos=reader.truth(fields.get("chaos"), f"{what}: 'chaos'"),
         )

@@ -93,6 +93,7 @@ def order_of(shop: Workshop, call: Call) -> tuple[Order, tuple[str, ...]]:
         max_minutes=minutes,
         max_iterations=options.max_iterations,
         samples=options.samples,
+        parallel=options.parallel,
         chaos=options.chaos,
     )
     wish = LoopWish(

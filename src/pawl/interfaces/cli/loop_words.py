@@ -26,6 +26,7 @@ def loop(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-minutes", type=float, metavar="N", help="time of the whole (default 240)")
     parser.add_argument("--max-iterations", type=int, metavar="N", help="iterations of all tiers (default 100)")
     parser.add_argument("--samples", type=int, metavar="N", help="attempts of one iteration; the checks choose")
+    parser.add_argument("--parallel", type=int, metavar="N", help="attempts side by side, each on its bench")
     parser.add_argument("--chaos", action="store_true", help="attack what was verified before it counts")
     parser.add_argument(
         "--approve",

@@ -35,6 +35,7 @@ from pawl.core.errors import (
 from pawl.core.ports import Cancel
 from pawl.core.run import RoleName
 from pawl.core.tiers import Attempt, AttemptEnd, Climb, Iteration, TierMode
+from pawl.models.ledger import Ledger
 from pawl.models.names import ModelName
 from pawl.policy.table import standard_policy
 from pawl.workflow.climbing.deciding import money_left
@@ -68,6 +69,8 @@ class Asker:
     listen: Callable[[ClimbEvent], object]
     cancel: Cancel | None = None
     permit: Permit | None = None
+    capped: bool = False
+    """The account already has the limit of the iteration."""
     _judgements: dict[str, Attempt] = field(default_factory=dict)
     """What was refused, by the digest of its changes."""
 
@@ -187,9 +190,13 @@ class Asker:
         """The models, which may spend what the tier and the run leave."""
         models, telemetry = self.talker._opened()
         ledger, (left, _) = models.router.ledger, money_left(climb)
-        if left is not None:
+        if left is not None and not self.capped:
             ledger.budget = replace(ledger.budget, money=ledger.spent.money + max(left, Decimal(0)))
         return models, telemetry
+
+    def ledger(self, climb: Climb) -> Ledger:
+        """The one account, with the limit of the next iteration."""
+        return self._opened(climb)[0].router.ledger
 
     def _wait(self, error: RateLimited) -> None:
         seconds = error.wait_seconds

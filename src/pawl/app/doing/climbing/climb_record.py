@@ -110,7 +110,7 @@ class ClimbRecord:
             self.base.put(SECONDS, self.seconds)
             if tried is not None and tried.attempt.better:
                 self.base.keep_work(GROUND, tried.changes)
-            if tried is not None and tried.attempt.end is AttemptEnd.VERIFIED:
+            if tried is not None and tried.attempt.end is AttemptEnd.VERIFIED and self.won is None:
                 self.base.keep_work(WON, tried.changes)
 
     def begin(self, at: Iteration) -> None:

@@ -7,7 +7,7 @@ attempt under way is played from its tape, and nothing is paid for twice.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +19,7 @@ from pawl.app.doing.climbing.climb_record import ClimbRecord
 from pawl.app.doing.climbing.generating import Generator
 from pawl.app.doing.climbing.judging import Tried
 from pawl.app.doing.climbing.reflexing import reflex_attempt
+from pawl.app.doing.climbing.side_by_side import SideBySide
 from pawl.app.workshop import Workshop
 from pawl.core.climb_event import (
     AttemptEnded,
@@ -113,19 +114,28 @@ class LadderClimber:
         self.listen(IterationBegun(tier=tier.name, number=at.number, of=tier.iterations, samples=samples))
         self.record.begin(at)
         made = {attempt.sample: attempt.end for attempt in climb.attempts if attempt.at == at}
-        over = not _LAST.isdisjoint(made.values())
-        for sample in range(1, samples + 1):
-            if over or sample in made:
-                continue
-            tried = self._tried(task, at, sample)
+        left = [] if not _LAST.isdisjoint(made.values()) else [one for one in range(1, samples + 1) if one not in made]
+        for tried in self._attempts(task, at, left):
             climb = climb.tried(tried.attempt)
-            self._last = tried
+            # Of several that were verified side by side the first one counts.
+            self._last = tried if self.record.won is None else self._last
             self.record.keep(climb, tried)
             audit.tried(climb)
             self.listen(AttemptEnded(attempt=tried.attempt, number=len(climb.attempts)))
-            over = tried.attempt.end in _LAST
         self.record.finish()
         return climb
+
+    def _attempts(self, task: Assignment, at: Iteration, samples: list[int]) -> Iterator[Tried]:
+        """One after the other, or some at a time, until one is verified."""
+        together = min(task.climb.tier.parallel, len(samples))
+        if together > 1:
+            yield from SideBySide(self.asker, task, at, self.listen).tried(samples, together)
+            return
+        for sample in samples:
+            tried = self._tried(task, at, sample)
+            yield tried
+            if tried.attempt.end in _LAST:
+                return
 
     def _tried(self, task: Assignment, at: Iteration, sample: int) -> Tried:
         started = time.monotonic()
