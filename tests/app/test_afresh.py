@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pawl.app.asking.desk import Desk
-from pawl.app.doing.fresh import afresh
+from pawl.app.asking.watching import Watch
+from pawl.app.doing.fresh import afresh, later_tasks
 from pawl.app.doing.record import RunRecord
 from pawl.app.workshop import Workshop
 from pawl.core.dialogue import Message, Speaker
-from pawl.core.run import RoleName
+from pawl.core.run import Mode, Reasoning, RoleName, RunTerms
 from pawl.core.runs import Order, Place, Task
 from pawl.workflow import planning
 from pawl.workflow.workbench import Line
@@ -60,6 +61,15 @@ def test_past_the_critical_mark_a_talk_begins_with_what_is_at_hand(shop: Worksho
 def test_below_it_the_dialogue_goes_on(shop: Workshop, record: RunRecord, characters: int):
     with Desk(shop, None) as desk:
         assert afresh(line(characters), record, desk.files) == line(characters)
+
+
+@pytest.mark.spec("C13")
+def test_the_worksheet_names_the_request_and_the_tasks_that_come_later(shop: Workshop, record: RunRecord):
+    terms = RunTerms(run=record.run, conversation="c", mode=Mode.AGENT, reasoning=Reasoning.OFF, model="here/m")
+    watch = Watch(shop, terms)
+    watch.begin(record.order.text, later_tasks(line(10, talk="1.2"), record))
+    assert watch.worksheet.text == "Task: greet with Hi\nNext:\n- tell of it"
+    assert later_tasks(line(10, talk="2.1"), record) == later_tasks(line(10, talk="tier 1 artisan"), record) == []
 
 
 def test_what_was_said_before_the_run_is_not_left(shop: Workshop, record: RunRecord):

@@ -71,7 +71,7 @@ def test_the_session_of_a_conversation_is_taken_up_by_another_process(shop: Work
         assert [one.path for one in session.seen] == ["src/greeter.py"]
         assert [one.path for one in session.accessed] == ["src/greeter.py"]
         watch = Watch(other, terms(other, first.conversation))
-        assert watch.session == session and watch.worksheet == Worksheet(read=("src/greeter.py",))
+        assert watch.session == session and watch.worksheet == Worksheet(task="where is it?", read=("src/greeter.py",))
         kept = remembering.persistent(other)
         assert (kept.answers, list(kept.files), [one.id for one in kept.conversations]) == (
             1,
@@ -118,6 +118,31 @@ def test_what_cannot_be_read_of_a_snapshot_is_passed_over(shop: Workshop):
     call = ToolCall(id="1", name="file_read", arguments={"path": "a.py"})
     watch.hear(ToolEnded(call=call, answer=ToolAnswer(call="1", name="file_read", text="x"), seconds=0.1))
     assert watch.worksheet.read == ("a.py",)
+
+
+@pytest.mark.spec("B3")
+def test_the_session_knows_which_files_were_read_searched_and_written(shop: Workshop):
+    watch = Watch(shop, terms(shop))
+    parts = [{"path": "b.py"}, {"path": "c.py"}]
+    for name, arguments in (
+        ("file_read", {"path": "a.py"}),
+        ("file_search", {"query": "x", "path": "src"}),
+        ("change_files", {"changes": parts}),
+        ("run", {"command": "ls"}),
+    ):
+        call, answer = ToolCall(id="1", name=name, arguments=arguments), ToolAnswer(call="1", name=name, text="x")
+        watch.hear(ToolEnded(call=call, answer=answer, seconds=0.1))
+        watch.hear(
+            ToolEnded(call=replace(call, arguments={"path": "no"}), answer=replace(answer, failed=True), seconds=0)
+        )
+    watch.keep("q", "a", {})
+    again = Watch(shop, terms(shop)).session
+    assert [(one.path, one.kind.value) for one in again.accessed] == [
+        ("a.py", "read"),
+        ("src", "searched"),
+        ("b.py", "written"),
+        ("c.py", "written"),
+    ]
 
 
 @pytest.mark.spec("E1")

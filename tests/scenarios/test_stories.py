@@ -423,6 +423,9 @@ def test_a_large_request_is_planned_into_tasks_by_the_import_graph_each_verified
     assert done.tasks == ("mend centuries", "show the year")
     assert story.happened(done.run).count("task verified") == 2
     assert RIGHT in story.read("dates.py") and "{year}: " in story.read("report.py")
+    with story.shop() as shop:
+        sheet = shop.store.snapshots.get(shop.workspace, done.conversation, "worksheet") or {}
+    assert str(sheet["task"]).startswith("fix what is wrong with dates") and sheet["next"] == []
 
 
 def test_a_hunk_that_is_not_there_is_a_wrong_request_and_the_run_still_waits(story: Story):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from pawl.core.dialogue import Message, Speaker, ToolAnswer, ToolCall
+from pawl.core.session_memory import AccessKind
 
 OPENING = "[Summary, made by Pawl, of the earlier part of this dialogue]"
 STANDING = "Standing rules"
@@ -160,6 +161,12 @@ def _tools(exchanges: Sequence[tuple[ToolCall, ToolAnswer]], found: dict[str, li
         if not answer.failed and call.name in _READS | _WRITES:
             word = "changed" if call.name in _WRITES else "read"
             found["files"] += [f"{word} {path}" for path in paths_of(call.arguments or {})]
+
+
+def accesses(call: ToolCall) -> list[tuple[str, AccessKind]]:
+    """The paths that a call looked at or changed, each with how."""
+    kinds = ((_READS, AccessKind.READ), (_SEARCHES, AccessKind.SEARCHED), (_WRITES, AccessKind.WRITTEN))
+    return [(path, kind) for names, kind in kinds if call.name in names for path in paths_of(call.arguments or {})]
 
 
 def paths_of(arguments: Mapping[str, object]) -> list[str]:

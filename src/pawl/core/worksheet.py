@@ -26,16 +26,15 @@ class Worksheet:
         line = _line(what)
         return replace(self, done=_added(self.done, [line]), next=tuple(one for one in self.next if one != line))
 
+    def with_task(self, text: str) -> Worksheet:
+        return replace(self, task=_line(text))
+
     def with_next(self, steps: Iterable[str]) -> Worksheet:
         """Replaces what is next; a plan is written anew as a whole."""
         return replace(self, next=_added((), [_line(step) for step in steps]))
 
     def with_read(self, *paths: str) -> Worksheet:
         return replace(self, read=_added(self.read, [_line(path) for path in paths]))
-
-    def is_further_than(self, other: Worksheet) -> bool:
-        """Whether something was done or read since."""
-        return bool(set(self.done) - set(other.done) or set(self.read) - set(other.read))
 
     @property
     def text(self) -> str:

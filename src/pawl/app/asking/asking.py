@@ -165,6 +165,7 @@ def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Repl
         Telemetry.open(asking.config.environment) as telemetry,
     ):
         watch = Watch(shop, terms, models.reads(terms.model))
+        watch.begin(question.text)
 
         def hear(event: RunEvent) -> None:
             heard.take(event)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from pawl.core.errors import StoreError
 from pawl.core.redact_dialogue import redacted_request
 from pawl.core.run import RoleName, RunTerms
 from pawl.core.run_event import RequestAnswered, RunEvent, Shortened, ToolEnded
-from pawl.core.session_memory import AccessKind, SessionMemory
+from pawl.core.session_memory import SessionMemory
 from pawl.core.worksheet import Worksheet
 from pawl.models.estimate import likely_input
 
@@ -58,6 +58,10 @@ class Watch:
     def model(self) -> str:
         return self.terms.model_for(self.role)
 
+    def begin(self, task: str, later: Iterable[str] = ()) -> None:
+        """Notes what is worked on from now, and what comes after it."""
+        self.worksheet = self.worksheet.with_task(task).with_next(later)
+
     def clean(self, request: Request) -> Request:
         """The request without secrets; its size is noted, and when the context becomes fuller than is good."""
         made = redacted_request(request)
@@ -74,8 +78,11 @@ class Watch:
                 self.monitor.answered(self.agent, usage)
             case ToolEnded(call=call, answer=answer) if not answer.failed:
                 from pawl.context.compression import noted
+                from pawl.context.summary import accesses
 
                 self.worksheet = noted(self.worksheet, call, answer)
+                for path, kind in accesses(call):
+                    self.session = self.session.with_access(path, kind)
             case Shortened(before_tokens=before, after_tokens=after):
                 self.shop.note_if_possible("shortened", {"before_tokens": before, "after_tokens": after})
 
@@ -93,8 +100,6 @@ class Watch:
         memory = self.session.with_exchange(question, answer)
         for path, digest in seen.items():
             memory = memory.with_seen(path, digest)
-        for path in self.worksheet.read:
-            memory = memory.with_access(path, AccessKind.READ)
         self.session = memory
         store, workspace, conversation = self.shop.store, self.shop.workspace, self.terms.conversation
         with suppress(StoreError):

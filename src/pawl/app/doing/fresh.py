@@ -38,6 +38,13 @@ def afresh(line: Line, record: RunRecord, files: Files) -> Line:
     return replace(line, text=known, history=())
 
 
+def later_tasks(line: Line, record: RunRecord) -> list[str]:
+    """The tasks of the plan that come after the one that the talk is about."""
+    number = line.talk.partition(".")[0]
+    tasks = planning.from_json(record.value("plan")) if number.isdigit() else ()
+    return [task.what for task in tasks if task.number > int(number)]
+
+
 def at_hand(record: RunRecord, files: Files) -> WorkingContext:
     """The request, the tasks, what the checks said last, and the files that are changed or to be changed."""
     tasks = planning.from_json(record.value("plan"))

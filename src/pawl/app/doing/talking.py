@@ -19,7 +19,7 @@ from pawl.app.asking.model_config import ModelConfig, budget, model_of
 from pawl.app.asking.opening import Models
 from pawl.app.asking.recording import RequestBook
 from pawl.app.asking.watching import Watch
-from pawl.app.doing.fresh import afresh
+from pawl.app.doing.fresh import afresh, later_tasks
 from pawl.app.doing.hooking import Hooking
 from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.learning import earlier_attempts
@@ -130,6 +130,8 @@ class Talker:
         self.works.restore()
         models, _ = self._opened()
         watch = Watch(self.shop, self.terms, models.reads(self.terms.model_for(line.role)), line.role)
+        if line.stage is None:
+            watch.begin(self.record.order.text, later_tasks(line, self.record))
         seat = self._seat(line, tape, watch)
         if line.role is not RoleName.ARTISAN and not tape.steps:
             self.hooking.role_begins(line.role, line.talk)
