@@ -87,6 +87,14 @@ def test_a_wrong_request_is_told_and_ends_with_42(shop: Pawl, words: list[str]):
     assert said.out == ""
 
 
+def test_binary_input_is_refused_from_a_file_and_from_a_pipe(shop: Pawl):
+    data = b"\x7fELF\0\0cart total"
+    (shop.workspace / "a.bin").write_bytes(data)
+    here = ("locate", "-C", str(shop.workspace))
+    for said in (shop(*here, stdin=data), shop(*here, "--issue-file", str(shop.workspace / "a.bin"))):
+        assert said.code == 42 and "is binary" in said.err
+
+
 def test_a_wrong_request_is_json_for_a_program(shop: Pawl):
     said = shop("locate", "--json", "-C", str(shop.workspace), "")
     assert said.code == 42

@@ -100,6 +100,11 @@ def test_wrong_words_are_refused_with_what_to_say(pawl: Pawl):
     assert pawl("memory", "eat").code == 2
 
 
+def test_without_an_action_the_memories_are_listed(pawl: Pawl):
+    pawl("memory", "add", "Prices are rounded late.")
+    assert pawl("memory").out == pawl("memory", "list").out != ""
+
+
 @pytest.mark.spec("C14")
 def test_a_secret_that_is_to_be_remembered_is_not(pawl: Pawl, state_directory: Path):
     assert CANARY not in pawl("memory", "add", f"deploys use API_KEY={CANARY} from the vault").out

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pawl.context.index import Index
-from pawl.core.errors import StoreBusy
+from pawl.core.errors import StoreBusy, StoreError
 from pawl.policy.guardrails import preset
 from pawl.workspace.reading import WorkspaceFiles
 from pawl.workspace.tree import Tree
@@ -271,6 +271,24 @@ def test_the_index_is_the_users_alone(shop: Shop):
     shop.indexed()
     assert shop.path.stat().st_mode & 0o077 == 0
     assert shop.path.parent.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("key", ["ghp_" + "a1b2" * 9, "f86d081884c7d659a2feaa0c55ad015a3bf4f1b2"])
+def test_keys_in_source_are_not_in_the_index(shop: Shop, key: str):
+    shop.write({"keys.py": f'TOKEN = "{key}"\n\n\ndef sign(token="{key}"):\n    """Signs."""\n    return "{key}"\n'})
+    with shop.open() as index:
+        index.refresh()
+        words = {row[0] for row in index._connection.execute("SELECT term FROM occurrence")}
+        texts = "".join(row[0] for row in index._connection.execute("SELECT signature || doc FROM definition"))
+    assert "sign" in words and "def sign(" in texts
+    assert not any(key in word for word in words) and key not in texts
+
+
+def test_an_index_folder_that_cannot_be_used_is_told_with_its_name(shop: Shop):
+    shop.path.parent.write_text("a file")
+    with pytest.raises(StoreError, match="cannot be used: File exists") as error:
+        shop.open()
+    assert str(shop.path.parent) in error.value.message and error.value.advice
 
 
 def test_a_worn_index_is_made_anew(shop: Shop, monkeypatch: pytest.MonkeyPatch):

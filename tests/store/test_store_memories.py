@@ -56,7 +56,7 @@ def test_a_search_finds_words_whatever_else_the_query_holds(desk):
     assert desk.store.memories.search(WORKSPACE, "parser") == []
 
 
-@pytest.mark.parametrize("text", ["", "  \n ", "x" * 401])
+@pytest.mark.parametrize("text", ["", "  \n ", "x" * 401, "ghp_" + "a1B2" * 9])
 def test_what_is_no_memory_is_refused(desk, text):
     with pytest.raises(UsageError):
         desk.store.memories.add(WORKSPACE, fact(text))

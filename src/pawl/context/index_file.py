@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pawl.core.errors import StoreBusy, StoreError
 
-_VERSION = 1
+_VERSION = 2
 """Goes up with every change of the tables or of what is put into them; an index of another version is made anew."""
 _MARK = 0x50574C49
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
@@ -94,7 +94,10 @@ _TABLES = (
 
 def connect(path: Path, *, busy_seconds: float = 30.0) -> sqlite3.Connection:
     """The open index. One that is damaged, or of another version, is thrown away and starts empty."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unusable(path.parent, error.strerror or str(error)) from error
     connection = _usable(path, busy_seconds)
     if connection is not None:
         return connection
@@ -147,7 +150,10 @@ def discard(path: Path) -> None:
 def alone(path: Path) -> Iterator[None]:
     """Keeps other processes from writing the index meanwhile."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(f"{path}.lock", flags, 0o600)
+    try:
+        descriptor = os.open(f"{path}.lock", flags, 0o600)
+    except OSError as error:
+        raise _unusable(Path(f"{path}.lock"), error.strerror or str(error)) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -166,8 +172,12 @@ def store_error(error: sqlite3.Error, path: Path) -> StoreError:
         return StoreBusy(
             f"another process is writing to the index {str(path)!r}", advice="try again when it has finished"
         )
+    return _unusable(path, str(error))
+
+
+def _unusable(path: Path, why: str) -> StoreError:
     return StoreError(
-        f"the index {str(path)!r} cannot be used: {error}",
+        f"the index {str(path)!r} cannot be used: {why}",
         advice="check the disk, and the owner and mode of the file; it can be deleted at any time",
     )
 

@@ -22,6 +22,7 @@ from pawl.core.content import Text
 from pawl.core.errors import PawlError, TimedOut
 from pawl.core.locating import Stamp
 from pawl.core.ports import SourceFiles
+from pawl.core.redact import redacted
 
 _BATCH = 2000
 """Files that become part of the index in one step."""
@@ -180,7 +181,17 @@ class IndexWriter:
         self._connection.executemany(
             "INSERT INTO definition VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
-                (number, d.kind, d.name, d.qualified, d.start, d.line, d.end, d.depth, d.signature, d.doc)
+                (
+                    number,
+                    d.kind,
+                    d.name,
+                    d.qualified,
+                    d.start,
+                    d.line,
+                    d.end,
+                    d.depth,
+                    *map(redacted, (d.signature, d.doc)),
+                )
                 for d in parsed.definitions
             ],
         )

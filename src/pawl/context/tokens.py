@@ -5,10 +5,16 @@ from __future__ import annotations
 import functools
 import re
 
+from pawl.core.redact import redacted
+
 WORD = re.compile(r"[^\W\d]\w*")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
 _LONGEST = 64
 """Longer words are data."""
+_SHORTEST_KEY = 20
+_SHORTEST_DIGEST = 32
+_DIGITS_OF_DIGEST = 6
+"""So many digits in one long word without a break are not a name."""
 _MOST_REMEMBERED = 200_000
 
 COMMON = frozenset(
@@ -84,7 +90,7 @@ def parts(word: str) -> list[str]:
 
 def tokens(word: str) -> tuple[str, ...]:
     """What one identifier is found by: itself, and the stems of its parts when it has several."""
-    if len(word) > _LONGEST:
+    if len(word) > _LONGEST or _is_key(word):
         return ()
     found = parts(word)
     whole = word.lower().strip("_")
@@ -92,6 +98,15 @@ def tokens(word: str) -> tuple[str, ...]:
         return (stem(whole),) if len(whole) > 1 and whole not in COMMON else ()
     kept = [stem(part) for part in found if len(part) > 1 and part not in COMMON and not part.isdigit()]
     return (whole, *kept)
+
+
+def _is_key(word: str) -> bool:
+    """Whether a word is a key or a digest by its looks; nobody looks for one, and the index is to hold none."""
+    if len(word) < _SHORTEST_KEY:
+        return False
+    if len(word) >= _SHORTEST_DIGEST and "_" not in word and sum(map(str.isdigit, word)) >= _DIGITS_OF_DIGEST:
+        return True
+    return redacted(word) != word
 
 
 class Tokens(dict[str, str]):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.memory import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory
-from pawl.core.redact import redacted
+from pawl.core.redact import MARK, redacted
 from pawl.store.database import Database, Row
 from pawl.store.rows import Clock, iso, readable
 
@@ -33,6 +33,8 @@ class Memories:
         text = " ".join(readable(redacted(new.text)).split())
         if not text:
             raise UsageError("there is nothing to remember", advice="say it in a sentence")
+        if not _WORD.search(text.replace(MARK, "")):
+            raise UsageError("a secret is not remembered", advice="say what is to be known of it, and where it is kept")
         if len(text) > LONGEST_MEMORY:
             raise UsageError(
                 f"a memory has at most {LONGEST_MEMORY} characters, this one {len(text)}",

@@ -40,7 +40,7 @@ def _text(call: Call) -> str:
     if file is not None and file != "-":
         text = _read(Path(file))
     elif file == "-" or (not call.options.text and not sys.stdin.isatty()):
-        text = sys.stdin.buffer.read(_LARGEST_ISSUE).decode("utf-8", "replace")
+        text = _decoded(sys.stdin.buffer.read(_LARGEST_ISSUE), "what is piped in")
     else:
         text = words
     if not text.strip():
@@ -56,8 +56,12 @@ def _read(file: Path) -> str:
         raise UsageError(
             f"the issue file {str(file)!r} cannot be read: {error.strerror}", advice="check the path of --issue-file"
         ) from error
+    return _decoded(data, f"the issue file {str(file)!r}")
+
+
+def _decoded(data: bytes, what: str) -> str:
     if b"\0" in data[:_HEAD]:
-        raise UsageError(f"the issue file {str(file)!r} is binary", advice="give it as text in UTF-8")
+        raise UsageError(f"{what} is binary", advice="give it as text in UTF-8")
     return data.decode("utf-8", "replace")
 
 
