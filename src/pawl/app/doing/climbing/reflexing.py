@@ -13,8 +13,6 @@ from pawl.app.workshop import Workshop
 from pawl.core.errors import CannotFix, NoTests, UsageError
 from pawl.core.tiers import Attempt, AttemptEnd, Iteration, TierMode
 
-SECONDS = 60.0
-
 
 def reflex_attempt(
     shop: Workshop, task: Assignment, at: Iteration, verifier: Verifier, listen: Callable[[Any], None]
@@ -25,7 +23,7 @@ def reflex_attempt(
     request = FixRequest(
         targets=(task.target,) if task.target else (),
         test_command=verifier.test_command,
-        seconds=SECONDS if minutes is None else minutes * 60,
+        seconds=shop.config.settings.fix_seconds if minutes is None else minutes * 60,
         dry_run=True,
         ground=task.ground,
     )
@@ -35,7 +33,9 @@ def reflex_attempt(
     except (NoTests, CannotFix, UsageError) as error:
         return Tried(attempt=replace(begun, refused=(error.message,), end=AttemptEnd.FAILED))
     suspects = ", ".join(f"{one.path}:{one.line}" for one in report.suspicious[:5])
-    said = f"suspicious lines: {suspects}" if suspects else ""
+    rivals = "; ".join(f"{one.path}:{one.line} {one.what}" for one in report.rivals[:3])
+    found = (f"suspicious lines: {suspects}" if suspects else "", f"patches that disagree: {rivals}" if rivals else "")
+    said = " | ".join(part for part in found if part)
     if report.outcome not in (Outcome.FIXED, Outcome.PARTLY):
         left = tuple(one.test for one in report.failing_after if one.test) or task.climb.failing
         reason = report.reason or str(report.outcome)

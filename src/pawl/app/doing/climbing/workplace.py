@@ -15,7 +15,7 @@ from pawl.app.asking.opening import Models
 from pawl.app.asking.watching import Watch
 from pawl.app.doing.climbing.team import DELEGATE, TeamDesk
 from pawl.app.doing.record import RunRecord
-from pawl.app.doing.talking import Permit, Talker
+from pawl.app.doing.talking import DENIALS, Permit, Talker
 from pawl.app.doing.verifying import Verifier
 from pawl.app.doing.works import BENCH, BenchWorks
 from pawl.app.telemetry import Telemetry
@@ -28,7 +28,7 @@ from pawl.workflow.seat import Seat
 from pawl.workflow.tape import CALL, Tape, TapedTools
 from pawl.workflow.workbench import Line
 
-SHARED = frozenset({"scripts"})
+SHARED = frozenset({"scripts", "hook context", DENIALS})
 """Names of the record that all attempts of a run have in common."""
 
 
