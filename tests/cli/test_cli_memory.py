@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -193,6 +194,10 @@ def test_another_model_another_memory_or_another_script_is_asked_anew(asked: Paw
     script(SCRIPT.replace("It is set", "It stands"))
     assert asked.json(*words)["answer"].startswith("It stands")
     asked("memory", "add", "Retries are capped at five.")
+    assert [asked.json(*words)["cached"] for _ in range(2)] == [False, True]
+    prompts = Path(os.environ["XDG_CONFIG_HOME"]) / "pawl" / "prompts" / "detail"  # noqa: TID251
+    prompts.mkdir(parents=True)
+    (prompts / "terse.md").write_text("# Detail: terse\nOne word.\n")
     assert asked.json(*words)["cached"] is False
 
 

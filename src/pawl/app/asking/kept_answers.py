@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pawl.app.asking.desk import Desk
+from pawl.app.rules import prompt_folders
 from pawl.app.workshop import Workshop
 from pawl.core.errors import StoreError
 from pawl.core.memory import KeptAnswer
@@ -31,6 +32,7 @@ class AnswerShelf:
         from pawl.context.answers import normalised
 
         parts = [terms.model, terms.reasoning, shop.config.settings.detail, _script(terms.model), *told]
+        parts += _own_prompts(shop)
         digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
         return cls(shop=shop, asked_of=f"{terms.model} {digest[:16]}", query=normalised(text))
 
@@ -61,6 +63,12 @@ class AnswerShelf:
         answer = KeptAnswer(query=self.query, asked_of=self.asked_of, text=text, rests=rests)
         with suppress(StoreError):
             self.shop.store.answers.keep(self.shop.workspace, answer, are_similar)
+
+
+def _own_prompts(shop: Workshop) -> list[str]:
+    """The prompts that the user or the workspace overrides: with others the model may answer otherwise."""
+    files = [file for folder in prompt_folders(shop.config, shop.workspace) for file in sorted(folder.rglob("*.md"))]
+    return [f"{file}\0{file.read_text('utf-8', 'replace')}" for file in files]
 
 
 def _script(model: str) -> str:
