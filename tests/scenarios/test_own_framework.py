@@ -24,7 +24,7 @@ exit $n
 
 @pytest.fixture
 def checks(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Story:
-    monkeypatch.setattr(catalog, "_own", {})
+    monkeypatch.setattr(catalog, "_places", [])
     (tmp_path / "frameworks").mkdir()
     example = re.search(r"# frameworks/checks.toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (tmp_path / "frameworks" / "checks.toml").write_text(example[1])
@@ -55,8 +55,9 @@ def test_tests_of_a_framework_of_the_users_are_run_counted_and_decide(checks: St
 
 def test_a_framework_that_cannot_be_used_is_a_mistake_of_the_settings(checks: Story, tmp_path: Path):
     (tmp_path / "frameworks" / "checks.toml").write_text('name = "checks"\n')
-    with pytest.raises(ConfigError, match=r"checks\.toml"):
-        checks.do("run the tests", model="")
+    ended = checks.do("run the tests", model="")
+    assert ended.trouble is not None and "checks.toml" in ended.trouble.message
+    assert ended.trouble.exit_code == ConfigError.exit_code
 
 
 @pytest.mark.spec("A11")

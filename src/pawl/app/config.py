@@ -107,6 +107,8 @@ class Tables:
     permissions: Mapping[str, object] = field(default_factory=dict)
     hooks: Mapping[str, object] = field(default_factory=dict)
     verify: Mapping[str, object] = field(default_factory=dict)
+    extensions: Mapping[str, object] = field(default_factory=dict)
+    retries: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

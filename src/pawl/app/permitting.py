@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pawl.app.config import Config
+from pawl.app.extending import own_kinds
 from pawl.app.project_settings import SETTINGS, project_settings
 from pawl.app.trust import is_trusted
 from pawl.core.errors import ConfigError, UsageError
@@ -59,12 +60,13 @@ def permissions_of(
     cage: Cage = Cage.CLOSED,
     tools: Iterable[str] = (),
 ) -> Permitting:
-    """The rules that count in the workspace; `tools` are those that are not Pawl's own.
+    """The rules that count in the workspace; `tools` are further names that they may speak of.
 
     A repository adds to what is denied and asked about. What it would allow counts only where the user trusts it.
     """
     own = permission_settings(config.tables.permissions, str(config.file))
-    known = tuple(tools)
+    added = own_kinds(config)
+    known = (*tools, *added)
     notices: list[str] = []
     theirs = _of_project(workspace, known, notices, trusted=is_trusted(config, workspace))
     return Permitting(
@@ -76,6 +78,7 @@ def permissions_of(
             mode=mode,
             cage=cage,
             place=Place(workspace, str(config.home)),
+            own=added,
         ),
         tuple(notices),
     )

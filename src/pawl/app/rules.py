@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pawl.app.config import Config
+from pawl.app.extending import own_kinds
 from pawl.app.trust import is_trusted
 from pawl.core.errors import UsageError
 from pawl.core.run import Mode, RoleName, Stage
@@ -45,7 +47,9 @@ def policy_of(config: Config, workspace: str) -> Policy:
     if theirs.is_dir() and is_trusted(config, workspace):
         folders.append(theirs)
     present = tuple(folder for folder in folders if folder.is_dir())
-    return Policy(load_roles(present)) if present else standard_policy()
+    policy = Policy(load_roles(present)) if present else standard_policy()
+    own = own_kinds(config)
+    return replace(policy, own=own) if own else policy
 
 
 def templates(config: Config, workspace: str) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ class Workshop:
     def open(cls, config: Config, workspace: Path) -> Workshop:
         """Opens the store and finishes or takes back what a crash interrupted, before anything else happens."""
         guardrails = preset(config.settings.preset)
-        _add_frameworks(config.file.parent / "frameworks")
+        _look_for_frameworks(config.file.parent / "frameworks")
         with ExitStack() as cleanup:
             store = cleanup.enter_context(Store.open(config.state))
             shop = cls(config, store, cleanup.enter_context(_tree(workspace)), guardrails)
@@ -194,12 +194,12 @@ class Workshop:
         return reversal
 
 
-def _add_frameworks(folder: Path) -> None:
-    """Test frameworks of the user's own (B10)."""
+def _look_for_frameworks(folder: Path) -> None:
+    """Test frameworks of the user's own (B10). They are read when one is looked for: a broken one stops no undo."""
     if folder.is_dir():
-        from pawl.verify.catalog import add_own
+        from pawl.verify.catalog import look_in
 
-        add_own(folder)
+        look_in(folder)
 
 
 def _tree(workspace: Path) -> Tree:

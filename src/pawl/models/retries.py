@@ -12,8 +12,26 @@ from pawl.models.classify import Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """An attempt that failed for a passing reason, as a strategy of the user's own sees it."""
+
+    attempt: int
+    """From 1."""
+    code: str
+    """Which way it failed, such as `rate_limited`."""
+    asked_seconds: float | None
+    """The wait that the provider asks for."""
+    seconds: float
+    """Since the first failure."""
+
+
+Strategy = Callable[[Failed], float | None]
+"""The seconds to wait before the next attempt; None for no other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """Exponential with full jitter, unless the provider says how long."""
+    """Exponential with full jitter, unless the provider says how long or the user has a strategy of their own."""
 
     tries: int = 5
     seconds: float = 120.0
@@ -25,6 +43,8 @@ class Retries:
     clock: Callable[[], float] = time.monotonic
     wait: Callable[[float], Awaitable[None]] | None = None
     """How a wait is done; `asyncio.sleep` unless set."""
+    strategy: Strategy | None = None
+    """Chooses the waits; which failures are tried again, how often and for how long stays as it is."""
 
     def pause(self, attempt: int, fault: Fault, since_first_failure: float) -> float | None:
         """The wait before the next attempt after this one failed; None when there is to be none."""
@@ -33,8 +53,13 @@ class Retries:
         asked = fault.wait_seconds
         if asked is not None and asked > self.longest_asked:
             return None
-        wait = asked if asked is not None else self.random() * self.base * 2.0 ** (attempt - 1)
-        return wait if since_first_failure + wait <= self.seconds else None
+        wait: float | None = asked
+        if self.strategy is not None:
+            code, since = fault.error.code, since_first_failure
+            wait = self.strategy(Failed(attempt=attempt, code=code, asked_seconds=asked, seconds=since))
+        elif asked is None:
+            wait = self.random() * self.base * 2.0 ** (attempt - 1)
+        return wait if wait is not None and since_first_failure + wait <= self.seconds else None
 
 
 def asked_wait(headers: Mapping[str, str], *, now: Callable[[], float] = time.time) -> float | None:

@@ -27,6 +27,8 @@ class Kind(StrEnum):
 
 
 CHANGES = frozenset({Kind.WRITES, Kind.RUNS})
+STANDS_FOR = {Kind.READS: "file_read", Kind.WRITES: "file_write", Kind.RUNS: "run_command"}
+"""The tool of Pawl's own that decides who has one of the user's own of that kind, and what rules forbid it."""
 NEVER: Mapping[tuple[Stage, Mode], frozenset[Kind]] = {
     **{(stage, Mode.CHAT): CHANGES | {Kind.DELEGATES} for stage in Stage},
     **{(stage, mode): frozenset(Kind) for stage in (Stage.DELIVERY, Stage.FINAL) for mode in Mode},

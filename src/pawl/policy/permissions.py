@@ -13,7 +13,7 @@ from enum import StrEnum
 from pawl.core.errors import ConfigError
 from pawl.core.permission import Permission, Ruling
 from pawl.core.run import Mode
-from pawl.policy.allowances import CHANGES, Kind, allowances
+from pawl.policy.allowances import CHANGES, STANDS_FOR, Kind, allowances
 from pawl.policy.command_permissions import CommandJudge, Rules
 from pawl.policy.permission_presets import Preset, preset
 from pawl.policy.permission_rules import COMMAND_TOOL, Place, Rule, parse_rule
@@ -45,6 +45,8 @@ class Permissions:
     mode: Mode = Mode.AGENT
     cage: Cage = Cage.CLOSED
     place: Place = field(default_factory=Place)
+    own: Mapping[str, Kind] = field(default_factory=dict)
+    """Tools of the user's own."""
 
     def permit(self, tool: str, arguments: Mapping[str, object]) -> Permission:
         """What the rules say of the call, with rules that would let it pass where it is asked about."""
@@ -71,7 +73,7 @@ class Permissions:
         )
 
     def _judged(self, tool: str, arguments: Mapping[str, object]) -> Permission:
-        kind = allowances().tools.get(tool)
+        kind = allowances().tools.get(tool) or self.own.get(tool)
         if self.mode is Mode.CHAT and kind in _NOTHING_IN_CHAT:
             return Permission(ruling=Ruling.DENY, reason=f"chat mode never {kind}", firm=True)
         if tool == COMMAND_TOOL:
@@ -83,7 +85,7 @@ class Permissions:
         rules = self._rules
         for ruling, tightening in ((Ruling.DENY, rules.deny), (Ruling.ASK, rules.ask)):
             for rule in tightening:
-                if _is_about(rule, tool, paths, self.place, tightens=True):
+                if any(_is_about(rule, name, paths, self.place, tightens=True) for name in self._names(rule, tool)):
                     return _by(rule, ruling)
         allowing = [rule for rule in rules.allow if rule.is_about(tool)]
         whole = next((rule for rule in allowing if rule.path is None), None)
@@ -92,14 +94,21 @@ class Permissions:
             return _by(whole or next(rule for rule in used if rule), Ruling.ALLOW)
         if kind is Kind.WRITES and not all(_is_inside(path, self.place.workspace) for path in paths):
             return Permission(ruling=Ruling.ASK, reason="it writes outside of the workspace", firm=True)
-        return self._default(kind)
+        return self._default(kind, own=tool in self.own)
 
-    def _default(self, kind: Kind | None) -> Permission:
+    def _names(self, rule: Rule, tool: str) -> tuple[str, ...]:
+        """What forbids reading, writing or any command forbids the tools of the user's own that do so, too."""
+        everything = rule.command is None or rule.command.is_everything
+        return (tool, STANDS_FOR[self.own[tool]]) if tool in self.own and everything else (tool,)
+
+    def _default(self, kind: Kind | None, *, own: bool = False) -> Permission:
         defaults = self.preset.defaults
+        # The commands of a tool of the user's own are judged one by one when it runs them.
+        caged = own and self.cage is Cage.CLOSED
         by_kind = {
             Kind.READS: defaults.reads,
             Kind.WRITES: defaults.writes,
-            Kind.RUNS: defaults.runs,
+            Kind.RUNS: defaults.caged if caged else defaults.runs,
             Kind.DELEGATES: defaults.delegates,
         }
         what = "is not one of Pawl's own" if kind is None else str(kind)

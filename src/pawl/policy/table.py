@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pawl.core.errors import PolicyViolation
 from pawl.core.run import Approval, Decision, Mode, Reasoning, ReasoningFormat, RoleName, Stage
-from pawl.policy.allowances import ROLE_CONTRACT, Allowance, allowances
+from pawl.policy.allowances import ROLE_CONTRACT, STANDS_FOR, Allowance, Kind, allowances
 from pawl.policy.role_files import load_roles
 from pawl.policy.roles import Role
 
@@ -31,6 +31,8 @@ class Policy:
     roles: Mapping[str, Role]
     available: frozenset[str] | None = None
     """The tools that there are here; None for all that the table knows."""
+    own: Mapping[str, Kind] = field(default_factory=dict)
+    """Tools of the user's own: for the roles that have Pawl's tool of that kind."""
 
     def narrowed_to(self, tools: Iterable[str]) -> Policy:
         """The same policy where only these tools exist."""
@@ -70,7 +72,8 @@ class Policy:
 
     def _tools(self, row: Allowance, role: Role) -> tuple[str, ...]:
         kinds = allowances().tools
-        chosen = (tool for tool in role.tools if kinds[tool] in row.kinds)
+        chosen = [tool for tool in role.tools if kinds[tool] in row.kinds]
+        chosen += [tool for tool, kind in self.own.items() if kind in row.kinds and STANDS_FOR[kind] in role.tools]
         return tuple(sorted(tool for tool in chosen if self.available is None or tool in self.available))
 
 

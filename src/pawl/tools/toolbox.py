@@ -31,8 +31,8 @@ class Ports:
     """Ends what takes long; commands have the runner's."""
 
 
-def toolbox(ports: Ports) -> Registry:
-    """Each tool's module is loaded when the tool is first offered or called."""
+def toolbox(ports: Ports, own: Mapping[str, Build] | None = None) -> Registry:
+    """Each tool's module is loaded when the tool is first offered or called; `own` are the user's."""
     variables = _variables(ports)
     builders = dict(_BUILDERS)
     if ports.outliner is None:
@@ -43,7 +43,7 @@ def toolbox(ports: Ports) -> Registry:
     def build(name: str) -> Build:
         return lambda: builders[name](ports, page(name, variables))
 
-    return Registry({name: build(name) for name in builders}, ports.limits)
+    return Registry({**{name: build(name) for name in builders}, **(own or {})}, ports.limits)
 
 
 def _file_search(ports: Ports, text: Page) -> Tool[Any]:

@@ -111,22 +111,30 @@ def _patterns(lines: Sequence[str]) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(line, re.MULTILINE) for line in lines)
 
 
-_own: dict[str, Framework] = {}
+_places: list[Path] = []
 
 
-def add_own(folder: Path) -> None:
-    """Frameworks of the user's, one in each file; they go before Pawl's, and one of a known name takes its place."""
-    for path in sorted(folder.glob("*.toml")):
-        try:
-            made = framework(path.read_text("utf-8"), str(path))
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{str(path)!r} cannot be read: {error}", advice="mend or remove the file") from error
-        _own[made.name] = made
+def look_in(folder: Path) -> None:
+    """Where the user has frameworks of their own, from now on; they are read by the first who asks for frameworks."""
+    _places[:] = [folder]
 
 
 def frameworks() -> tuple[Framework, ...]:
-    """Every framework, in the order of preference."""
-    return (*_own.values(), *(one for one in _built_in() if one.name not in _own)) if _own else _built_in()
+    """Every framework, in the order of preference: the user's before Pawl's; one of a known name takes its place."""
+    own = {one.name: one for folder in _places for one in _of(folder)}
+    return (*own.values(), *(one for one in _built_in() if one.name not in own)) if own else _built_in()
+
+
+@functools.cache
+def _of(folder: Path) -> tuple[Framework, ...]:
+    """One in each file."""
+    made = []
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            made.append(framework(path.read_text("utf-8"), str(path)))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{str(path)!r} cannot be read: {error}", advice="mend or remove the file") from error
+    return tuple(made)
 
 
 @functools.cache

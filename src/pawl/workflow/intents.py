@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from pawl.core.errors import ConfigError
 from pawl.core.runs import Intent
 from pawl.workflow.request_form import request_form
 
 LONGEST = 400
 """Characters of a request that phrases are held against; a longer one needs a reader."""
 
+_OWN = (Intent.READ, Intent.EDIT, Intent.MEND, Intent.RUN, Intent.UNDO, Intent.PROFILE)
 _END = re.compile(r"[\s.!?]+$")
 
 
@@ -29,25 +31,81 @@ class Understood:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Phrase:
+class Phrase:
+    """A way to say something."""
+
     intent: Intent
     command: str
     pattern: re.Pattern[str]
 
 
-def understood(request: str) -> Understood | None:
-    """What the request obviously asks for; None when it takes a model to tell."""
+def understood(request: str, own: Sequence[Phrase] = ()) -> Understood | None:
+    """What the request obviously asks for; None when it takes a model to tell. Phrases of the user's own go first."""
     if request_form(request) is not None:
         return Understood(intent=Intent.EDIT)
-    plain = _plain(request)
+    phrases = (*own, *_phrases())
+    plain = _plain(request, phrases)
     if len(plain) > LONGEST:
         return None
-    for phrase in _phrases():
+    for phrase in phrases:
         match = phrase.pattern.fullmatch(plain)
         if match is not None:
             named = match.groupdict().get("named") or ""
             return Understood(intent=phrase.intent, command=_command(phrase.command, named))
     return None
+
+
+def own_phrases(text: str, source: str) -> tuple[Phrase, ...]:
+    """The phrases of a file of the user's. One that does not keep to its own examples is not used."""
+    try:
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{source!r} is not TOML: {error}", advice="mend that line") from error
+    rows, mistakes, made = table.get("intent", []), [f"{key!r} is not read" for key in table if key != "intent"], []
+    for number, row in enumerate(rows if isinstance(rows, list) else [rows], 1):
+        why = _mistake(row)
+        if not why:
+            phrase = _phrase(row)
+            made.append(phrase)
+            why = _unlike_its_examples(row, phrase)
+        mistakes += [f"intent {number}: {why}"] * bool(why)
+    if mistakes:
+        raise ConfigError(
+            f"{source!r}: " + "; ".join(mistakes),
+            advice="an [[intent]] takes name, patterns, examples, others, and for 'run' a command: docs/extending.md",
+        )
+    return tuple(made)
+
+
+def _mistake(row: object) -> str:
+    if not isinstance(row, dict):
+        return "must be written [[intent]]"
+    unknown = sorted(set(row) - {"name", "command", "patterns", "examples", "others"})
+    if unknown:
+        return f"{unknown[0]!r} is not one of its fields"
+    if row.get("name") not in _OWN:
+        return f"name must be one of {', '.join(_OWN)}, not {row.get('name')!r:.80}"
+    for key, needed in (("patterns", True), ("examples", True), ("others", False)):
+        value = row.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value) or (needed and not value):
+            return f"{key} must be a list of texts, not {value!r:.80}"
+    command = row.get("command", "")
+    if not isinstance(command, str) or bool(command.strip()) != (row["name"] == Intent.RUN):
+        return f"command is what 'run' runs, and only that; it is {command!r:.80}"
+    try:
+        _phrase(row)
+    except (re.error, OverflowError) as error:
+        return f"a pattern cannot be read: {error}"
+    return ""
+
+
+def _unlike_its_examples(row: Mapping[str, Any], phrase: Phrase) -> str:
+    def fits(text: str) -> bool:
+        return phrase.pattern.fullmatch(_plain(text, (phrase,))) is not None
+
+    wrong = [f"does not fit its example {one!r}" for one in row["examples"] if not fits(one)]
+    wrong += [f"fits {one!r}, which it should not" for one in row.get("others", []) if fits(one)]
+    return "; ".join(wrong)
 
 
 def tests_may_change(request: str) -> bool:
@@ -62,19 +120,19 @@ def examples() -> Sequence[tuple[Intent, str]]:
     return [(Intent(row["name"]), row["examples"][0]) for row in _file()["intent"]]
 
 
-def _plain(request: str) -> str:
+def _plain(request: str, phrases: Sequence[Phrase]) -> str:
     """In one line, without what is only polite; a question keeps its mark."""
     text = " ".join(request.replace("’", "'").split())
     asks = text.endswith("?")
     text = _END.sub("", text)
     text = re.sub(rf"(?i)^(?:{_file()['words']['polite']}[, ]+)+", "", text)
     text = re.sub(r"(?i)[, ]+(?:please|pls|thanks|thank you)$", "", text)
-    return f"{text}?" if asks and not _is_known(text) else text
+    return f"{text}?" if asks and not _is_known(text, phrases) else text
 
 
-def _is_known(text: str) -> bool:
+def _is_known(text: str, phrases: Sequence[Phrase]) -> bool:
     """Whether the words alone fit something other than a question."""
-    return any(phrase.intent is not Intent.READ and phrase.pattern.fullmatch(text) for phrase in _phrases())
+    return any(phrase.intent is not Intent.READ and phrase.pattern.fullmatch(text) for phrase in phrases)
 
 
 def _command(kind: str, named: str) -> str:
@@ -91,17 +149,15 @@ def _file() -> Mapping[str, Any]:
 
 
 @functools.cache
-def _phrases() -> tuple[_Phrase, ...]:
-    words = _file()["words"]
-    return tuple(
-        _Phrase(
-            intent=Intent(row["name"]),
-            command=row.get("command", ""),
-            pattern=re.compile(
-                "|".join(one.replace("<file>", words["file"]) for one in row["patterns"]), re.IGNORECASE
-            ),
-        )
-        for row in _file()["intent"]
+def _phrases() -> tuple[Phrase, ...]:
+    return tuple(map(_phrase, _file()["intent"]))
+
+
+def _phrase(row: Mapping[str, Any]) -> Phrase:
+    file = _file()["words"]["file"]
+    pattern = "|".join(one.replace("<file>", file) for one in row["patterns"])
+    return Phrase(
+        intent=Intent(row["name"]), command=row.get("command", ""), pattern=re.compile(pattern, re.IGNORECASE)
     )
 
 

@@ -14,6 +14,7 @@ from pawl.core.run import DeliveryState, RoleName, Stage
 from pawl.core.runs import Order, Question, Task
 from pawl.core.tiers import StopReason
 from pawl.workflow.evidence import Checked, Wanted
+from pawl.workflow.intents import Phrase
 from pawl.workflow.seat import Spoken
 
 
@@ -235,5 +236,9 @@ class Workbench:
     """`auto`, `on` or `off`: whether a second role looks at the finished work."""
     evaluator: str = "rules"
     """`rules` or `model`."""
+    judge: Callable[[], tuple[int, str]] | None = None
+    """An evaluator of the user's own, which goes before both."""
+    phrases: Callable[[], Sequence[Phrase]] = tuple
+    """What the user has ways of their own to ask for."""
     climber: Climber | None = None
     """None where no ladder may be climbed."""

@@ -130,7 +130,7 @@ def ask(shop: Workshop, question: Question, listen: Listener, cancel: Cancel | N
     shelf = None
     if question.cache and not history and question.record is None:
         shelf = AnswerShelf.of(shop, terms, question.text, told)
-        replied = _again(shop, terms, question.text, shelf, listen)
+        replied = None if shelf is None else _again(shop, terms, question.text, shelf, listen)
         if replied is not None:
             return replied
     asking = _Asking(shop=shop, question=question, config=config, terms=terms, history=history, told=told, shelf=shelf)

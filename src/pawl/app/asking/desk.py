@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from pawl.app.workshop import Workshop
 from pawl.context.answers import WatchedFiles
@@ -14,7 +15,7 @@ from pawl.core.ports import Cancel, Checker, CommandRunner, DependencyMap, Files
 from pawl.tools.limits import ToolLimits
 from pawl.tools.offers import offers
 from pawl.tools.timed import TimedFiles
-from pawl.tools.tool import ToolFailure
+from pawl.tools.tool import Tool, ToolFailure
 from pawl.tools.toolbox import Ports, toolbox
 
 if TYPE_CHECKING:
@@ -158,19 +159,18 @@ class Desk:
         """What is read through these is what an answer rests on."""
         self._outliner = LateOutliner(shop.guardrails)
         self.editor = LateEditor(self.files, shop.guardrails)
-        self._registry = toolbox(
-            Ports(
-                files=self.files,
-                editor=self.editor,
-                runner=self.bench,
-                dependencies=self.dependencies,
-                guardrails=shop.guardrails,
-                outliner=self._outliner,
-                checker=checker(self.files, self.bench) if checker else None,
-                limits=ToolLimits(tool_seconds=settings.tool_seconds, file_seconds=settings.file_seconds),
-                cancel=cancel,
-            )
+        ports = Ports(
+            files=self.files,
+            editor=self.editor,
+            runner=self.bench,
+            dependencies=self.dependencies,
+            guardrails=shop.guardrails,
+            outliner=self._outliner,
+            checker=checker(self.files, self.bench) if checker else None,
+            limits=ToolLimits(tool_seconds=settings.tool_seconds, file_seconds=settings.file_seconds),
+            cancel=cancel,
         )
+        self._registry = toolbox(ports, _own_tools(shop, ports) if shop.config.tables.extensions else None)
 
     def __enter__(self) -> Desk:
         return self
@@ -194,3 +194,16 @@ class Desk:
         from pawl.context.imports import ImportMap
 
         return ImportMap.of({path: self.files.read(path) for path in self.files.walk() if path.endswith(".py")})
+
+
+def _own_tools(shop: Workshop, ports: Ports) -> Mapping[str, Callable[[], Tool[Any]]]:
+    """How the tools of the user's own are built; what they use of the bench is judged by the rules of the workspace."""
+    from pawl.app.extending import extension_settings, own_tool, tool_guard
+    from pawl.app.permitting import permissions_of
+    from pawl.tools.own import built
+
+    def build(name: str) -> Tool[Any]:
+        permit = permissions_of(shop.config, shop.workspace).permissions.permit
+        return built(name, own_tool(name), ports, permit=permit, guard=tool_guard(name))
+
+    return {name: partial(build, name) for name in extension_settings(shop.config).tools}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pawl.app.asking.desk import Desk
+from pawl.app.extending import own_form
 from pawl.app.rules import prompt_folders
 from pawl.app.workshop import Workshop
 from pawl.core.errors import StoreError
@@ -27,14 +28,21 @@ class AnswerShelf:
     query: str
 
     @classmethod
-    def of(cls, shop: Workshop, terms: RunTerms, text: str, told: Sequence[str]) -> AnswerShelf:
-        """`told` is what the model is told beside its prompts: with other memories it may answer otherwise."""
+    def of(cls, shop: Workshop, terms: RunTerms, text: str, told: Sequence[str]) -> AnswerShelf | None:
+        """`told` is what the model is told beside its prompts: with other memories it may answer otherwise.
+
+        None when an extension of the user's says that the answer is not to be kept.
+        """
         from pawl.context.answers import normalised
 
+        form = own_form(shop.config, text)
+        if form is None:
+            return None
         parts = [terms.model, terms.reasoning, shop.config.settings.detail, _script(terms.model), *told]
-        parts += _own_prompts(shop)
+        extensions = shop.config.tables.extensions
+        parts += [*_own_prompts(shop), *(str(extensions[name]) for name in ("answers", "tools") if name in extensions)]
         digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-        return cls(shop=shop, asked_of=f"{terms.model} {digest[:16]}", query=normalised(text))
+        return cls(shop=shop, asked_of=f"{terms.model} {digest[:16]}", query=normalised(form))
 
     @property
     def known(self) -> Sequence[KeptAnswer]:

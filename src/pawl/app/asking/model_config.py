@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pawl.app.config import Config
+from pawl.app.extending import extension_settings
 from pawl.core.dialogue import Sampling
 from pawl.core.errors import ConfigError, UnknownModel
 from pawl.core.run import Budget
@@ -24,6 +25,15 @@ _ROUTES = ("default", "slots", "fallbacks")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetryLimits:
+    """The table [retries]: how requests that failed for a passing reason are sent again."""
+
+    seconds: float = 120.0
+    base: float = 0.5
+    longest_asked: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
     providers: Mapping[str, Provider]
     routes: Routes
@@ -32,6 +42,9 @@ class ModelConfig:
     budget: Budget
     sampling: Sampling
     retries: int
+    retry_limits: RetryLimits
+    retry_strategy: str
+    """The name of one of the user's own; empty for Pawl's."""
     local: Mapping[str, object]
     """How models that are files are run; read when one is opened."""
     environment: Mapping[str, str] = field(repr=False)
@@ -67,6 +80,8 @@ def model_config(config: Config, environment: Mapping[str, str] | None = None) -
         budget=reading.of(lambda: budget(tables.budget), Budget()),
         sampling=reading.of(lambda: sampling(tables.sampling), Sampling()),
         retries=config.settings.model_retries,
+        retry_limits=reading.of(lambda: retry_limits(tables.retries), RetryLimits()),
+        retry_strategy=reading.of(lambda: extension_settings(config).retries, ""),
         local=tables.local,
         environment=environment,
     )
@@ -127,6 +142,16 @@ def budget(table: Mapping[str, object], base: Budget | None = None) -> Budget:
         turns=base.turns if turns is None else turns,
         seconds=base.seconds if seconds is None else seconds,
     )
+
+
+def retry_limits(table: Mapping[str, object]) -> RetryLimits:
+    """How long it is tried again, how long the first wait is, and which wait of a provider is too long to wait for."""
+    mistakes: list[str] = []
+    given, names = Fields("retries", table, mistakes), ("seconds", "base", "longest_asked")
+    values = {name: value for name in names if (value := given.seconds(name)) is not None}
+    given.close()
+    raise_mistakes("the retries are wrong", mistakes, advice=f"[retries] takes {', '.join(names)}")
+    return RetryLimits(**values)
 
 
 def sampling(table: Mapping[str, object]) -> Sampling:

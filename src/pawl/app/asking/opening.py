@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.app.asking.model_config import ModelConfig
+from pawl.app.extending import own_strategy
 from pawl.core.ports import Model
 from pawl.models.capabilities import Capabilities, capabilities
 from pawl.models.endpoint import quirks_of
@@ -113,7 +114,14 @@ class Models:
             self._warn(f"the key for {name.provider!r} goes to {endpoint.host} over http, where others can read it")
         transport = self._closing.enter_context(Transport())
         edits = EditTools(patch="strict_patch", file="file_write")
-        retries = Retries(tries=config.retries + 1)
+        limits = config.retry_limits
+        retries = Retries(
+            tries=config.retries + 1,
+            seconds=limits.seconds,
+            base=limits.base,
+            longest_asked=limits.longest_asked,
+            strategy=own_strategy(config.retry_strategy) if config.retry_strategy else None,
+        )
         # No request takes longer than all of the run may.
         timeouts = Timeouts(whole=min(Timeouts().whole, config.budget.seconds))
         return fitted(WireModel(endpoint, transport, timeouts=timeouts, retries=retries), self.can(str(name)), edits)

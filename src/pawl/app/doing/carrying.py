@@ -17,6 +17,7 @@ from pawl.app.doing.reporting import composed
 from pawl.app.doing.talking import Permit, Talker
 from pawl.app.doing.verifying import Verifier
 from pawl.app.doing.works import BenchWorks
+from pawl.app.extending import own_evaluator, own_phrases_of
 from pawl.app.running import bench_places
 from pawl.app.workshop import Workshop
 from pawl.core.dialogue import assistant, user
@@ -32,6 +33,7 @@ from pawl.core.errors import (
 )
 from pawl.core.ports import Cancel
 from pawl.core.run import Approval
+from pawl.core.run_event import Warned
 from pawl.core.runs import Order, Place, Report, RunState, Trouble, order_body, order_from
 from pawl.core.session_event import Asked, NodeEntered, QueueChanged, RunBegun, RunEnded
 from pawl.workflow import planning
@@ -197,8 +199,22 @@ class Carrier:
             ask_user=wait_for_answer,
             review=settings.review,
             evaluator=settings.evaluator,
+            judge=self._judge(),
+            phrases=lambda: own_phrases_of(self.shop),
             climber=self._climber(talker, verifier),
         )
+
+    def _judge(self) -> Callable[[], tuple[int, str]] | None:
+        judge = own_evaluator(self.shop.config)
+        return None if judge is None else lambda: self._scored(judge)
+
+    def _scored(self, judge: Callable[[Report], tuple[int, str]]) -> tuple[int, str]:
+        """A score is never in the way: the user is told of an evaluator that fails, and the rules score instead."""
+        try:
+            return judge(composed(self.shop, self.record.run))
+        except ConfigError as error:
+            self._hear(Warned(f"{error.message}; {error.advice}"))
+            raise
 
     def _climber(self, talker: Talker, verifier: Verifier) -> Climber | None:
         """Loaded by the runs that climb."""

@@ -280,12 +280,15 @@ class Talker:
                 self.record.put("scripts", models.used)
 
     def _keep_step(self, tool: str, write: Callable[[], None]) -> None:
-        changes = allowances().tools.get(tool) in (Kind.WRITES, Kind.RUNS)
+        changes = self._kind(tool) in (Kind.WRITES, Kind.RUNS)
         standing = self.works.standing() if changes and self.works.desk.bench.is_open else None
         with self.shop.store.together():
             if standing is not None:
                 self.record.keep_work(BENCH, standing)
             write()
+
+    def _kind(self, tool: str) -> Kind | None:
+        return allowances().tools.get(tool) or self.policy.own.get(tool)
 
     def _permitted(
         self, talk: str, step: int, name: str, arguments: Mapping[str, object]
@@ -293,7 +296,7 @@ class Talker:
         """Why the call is refused, and its arguments. One that the user is to be asked about stops the talk until there
         is an answer."""
         permission, arguments = self._ruled(f"{talk}.{step}", name, arguments)
-        each = self.record.order.approval is Approval.EACH and allowances().tools.get(name) is Kind.WRITES
+        each = self.record.order.approval is Approval.EACH and self._kind(name) is Kind.WRITES
         if permission.ruling is Ruling.DENY:
             refusal = f"permission_denied: {permission.reason}\nnext: do it another way, or say what is in the way"
             self.record.put(DENIALS, [*self._denials(), {"tool_name": name, "tool_input": dict(arguments)}])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pawl.core.errors import BudgetExceeded, ModelError, PolicyViolation, PromptError, SchemaUnmet
+from pawl.core.errors import BudgetExceeded, ConfigError, ModelError, PolicyViolation, PromptError, SchemaUnmet
 from pawl.core.run import DeliveryState, RoleName, Stage
 from pawl.core.runs import Place
 from pawl.workflow.routing import Outcome
@@ -55,7 +55,12 @@ def evaluate(bench: Workbench, place: Place) -> Outcome:
     record = bench.record
     score, reason = _by_rules(bench)
     judge = "rules"
-    if bench.evaluator == "model" and bench.talks.configured:
+    if bench.judge is not None:
+        try:
+            (score, reason), judge = bench.judge(), "extension"
+        except ConfigError as error:
+            record.note("evaluation failed", {"error": error.code, "message": error.message})
+    elif bench.evaluator == "model" and bench.talks.configured:
         try:
             spoken = bench.talks.say(
                 Line(

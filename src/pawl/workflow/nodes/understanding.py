@@ -26,7 +26,9 @@ def intent(bench: Workbench, place: Place) -> Outcome:
         found = Understood(intent=Intent.LOOP)
     else:
         # Chat reads and answers, whatever is asked for, so that a model need not be asked what that is.
-        found = understood(record.order.text) or (Understood(intent=Intent.READ) if chat else _asked(bench))
+        found = understood(record.order.text, bench.phrases()) or (
+            Understood(intent=Intent.READ) if chat else _asked(bench)
+        )
     chosen = found.intent
     if chat and chosen in (Intent.EDIT, Intent.MEND, Intent.UNDO):
         chosen = Intent.READ

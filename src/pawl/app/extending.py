@@ -1,0 +1,229 @@
+"""Extensions of the user's own: what packages beside Pawl bring by entry points, and only what the settings name of it.
+
+Nothing is looked for where the settings name nothing, so that others do not pay for it. A repository has no say.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from pawl.app.config import Config
+from pawl.app.project_settings import FOLDER, read_inside
+from pawl.app.trust import is_trusted
+from pawl.core.errors import ConfigError, PawlError, ToolError
+from pawl.policy.allowances import Kind, allowances
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from pawl.app.workshop import Workshop
+    from pawl.core.runs import Report
+    from pawl.models.retries import Strategy
+    from pawl.tools.own import OwnTool
+    from pawl.workflow.intents import Phrase
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_LONGEST_REASON = 300
+INTENTS = "intents.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtensionSettings:
+    """The table [extensions]: names of entry points."""
+
+    tools: tuple[str, ...] = ()
+    evaluator: str = ""
+    retries: str = ""
+    answers: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """One entry point, loaded."""
+
+    name: str
+    package: str
+    value: Any
+
+    @contextmanager
+    def guarded(self, failure: type[PawlError] = ConfigError) -> Iterator[None]:
+        """Whatever its code raises comes out as an error that names the package; an error of Pawl's stays as it is."""
+        try:
+            yield
+        except (PawlError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            why = f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
+            raise failure(
+                f"the extension {self.name!r} of the package {self.package!r} failed: {why}",
+                advice="update the package, or take the name out of [extensions]",
+            ) from error
+
+
+def extension_settings(config: Config) -> ExtensionSettings:
+    """The table as it is meant; every mistake at once."""
+    table, mistakes = config.tables.extensions, []
+    known = [one.name for one in fields(ExtensionSettings)]
+    mistakes += [f"{key!r} is not one of its fields" for key in table if key not in known]
+    tools = table.get("tools", [])
+    if not isinstance(tools, list) or not all(isinstance(one, str) for one in tools):
+        mistakes.append(f"tools must be a list of names, not {tools!r:.200}")
+        tools = []
+    for name in tools:
+        if not _NAME.fullmatch(name):
+            mistakes.append(f"{name!r:.80} is no name of a tool: small letters, digits and _")
+        elif name in allowances().tools:
+            mistakes.append(f"{name!r} is a tool of Pawl's own")
+    texts = {key: table.get(key, "") for key in known if key != "tools"}
+    mistakes += [f"{key} must be a name, not {one!r:.200}" for key, one in texts.items() if not isinstance(one, str)]
+    if mistakes:
+        raise ConfigError(
+            f"{str(config.file)!r}: [extensions]: " + "; ".join(mistakes), advice=f"it takes {', '.join(known)}"
+        )
+    return ExtensionSettings(tools=tuple(dict.fromkeys(tools)), **{key: str(one) for key, one in texts.items()})
+
+
+def own_tools(config: Config) -> Mapping[str, OwnTool[Any]]:
+    """The tools that the settings name."""
+    if not config.tables.extensions:
+        return {}
+    return {name: own_tool(name) for name in extension_settings(config).tools}
+
+
+def own_kinds(config: Config) -> Mapping[str, Kind]:
+    """What each of them can do, which is what stages and permissions go by."""
+    return {name: Kind(tool.effect) for name, tool in own_tools(config).items()}
+
+
+@functools.cache
+def own_tool(name: str) -> OwnTool[Any]:
+    from pawl.tools.own import OwnTool
+    from pawl.tools.schema import schema
+
+    found = loaded("pawl.tools", name)
+    tool = found.value
+    if not isinstance(tool, OwnTool) or not is_dataclass(tool.input) or not tool.text.strip():
+        raise _wrong(found, "it must be an OwnTool, with a text and a dataclass for its input")
+    with found.guarded():
+        schema(tool.input)
+    return tool
+
+
+def tool_guard(name: str) -> Callable[[], Any]:
+    """What the tool raises in a call is told to the model, which goes on without it."""
+    return functools.partial(loaded("pawl.tools", name).guarded, ToolError)
+
+
+def own_evaluator(config: Config) -> Callable[[Report], tuple[int, str]] | None:
+    """Scores what came of a run; None where the settings name none."""
+    name = extension_settings(config).evaluator if config.tables.extensions else ""
+    if not name:
+        return None
+
+    def judged(report: Report) -> tuple[int, str]:
+        found = loaded("pawl.evaluators", name)
+        with found.guarded():
+            match found.value(report):
+                case (int(score), str(reason)) if 1 <= score <= 5 and score is not True:
+                    return score, reason
+                case other:
+                    raise _wrong(found, f"it must give back a score from 1 to 5 and the reason, not {other!r:.100}")
+
+    return judged
+
+
+def own_strategy(name: str) -> Strategy:
+    """How long to wait before another attempt at asking a model."""
+    found = loaded("pawl.retries", name)
+
+    def strategy(failed: Any) -> float | None:
+        with found.guarded():
+            match found.value(failed):
+                case None:
+                    return None
+                case int() | float() as seconds if 0 <= seconds < float("inf"):
+                    return float(seconds)
+                case other:
+                    raise _wrong(found, f"it must give back seconds or None, not {other!r:.100}")
+
+    return strategy
+
+
+def own_form(config: Config, text: str) -> str | None:
+    """The form under which the answer to a question is kept, by an extension; the text itself where there is none.
+
+    None when the answer is not to be kept.
+    """
+    name = extension_settings(config).answers if config.tables.extensions else ""
+    if not name:
+        return text
+    found = loaded("pawl.answers", name)
+    with found.guarded():
+        form = found.value(text)
+    if form is not None and (not isinstance(form, str) or not form.strip()):
+        raise _wrong(found, f"it must give back a text or None, not {form!r:.100}")
+    return form
+
+
+def own_phrases_of(shop: Workshop) -> tuple[Phrase, ...]:
+    """Ways to ask for something: the user's own, and those of the repository if the user trusts it."""
+    from pawl.workflow.intents import own_phrases
+
+    file, workspace = shop.config.file.parent / INTENTS, shop.workspace
+    made: tuple[Phrase, ...] = ()
+    if file.is_file():
+        try:
+            made = own_phrases(file.read_text("utf-8"), str(file))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{str(file)!r} cannot be read: {error}", advice="mend or remove the file") from error
+    theirs = f"{FOLDER}/{INTENTS}"
+    if os.path.lexists(os.path.join(workspace, theirs)) and is_trusted(shop.config, workspace):
+        made += own_phrases(read_inside(workspace, theirs), theirs)
+    return made
+
+
+@functools.cache
+def loaded(group: str, name: str) -> Extension:
+    """The entry point of that name; `ConfigError` where there is none, several, or one that cannot be loaded."""
+    entries = _entries(group)
+    found = [entry for entry in entries if entry.name == name]
+    if not found:
+        known = ", ".join(sorted({entry.name for entry in entries})) or "none"
+        raise ConfigError(
+            f"no package beside Pawl brings {name!r} ({group})",
+            advice=f"install it into Pawl's own environment, or take it out of [extensions]; there are: {known}",
+        )
+    packages = sorted({_package(entry) for entry in found})
+    if len(packages) > 1:
+        raise ConfigError(
+            f"{name!r} ({group}) is brought by several packages: {', '.join(packages)}", advice="uninstall all but one"
+        )
+    with Extension(name, packages[0], None).guarded():
+        return Extension(name, packages[0], found[0].load())
+
+
+def _entries(group: str) -> list[EntryPoint]:
+    """Without the folder in which Pawl was started: that may be a repository's, which has no say here."""
+    from importlib.metadata import distributions
+
+    here = os.path.realpath(os.curdir)
+    path = [one for one in sys.path if one and os.path.realpath(one) != here]
+    return [entry for one in distributions(path=path) for entry in one.entry_points if entry.group == group]
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else entry.value
+
+
+def _wrong(found: Extension, why: str) -> ConfigError:
+    return ConfigError(
+        f"the extension {found.name!r} of the package {found.package!r} cannot be used: {why}",
+        advice="update the package, or take the name out of [extensions]; docs/extending.md has examples",
+    )
