@@ -13,8 +13,9 @@ from cli.console import Pawl
 from cli.transcript import blocks, played, stage, surroundings
 from cli.transcript import keys as foreign_keys
 
-from pawl.app.asking.model_config import model_config
+from pawl.app.asking.model_config import RetryLimits, model_config
 from pawl.app.config import Settings, Tables, load
+from pawl.app.extending import ExtensionSettings
 from pawl.app.hook_settings import HookEvent
 from pawl.app.hooks import hooks_for
 from pawl.app.permitting import PermissionSettings, permissions_of, presets
@@ -89,6 +90,8 @@ TABLES = {
     "[sampling]": Sampling,
     "[local]": LocalSettings,
     "[permissions]": PermissionSettings,
+    "[extensions]": ExtensionSettings,
+    "[retries]": RetryLimits,
 }
 
 
