@@ -106,6 +106,16 @@ def test_every_event_is_a_line_and_the_last_is_the_result(project: Project, scri
     }
 
 
+def test_what_a_model_says_to_pawl_itself_is_not_shown_as_an_answer(project: Project, script: Script):
+    pawl = project(FILES)
+    intent = json.dumps({"intent": "edit", "summary": "s", "paths": [], "command": ""})
+    turns = f"[[turn]]\nanswer = {json.dumps(intent)}\n{FIX}"
+    shown = pawl("do", "after is wrong, see to it", "--model", script(turns))
+    assert "I look." in shown.out and "intent" not in shown.out + shown.err
+    words = ("-p", "after is wrong, see to it", "--model", script(turns), "--output-format", "stream-json")
+    assert '\\"intent\\"' not in pawl(*words).out
+
+
 @pytest.mark.spec("F5")
 def test_what_needs_a_yes_is_no_success_for_a_program(project: Project, script: Script):
     pawl = project(FILES)

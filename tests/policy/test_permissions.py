@@ -438,6 +438,13 @@ def test_files_that_a_command_names_are_held_to_the_rules_of_files(command: str,
     assert said(command, rules).ruling is ruling
 
 
+@pytest.mark.parametrize("path", ["/etc/passwd", "../outside.txt", "src/../../outside.txt"])
+def test_a_file_outside_of_the_workspace_is_refused_without_asking(path: str):
+    call = permissions().permit("file_write", {"path": path, "content": "x"})
+    assert call.ruling is DENY and "outside" in call.reason
+    assert permissions().permit("file_write", {"path": "inside.txt", "content": "x"}).ruling is ALLOW
+
+
 @pytest.mark.attack("A12", "A49")
 @pytest.mark.parametrize("name", presets())
 @pytest.mark.parametrize(

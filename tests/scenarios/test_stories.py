@@ -8,16 +8,21 @@ from pathlib import Path
 import pytest
 from scenarios.story import Story, call, patch, say
 
+from pawl.app.doing import carrying
 from pawl.core.errors import UsageError
 from pawl.core.finding import TestCounts as Counts
 from pawl.core.run import DeliveryState, Mode
 from pawl.core.run_event import ToolEnded
 from pawl.core.runs import Intent, RunState
+from pawl.core.session_event import NodeEntered
+from pawl.workflow.routing import Node
 
 LEAP = "return year % 4 == 0"
 RIGHT = "return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)"
 REVIEW = {"summary": "as asked", "findings": [], "missing_tests": ["report.line"], "confidence": "high"}
 FIX = (call("file_read", path="dates.py"), patch("dates.py", LEAP, RIGHT), say("Centuries are leap years only by 400."))
+
+FIX_AGAIN = (patch("dates.py", "return year % 4 == 1", RIGHT), say("Centuries are leap years only by 400."))
 
 
 @pytest.mark.spec("A1", "B1", "B7", "C5")
@@ -122,6 +127,66 @@ def test_a_command_that_only_a_model_understands_is_told_by_its_answer(story: St
     story.model_says({"match": {"schema": True}, "answer": {"text": json.dumps(intent)}})
     done = story.do("greet me from a shell, would you")
     assert (done.intent, done.answer.strip(), done.requests) == (Intent.RUN, "from the model", 1)
+
+
+@pytest.mark.spec("B1")
+def test_a_model_that_cannot_say_what_is_asked_for_may_still_do_it(story: Story):
+    story.model_says(
+        say("I would rather talk."),
+        say("Still no JSON."),
+        call("file_read", path="dates.py"),
+        patch("dates.py", LEAP, RIGHT),
+        say("Done."),
+    )
+    done = story.do("is_leap is wrong, please see to it", approve="never")
+    assert (done.intent, done.delivery, done.after) == (Intent.EDIT, DeliveryState.DONE, Counts(passed=3))
+
+
+@pytest.mark.attack("A15")
+@pytest.mark.parametrize(
+    "conftest",
+    ["collect_ignore = ['tests']\n", "def pytest_pyfunc_call(pyfuncitem):\n    return True\n"],
+    ids=["no test runs", "every test passes"],
+)
+def test_tests_that_are_silenced_from_another_file_are_no_success(story: Story, conftest: str):
+    before = story.files()
+    story.model_says(
+        call("file_write", path="conftest.py", content=conftest),
+        say("All the tests pass now."),
+        *(say("All the tests pass, I said.") for _ in range(3)),
+    )
+    ended = story.do("fix is_leap", approve="never")
+    assert (ended.delivery, ended.entry) == (DeliveryState.NEEDS_WORK, None)
+    assert any("conftest.py" in line for line in ended.refused), ended.refused
+    assert story.files() == before
+
+
+def test_a_false_done_about_a_failing_file_of_tests_is_sent_back_though_nothing_was_changed(story: Story):
+    story.model_says(
+        say("All of test_dates.py passes now."),
+        call("file_read", path="dates.py"),
+        patch("dates.py", LEAP, RIGHT),
+        say("Done."),
+    )
+    done = story.do("fix is_leap so that test_dates.py has no failure", approve="never")
+    assert (done.delivery, done.after) == (DeliveryState.DONE, Counts(passed=3))
+
+
+@pytest.mark.spec("B1")
+def test_the_engine_carries_a_run_as_the_table_walks_it(story: Story, monkeypatch: pytest.MonkeyPatch):
+    """Most nodes are walked before the engine is there; a run that it has from the first node is the same run."""
+    before, ways = story.files(), []
+    for nodes in (carrying.IN_GRAPH, frozenset(Node)):
+        monkeypatch.setattr(carrying, "IN_GRAPH", nodes)
+        story.user_writes(before)
+        story.events.clear()
+        story.model_says(patch("dates.py", LEAP, "return year % 4 == 1"), say("Done."), *FIX_AGAIN)
+        done = story.do("fix is_leap", approve="never")
+        places = [(one.place.at, one.place.attempt) for one in story.events if isinstance(one, NodeEntered)]
+        ways.append((places, story.files(), done.delivery, done.before, done.after, done.requests, done.answer))
+        assert (done.delivery, done.after) == (DeliveryState.DONE, Counts(passed=3))
+    assert ways[0] == ways[1]
+    assert [at for at, _ in ways[0][0]].count("verify") == 2
 
 
 @pytest.mark.spec("B12")

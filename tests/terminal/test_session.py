@@ -55,7 +55,7 @@ def test_a_change_is_made_shown_approved_and_taken_back(place: Place):
         assert seen.text.count("One is added") == 1
         assert seen.raw.count(b"One is added \x1b[1mnow\x1b[0m.") == 1
         seen.type("/undo\r")
-        seen.expect("take it back with: pawl undo 2")
+        seen.expect("take it back with: /undo 2")
         seen.type("/cost\r")
         seen.expect("this session: $0.00")
         seen.type("\x04")

@@ -21,7 +21,7 @@ from pawl.interfaces.screen.diff import diff_lines, folded
 from pawl.interfaces.screen.markdown import Blocks, drawn
 from pawl.interfaces.screen.screen import cells
 from pawl.interfaces.terminal.actions import GROUPS
-from pawl.interfaces.terminal.commands import Command, Commands, built_in, split
+from pawl.interfaces.terminal.commands import Command, Commands, built_in, split, spoken_here
 from pawl.interfaces.terminal.completion import Suggestions
 from pawl.interfaces.terminal.history import PrivateHistory
 from pawl.interfaces.terminal.keys_help import KEYS
@@ -160,6 +160,14 @@ def test_an_unknown_command_says_which_one_may_be_meant_and_a_path_is_no_command
     assert split("/etc/hosts is wrong") is None
     assert split("/plan  add it ") == ("plan", "add it")
     assert Commands((Command(name="undo", help="mine", group="yours"),)).find("undo").help != "mine"
+
+
+def test_a_hint_of_the_command_line_is_said_in_the_words_of_the_session():
+    assert spoken_here("see it with: pawl diff 3     promote it with: pawl promote 3") == (
+        "see it with: /diff 3     promote it with: /promote 3"
+    )
+    assert spoken_here("bring it back with 'pawl undo 2' or 'pawl redo'") == "bring it back with '/undo 2' or '/redo'"
+    assert spoken_here("pip install pawl; pawl gc") == "pip install pawl; pawl gc"
 
 
 def test_commands_and_files_are_completed():

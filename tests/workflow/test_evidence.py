@@ -69,6 +69,30 @@ def test_fewer_or_skipped_tests_are_refused_unless_the_request_asks_for_it(after
     assert allowed.accepted and allowed.notes
 
 
+@pytest.mark.attack("A15")
+@pytest.mark.parametrize(
+    "after",
+    [
+        Verdict(step="tests", standing=Standing.SKIPPED, reason="no tests ran"),
+        suite(Standing.SKIPPED, Counts()),
+    ],
+    ids=["not counted", "counted as none"],
+)
+def test_a_change_after_which_no_test_runs_any_more_is_refused(after: Verdict):
+    judgement = judged(checked(Counts(passed=2, failed=1), after), Wanted(named="fix dasherize"))
+    assert "tests: 3 before, none is run now" in judgement.refused
+    assert judged(checked(Counts(passed=3), after), Wanted(tests_may_change=True)).accepted
+
+
+@pytest.mark.attack("A15")
+def test_tests_that_are_gone_are_not_hidden_by_an_error_that_was_there_before():
+    gone = suite(Standing.PASS, Counts(passed=2, errors=1), old=failing("t.py::test_e"))
+    refused = judged(checked(Counts(passed=9, errors=1), gone), Wanted()).refused
+    assert refused == ("tests: 10 before, 3 now; 6 are gone",)
+    mended = suite(Standing.PASS, Counts(passed=9))
+    assert judged(checked(Counts(passed=9, errors=1), mended), Wanted()).accepted
+
+
 def test_weaker_tests_are_refused_with_each_line():
     made = checked(Counts(passed=2), suite(Standing.PASS, Counts(passed=2)), "t.py: test_a asserts less")
     assert judged(made, Wanted()).refused == ("t.py: test_a asserts less",)
@@ -111,6 +135,25 @@ def test_a_weaker_python_test_is_noticed(old: str, new: str, says: str):
     assert any(says in line for line in found), found
 
 
+@pytest.mark.attack("A15")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def pytest_pyfunc_call(pyfuncitem):\n    return True\n",
+        "def pytest_runtest_makereport(item, call): ...\n",
+        "def pytest_collection_modifyitems(items):\n    items[:] = items[:1]\n",
+        "collect_ignore = ['test_x.py']\n",
+        "collect_ignore: list = ['test_x.py']\n",
+        "from sly import pytest_runtest_call\n",
+    ],
+)
+def test_a_file_that_begins_to_decide_how_tests_end_is_noticed(text: str):
+    assert weakened("conftest.py", None, text) != ()
+    assert weakened("tests/conftest.py", "import pytest\n", text) != ()
+    assert weakened("conftest.py", text, f"{text}\nNUMBER = 1\n") == ()
+    assert weakened("conftest.py", None, "import pytest\n\n@pytest.fixture\ndef shop():\n    return 1\n") == ()
+
+
 SAME = [
     ("def test_a():", "def test_renamed():"),
     ("assert two() == 2", "assert two() == 2\n    assert four() == 4"),
@@ -151,3 +194,10 @@ def test_weaker_tests_of_other_languages_are_noticed(path: str, before: str, aft
 @pytest.mark.parametrize("path", ["test_a.py", "a_test.go", "src/a.spec.tsx", "tests/x.py", "conftest.py"])
 def test_files_of_tests_are_known_by_their_names(path: str):
     assert is_test(path) and not is_test("src/attest.py")
+
+
+def test_the_name_of_an_error_is_said_once():
+    said = Finding(tool="pytest", message="AssertionError: assert 1 == 2", code="AssertionError", test="t.py::test_x")
+    unsaid = Finding(tool="ruff", message="undefined name", code="F821", path="a.py", line=1)
+    text = told(Judgement(refused=("tests: said",), findings=(said, unsaid)))
+    assert text.count("AssertionError") == 1 and "a.py:1 F821" in text

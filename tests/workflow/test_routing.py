@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import random
 from pathlib import Path
 
 import pytest
 
 from pawl.core.runs import Place
-from pawl.workflow.graph import NODES, graph
+from pawl.workflow.graph import NODES, Engine, graph
 from pawl.workflow.routing import NEXT, Node, Outcome, after, drawn, moved
 
 EVERY = list(itertools.product(Node, Outcome))
@@ -81,3 +82,30 @@ def test_the_graph_has_the_ways_of_the_table_and_no_other():
     edges = {(edge.source, edge.target) for edge in drawn.edges if edge.source != "__start__"}
     ends = {(source, "end" if target == "__end__" else target) for source, target in edges}
     assert ends == {(str(node), str(following)) for node in NODES for following in NEXT[node].values()}
+
+
+@pytest.mark.spec("B1")
+@pytest.mark.parametrize("seed", range(12))
+def test_the_engine_takes_every_run_the_way_that_the_table_walks_it(seed: int, tmp_path: Path):
+    """Some nodes are walked by the table before the engine is loaded: it makes no difference where it takes over."""
+
+    def stepping(seen: list[Place]):
+        chance = random.Random(seed)
+
+        def step(place: Place) -> Place:
+            seen.append(place)
+            return moved(place, chance.choice(list(Outcome)) if len(seen) < 40 else Outcome.FAILED)
+
+        return step
+
+    walked: list[Place] = []
+    step, place = stepping(walked), Place(f"r{seed}", Node.INTENT, 1, 1)
+    while place.at != Node.END:
+        place = step(place)
+    for taken_over in (0, len(walked) // 2):
+        seen: list[Place] = []
+        step, at = stepping(seen), Place(f"r{seed}", Node.INTENT, 1, 1)
+        for _ in range(taken_over):
+            at = step(at)
+        assert Engine(tmp_path).go(at, step) == place
+        assert seen == walked

@@ -39,6 +39,11 @@ class Finding:
     """The traceback, outermost first, inside the workspace only."""
 
     @property
+    def label(self) -> str:
+        """Its code, where the message does not say that itself."""
+        return "" if self.message.lstrip().startswith(self.code) else self.code
+
+    @property
     def key(self) -> tuple[str, str, str, str, str]:
         """What stays equal when lines move: tells old findings from new ones."""
         return (self.tool, self.path, self.test, self.code, self.message)

@@ -23,6 +23,7 @@ from pawl.policy.shell_words import read_shell
 
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"})
 _MOST_SUGGESTIONS = 20
+_OUTSIDE = "it writes outside of the workspace"
 _NOTHING_IN_CHAT = CHANGES | {Kind.DELEGATES}
 
 
@@ -79,7 +80,9 @@ class Permissions:
         if tool == COMMAND_TOOL:
             return self._command(arguments)
         paths = [self.place.of(path) for path in paths_in(arguments)] if kind else []
-        return self._about(tool, kind, paths)
+        said = self._about(tool, kind, paths)
+        # No answer could help: the tools that write reach no file there, as a command may on its bench.
+        return replace(said, ruling=Ruling.DENY) if said.reason == _OUTSIDE else said
 
     def _about(self, tool: str, kind: Kind | None, paths: Sequence[str]) -> Permission:
         rules = self._rules
@@ -93,7 +96,7 @@ class Permissions:
         if whole is not None or (used and all(used)):
             return _by(whole or next(rule for rule in used if rule), Ruling.ALLOW)
         if kind is Kind.WRITES and not all(_is_inside(path, self.place.workspace) for path in paths):
-            return Permission(ruling=Ruling.ASK, reason="it writes outside of the workspace", firm=True)
+            return Permission(ruling=Ruling.ASK, reason=_OUTSIDE, firm=True)
         return self._default(kind, own=tool in self.own)
 
     def _names(self, rule: Rule, tool: str) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def _verdict(verdict: Verdict, most: int) -> Iterator[str]:
 
 def _finding(finding: Finding) -> str:
     place = ":".join(str(part) for part in (finding.path, finding.line, finding.column) if part)
-    head = " ".join(part for part in (f"{place}:" if place else "", finding.severity, finding.code) if part)
+    head = " ".join(part for part in (f"{place}:" if place else "", finding.severity, finding.label) if part)
     first, *rest = _useful(finding.message)
     return "\n".join([f"  {head}: {first}", *(f"    {line}" for line in rest)])
 

@@ -65,7 +65,7 @@ def judged(checked: Checked, wanted: Wanted) -> Judgement:
             findings += verdict.findings
     tests = checked.tests
     if tests is not None:
-        left = _still_failing(tests, wanted)
+        left = to_pass(tests.old, wanted)
         if left and tests.standing is not Standing.FAIL:
             refused.append(
                 f"tests: {_amount(len(left), 'test')} that failed before {'fail' if left[1:] else 'fails'} still"
@@ -116,11 +116,12 @@ def counts_of(body: object) -> TestCounts | None:
     return TestCounts(**{name: int(body.get(name, 0)) for name in ("passed", "failed", "errors", "skipped")})
 
 
-def _still_failing(tests: Verdict, wanted: Wanted) -> Sequence[Finding]:
-    old = [finding for finding in tests.old if finding.test]
+def to_pass(findings: Iterable[Finding], wanted: Wanted) -> Sequence[Finding]:
+    """Those of failing tests that the request is about."""
+    failed = [finding for finding in findings if finding.test]
     if wanted.all_tests:
-        return old
-    return [finding for finding in old if _is_named(finding, wanted.named)]
+        return failed
+    return [finding for finding in failed if _is_named(finding, wanted.named)]
 
 
 def _is_named(finding: Finding, request: str) -> bool:
@@ -132,12 +133,16 @@ def _is_named(finding: Finding, request: str) -> bool:
 
 
 def _fewer(before: TestCounts | None, after: TestCounts | None) -> list[str]:
-    if before is None or after is None or not before.total:
+    if before is None or not before.total:
         return []
+    if after is None or not after.total:
+        return [f"tests: {before.total} before, none is run now"]
     found = []
-    # Where a file cannot be loaded, its tests are one error: that is told as such.
-    if after.total < before.total and not after.errors and not before.errors:
-        found.append(f"tests: {before.total} before, {after.total} now; {before.total - after.total} are gone")
+    # Where a file cannot be loaded its tests are one error, and a test whose clean-up fails counts twice: the rest is
+    # what certainly stood there. New errors are told as such.
+    sure = before.total - before.errors
+    if after.total < sure and after.errors <= before.errors:
+        found.append(f"tests: {before.total} before, {after.total} now; {sure - after.total} are gone")
     if after.skipped > before.skipped:
         found.append(f"tests: {after.skipped} skipped, {before.skipped} before")
     return found
@@ -147,7 +152,7 @@ def _finding(finding: Finding) -> list[str]:
     place = ":".join(str(part) for part in (finding.path, finding.line) if part)
     head = " ".join(
         part
-        for part in (finding.test, place if not finding.test else f"({place})" if place else "", finding.code)
+        for part in (finding.test, place if not finding.test else f"({place})" if place else "", finding.label)
         if part
     )
     lines = finding.message.strip().splitlines()[:_MESSAGE_LINES]

@@ -13,6 +13,12 @@ _TEST_NAME = re.compile(
 )
 _TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__"})
 _SKIPS = frozenset({"skip", "skipif", "skipunless", "xfail", "expectedfailure", "skiptest", "importorskip"})
+_DECIDING = re.compile(
+    r"^(?:pytest_(?:pyfunc_call|runtest_(?:protocol|call|makereport|logreport)|runtestloop|collect\w*|ignore_collect|"
+    r"pycollect\w*|itemcollected|generate_tests|deselected|report_teststatus|sessionfinish|exception_interact)|"
+    r"collect_ignore(?:_glob)?|load_tests)$"
+)
+"""What a file of tests defines to decide which tests there are and how they end."""
 _ASSERTING = re.compile(r"^(?:assert|fail|raises|warns|expect|approx)", re.IGNORECASE)
 
 # Other languages, by their usual words: a test with its name, an assertion, a skip.
@@ -36,14 +42,17 @@ def is_test(path: str) -> bool:
 
 def weakened(path: str, before: str | None, after: str | None) -> tuple[str, ...]:
     """Every way in which the file tests less than it did, as one line each; none for a file that is no test."""
-    if not is_test(path) or before is None:
+    if not is_test(path):
         return ()
+    if before is None:
+        return tuple(f"{path}: {line}" for line in _decides(_Seen(), _python(after or "") or _Seen()))
     if after is None:
         return (f"{path}: the test file is deleted",)
     if path.endswith(".py"):
         sides = (_python(before), _python(after))
         if None not in sides:
-            return tuple(f"{path}: {line}" for line in _compared(*sides))  # type: ignore[arg-type]
+            found = (*_compared(*sides), *_decides(*sides))  # type: ignore[arg-type]
+            return tuple(f"{path}: {line}" for line in found)
     return tuple(f"{path}: {line}" for line in _compared(_words(before), _words(after)))
 
 
@@ -54,6 +63,8 @@ class _Seen:
         self.asserts: Counter[str] = Counter()
         """By test; a test without assertions has a count of 0."""
         self.skips: Counter[str] = Counter()
+        self.deciding: set[str] = set()
+        """Names with which the file decides about tests of other files too."""
 
 
 def _compared(before: _Seen, after: _Seen) -> Iterator[str]:
@@ -73,12 +84,18 @@ def _compared(before: _Seen, after: _Seen) -> Iterator[str]:
             yield f"{place} is skipped now"
 
 
+def _decides(before: _Seen, after: _Seen) -> Iterator[str]:
+    for name in sorted(after.deciding - before.deciding):
+        yield f"{name} is new, which decides what tests there are or how they end"
+
+
 def _python(text: str) -> _Seen | None:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
     seen = _Seen()
+    seen.deciding = {name for node in tree.body for name in _names(node) if _DECIDING.match(name)}
     _look(tree, "", seen)
     return seen
 
@@ -97,6 +114,18 @@ def _look(node: ast.AST, above: str, seen: _Seen) -> None:
                 seen.skips[name] += sum(_skips(one) for one in ast.walk(inner) if isinstance(one, ast.Call | ast.Raise))
         elif isinstance(inner, ast.Assign | ast.Expr) and any(_skips(one) for one in ast.walk(inner)):
             seen.skips["the whole file"] += 1
+
+
+def _names(node: ast.stmt) -> Iterator[str]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            yield name
+        case ast.Assign() | ast.AnnAssign() | ast.AugAssign() | ast.Import() | ast.ImportFrom():
+            for one in ast.walk(node):
+                if isinstance(one, ast.Name):
+                    yield one.id
+                elif isinstance(one, ast.alias):
+                    yield one.asname or one.name
 
 
 def _asserts(node: ast.AST) -> bool:

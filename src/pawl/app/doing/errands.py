@@ -200,4 +200,4 @@ def _checked(verdicts: tuple[Verdict, ...]) -> Errand:
 def _line(finding: Finding) -> str:
     place = ":".join(str(part) for part in (finding.path, finding.line) if part)
     first = finding.message.strip().splitlines()[0] if finding.message.strip() else ""
-    return "  " + " ".join(part for part in (finding.test or place, finding.code, first) if part)
+    return "  " + " ".join(part for part in (finding.test or place, finding.label, first) if part)

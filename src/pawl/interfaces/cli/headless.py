@@ -22,6 +22,7 @@ from pawl.interfaces.cli.run_report import as_body, exit_code
 from pawl.interfaces.cli.shapes import as_json
 from pawl.interfaces.cli.signals import Interrupted
 from pawl.interfaces.screen.report import changes_of
+from pawl.interfaces.screen.talk import UNSEEN
 
 SUBTYPES = {
     "out_of_turns": "error_max_turns",
@@ -62,6 +63,7 @@ class Lines:
     started: float = field(default_factory=time.monotonic)
     said: list[str] = field(default_factory=list)
     model: str = ""
+    unseen: bool = False
 
     @property
     def form(self) -> str:
@@ -83,10 +85,12 @@ class Lines:
 
     def hear(self, heard: Event) -> None:
         match heard:
-            case RequestSent():
+            case RequestSent(stage=stage):
                 self.said.clear()
+                self.unseen = stage in UNSEEN
             case TextDelta(text=text):
-                self.said.append(text)
+                if not self.unseen:
+                    self.said.append(text)
             case RequestAnswered(model=model, usage=usage):
                 self.model = model
                 if text := "".join(self.said):

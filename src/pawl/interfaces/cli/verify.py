@@ -74,7 +74,7 @@ def _tell(out: Screen, verdict: Verdict) -> None:
 def _finding(finding: Finding) -> list[str]:
     place = ":".join(str(part) for part in (finding.path, finding.line, finding.column) if part)
     first, *rest = finding.message.splitlines() or [""]
-    head = " ".join(filter(None, (finding.test or place, finding.code, first)))
+    head = " ".join(filter(None, (finding.test or place, finding.label, first)))
     return [f"    {head}", *(f"      {line}" for line in rest[:6])]
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TextIO
 
 from pawl.core.change import Change, ChangeSet, Kind, Node
@@ -46,6 +46,8 @@ class Screen:
         """Whether a line can be changed in place."""
         self.color = color and self.is_terminal
         self._aside = aside
+        self.reword: Callable[[str], str] = str
+        """How commands in hints are written where they are read."""
         self._marks = has_marks(stream)
 
     @property
@@ -65,7 +67,7 @@ class Screen:
 
     def hint(self, text: str) -> None:
         """A line that says what to do next."""
-        self.say(text, "dim")
+        self.say(self.reword(text), "dim")
 
     def table(self, heads: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: int) -> None:
         """Columns side by side; in a terminal the flexible one is cut so that each row takes one line."""

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolCall
 from pawl.core.display import SafeWords
+from pawl.core.run import Stage
 from pawl.core.run_event import (
     Corrected,
     Metered,
@@ -24,6 +25,8 @@ from pawl.interfaces.screen.screen import Screen, brief
 
 _WHAT = ("path", "query", "command", "what")
 """Arguments that say best what a call is about."""
+UNSEEN = frozenset({Stage.INTENT, Stage.PLAN, Stage.QA, Stage.EVALUATE})
+"""Stages whose answers are for Pawl: what comes of them is told in other words."""
 _CODE = re.compile(r"\A[a-z_]+: ")
 _GAP = "\n"
 _SAID_BEFORE = "It said:\n"
@@ -42,6 +45,7 @@ class Talk:
         self._blocks = Blocks()
         self._live = LiveLine(out)
         self._status = Status()
+        self._unseen = False
         self._said = False
         """The last thing shown was a block of the answer."""
         self._open = False
@@ -53,12 +57,14 @@ class Talk:
         if self._quiet:
             return
         self._status.hear(event)
+        if isinstance(event, RequestSent):
+            self._unseen = event.stage in UNSEEN
         if isinstance(event, ThoughtDelta):
             self._think(event.text)
         else:
             self._end_thought()
             if isinstance(event, TextDelta):
-                self._write(event.text)
+                self._write("" if self._unseen else event.text)
             elif note := self._noted(event):
                 self.note(note)
         if coming := self._blocks.rest.rpartition("\n")[2]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -88,6 +89,12 @@ def split(line: str) -> tuple[str, str] | None:
     if "/" in name or "\n" in name:
         return None
     return name.lower(), rest.strip()
+
+
+def spoken_here(text: str) -> str:
+    """A hint of the command line in the words of a session; commands that it has not stay as they are."""
+    names = "|".join(one.name for one in built_in())
+    return re.sub(rf"\bpawl (?=(?:{names})\b)", "/", text)
 
 
 def command(words: str) -> str:

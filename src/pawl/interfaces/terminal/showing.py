@@ -6,12 +6,11 @@ from pawl.app.doing.events import Event
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolCall
 from pawl.core.display import SafeWords
 from pawl.core.finding import Standing, Verdict
-from pawl.core.run import Stage
 from pawl.core.run_event import Corrected, RequestSent, Shortened, Steered, ToolEnded, ToolStarted, Warned
 from pawl.core.session_event import NodeEntered, RunEnded
 from pawl.interfaces.screen.markdown import Blocks, drawn
 from pawl.interfaces.screen.screen import brief, one_line
-from pawl.interfaces.screen.talk import about, reason_of
+from pawl.interfaces.screen.talk import UNSEEN, about, reason_of
 from pawl.interfaces.terminal.face import Face
 from pawl.interfaces.terminal.status import cut
 from pawl.interfaces.terminal.wishes import Meter
@@ -33,8 +32,6 @@ TOLD = frozenset({"mend", "plan", "prove", "verify", "apply"})
 """Nodes that are worth a line of their own."""
 MARKS = {Standing.PASS: ("✓", "green"), Standing.FAIL: ("✗", "red")}
 LONGEST = 110
-UNSEEN = frozenset({Stage.INTENT, Stage.PLAN, Stage.QA, Stage.EVALUATE})
-"""Stages whose answers are for Pawl: what comes of them is told in other words."""
 
 
 class Showing:

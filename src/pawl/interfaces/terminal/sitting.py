@@ -16,7 +16,7 @@ from pawl.core.errors import PawlError, StoreError, UsageError
 from pawl.core.runs import Report, RunState
 from pawl.interfaces.screen.opening import Opening
 from pawl.interfaces.screen.screen import one_line
-from pawl.interfaces.terminal.commands import IDLE, MODEL, OWN, Command, Commands, split
+from pawl.interfaces.terminal.commands import IDLE, MODEL, OWN, Command, Commands, split, spoken_here
 from pawl.interfaces.terminal.face import Face
 from pawl.interfaces.terminal.status import status_line
 from pawl.interfaces.terminal.wishes import Meter, Wishes
@@ -175,6 +175,7 @@ class Sitting:
         from pawl.interfaces.terminal.showing import Showing
 
         self.showing = Showing(self.face, self.meter)
+        self.face.out.reword = self.face.aside.reword = spoken_here
         with Workshop.open(self.opening.config, self.opening.workspace) as shop, follow(shop):
             self._session = Session(shop, self.showing.hear)
             yield

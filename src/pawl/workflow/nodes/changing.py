@@ -7,7 +7,7 @@ from pawl.core.finding import Standing
 from pawl.core.run import RoleName
 from pawl.core.runs import Intent, Place, Task
 from pawl.workflow import planning
-from pawl.workflow.evidence import Checked, Judgement, Wanted, counts_json, failing, judged, told
+from pawl.workflow.evidence import Checked, Judgement, Wanted, counts_json, failing, judged, to_pass, told
 from pawl.workflow.intents import tests_may_change
 from pawl.workflow.routing import RETRIES, Outcome
 from pawl.workflow.seat import Ended
@@ -91,7 +91,7 @@ def _unchanged(bench: Workbench, place: Place) -> Outcome:
     record = bench.record
     wishes, before = wanted(bench), bench.works.before()
     checked = Checked(digest="", before=before, verdicts=())
-    left = [one for one in before.findings if one.test and (wishes.all_tests or one.test in wishes.named)]
+    left = to_pass(before.findings, wishes)
     if left and before.standing is Standing.FAIL:
         reason = f"tests: {before.reason}; nothing was changed"
         _keep(bench, checked, Judgement(refused=(reason,), findings=tuple(left)))

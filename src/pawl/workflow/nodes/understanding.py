@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pawl.core.errors import SchemaUnmet
 from pawl.core.run import Mode, RoleName, Stage
 from pawl.core.runs import Intent, Place
 from pawl.workflow import planning
@@ -40,9 +41,13 @@ def intent(bench: Workbench, place: Place) -> Outcome:
 def _asked(bench: Workbench) -> Understood:
     order = bench.record.order
     history = bench.talks.earlier()
-    spoken = bench.talks.say(
-        Line(talk="intent", role=RoleName.ARTISAN, text=order.text, stage=Stage.INTENT, history=history)
-    )
+    line = Line(talk="intent", role=RoleName.ARTISAN, text=order.text, stage=Stage.INTENT, history=history)
+    try:
+        spoken = bench.talks.say(line)
+    except SchemaUnmet as error:
+        # Plain questions and commands are known without a model; a model that cannot say what is left may still do it.
+        bench.record.note("intent unclear", {"error": error.code})
+        return Understood(intent=Intent.EDIT)
     value: contract_models.Intent = spoken.value  # type: ignore[assignment]
     return Understood(intent=Intent(value.intent), command=value.command, summary=value.summary)
 

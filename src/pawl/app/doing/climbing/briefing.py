@@ -33,7 +33,7 @@ def failing_text(findings: Sequence[Finding]) -> str:
     lines = ["Failing now:"]
     for finding in findings[:MOST_FINDINGS]:
         place = ":".join(str(part) for part in (finding.path, finding.line) if part)
-        lines.append(" ".join(part for part in (f"- {finding.test or place}", finding.code) if part))
+        lines.append(" ".join(part for part in (f"- {finding.test or place}", finding.label) if part))
         lines += [f"    {line}" for line in finding.message.strip().splitlines()[:MOST_MESSAGE_LINES]]
     if len(findings) > MOST_FINDINGS:
         lines.append(f"- and {len(findings) - MOST_FINDINGS} more")
@@ -51,6 +51,6 @@ def messages_of(findings: Iterable[Finding], most: int = 20) -> tuple[str, ...]:
     for finding in findings:
         place = ":".join(str(part) for part in (finding.path, finding.line) if part)
         said = next((line.strip() for line in finding.message.splitlines() if line.strip()), "")
-        head = " ".join(part for part in (finding.test or place, finding.code) if part)
+        head = " ".join(part for part in (finding.test or place, finding.label) if part)
         lines.append(f"{head}: {said}" if said else head)
     return first_lines(lines, most)
