@@ -81,7 +81,7 @@ class Permissions:
             return self._command(arguments)
         paths = [self.place.of(path) for path in paths_in(arguments)] if kind else []
         said = self._about(tool, kind, paths)
-        # No answer could help: the tools that write reach no file there, as a command or a user's tool may on its bench.
+        # No answer could help: file tools reach nothing there, as a command or a user's tool may.
         return replace(said, ruling=Ruling.DENY) if said.reason == _OUTSIDE and tool not in self.own else said
 
     def _about(self, tool: str, kind: Kind | None, paths: Sequence[str]) -> Permission:
