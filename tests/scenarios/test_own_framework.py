@@ -61,11 +61,12 @@ def test_a_framework_that_cannot_be_used_is_a_mistake_of_the_settings(checks: St
 
 
 @pytest.mark.spec("A11")
-def test_a_build_that_takes_too_long_is_aborted_and_nothing_is_promoted(checks: Story, tmp_path: Path):
+@pytest.mark.parametrize("build", ["! grep -q good value || sleep 30", "sleep 30"], ids=["with the change", "always"])
+def test_a_build_that_takes_too_long_is_aborted_and_nothing_is_promoted(checks: Story, tmp_path: Path, build: str):
     before = checks.files()
     (tmp_path / "config.toml").write_text(
         'review = "off"\n[[verify.step]]\nname = "slow"\nkind = "build"\nseconds = 1\ninputs = ["*"]\n'
-        'command = ["sh", "-c", "! grep -q good value || sleep 30"]\n'
+        f'command = ["sh", "-c", "{build}"]\n'
     )
     checks.model_says(
         {"answer": {"text": "", "calls": [{"name": "file_read", "arguments": {"path": "value"}}]}},

@@ -49,6 +49,10 @@ class Finding:
         return (self.tool, self.path, self.test, self.code, self.message)
 
 
+UNFINISHED = "unfinished"
+"""The code of a finding that says that a build was stopped before it could say anything."""
+
+
 class Standing(StrEnum):
     PASS = "pass"
     FAIL = "fail"

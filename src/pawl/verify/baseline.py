@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pawl.core.finding import Finding, Standing, Verdict
+from pawl.core.finding import UNFINISHED, Finding, Standing, Verdict
 
 Identity = tuple[str, ...]
 
@@ -43,7 +43,10 @@ def separated(now: Iterable[Finding], before: Iterable[Finding]) -> tuple[list[F
     new, old = [], []
     for finding in now:
         identity = _identity(finding)
-        if finding.test and identity in known:
+        if finding.code == UNFINISHED:
+            # What did not come to its end before proves nothing about what it would have found (A11).
+            new.append(finding)
+        elif finding.test and identity in known:
             old.append(finding)
         elif known[identity] > 0:
             known[identity] -= 1

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pawl.core.execution import Completed, Ending
-from pawl.core.finding import Finding, Severity, Verdict
+from pawl.core.finding import UNFINISHED, Finding, Severity, Verdict
 from pawl.verify.installers import installer_of, installers, missing_modules
+from pawl.verify.kinds import Kind
 from pawl.verify.output import cleaned, printed
 from pawl.verify.places import Origin
 from pawl.verify.project import package_json, text
@@ -82,7 +83,9 @@ def _verdict(rung: Rung, completed: Completed, origin: Origin, why: str) -> Verd
     if completed.ok:
         return passed(rung.name, why)
     if completed.ending is not Ending.EXITED:
-        return failed(rung.name, stopped(completed), [_tail(rung, completed)])
+        tail = _tail(rung, completed)
+        builds = rung.kind is Kind.BUILD
+        return failed(rung.name, stopped(completed), [dataclasses.replace(tail, code=UNFINISHED) if builds else tail])
     output = cleaned(printed(completed)).text
     try:
         findings = list(_eslint(completed, origin)) if rung.reader == "eslint" else list(_lines(rung, output, origin))
