@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from pawl.app.fixing.ground import Ground
-from pawl.app.fixing.report import Rival
+from pawl.app.fixing.report import FixRequest, Repair, Rival
+from pawl.app.workshop import Workshop
 from pawl.core.change import Change, ChangeSet, Node
+from pawl.core.errors import UsageError
+from pawl.core.finding import Standing, Verdict
 from pawl.core.history import EntryKind
 from pawl.repair.model import Agreement, FoundPatch, RepairEnded
+from pawl.workspace.bench import Bench
 
 DEAR = 4.0
 FEW_TESTS = 3
+
+
+class Ground(Protocol):
+    """Where patches are tried: for Python and for scripts alike."""
+
+    @property
+    def shop(self) -> Workshop: ...
+
+    @property
+    def bench(self) -> Bench: ...
+
+    @property
+    def request(self) -> FixRequest: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +60,35 @@ def is_doubtful(ended: RepairEnded) -> bool:
     patch = ended.chosen
     guessed = patch is not None and "grown" in patch.template and patch.cost >= DEAR and len(ended.tests) < FEW_TESTS
     return ended.agreement is Agreement.DISPUTED or guessed
+
+
+def picked(ended: RepairEnded, pick: int) -> FoundPatch:
+    """The patch that the user picks, of those that are offered."""
+    if not 1 <= pick <= len(ended.patches):
+        raise UsageError(f"--pick {pick}: there are {len(ended.patches)} patches", advice="give one of their numbers")
+    return ended.patches[pick - 1]
+
+
+def repair_of(patch: FoundPatch, ended: RepairEnded) -> Repair:
+    """The patch as it is reported, with what speaks for it."""
+    why = f"{patch.function or patch.path}, line {patch.line}" + (f"; {ended.reason}" if ended.reason else "")
+    return Repair(
+        path=patch.path,
+        line=patch.line,
+        what=patch.template,
+        why=why,
+        rivals=len(ended.patches) - 1,
+        agreement=ended.agreement,
+    )
+
+
+def is_progress(after: Verdict, before: Verdict) -> bool:
+    """Fewer tests fail, and none that did not fail before."""
+    if after.standing is Standing.PASS:
+        return True
+    now = {finding.test or finding.key for finding in after.findings}
+    then = {finding.test or finding.key for finding in before.findings}
+    return now < then
 
 
 def rivals_of(ground: Ground, dispute: Dispute) -> tuple[Rival, ...]:

@@ -23,7 +23,7 @@ class Engine:
 
     def run(self, request: RepairRequest, limits: Limits, take: Take, cancel: Cancel | None = None) -> Completed:
         words = command(request, self.python)
-        return self.bench.run(Execution(argv=words, limits=limits), on_output=_Lines(take).feed, cancel=cancel)
+        return self.bench.run(Execution(argv=words, limits=limits), on_output=EventLines(take).feed, cancel=cancel)
 
     def survey(self, request: RepairRequest, limits: Limits) -> BaselineTaken | None:
         """How each test stands, by a run in which no test can hang; None when that cannot be told."""
@@ -42,7 +42,7 @@ class Engine:
         return taken[0] if taken else None
 
 
-class _Lines:
+class EventLines:
     """Puts the engine's output together into lines; anything that is no event is the project's own noise."""
 
     def __init__(self, take: Take) -> None:

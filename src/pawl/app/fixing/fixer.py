@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pawl.app.environments import brought_along, own_python
 from pawl.app.fixing import reasons
-from pawl.app.fixing.disputing import Dispute, distinct, is_doubtful, rivals_of
+from pawl.app.fixing.disputing import Dispute, distinct, is_doubtful, is_progress, picked, repair_of, rivals_of
 from pawl.app.fixing.ground import Ground, failing_tests, is_uncollected, shown
 from pawl.app.fixing.reaching import reaching, test_file
 from pawl.app.fixing.recovering import Recovering
@@ -19,7 +19,7 @@ from pawl.app.fixing.searching import Search
 from pawl.app.running import bench_places, open_bench
 from pawl.app.workshop import Workshop
 from pawl.core.change import Change, ChangeSet, Node
-from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused, UsageError
+from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused
 from pawl.core.finding import Finding, Standing, Verdict
 from pawl.core.history import EntryKind
 from pawl.repair.model import Agreement, FoundPatch, RepairEnded, Status
@@ -257,18 +257,8 @@ class _Fixer:
             before = self.ground.bench.files.read(patch.path)
             self.ground.write(patch.path, patch.applied(before))
             after = self.ground.run_tests()
-            if _is_progress(after, verdict):
-                why = f"{patch.function or patch.path}, line {patch.line}" + (
-                    f"; {ended.reason}" if ended.reason else ""
-                )
-                repair = Repair(
-                    path=patch.path,
-                    line=patch.line,
-                    what=patch.template,
-                    why=why,
-                    rivals=len(ended.patches) - 1,
-                    agreement=ended.agreement,
-                )
+            if is_progress(after, verdict):
+                repair = repair_of(patch, ended)
                 self.repairs.append(repair)
                 self.ground.listen(Mended(repair=repair, failing=len(failing_tests(after))))
                 return after
@@ -280,12 +270,9 @@ class _Fixer:
         pick = self.ground.request.pick
         if pick is None or not ended.patches or not is_doubtful(ended):
             return ended.patches
-        if not 1 <= pick <= len(ended.patches):
-            raise UsageError(
-                f"--pick {pick}: there are {len(ended.patches)} patches", advice="give one of their numbers"
-            )
+        chosen = picked(ended, pick)
         self.picked = True
-        return (ended.patches[pick - 1],)
+        return (chosen,)
 
     def _judged(self, report: FixReport, first: Verdict, verdict: Verdict) -> FixReport:
         """The ladder decides about everything that was mended."""
@@ -311,15 +298,6 @@ class _Fixer:
             contents = (self.ground.originals[path], data)
             made.append(Change(path, *(Node.file(blobs.put(one), seen.mode if seen else 0o644) for one in contents)))
         return ChangeSet.of(made)
-
-
-def _is_progress(after: Verdict, before: Verdict) -> bool:
-    """Fewer tests fail, and none that did not fail before."""
-    if after.standing is Standing.PASS:
-        return True
-    now = {finding.test or finding.key for finding in after.findings}
-    then = {finding.test or finding.key for finding in before.findings}
-    return now < then
 
 
 def _not_asked(verdict: Verdict) -> str:

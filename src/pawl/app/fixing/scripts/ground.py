@@ -15,7 +15,9 @@ from pawl.app.workshop import Workshop
 from pawl.core.errors import CannotFix, NoTests, PawlError, UsageError
 from pawl.core.finding import Finding, Standing, Verdict
 from pawl.repair.model import StageBegun
+from pawl.verify import commands
 from pawl.verify.baseline import Baseline
+from pawl.verify.catalog import named
 from pawl.verify.choosing import Placed
 from pawl.verify.detect import detect
 from pawl.verify.kinds import CHEAP, Kind
@@ -106,6 +108,14 @@ class ScriptGround:
     def run_tests(self) -> Verdict:
         return climb(self._tests(), self.subject, stop=Stop.NEVER)[0]
 
+    def run_files(self, framework: str, paths: Sequence[str], seconds: float) -> Verdict:
+        """What the project's own runner says of some test files; of the whole suite where it runs in its own way."""
+        subject = replace(self.subject, limits=self.shop.config.settings.limits(seconds))
+        if self.request.test_command or not paths or not self.bench.files.exists("package.json"):
+            return climb(self._tests(), subject, stop=Stop.NEVER)[0]
+        words = (*commands.one_file(named(framework), paths[0]), *paths[1:])
+        return climb((Tests(framework=framework, command=words),), subject, stop=Stop.NEVER)[0]
+
     def sources(self) -> dict[str, str]:
         found: dict[str, str] = {}
         for path in [one for one in self.bench.files.walk() if one.endswith(ENDINGS)][:MOST_SOURCES]:
@@ -117,14 +127,12 @@ class ScriptGround:
 
     def editable(self, sources: Sequence[str]) -> tuple[str, ...]:
         """The sources that may be edited: no tests, and only what the user points at, if they do."""
-        wanted = self.request.targets
+        wanted = [one for one in self.request.targets if not is_script_test(one)]
         inside = [
-            path
-            for path in sources
-            if not wanted or any(path == one or path.startswith(f"{one}/") for one in wanted if not is_script_test(one))
+            path for path in sources if not wanted or any(path == one or path.startswith(f"{one}/") for one in wanted)
         ]
         found = tuple(path for path in inside if not is_script_test(path) and not path.endswith(".d.ts"))
-        for one in wanted:
+        for one in self.request.targets:
             if not any(path == one or path.startswith(f"{one}/") for path in sources):
                 raise UsageError(f"{one!r} holds no TypeScript or JavaScript", advice="name sources that may be edited")
         return found

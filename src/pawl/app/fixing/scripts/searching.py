@@ -1,0 +1,193 @@
+"""Repairs of scripts by search: proposals tried in a warm Node, or one by one by the project's own runner."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pawl.app.fixing.engine import EventLines
+from pawl.app.fixing.scripts.ground import ScriptGround, is_script_test
+from pawl.app.fixing.scripts.reaching import failing_files, is_module, lines_of, reached
+from pawl.core.execution import Execution
+from pawl.core.finding import Finding, Standing, Verdict
+from pawl.repair.model import (
+    Agreement,
+    FoundPatch,
+    Progressed,
+    RepairEnded,
+    RepairEvent,
+    StageBegun,
+    Status,
+    TextEdit,
+)
+from pawl.repair.scripts.asking import REQUEST_FILE, WarmRequest, warm_command
+from pawl.repair.scripts.proposal import Proposal
+from pawl.repair.scripts.proposing import proposed
+
+GRACE_SECONDS = 15.0
+HORIZON = 1.2
+"""How much dearer than the first patch a rival may be."""
+CLEAR = 0.75
+"""A difference of cost that decides where nothing says how rivals behave."""
+MOST_RIVALS = 4
+MOST_FILES = 40
+_WARM = frozenset({"node", "mocha", "jest"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """One search: for these failing tests, in these files of tests and of sources."""
+
+    findings: tuple[Finding, ...]
+    files: tuple[str, ...]
+    sources: dict[str, str]
+    """What may be edited."""
+    is_plain: bool
+    """Whether Node loads everything as it stands, with `require`."""
+
+
+@dataclass(slots=True)
+class ScriptSearch:
+    ground: ScriptGround
+    tried: int = 0
+    cpu_seconds: float = 0.0
+    _proposals: list[Proposal] = field(default_factory=list)
+
+    def run(self, findings: Sequence[Finding]) -> RepairEnded:
+        """One search for a patch that makes these tests pass, or as many of them as one patch can."""
+        sought = self._sought(findings)
+        if not sought.sources:
+            return RepairEnded(status=Status.NO_SOURCES, seconds=0.0)
+        self._proposals = proposed(sought.sources, lines_of(findings))
+        if not self._proposals:
+            return RepairEnded(status=Status.NOTHING_TO_EDIT, seconds=0.0)
+        ended = None
+        if sought.is_plain:
+            ended = self._warm(sought)
+        if ended is None or ended.status in (Status.NOT_COLLECTED, Status.ENGINE_FAILED):
+            ended = self._cold(sought)
+        self.tried += ended.tried
+        self.cpu_seconds += ended.cpu
+        return ended
+
+    def _sought(self, findings: Sequence[Finding]) -> Sought:
+        sources = self.ground.sources()
+        files = failing_files(findings, sources)
+        near = reached(files, sources)
+        editable = set(self.ground.editable(list(sources)))
+        frames = [frame.path for finding in findings for frame in finding.frames]
+        paths = [path for path in dict.fromkeys((*frames, *near)) if path in editable][:MOST_FILES]
+        tool = findings[0].tool
+        plain = tool in _WARM and not any(is_module(path, sources[path]) for path in (*files, *near))
+        return Sought(tuple(findings), files, {path: sources[path] for path in paths}, plain and bool(files))
+
+    def _warm(self, sought: Sought) -> RepairEnded | None:
+        """In processes that stay up and load the tests again for each proposal; None when they said nothing."""
+        ended: list[RepairEnded] = []
+
+        def take(event: RepairEvent) -> None:
+            if isinstance(event, RepairEnded):
+                ended.append(event)
+            else:
+                self.ground.listen(event)
+
+        root = self.ground.shop.workspace
+        seconds = max(1.0, self.ground.left)
+        request = WarmRequest(
+            root=root,
+            tests=sought.files,
+            failing=len(sought.findings),
+            framework=sought.findings[0].tool,
+            seconds=seconds,
+            workers=self.ground.request.workers,
+        )
+        self.ground.bench.files.write(REQUEST_FILE, request.to_json(self._proposals).encode())
+        limits = self.ground.shop.config.settings.limits(seconds + GRACE_SECONDS)
+        self.ground.bench.run(Execution(argv=warm_command(root), limits=limits), on_output=EventLines(take).feed)
+        return ended[0] if ended else None
+
+    def _cold(self, sought: Sought) -> RepairEnded:
+        """By the runner of the project, a run for each proposal: right everywhere, and slow."""
+        started = time.monotonic()
+        self.ground.listen(StageBegun(name="search", tests=len(sought.findings)))
+        before = self._run(sought, self.ground.left)
+        once = time.monotonic() - started
+        failing = _failing(before)
+        found: list[tuple[frozenset[str], Proposal]] = []
+        first = None
+        tried = 0
+        for one in self._proposals:
+            full = [patch for mended, patch in found if mended == failing]
+            late = first is not None and time.monotonic() - started > 2 * first + 10 * once
+            if self.ground.left < 2 * once or late or len(full) > MOST_RIVALS:
+                break
+            if full and one.cost > full[0].cost + HORIZON:
+                break
+            after = self._with(one, sought, once)
+            tried += 1
+            still = _failing(after)
+            if after.standing is not Standing.SKIPPED and still < failing and not _broke_off(after):
+                found.append((failing - still, one))
+                first = first or (time.monotonic() - started if not still else None)
+            self.ground.listen(Progressed(tried=tried, cpu=0.0, plausible=len(found), left=self.ground.left))
+        status = Status.OUT_OF_TIME if self.ground.left < 2 * once else Status.NO_PATCH
+        ended = RepairEnded(status=status, seconds=time.monotonic() - started, tests=tuple(failing), tried=tried)
+        return _chosen(ended, found) if found else ended
+
+    def _run(self, sought: Sought, seconds: float) -> Verdict:
+        return self.ground.run_files(sought.findings[0].tool, sought.files, max(5.0, seconds))
+
+    def _with(self, one: Proposal, sought: Sought, once: float) -> Verdict:
+        """What the runner says with the proposal, which is then taken away again."""
+        assert not is_script_test(one.path)
+        before = self.ground.bench.files.read(one.path)
+        self.ground.bench.files.write(one.path, _patch(one, 0).applied(before))
+        try:
+            return self._run(sought, 5 * once)
+        finally:
+            self.ground.bench.files.write(one.path, before)
+
+
+def _failing(verdict: Verdict) -> frozenset[str]:
+    return frozenset(finding.test for finding in verdict.findings if finding.test)
+
+
+def _broke_off(verdict: Verdict) -> bool:
+    """Whether tests are missing from the report, so that nothing is known of them."""
+    return any(not finding.test for finding in verdict.findings)
+
+
+def _patch(one: Proposal, group: int) -> FoundPatch:
+    return FoundPatch(
+        path=one.path,
+        edits=(TextEdit(one.start, one.end, one.text),),
+        template=one.template,
+        function=one.function,
+        line=one.line,
+        cost=one.cost,
+        group=group,
+    )
+
+
+def _chosen(ended: RepairEnded, found: list[tuple[frozenset[str], Proposal]]) -> RepairEnded:
+    """Those that mend the most; how they behave is not known here, so that only their cost can decide."""
+    most = min(found, key=lambda each: (-len(each[0]), each[1].cost))[0]
+    best = sorted((one for mended, one in found if mended == most), key=lambda one: one.cost)
+    patches = tuple(_patch(one, number) for number, one in enumerate(best[: MOST_RIVALS + 1]))
+    margin = best[1].cost - best[0].cost if len(best) > 1 else 99.0
+    agreement, reason = Agreement.SOLE, "no other patch was found that passes the tests"
+    if len(best) > 1 and margin >= CLEAR:
+        agreement, reason = Agreement.DECIDED, "it is a clearly smaller change than its rivals"
+    elif len(best) > 1:
+        agreement, reason = Agreement.DISPUTED, "nothing tells whether they behave alike"
+    return RepairEnded(
+        status=Status.REPAIRED,
+        seconds=ended.seconds,
+        patches=patches,
+        agreement=agreement,
+        reason=reason,
+        margin=margin,
+        tests=ended.tests,
+        tried=ended.tried,
+    )

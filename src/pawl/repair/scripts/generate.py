@@ -1,0 +1,120 @@
+"""All proposals for some sources, the likeliest first. Runs in a process of its own, since the parsers are C."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import resource
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from pawl.repair.scripts import operators, places
+from pawl.repair.scripts.proposal import (
+    EXPRESSIONS,
+    FUNCTIONS,
+    Edit,
+    Proposal,
+    is_used,
+    name_of,
+    outermost_function,
+    source,
+    within,
+)
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MOST = 30_000
+NEAR = 0.6
+"""What a line that a stack leads to takes off the cost."""
+_GRAMMARS = {
+    ".ts": ("tree_sitter_typescript", "language_typescript"),
+    ".mts": ("tree_sitter_typescript", "language_typescript"),
+    ".cts": ("tree_sitter_typescript", "language_typescript"),
+    ".tsx": ("tree_sitter_typescript", "language_tsx"),
+}
+_PLAIN = ("tree_sitter_javascript", "language")
+_ALONE = (
+    operators.operators,
+    operators.assignments,
+    operators.constants,
+    operators.bounds,
+    operators.members,
+    operators.unary,
+    operators.wraps,
+)
+_PLACED = (
+    places.names,
+    places.literals,
+    places.ingredients,
+    places.conditions,
+    places.arguments,
+    places.statements,
+    places.returned_early,
+)
+
+
+def proposals(sources: Mapping[str, str], lines: Mapping[str, Sequence[int]]) -> list[Proposal]:
+    """Every edit of the search space; of those that come to the same text the cheapest."""
+    cheapest: dict[tuple[str, int, int, str], Proposal] = {}
+    for path, text in sources.items():
+        data = text.encode("utf-8")
+        near = set(lines.get(path, ()))
+        for one in _of_file(path, data):
+            moved = one._replace(cost=round(one.cost - (NEAR if one.line in near else 0.0), 2))
+            if data[one.start : one.end] == one.text.encode("utf-8"):
+                continue
+            key = (path, one.start, one.end, one.text)
+            if key not in cheapest or cheapest[key].cost > moved.cost:
+                cheapest[key] = moved
+    return sorted(cheapest.values(), key=lambda one: one.cost)[:MOST]
+
+
+def _of_file(path: str, data: bytes) -> Iterator[Proposal]:
+    from tree_sitter import Language, Parser
+
+    ending = path[path.rfind(".") :]
+    module, function = _GRAMMARS.get(ending, _PLAIN)
+    tree = Parser(Language(getattr(importlib.import_module(module), function)())).parse(data)
+    above = tuple(
+        source(child)
+        for node in tree.root_node.named_children
+        for declarator in node.named_children
+        if declarator.type == "variable_declarator" and (child := declarator.child_by_field_name("name"))
+    )
+    scopes: dict[int, places.Scope] = {}
+    for node in within(tree.root_node):
+        outer = outermost_function(node)
+        whole = outer if outer is not None else tree.root_node
+        if node.id not in scopes and ((node.type in FUNCTIONS and outer is None) or node == tree.root_node):
+            scopes[node.id] = places.Scope.of(node, above[:4])
+        scope = scopes.get(whole.id)
+        if scope is not None and not _is_type(node):
+            for edit in _edits(node, scope):
+                yield Proposal(path, *edit[:4], name_of(outer), node.start_point[0] + 1, edit.cost)
+
+
+def _edits(node: Node, scope: places.Scope) -> Iterable[Edit]:
+    placed = (template(node, scope) for template in _PLACED)
+    return chain.from_iterable((*(template(node) for template in _ALONE), *placed))
+
+
+def _is_type(node: Node) -> bool:
+    """Whether a node says something to the type checker only."""
+    one: Node | None = node
+    while one is not None and one.type not in EXPRESSIONS:
+        if one.type in ("type_annotation", "interface_declaration", "type_alias_declaration", "type_arguments"):
+            return True
+        one = one.parent
+    return node.type == "identifier" and not is_used(node)
+
+
+def main(seconds: int, memory_bytes: int) -> None:
+    """Reads one request from standard input and writes one line for each proposal."""
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    asked = json.loads(sys.stdin.buffer.read())
+    for one in proposals(asked["sources"], asked["lines"]):
+        sys.stdout.write(json.dumps(one) + "\n")

@@ -1,0 +1,35 @@
+"""Asks a process of its own for the proposals, so that no hostile source can harm this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+from pawl.repair.scripts.proposal import Proposal
+
+SECONDS = 20
+MEMORY_BYTES = 2 << 30
+_START = "import sys; sys.path[:] = {path!r}; from pawl.repair.scripts.generate import main; main({seconds}, {memory})"
+
+
+def proposed(sources: Mapping[str, str], lines: Mapping[str, Sequence[int]]) -> list[Proposal]:
+    """The edits to try for these sources, the likeliest first; none where the sources cannot be read."""
+    path = [entry for entry in sys.path if os.path.isabs(entry)]
+    start = _START.format(path=path, seconds=SECONDS, memory=MEMORY_BYTES)
+    asked = json.dumps({"sources": dict(sources), "lines": {key: list(each) for key, each in lines.items()}})
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-X", "utf8", "-c", start],
+            input=asked.encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={},
+            timeout=SECONDS * 3,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return []
+    return [Proposal(*json.loads(line)) for line in done.stdout.splitlines() if line.endswith(b"]")]

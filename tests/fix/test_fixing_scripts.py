@@ -1,0 +1,154 @@
+"""`fix` on failing JavaScript tests: a search for the patch, tried by the project's own Node."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from world import snapshot
+
+from pawl.app.config import load
+from pawl.app.fixing import FixReport, FixRequest, Outcome, fix
+from pawl.app.reversals import Wish
+from pawl.app.workshop import Workshop
+from pawl.repair.scripts.proposing import proposed
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed"),
+    pytest.mark.timeout(300),
+]
+
+CART = """'use strict';
+
+function total(items) {
+  let sum = 0;
+  for (let i = 1; i < items.length; i++) {
+    sum += items[i].price * items[i].count;
+  }
+  return sum;
+}
+
+function isFree(sum, limit) {
+  return sum > limit;
+}
+"""
+
+TESTS = """
+test('adds all items', () => {
+  assert.strictEqual(total([{ price: 2, count: 3 }, { price: 1, count: 4 }]), 10);
+  assert.strictEqual(total([{ price: 5, count: 1 }]), 5);
+  assert.strictEqual(total([]), 0);
+});
+describe('free delivery', () => {
+  it('begins at the limit', () => assert.strictEqual(isFree(50, 50), true));
+  it('is not for less', () => assert.strictEqual(isFree(49, 50), false));
+  it('is for more', () => assert.strictEqual(isFree(51, 50), true));
+});
+"""
+REQUIRED = "const { test, describe, it } = require('node:test');\nconst assert = require('node:assert');\n"
+
+
+def project(root: Path, files: Mapping[str, str]) -> Path:
+    workspace = root / "project"
+    for name, text in files.items():
+        path = workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return workspace
+
+
+def fixed(workspace: Path, request: FixRequest | None = None) -> FixReport:
+    with Workshop.open(load(), workspace) as shop:
+        return fix(shop, request or FixRequest(seconds=60), lambda event: None)
+
+
+@pytest.mark.spec("A8")
+def test_two_bugs_in_two_functions_of_a_script_are_mended_and_can_be_undone(tmp_path: Path) -> None:
+    tests = f"{REQUIRED}const {{ total, isFree }} = require('./cart.js');\n{TESTS}"
+    files = {"cart.js": f"{CART}\nmodule.exports = {{ total, isFree }};\n", "cart.test.js": tests}
+    workspace = project(tmp_path, files)
+    before = snapshot(workspace)
+
+    report = fixed(workspace)
+
+    assert report.outcome is Outcome.FIXED, report
+    assert sorted(repair.path for repair in report.repairs) == ["cart.js", "cart.js"]
+    text = (workspace / "cart.js").read_text()
+    assert "let i = 0" in text and "sum >= limit" in text
+    assert (workspace / "cart.test.js").read_text() == tests
+    assert sorted(path.name for path in workspace.iterdir() if path.name != ".pawl") == ["cart.js", "cart.test.js"]
+    with Workshop.open(load(), workspace) as shop:
+        shop.undo(report.promotion.entry, Wish())
+    assert snapshot(workspace) == before
+
+
+@pytest.mark.spec("A8")
+def test_modules_are_mended_by_the_runner_of_the_project(tmp_path: Path) -> None:
+    head = "import { test } from 'node:test';\nimport assert from 'node:assert';\nimport { last } from './list.mjs';\n"
+    case = "test('last', () => {\n  assert.equal(last([1, 2, 3]), 3);\n  assert.equal(last([7]), 7);\n});\n"
+    source = "export function last(items) {\n  return items[items.length];\n}\n"
+    workspace = project(tmp_path, {"list.mjs": source, "list.test.mjs": head + case, "package.json": "{}"})
+
+    report = fixed(workspace, FixRequest(seconds=60, accept_first=True))
+
+    assert report.outcome is Outcome.FIXED, report
+    assert "items[items.length - 1]" in (workspace / "list.mjs").read_text()
+
+
+def test_rivals_that_behave_differently_are_offered_and_the_workspace_is_left(tmp_path: Path) -> None:
+    source = "const fits = (size, limit) => size < limit;\nmodule.exports = fits;\n"
+    case = f"{REQUIRED}const fits = require('./fits.js');\ntest('fits', () => assert.equal(fits(5, 5), true));\n"
+    workspace = project(tmp_path, {"fits.js": source, "fits.test.js": case})
+    before = snapshot(workspace)
+
+    report = fixed(workspace)
+
+    assert report.outcome is Outcome.DISPUTED, report
+    assert len(report.rivals) > 1
+    assert not all(rival.behaves_like_first for rival in report.rivals)
+    assert snapshot(workspace) == before
+    picked = fixed(workspace, FixRequest(seconds=60, pick=1))
+    assert picked.outcome is Outcome.FIXED, picked
+
+
+def test_what_no_patch_of_the_space_mends_is_left_as_it_is(tmp_path: Path) -> None:
+    source = "module.exports = (n) => { while (n) { n -= 1; } return 'a'; };\n"
+    case = f"{REQUIRED}const f = require('./f.js');\ntest('f', () => assert.equal(f(3), 'quite another text'));\n"
+    workspace = project(tmp_path, {"f.js": source, "f.test.js": case})
+    before = snapshot(workspace)
+
+    report = fixed(workspace)
+
+    assert report.outcome is Outcome.NOT_FIXED
+    assert report.reason == "no patch of the search space makes the tests pass"
+    assert report.tried > 10
+    assert snapshot(workspace) == before
+
+
+@pytest.mark.parametrize(
+    ("broken", "wanted"),
+    [
+        ("return a < b;", "return a <= b;"),
+        ("return a && b;", "return a || b;"),
+        ("return f(a, b);", "return f(b, a);"),
+        ("return a;", "return b;"),
+        ("return !a;", "return a;"),
+        ("return a.indexOf(b);", "return a.lastIndexOf(b);"),
+        ("if (a) { return b; }", "if (!(a)) { return b; }"),
+        ("a + b;", "return a + b;"),
+        ("return a - b;", "return Math.abs(a - b);"),
+        ("return a.slice(0, 3);", "return a.slice(0, 2);"),
+        ("return a[b];", "return a[b - 1];"),
+        ("a = 'é'; b = 2; return a;", "a = 'é'; b = 1; return a;"),
+    ],
+)
+def test_the_search_space_holds_the_edit(broken: str, wanted: str) -> None:
+    before = f"function f(a, b) {{ {broken} }}\n"
+    after = f"function f(a, b) {{ {wanted} }}\n"
+    data = before.encode()
+    texts = {
+        (data[: one.start] + one.text.encode() + data[one.end :]).decode() for one in proposed({"f.ts": before}, {})
+    }
+    assert after in texts
