@@ -98,6 +98,12 @@ def test_weaker_tests_are_refused_with_each_line():
     assert judged(made, Wanted()).refused == ("t.py: test_a asserts less",)
 
 
+def test_a_test_command_of_the_users_that_does_not_run_is_no_success():
+    after = Verdict(step="tests", standing=Standing.SKIPPED, reason="'nosuch' is not installed")
+    refused = judged(checked(Counts(), after), Wanted(tests_must_run=True)).refused
+    assert refused == ("no test was run: 'nosuch' is not installed",)
+
+
 def test_no_test_at_all_is_said():
     after = Verdict(step="tests", standing=Standing.SKIPPED, reason="no tests ran")
     assert judged(checked(Counts(), after), Wanted()).notes == ("no test was run: no tests ran",)

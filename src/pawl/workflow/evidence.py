@@ -39,6 +39,8 @@ class Wanted:
     named: str = ""
     """The request: a failing test that it names is to pass."""
     tests_may_change: bool = False
+    tests_must_run: bool = False
+    """The user named the command that runs them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,8 @@ def judged(checked: Checked, wanted: Wanted) -> Judgement:
     fewer = [*_fewer(checked.before.counts, tests.counts if tests else None), *checked.weakened]
     (notes if wanted.tests_may_change else refused).extend(fewer)
     if tests is None or tests.standing is Standing.SKIPPED:
-        notes.append(f"no test was run: {tests.reason if tests else 'there is none'}")
+        unrun = f"no test was run: {tests.reason if tests else 'there is none'}"
+        (refused if wanted.tests_must_run else notes).append(unrun)
     return Judgement(refused=tuple(refused), notes=tuple(notes), findings=tuple(findings))
 
 

@@ -41,6 +41,7 @@ class Phrase:
 
 def understood(request: str, own: Sequence[Phrase] = ()) -> Understood | None:
     """What the request obviously asks for; None when it takes a model to tell. Phrases of the user's own go first."""
+    request = own_words(request)
     if request_form(request) is not None:
         return Understood(intent=Intent.EDIT)
     phrases = (*own, *_phrases())
@@ -108,10 +109,23 @@ def _unlike_its_examples(row: Mapping[str, Any], phrase: Phrase) -> str:
     return "; ".join(wrong)
 
 
+def is_command(line: str) -> bool:
+    """Whether a line of a request is a command rather than a sentence, by its first word."""
+    words = _file()["words"]
+    first = next(iter(line.split()), "")
+    known = first.startswith("./") or first.rpartition("/")[2] in words["programs"]
+    return known and not re.match(words["sentences"], line.strip())
+
+
+def own_words(request: str) -> str:
+    """The request without what was piped to it: that is material, and decides nothing."""
+    return request.partition("\n\n<stdin>\n")[0]
+
+
 def tests_may_change(request: str) -> bool:
     """Whether the request itself asks for tests to be removed or changed."""
     patterns, exceptions = _test_words()
-    text = request.lower().replace("’", "'")
+    text = own_words(request).lower().replace("’", "'")
     return patterns.search(text) is not None and exceptions.search(text) is None
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pawl.core.runs import Task
+from pawl.workflow.intents import is_command
 from pawl.workflow.request_form import RequestForm, request_form
 
 MOST_TASKS = 10
@@ -82,7 +83,7 @@ def task_text(task: Task, request: str, count: int) -> str:
 def verification_of(request: str) -> tuple[str, ...]:
     """The commands that a request in the form names to decide; what is no command is left to the model."""
     form = request_form(request)
-    return () if form is None else tuple(line for line in form.verification if _looks_like_command(line))
+    return () if form is None else tuple(line for line in form.verification if is_command(line))
 
 
 def _with_form(step: str, form: RequestForm) -> str:
@@ -101,8 +102,3 @@ def _with_form(step: str, form: RequestForm) -> str:
 def _files(scope: Iterable[str]) -> tuple[str, ...]:
     """What of the scope names a file, as opposed to a folder or to words."""
     return tuple(path for path in scope if "." in path.rpartition("/")[2] and not re.search(r"\s", path))
-
-
-def _looks_like_command(line: str) -> bool:
-    word = line.split()[0] if line.split() else ""
-    return word in {"pytest", "python", "python3", "npm", "npx", "cargo", "go", "make", "tox", "ruff", "mypy", "node"}

@@ -130,7 +130,7 @@ class Verifier:
     def _asked(self, command: str, subject: Subject) -> Verdict:
         completed = subject.run(tuple(shlex.split(command)))
         if completed is None:
-            verdict = Verdict(step=command, standing=Standing.SKIPPED, reason="there is no such command")
+            verdict = Verdict(step=command, standing=Standing.FAIL, reason="there is no such command")
         elif completed.ok:
             verdict = Verdict(step=command, standing=Standing.PASS)
         else:

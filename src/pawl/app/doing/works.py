@@ -222,6 +222,8 @@ def chosen_hunks(shop: Workshop, changes: ChangeSet, numbers: Sequence[int]) -> 
     """The ids of hunks by their numbers, counted from 1 over the whole change set."""
     every = [hunk.id for change in changes for hunk in hunks(change, shop.store.blobs)]
     wrong = [number for number in numbers if not 1 <= number <= len(every)]
+    if wrong and not every:
+        raise UsageError("what is asked about has no hunks", advice="answer it as a whole: --yes, or --reject REASON")
     if wrong:
         raise UsageError(f"there is no hunk {wrong[0]}", advice=f"the hunks are 1 to {len(every)}")
     return [every[number - 1] for number in numbers]

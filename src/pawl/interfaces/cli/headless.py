@@ -136,7 +136,8 @@ class Lines:
         waits = report.state is RunState.WAITING
         text = report.answer
         if waits:
-            text = f"approval needed: pawl approve {report.run} --yes, or --reject REASON, or --hunks 1,3"
+            hunks = ", or --hunks 1,3" if report.question is None or report.question.kind == "change" else ""
+            text = f"approval needed: pawl approve {report.run} --yes, or --reject REASON{hunks}"
         elif report.trouble is not None and code:
             text = report.trouble.message
         trouble = report.trouble.code if report.trouble is not None else ""

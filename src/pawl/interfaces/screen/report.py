@@ -114,7 +114,8 @@ def _tell_end(report: Report, screens: Screens) -> None:
     if report.stale:
         out.say(f"! the approval was not taken: {report.stale}; nothing was written", "bold yellow")
     if report.state is RunState.WAITING:
-        how = screens.command(f"approve {report.run} [--yes | --reject REASON | --hunks 1,3]")
+        hunks = " | --hunks 1,3" if report.question is None or report.question.kind == "change" else ""
+        how = screens.command(f"approve {report.run} [--yes | --reject REASON{hunks}]")
         out.say(f"waits for your approval: {how}", "bold")
     elif report.state is RunState.WORKING:
         trouble = report.trouble

@@ -137,10 +137,15 @@ def _task(bench: Workbench, place: Place) -> Task:
 
 def wanted(bench: Workbench) -> Wanted:
     """What the request wants of the checks."""
-    request = bench.record.order.text
+    order = bench.record.order
     known = bench.record.value("intent")
     mends = isinstance(known, dict) and known["intent"] in (Intent.MEND, Intent.LOOP)
-    return Wanted(all_tests=mends, named=request, tests_may_change=tests_may_change(request))
+    return Wanted(
+        all_tests=mends,
+        named=order.text,
+        tests_may_change=tests_may_change(order.text),
+        tests_must_run=bool(order.test_command),
+    )
 
 
 def _failing_now(bench: Workbench) -> str:

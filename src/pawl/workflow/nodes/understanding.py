@@ -8,7 +8,7 @@ from pawl.core.errors import SchemaUnmet
 from pawl.core.run import Mode, RoleName, Stage
 from pawl.core.runs import Intent, Place
 from pawl.workflow import planning
-from pawl.workflow.intents import Understood, understood
+from pawl.workflow.intents import Understood, own_words, understood
 from pawl.workflow.routing import Outcome
 from pawl.workflow.workbench import Line, Workbench
 
@@ -59,12 +59,13 @@ def plan(bench: Workbench, place: Place) -> Outcome:
         return Outcome.DONE
     request = record.order.text
     tasks = planning.from_form(request)
-    if not tasks and planning.is_large(request):
+    if not tasks and planning.is_large(own_words(request)):
         line = Line(talk="plan", role=RoleName.PLANNER, text=request, stage=Stage.PLAN, history=bench.talks.earlier())
-        spoken = bench.talks.say(line)
-        value: contract_models.PlannerAnswer = spoken.value  # type: ignore[assignment]
-        changes = [change.model_dump() for change in value.plan]
-        tasks = planning.from_plan(request, changes, bench.works.order)
+        try:
+            value: contract_models.PlannerAnswer = bench.talks.say(line).value  # type: ignore[assignment]
+            tasks = planning.from_plan(request, [one.model_dump() for one in value.plan], bench.works.order)
+        except SchemaUnmet as error:
+            record.note("no plan", {"error": error.code})
     tasks = tasks or planning.as_one(request)
     record.put("plan", planning.to_json(tasks))
     record.note("plan", {"tasks": [task.what[:200] for task in tasks]})
