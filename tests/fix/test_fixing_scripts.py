@@ -113,6 +113,23 @@ def test_rivals_that_behave_differently_are_offered_and_the_workspace_is_left(tm
     assert picked.outcome is Outcome.FIXED, picked
 
 
+def test_a_patch_that_mends_one_of_two_tests_of_the_same_code_is_not_taken(tmp_path: Path) -> None:
+    source = "module.exports = (items, number, size) => items.slice(number * size, number * size + size);\n"
+    case = (
+        f"{REQUIRED}const page = require('./page.js');\n"
+        "test('first', () => assert.deepEqual(page([1, 2, 3, 4, 5], 1, 2), [1, 2]));\n"
+        "test('last', () => assert.deepEqual(page([1, 2, 3, 4, 5], 3, 2), [5]));\n"
+    )
+    workspace = project(tmp_path, {"page.js": source, "page.test.js": case})
+    before = snapshot(workspace)
+
+    report = fixed(workspace)
+
+    assert report.outcome is Outcome.DISPUTED, report
+    assert "still fail" in report.reason or "nothing decides" in report.reason
+    assert snapshot(workspace) == before
+
+
 def test_what_no_patch_of_the_space_mends_is_left_as_it_is(tmp_path: Path) -> None:
     source = "module.exports = (n) => { while (n) { n -= 1; } return 'a'; };\n"
     case = f"{REQUIRED}const f = require('./f.js');\ntest('f', () => assert.equal(f(3), 'quite another text'));\n"
@@ -140,6 +157,7 @@ def test_what_no_patch_of_the_space_mends_is_left_as_it_is(tmp_path: Path) -> No
         ("a + b;", "return a + b;"),
         ("return a - b;", "return Math.abs(a - b);"),
         ("return a.slice(0, 3);", "return a.slice(0, 2);"),
+        ("return a * b;", "return (a - 1) * b;"),
         ("return a[b];", "return a[b - 1];"),
         ("a = 'é'; b = 2; return a;", "a = 'é'; b = 1; return a;"),
     ],

@@ -112,12 +112,15 @@ async function pull(worker, search, left) {
     search.tried += 1;
     if (!answer || !answer.mended || !answer.mended.length) continue;
     if (answer.mended.length === search.baseline.failing.length) search.full.push(proposal);
-    else search.part.push({ ...proposal, mended: answer.mended });
+    else search.part.push({ ...proposal, mended: answer.mended, touched: answer.touched });
   }
 }
 
-// Of those that mend a part, the ones that mend the most; patches for other tests are no rivals.
-function mostMended(part) {
+// Of those that mend a part, the ones that mend the most; patches for other tests are no rivals. One that changes how
+// other tests fail, and mends them not, runs in them too: it may well fit its own tests by chance.
+function mostMended(every) {
+  const apart = every.filter((one) => !one.touched);
+  const part = apart.length ? apart : every;
   const most = Math.max(0, ...part.map((one) => one.mended.length));
   const best = part.filter((one) => one.mended.length === most).sort((one, other) => one.cost - other.cost);
   return best.filter((one) => String(one.mended) === String(best[0].mended));
@@ -154,13 +157,14 @@ function decided(patches, whole) {
   else if (rival) [agreement, reason] = ['disputed', 'the rivals behave differently'];
   else if (found.length > 1) [agreement, reason] = ['alike', 'all that was found behaves alike'];
   if (!whole) reason += '; it mends a part of the failing tests';
+  if (patches[0].touched) [agreement, reason] = ['disputed', 'other tests that run the same code still fail, in another way'];
   return { patches: found, agreement, reason, margin };
 }
 
 // The process that works: loads the tests again and again.
 
 function work() {
-  const state = { request: null, texts: new Map(), override: null, after: null, harness: null, stray: 0 };
+  const state = { request: null, texts: new Map(), override: null, after: null, harness: null, stray: 0, said: new Map() };
   process.on('unhandledRejection', () => (state.stray += 1));
   process.on('uncaughtException', () => (state.stray += 1));
   process.on('message', async (message) => {
@@ -258,16 +262,16 @@ function called(call, context) {
   return call.call({});
 }
 
-function context(titles, results) {
+function context(titles, results, said) {
   const inner = async (name, ...rest) => {
     const call = rest.find((one) => typeof one === 'function');
-    await runTest({ name, call, suite: null }, titles, results);
+    await runTest({ name, call, suite: null }, titles, results, said);
   };
   const assert = require('node:assert');
   return { name: titles[titles.length - 1], test: inner, it: inner, diagnostic() {}, assert, skip() {}, todo() {} };
 }
 
-async function runTest(test, above, results) {
+async function runTest(test, above, results, said) {
   if (!test.call || test.skip) return;
   const titles = [...above, test.name];
   const chain = [];
@@ -278,27 +282,29 @@ async function runTest(test, above, results) {
   let passed = true;
   try {
     for (const hook of before) await hook.call({});
-    await called(test.call, context(titles, results));
+    await called(test.call, context(titles, results, said));
   } catch (error) {
     passed = false;
+    said.set(titles.join(' > '), String(error && error.message));
   }
   for (const hook of after) await hook.call({});
   const inner = [...results.values()].slice(size);
   if (passed || !inner.includes(false)) results.set(titles.join(' > '), passed && !inner.includes(false));
 }
 
-async function runSuite(suite, above, results, stop) {
+async function runSuite(suite, above, results, said, stop) {
   for (const hook of suite.hooks.before) await hook.call({});
   for (const one of suite.tests) {
     if (stop(results)) return;
-    if (one.tests) await runSuite(one, [...above, one.name], results, stop);
-    else await runTest(one, above, results);
+    if (one.tests) await runSuite(one, [...above, one.name], results, said, stop);
+    else await runTest(one, above, results, said);
   }
   for (const hook of suite.hooks.after) await hook.call({});
 }
 
 async function runAll(state, stop = () => false) {
   const results = new Map();
+  state.said.clear();
   forget(state.request.root);
   for (const file of state.request.tests) {
     state.harness = harness();
@@ -310,9 +316,10 @@ async function runAll(state, stop = () => false) {
     let passed = true;
     try {
       require(path.join(state.request.root, file));
-      await runSuite(state.harness.root, titles, results, stop);
+      await runSuite(state.harness.root, titles, results, state.said, stop);
     } catch (error) {
       passed = false;
+      state.said.set(file, String(error && error.message));
     }
     await new Promise(setImmediate);
     if (!passed || state.stray !== stray || process.exitCode) results.set(file, false);
@@ -336,7 +343,9 @@ async function baseline(state) {
   const seconds = (Date.now() - started) / 1000;
   const names = [...first.keys()];
   const failing = names.filter((name) => !first.get(name));
-  return { failing, passing: names.filter((name) => first.get(name)), seconds, unreached: await unreached(state) };
+  const said = Object.fromEntries(state.said);
+  const passing = names.filter((name) => first.get(name));
+  return { failing, passing, said, seconds, unreached: await unreached(state) };
 }
 
 // The parts of our sources that no test runs, in bytes.
@@ -374,7 +383,9 @@ async function attempt(state, { proposal, baseline: before }) {
     const results = await runAll(state, broken);
     if (broken(results) || [...results].some(([name, passed]) => !passed && !before.failing.includes(name))) return {};
     if (before.passing.some((name) => !results.has(name) && name.includes(' > '))) return {};
-    return { mended: before.failing.filter((name) => passes(results, name)) };
+    const mended = before.failing.filter((name) => passes(results, name));
+    const still = before.failing.filter((name) => !mended.includes(name));
+    return { mended, touched: still.some((name) => state.said.get(name) !== before.said[name]) };
   } finally {
     state.override = null;
   }

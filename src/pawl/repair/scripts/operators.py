@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _ORDERED = frozenset({"-", "/", "%", "<", ">", "<=", ">=", "**", "+"})
 _COMPARED = frozenset({"<", ">", "<=", ">=", "===", "!==", "==", "!="})
+_SCALED = frozenset({"*", "/", "%", "**"})
 _COUNTED = frozenset(
     {"identifier", "member_expression", "call_expression", "binary_expression", "subscript_expression"}
 )
@@ -83,26 +84,29 @@ def constants(node: Node) -> Iterator[Edit]:
 
 def bounds(node: Node) -> Iterator[Edit]:
     """One more or one less where something is counted: a side of a comparison, an index, an argument, a result."""
-    parent = node.parent
-    if parent is None or node.type not in _COUNTED:
+    if node.parent is None or node.type not in _COUNTED:
         return
-    if parent.type == "binary_expression":
-        operator = field(parent, "operator")
-        if operator is None or operator.type not in _COMPARED:
-            return
+    operator = field(node.parent, "operator") if node.parent.type == "binary_expression" else None
+    form, cost = "{} {} 1", _counting(node, node.parent)
+    if operator is not None and operator.type in _SCALED and node.type != "binary_expression":
+        form, cost = "({} {} 1)", 2.0
+    elif operator is not None and operator.type in _COMPARED:
         cost = 1.6
-    elif parent.type == "subscript_expression" and field(parent, "index") == node:
-        cost = 1.6
-    elif parent.type in ("arguments", "return_statement"):
-        cost = 2.0
-    elif parent.type in ("variable_declarator", "assignment_expression", "augmented_assignment_expression"):
-        if node not in (field(parent, "value"), field(parent, "right")):
-            return
-        cost = 2.2
-    else:
-        return
-    for sign in "+-":
-        yield replaced(node, f"{source(node)} {sign} 1", "one off", cost)
+    if cost:
+        for sign in "+-":
+            yield replaced(node, form.format(source(node), sign), "one off", cost)
+
+
+def _counting(node: Node, parent: Node) -> float:
+    """What one more or less costs by what holds the value; nothing where nothing is counted."""
+    if parent.type == "subscript_expression" and field(parent, "index") == node:
+        return 1.6
+    if parent.type in ("arguments", "return_statement"):
+        return 2.0
+    assigned = ("variable_declarator", "assignment_expression", "augmented_assignment_expression")
+    if parent.type in assigned and node in (field(parent, "value"), field(parent, "right")):
+        return 2.2
+    return 0.0
 
 
 def members(node: Node) -> Iterator[Edit]:

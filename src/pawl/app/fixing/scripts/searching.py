@@ -127,7 +127,8 @@ class ScriptSearch:
             after = self._with(one, sought, once)
             tried += 1
             still = _failing(after)
-            if after.standing is not Standing.SKIPPED and still < failing and not _broke_off(after):
+            usable = after.standing is not Standing.SKIPPED and not _broke_off(after)
+            if usable and still < failing and not _touched(after, before):
                 found.append((failing - still, one))
                 first = first or (time.monotonic() - started if not still else None)
             self.ground.listen(Progressed(tried=tried, cpu=0.0, plausible=len(found), left=self.ground.left))
@@ -151,6 +152,12 @@ class ScriptSearch:
 
 def _failing(verdict: Verdict) -> frozenset[str]:
     return frozenset(finding.test for finding in verdict.findings if finding.test)
+
+
+def _touched(after: Verdict, before: Verdict) -> bool:
+    """Whether a test still fails and in another way: then the patch runs in it too, and fits the others by chance."""
+    then = {finding.test: finding.message for finding in before.findings}
+    return any(finding.message != then.get(finding.test) for finding in after.findings if finding.test)
 
 
 def _broke_off(verdict: Verdict) -> bool:
