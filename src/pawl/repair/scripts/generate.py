@@ -51,6 +51,7 @@ _PLACED = (
     places.ingredients,
     places.conditions,
     places.arguments,
+    places.exchanges,
     places.statements,
     places.returned_early,
 )

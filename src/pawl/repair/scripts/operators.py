@@ -84,7 +84,7 @@ def constants(node: Node) -> Iterator[Edit]:
 
 def bounds(node: Node) -> Iterator[Edit]:
     """One more or one less where something is counted: a side of a comparison, an index, an argument, a result."""
-    if node.parent is None or node.type not in _COUNTED:
+    if node.parent is None or node.type not in (*_COUNTED, "unary_expression"):
         return
     operator = field(node.parent, "operator") if node.parent.type == "binary_expression" else None
     form, cost = "{} {} 1", _counting(node, node.parent)

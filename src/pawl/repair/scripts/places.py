@@ -138,6 +138,29 @@ def conditions(node: Node, scope: Scope) -> Iterator[Edit]:
             yield replaced(tested, form.format(other), "condition replaced", 3.2)
 
 
+def exchanges(node: Node, scope: Scope) -> Iterator[Edit]:
+    """Elements of a list exchanged, or what a method belongs to with what it is given; every truth turned around."""
+    if node.type == "array" and 2 <= len(node.named_children) <= 3:
+        texts = [source(one) for one in node.named_children]
+        yield replaced(node, f"[{', '.join([texts[1], texts[0], *texts[2:]])}]", "elements exchanged", 2.4)
+    called = field(node, "function") if node.type == "call_expression" else None
+    holder, method = (field(called, part) for part in ("object", "property")) if called is not None else (None, None)
+    given = field(node, "arguments")
+    if holder is not None and method is not None and given is not None and len(given.named_children) == 1:
+        inside = source(given.named_children[0])
+        yield replaced(node, f"{inside}.{source(method)}({source(holder)})", "receiver exchanged", 2.2)
+    if node.type == "statement_block" and node.parent is not None and node.parent.type in FUNCTIONS:
+        truths = [one for one in within(node) if one.type in ("true", "false")]
+        if len(truths) > 1:
+            text, start = node.text or b"", truths[0].start_byte
+            parts, position = [], start
+            for one in truths:
+                parts += [text[position - node.start_byte : one.start_byte - node.start_byte]]
+                parts += [b"false" if one.type == "true" else b"true"]
+                position = one.end_byte
+            yield Edit(start, position, b"".join(parts).decode("utf-8", "replace"), "truths exchanged", 2.4)
+
+
 def arguments(node: Node, scope: Scope) -> Iterator[Edit]:
     """Arguments exchanged, dropped, or one more."""
     if node.type != "arguments":

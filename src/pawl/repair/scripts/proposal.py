@@ -126,11 +126,12 @@ def is_used(node: Node) -> bool:
     if parent.type in _DECLARING:
         return False
     for part in ("name", "left", "parameter", "pattern"):
-        if field(parent, part) == node and parent.type not in ("binary_expression", "assignment_expression"):
+        if field(parent, part) == node and parent.type not in _READING:
             return False
     return True
 
 
+_READING = frozenset({"binary_expression", "assignment_expression", "augmented_assignment_expression"})
 _DECLARING = frozenset(
     {
         "formal_parameters",
