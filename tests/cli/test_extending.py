@@ -228,7 +228,6 @@ todos = OwnTool(purpose="p", text="Does things.", input=What, effect=Effect.EFFE
 """
 
 
-@pytest.mark.attack("A5")
 def test_a_tool_of_a_package_has_no_more_of_the_bench_than_its_effect_and_the_rules_give(installed: Installed):
     workspace = installed.pawl.workspace
     (workspace / ".env").write_text("TOKEN=hidden\n")
