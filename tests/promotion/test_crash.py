@@ -120,7 +120,7 @@ def test_the_tree_is_old_or_new_after_a_fault_at_some_calls(memory: Path, action
     ground = Ground(memory, action)
     points = ground.points()
     assert len(points) > 50
-    assert bad_states(ground, fault, points[:: 4 if fault == "kill" else 7]) == []
+    assert bad_states(ground, fault, points[:: 8 if fault == "kill" else 14]) == []
 
 
 @pytest.mark.slow
