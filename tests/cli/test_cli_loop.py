@@ -47,7 +47,7 @@ def test_the_tier_file_wins_over_flags_with_a_warning_and_its_mistakes_are_told_
     assert said.code == 0, said
     assert f"! --full is overruled by the tier file {str(file)!r}" in said.err
     assert "── tier 1 of 1: only (simple; * scripted:" in said.err
-    assert "tier      only: 1 attempts, " in said.out
+    assert "tier      only: 1 attempt, " in said.out
     file.write_text("tiers:\n  - mode: simpel\n    model: nowhere\n")
     wrong = pawl("loop", "--tiers", str(file))
     assert wrong.code == 52

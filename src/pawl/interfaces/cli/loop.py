@@ -164,7 +164,7 @@ def lines_of(event: ClimbEvent) -> tuple[str, ...]:
             cost = "" if ladder.max_cost is None else f", at most {money(ladder.max_cost)}"
             time = "" if ladder.max_minutes is None else f" and {ladder.max_minutes:g} minutes"
             first = f"loop: {names or 'no tier can work here'}{cost}{time}; {failing} failing"
-            gone = f"  goes on after {done} attempts, {money(spent)} spent"
+            gone = f"  goes on after {_attempts(done)}, {money(spent)} spent"
             return (first, gone) if done else (first,)
         case TierBegun(tier=tier, number=number, of=of):
             models = ", ".join(f"{role} {model}" for role, model in tier.models)
@@ -215,7 +215,7 @@ def _tell_tiers(climb: Climb, call: Call) -> None:
             continue
         cost = sum((one.cost for one in made if one.cost is not None), Decimal(0))
         ended = "verified" if any(one.end is AttemptEnd.VERIFIED for one in made) else left.get(number, "not verified")
-        call.out.say(f"tier      {tier.name}: {len(made)} attempts, {money(cost)}, {ended}")
+        call.out.say(f"tier      {tier.name}: {_attempts(len(made))}, {money(cost)}, {ended}")
 
 
 def loop_json(climb: Climb | None) -> dict[str, object] | None:
@@ -245,3 +245,7 @@ def attempt_json(one: Attempt) -> dict[str, object]:
         "tokens": one.tokens,
         "seconds": one.seconds,
     }
+
+
+def _attempts(number: int) -> str:
+    return f"{number} attempt{'' if number == 1 else 's'}"
