@@ -17,7 +17,8 @@ from pawl.core.history import EntryState
 from pawl.core.run import DeliveryState
 from pawl.core.runs import RunState
 
-CHILD = Path(killed.__file__)
+CHILD = ("-m", "scenarios.killed")
+TESTS = Path(killed.__file__).parents[1]
 COST = "0.001"
 NEVER = 10_000
 
@@ -61,8 +62,8 @@ def chronicle(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def started(story: Story, last: int) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, str(CHILD), str(story.workspace), str(story.script), str(last)]
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    words = [sys.executable, *CHILD, str(story.workspace), str(story.script), str(last)]
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, cwd=TESTS)
 
 
 def ending(story: Story) -> Ending:

@@ -19,7 +19,8 @@ from pawl.core.history import EntryState
 from pawl.core.runs import Report, RunState
 from pawl.core.tiers import AttemptEnd
 
-CHILD = Path(killed_loop.__file__)
+CHILD = ("-m", "scenarios.killed_loop")
+TESTS = Path(killed_loop.__file__).parents[1]
 NEVER = 100_000
 
 
@@ -55,8 +56,8 @@ def anew(story: Story, state: Path) -> None:
 
 
 def started(story: Story, last: int) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, str(CHILD), str(story.workspace), str(story.script), str(last)]
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    words = [sys.executable, *CHILD, str(story.workspace), str(story.script), str(last)]
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, cwd=TESTS)
 
 
 def ending(story: Story) -> tuple[object, ...]:

@@ -15,6 +15,7 @@ from pawl.core.patch import unified
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.progress import Progress, in_words
 from pawl.interfaces.cli.shapes import changes_json
+from pawl.interfaces.cli.suite_words import words_of
 from pawl.interfaces.screen.screen import Screen, brief
 
 EXIT = {Outcome.FIXED: 0, Outcome.NOTHING_FAILS: 0, Outcome.PARTLY: 1, Outcome.DISPUTED: 3, Outcome.NOT_FIXED: 1}
@@ -57,7 +58,7 @@ def _request(shop: Workshop, call: Call) -> FixRequest:
         raise UsageError(f"--pick {options.pick}: patches are counted from 1", advice="give one of their numbers")
     return FixRequest(
         targets=_targets(shop, call),
-        test_command=_command(options.test),
+        test_command=words_of(options.test),
         seconds=seconds,
         workers=options.workers,
         pick=options.pick,
@@ -75,18 +76,6 @@ def _targets(shop: Workshop, call: Call) -> tuple[str, ...]:
         return tuple(call.inside(shop.workspace, target) for target in call.options.targets)
     except PathRefused as error:
         raise UsageError(error.message, advice=error.advice) from error
-
-
-def _command(text: str | None) -> tuple[str, ...]:
-    if text is None:
-        return ()
-    try:
-        words = tuple(shlex.split(text))
-    except ValueError as error:
-        raise UsageError(f"--test {text!r} cannot be read: {error}", advice="close the quotes") from error
-    if not words:
-        raise UsageError("--test names no command", advice="give one such as --test 'pytest tests/unit'")
-    return words
 
 
 def _tell(shop: Workshop, report: FixReport, call: Call) -> None:

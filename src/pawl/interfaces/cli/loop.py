@@ -29,8 +29,8 @@ from pawl.core.tiers import Attempt, AttemptEnd, Climb, TierMode
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.do import ask_inline
 from pawl.interfaces.cli.do import listener as listener_of_runs
-from pawl.interfaces.cli.ordering import words_of
 from pawl.interfaces.cli.run_report import as_body, exit_code
+from pawl.interfaces.cli.suite_words import words_of
 from pawl.interfaces.screen.report import changes_of, show_question, tell
 from pawl.interfaces.screen.screen import brief
 from pawl.interfaces.screen.talk import Talk, money

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from pawl.core.run import Approval, Mode
 from pawl.core.runs import Order, Report
 from pawl.interfaces.cli.ask import piped_input, spending
 from pawl.interfaces.cli.call import Call
+from pawl.interfaces.cli.suite_words import words_of
 
 
 def start(session: Session, call: Call) -> Report:
@@ -67,18 +67,6 @@ def order_of(call: Call, conversation: str = "") -> Order:
         schema=_schema(options.json_schema),
         loop=escalation() if options.escalate else {},
     )
-
-
-def words_of(text: str | None) -> tuple[str, ...]:
-    if text is None:
-        return ()
-    try:
-        words = tuple(shlex.split(text))
-    except ValueError as error:
-        raise UsageError(f"--test {text!r} cannot be read: {error}", advice="close the quotes") from error
-    if not words:
-        raise UsageError("--test names no command", advice="give one such as --test 'pytest tests/unit'")
-    return words
 
 
 def _limits(call: Call) -> dict[str, object]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-
 from pawl.app.verifying.workspace import VerifyReport, VerifyRequest
 from pawl.app.verifying.workspace import verify as verify_workspace
 from pawl.app.workshop import Workshop
 from pawl.core.errors import UsageError
 from pawl.core.finding import Finding, Standing, Verdict
 from pawl.interfaces.cli.call import Call
+from pawl.interfaces.cli.suite_words import words_of
 from pawl.interfaces.screen.screen import Screen, brief
 
 MARKS = {Standing.PASS: "✓", Standing.FAIL: "✗", Standing.SKIPPED: "–"}
@@ -26,7 +25,7 @@ def verify(shop: Workshop, call: Call) -> int:
     options = call.options
     request = VerifyRequest(
         everything=options.all,
-        test_command=_command(options.test),
+        test_command=words_of(options.test),
         fresh=options.fresh,
         take_baseline=options.set_baseline,
         ignore_baseline=options.no_baseline,
@@ -46,18 +45,6 @@ def verify(shop: Workshop, call: Call) -> int:
     if report.proves_nothing:
         return EXIT_NOTHING
     return 0 if report.accepted or options.set_baseline else EXIT_FAILED
-
-
-def _command(text: str | None) -> tuple[str, ...]:
-    if text is None:
-        return ()
-    try:
-        words = tuple(shlex.split(text))
-    except ValueError as error:
-        raise UsageError(f"--test {text!r} cannot be read: {error}", advice="close the quotes") from error
-    if not words:
-        raise UsageError("--test names no command", advice="give one such as --test 'npm test'")
-    return words
 
 
 def _tell(out: Screen, verdict: Verdict) -> None:
