@@ -10,6 +10,7 @@ from pawl.app.environments import brought_along, own_python
 from pawl.app.fixing import reasons
 from pawl.app.fixing.disputing import Dispute, distinct, is_doubtful, is_progress, picked, repair_of, rivals_of
 from pawl.app.fixing.ground import Ground, failing_tests, is_uncollected, shown
+from pawl.app.fixing.moving import fresh
 from pawl.app.fixing.reaching import reaching, test_file
 from pawl.app.fixing.recovering import Recovering
 from pawl.app.fixing.report import FixReport, FixRequest, Listener, Mended, Outcome, Repair
@@ -276,7 +277,7 @@ class _Fixer:
 
     def _judged(self, report: FixReport, first: Verdict, verdict: Verdict) -> FixReport:
         """The ladder decides about everything that was mended."""
-        with self.bench() as clean, self.ground.fresh(clean):
+        with self.bench() as clean, fresh(self.ground, clean):
             verdicts = self.ground.verify(self.ground.baseline(first))
         after = next((one for one in verdicts if one.step == "tests"), verdict)
         report = replace(report, verdicts=verdicts, after=after.counts, failing_after=shown(after))

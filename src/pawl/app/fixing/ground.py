@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pawl.app.environments import brought_along
@@ -118,18 +117,6 @@ class Ground:
         """The files that are not as they were."""
         now = {path: self.bench.files.read(path) for path in self.originals}
         return {path: data for path, data in now.items() if data != self.originals[path]}
-
-    @contextmanager
-    def fresh(self, bench: Bench) -> Iterator[None]:
-        """Goes on on another bench, which holds the edits and nothing that a run of the tests has left behind."""
-        used = self.bench
-        for path, data in self.edited.items():
-            bench.files.write(path, data)
-        self.bench = bench
-        try:
-            yield
-        finally:
-            self.bench = used
 
     def note_tests(self, word: str, tests: Sequence[str]) -> None:
         """Notes once what is odd about some tests."""

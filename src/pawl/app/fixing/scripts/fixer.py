@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pawl.app.fixing import reasons
 from pawl.app.fixing.disputing import Dispute, distinct, is_doubtful, is_progress, picked, repair_of, rivals_of
 from pawl.app.fixing.ground import shown
+from pawl.app.fixing.moving import fresh
 from pawl.app.fixing.report import FixReport, Mended, Outcome, Repair
 from pawl.app.fixing.scripts.ground import ScriptGround, findings_of, is_script_test
 from pawl.app.fixing.scripts.recovering import ScriptRecovering
@@ -111,7 +112,7 @@ class ScriptFixer:
     def _judged(self, report: FixReport, first: tuple[tuple[Verdict, ...], Verdict]) -> FixReport:
         """The ladder decides, on a bench that holds nothing but the edits."""
         baseline = self.ground.baseline(*first)
-        with self.bench() as clean, self.ground.fresh(clean):
+        with self.bench() as clean, fresh(self.ground, clean):
             verdicts = self.ground.verify(baseline)
         after = verdicts[-1]
         left = [one for verdict in verdicts for one in (*verdict.findings, *verdict.old)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pawl.app.environments import brought_along
@@ -174,18 +173,6 @@ class ScriptGround:
 
     def _cheap(self) -> list[Placed]:
         return list(steps_of(self.shop.config, self.bench.files, kinds=CHEAP))
-
-    @contextmanager
-    def fresh(self, bench: Bench) -> Iterator[None]:
-        """Goes on on another bench, which holds the edits and nothing that a run has left behind."""
-        used = self.bench
-        for path, data in self.edited.items():
-            bench.files.write(path, data)
-        self.bench = bench
-        try:
-            yield
-        finally:
-            self.bench = used
 
 
 def findings_of(verdicts: Sequence[Verdict]) -> list[Finding]:
