@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.workflow.climbing.rewriting import function_at, functions_of, rewritten, text_of
+from pawl.workflow.climbing.rewriting import Place, functions_of, holding, rewritten, text_of
 
 SOURCE = '''"""Dates."""
 
@@ -23,6 +23,10 @@ class Year:
     def days(self):
         return 365
 '''
+
+
+def function_at(path: str, source: str, line: int) -> Place | None:
+    return holding(functions_of(path, source), line)
 
 
 def test_a_function_is_found_by_a_line_and_replaced_as_a_whole():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _BLOCK = re.compile(r"```[\w+-]*[ \t]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
@@ -22,20 +23,13 @@ class Place:
     indent: int
 
 
-def function_at(path: str, source: str, line: int) -> Place | None:
-    """The outermost function or method that holds the line; None where none does or the file cannot be read."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return None
-    for node in _functions(tree):
-        place = _place(path, node)
-        if place.first <= line <= place.last:
-            return place
-    return None
+def holding(places: Sequence[Place], line: int) -> Place | None:
+    """The one that holds the line."""
+    return next((place for place in places if place.first <= line <= place.last), None)
 
 
 def functions_of(path: str, source: str) -> tuple[Place, ...]:
+    """The outermost functions and methods of a Python file; none where it cannot be read."""
     try:
         return tuple(_place(path, node) for node in _functions(ast.parse(source)))
     except (SyntaxError, ValueError):
@@ -46,9 +40,14 @@ def text_of(place: Place, source: str) -> str:
     return textwrap.dedent("\n".join(source.splitlines()[place.first - 1 : place.last]))
 
 
+def blocks_of(answer: str) -> tuple[str, ...]:
+    """The code of an answer, block by block, and the whole for an answer that is nothing but code."""
+    return (*_BLOCK.findall(answer), answer)
+
+
 def rewritten(place: Place, source: str, answer: str) -> str | None:
     """The file with the function of the answer in the place of its own; None where the answer has no such function."""
-    for code in (*_BLOCK.findall(answer), answer):
+    for code in blocks_of(answer):
         text = textwrap.dedent(code).strip("\n")
         try:
             tree = ast.parse(text)
