@@ -17,6 +17,7 @@ class Installer:
     run: tuple[str, ...]
     install: tuple[str, ...]
     modules: str
+    quiet: tuple[str, ...] = ()
 
     def locked_by(self, files: Folder) -> str:
         """The lock file that the project has; empty without one."""
@@ -33,6 +34,7 @@ def installers() -> tuple[Installer, ...]:
             run=tuple(entry["run"]),
             install=tuple(entry["install"]),
             modules=entry["modules"],
+            quiet=tuple(entry.get("quiet", ())),
         )
         for entry in data["installer"]
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,8 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from pawl.core.change import ChangeSet
-from pawl.core.errors import ConfigError, DiskFull, OverlayUnavailable, PawlError, UsageError
-from pawl.core.execution import Completed, Execution, Secrets, Stream, View
+from pawl.core.errors import ConfigError, DiskFull, OverlayUnavailable, PathRefused, PawlError, UsageError
+from pawl.core.execution import Completed, Execution, OverlayView, Secrets, Stream, View
 from pawl.core.guardrails import Guardrails
 from pawl.core.ports import BlobReader, BlobStore, Cancel, Sandbox
 from pawl.workspace.applying import apply
@@ -156,6 +157,38 @@ class Bench:
         """Puts a change set onto the bench; `Conflicted`, with nothing written, where it does not start from here."""
         with self._held() as surface:
             apply(surface, changes, blobs)
+
+    def bring(self, source: Path, path: str) -> None:
+        """Copies a folder of this machine to a path of the bench where nothing stands."""
+        with self._held() as surface:
+            surface.make_folder(path, 0o755)
+            shutil.copytree(source, self._own(path), symlinks=True, dirs_exist_ok=True)
+            surface.renew()
+
+    def hand_out(self, path: str, target: Path) -> None:
+        """Copies a folder that was made on the bench to a folder of this machine that is not there yet."""
+        with self._held():
+            shutil.copytree(self._own(path), target, symlinks=True)
+
+    def made_folders(self, name: str) -> list[str]:
+        """Every folder of this name that was made on the bench and lies in no other such folder."""
+        found = []
+        with self._held() as surface:
+            root = self._own("")
+            for folder, folders, _ in os.walk(root):
+                if name in folders:
+                    found.append(os.path.relpath(os.path.join(folder, name), root))
+                folders[:] = [one for one in folders if one not in (name, ".git")]
+            return sorted(path for path in found if surface.workspace.find(path) is None)
+
+    def _own(self, path: str) -> str:
+        """Where a folder that was made on the bench lies on disk; refused where a link would lead elsewhere."""
+        view = self.view
+        root = os.path.realpath(view.upper if isinstance(view, OverlayView) else view.copy)
+        place = os.path.normpath(os.path.join(root, path))
+        if os.path.realpath(place) != place:
+            raise PathRefused(f"{path!r} is a link on the bench", advice="name a folder")
+        return place
 
     def promoted(self, changes: ChangeSet) -> None:
         """Tells the bench that the workspace now holds these changes of its own, so that they are no conflict later."""

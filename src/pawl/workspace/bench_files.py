@@ -77,6 +77,11 @@ class BenchFiles:
         with self._opened(path, secrets=True) as (surface, place):
             return surface.look(place) is not None
 
+    def ignores(self, folder: str) -> bool:
+        """Whether what is in the folder stays on the bench."""
+        with self._opened(folder, secrets=True) as (surface, place):
+            return self._ignore(surface).topmost(place, folder=True) is not None
+
     def walk(self, under: str = "") -> Iterator[str]:
         """Every regular file that is not ignored and not git's own, sorted; nothing when there is no such folder."""
         found: list[str] = []

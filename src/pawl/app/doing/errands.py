@@ -10,9 +10,9 @@ from pawl.app.doing.events import Event
 from pawl.app.doing.hooking import Hooking
 from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.record import RunRecord
-from pawl.app.doing.verifying import Verifier, cheap_steps, readable_tools
+from pawl.app.doing.verifying import Verifier, cheap_steps, project_bench
 from pawl.app.environments import brought_along
-from pawl.app.running import RunRequest, keep, open_bench, run_on_bench
+from pawl.app.running import RunRequest, keep, run_on_bench
 from pawl.app.workshop import Workshop
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.errors import CannotFix, HookRefused, NoTests, UsageError
@@ -154,7 +154,7 @@ class Runner:
         return report.changes, "", ""
 
     def _check(self, what: Check) -> Errand:
-        with open_bench(self.shop, extra_readonly=readable_tools()) as bench:
+        with project_bench(self.shop) as bench:
             settings = self.shop.config.settings
             subject = Subject(
                 files=bench.files,

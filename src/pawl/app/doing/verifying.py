@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from pawl.app.environments import brought_along
 from pawl.app.running import open_bench
+from pawl.app.verifying.packages import Wanted, provide
 from pawl.app.verifying.servers import host, readable
 from pawl.app.workshop import Workshop
 from pawl.core.change import EMPTY, ChangeSet, Kind, Node
@@ -32,6 +33,17 @@ MOST_FINDINGS = 500
 def readable_tools() -> tuple[str, ...]:
     """What a command must be able to read so that Pawl's own tools can run on a bench."""
     return readable()
+
+
+def project_bench(shop: Workshop) -> Bench:
+    """A bench on which the project's own tools can run, with its packages where there are any to be had."""
+    opened = open_bench(shop, extra_readonly=readable_tools())
+    try:
+        provide(shop, opened, Wanted(only_ignored=True))
+    except BaseException:
+        opened.discard()
+        raise
+    return opened
 
 
 def cheap_steps(shop: Workshop, files: Files, what: Check = Check.ALL) -> tuple[Step, ...]:
@@ -155,7 +167,7 @@ class Verifier:
         return self.shop.store.blobs.get(node.blob).decode("utf-8", "replace")
 
     def _bench(self) -> Bench:
-        return open_bench(self.shop, extra_readonly=readable_tools())
+        return project_bench(self.shop)
 
     def _subject(self, bench: Bench, changed: tuple[str, ...]) -> Subject:
         settings = self.shop.config.settings

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from pawl.app.asking.desk import Desk, LateBench
 from pawl.app.doing.record import RunRecord
-from pawl.app.doing.verifying import BenchChecker, Verifier, readable_tools, verdict_json, verdict_of
-from pawl.app.running import open_bench
+from pawl.app.doing.verifying import BenchChecker, Verifier, project_bench, verdict_json, verdict_of
 from pawl.app.workshop import Workshop
 from pawl.core.change import EMPTY, Change, ChangeSet
 from pawl.core.errors import Conflicted, PawlError, UsageError
@@ -230,7 +229,7 @@ def chosen_hunks(shop: Workshop, changes: ChangeSet, numbers: Sequence[int]) -> 
 
 
 def _opened(shop: Workshop) -> Bench:
-    return open_bench(shop, extra_readonly=readable_tools())
+    return project_bench(shop)
 
 
 def _protected(captured: Capture) -> ChangeSet:

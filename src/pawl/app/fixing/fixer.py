@@ -18,12 +18,13 @@ from pawl.app.fixing.scripts.fixer import ScriptFixer
 from pawl.app.fixing.scripts.ground import ScriptGround, is_script_project
 from pawl.app.fixing.searching import Search
 from pawl.app.running import bench_places, open_bench
+from pawl.app.verifying.packages import Wanted, provide
 from pawl.app.workshop import Workshop
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused
 from pawl.core.finding import Finding, Standing, Verdict
 from pawl.core.history import EntryKind
-from pawl.repair.model import Agreement, FoundPatch, RepairEnded, Status
+from pawl.repair.model import Agreement, FoundPatch, RepairEnded, StageBegun, Status
 from pawl.repair.stream import start_script
 from pawl.verify.ladder import accepted
 from pawl.verify.recover import beyond
@@ -42,15 +43,23 @@ def fix(shop: Workshop, request: FixRequest, listen: Listener) -> FixReport:
         sweep(place)
     readable = (start_script().rsplit("/", 1)[0], *brought_along().values(), *own_python()[1])
 
+    notes: list[str] = []
+    wanted = Wanted(install=request.install, say=lambda _: listen(StageBegun(name="install")))
+
     def bench() -> Bench:
         opened = open_bench(shop, extra_readonly=readable)
-        opened.apply(request.ground, shop.store.blobs)
+        try:
+            opened.apply(request.ground, shop.store.blobs)
+            notes.extend(one.note for one in provide(shop, opened, wanted))
+        except BaseException:
+            opened.discard()
+            raise
         return opened
 
     with bench() as first:
         fixer: _Fixer | ScriptFixer
         if is_script_project(first.files, request.test_command):
-            fixer = ScriptFixer(ScriptGround(shop, first, request, listen), bench)
+            fixer = ScriptFixer(ScriptGround(shop, first, request, listen, notes=list(notes)), bench)
         else:
             fixer = _Fixer(Ground(shop, first, request, listen), bench)
         report = fixer.work()

@@ -24,6 +24,8 @@ class FixRequest:
     accept_first: bool = False
     """Take the likeliest patch even where rivals disagree and nothing decides."""
     dry_run: bool = False
+    install: bool = False
+    """Packages that are missing may be installed on the bench, with a network."""
     ground: ChangeSet = EMPTY
     """What the search stands on, over the workspace; not part of what is reported."""
 

@@ -10,9 +10,10 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from pawl.app.serving.registry import Record, Registry, ServerState
+from pawl.app.verifying.packages import SECONDS as INSTALL_SECONDS
 from pawl.app.workshop import Workshop
 from pawl.core.errors import NotFound, ServerUnavailable
 
@@ -26,6 +27,8 @@ _GRACE_SECONDS = 30.0
 class DevRequest:
     port: int | None = None
     seconds: float = 60.0
+    install: bool = False
+    """Packages that are missing may be installed first."""
 
 
 def start(shop: Workshop, request: DevRequest) -> tuple[Record, bool]:
@@ -36,7 +39,7 @@ def start(shop: Workshop, request: DevRequest) -> tuple[Record, bool]:
     if known is not None and known.is_alive:
         return known, False
     registry.forget(shop.workspace)
-    asked = {"workspace": shop.workspace, "port": request.port, "seconds": request.seconds}
+    asked = {"workspace": shop.workspace, **asdict(request)}
     process = subprocess.Popen(
         [sys.executable, "-c", START, json.dumps(asked)],
         stdin=subprocess.DEVNULL,
@@ -46,7 +49,8 @@ def start(shop: Workshop, request: DevRequest) -> tuple[Record, bool]:
         cwd="/",
     )
     try:
-        record = _awaited(registry, shop.workspace, process, request.seconds + _GRACE_SECONDS)
+        grace = _GRACE_SECONDS + INSTALL_SECONDS
+        record = _awaited(registry, shop.workspace, process, request.seconds + grace)
     except BaseException:
         process.terminate()
         process.wait(STOP_SECONDS)

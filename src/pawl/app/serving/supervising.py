@@ -16,6 +16,7 @@ from pawl.app.config import load
 from pawl.app.environments import brought_along
 from pawl.app.running import bench_places, open_bench
 from pawl.app.serving.registry import Record, Registry, ServerState, born
+from pawl.app.verifying.packages import Wanted, provide
 from pawl.app.verifying.servers import host, readable
 from pawl.app.verifying.settings import verify_settings
 from pawl.app.workshop import Workshop
@@ -59,8 +60,12 @@ def _serve(shop: Workshop, keeper: _Keeper, cancel: CancelToken, asked: dict[str
     for place in bench_places(shop.config):
         sweep(place)
     with open_bench(shop, extra_readonly=readable()) as bench:
+        provided = provide(shop, bench, Wanted(install=bool(asked["install"])))
         subject = Subject(files=bench.files, runner=bench, workspace=shop.workspace, spare=brought_along())
         serving = found_in(subject, verify_settings(shop.config).dev_server)
+        lacking = [one.note for one in provided if not one.key]
+        if lacking and (serving is None or serving.server.program):
+            raise NotFound(lacking[0], advice="or install them yourself")
         if serving is None:
             raise NotFound(
                 "the project has no dev server that is known",

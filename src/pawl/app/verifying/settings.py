@@ -25,6 +25,8 @@ class VerifySettings:
     """Kinds or names of steps that are left out."""
     seconds: float = 600.0
     """The most that a step may take; commands of builds and linters have 120 of their own."""
+    install: bool = False
+    """Whether missing packages may be installed on the bench, as the lock file says and with a network."""
     servers: tuple[str, ...] = ()
     """Language servers whose diagnostics are a step; empty for those that say what no other step says."""
     dev_server: tuple[DevServer, ...] = ()
@@ -52,11 +54,19 @@ def verify_settings(config: Config) -> VerifySettings:
     return VerifySettings(
         skip=_names(config, table, "skip"),
         seconds=_seconds(config, table),
+        install=_install(config, table),
         servers=servers,
         dev_server=dev_servers(_server_tables(config, table), "[verify]"),
         recovery=entries_of(table.get("recovery", []), "[verify]", RECOVERIES.keys()),
         step=load(table, "[verify]"),
     )
+
+
+def _install(config: Config, table: Mapping[str, Any]) -> bool:
+    value = table.get("install", False)
+    if not isinstance(value, bool):
+        raise _wrong(config, f"install must be true or false, not {value!r:.200}", "such as install = true")
+    return value
 
 
 def _names(config: Config, table: Mapping[str, Any], name: str) -> tuple[str, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pawl.app.environments import brought_along
 from pawl.app.running import bench_places, open_bench
 from pawl.app.verifying.ladders import steps_of
+from pawl.app.verifying.packages import Provided, Wanted, provide
 from pawl.app.verifying.servers import readable
 from pawl.app.verifying.settings import verify_settings
 from pawl.app.verifying.shelf import Baselines, VerdictShelf
@@ -35,6 +36,8 @@ class VerifyRequest:
     take_baseline: bool = False
     """What is found now is old from now on."""
     ignore_baseline: bool = False
+    install: bool = False
+    """Packages that are missing may be installed on the bench, with a network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,8 @@ class VerifyReport:
     """Steps that did not run, because nothing that decides about them has changed."""
     has_baseline: bool
     seconds: float
+    notes: tuple[str, ...] = ()
+    """What became of packages that the workspace lacks."""
 
     @property
     def accepted(self) -> bool:
@@ -57,7 +62,10 @@ class VerifyReport:
 
 
 def verify(
-    shop: Workshop, request: VerifyRequest, listen: Callable[[Verdict], None] = lambda verdict: None
+    shop: Workshop,
+    request: VerifyRequest,
+    listen: Callable[[Verdict], None] = lambda verdict: None,
+    say: Callable[[str], None] = lambda what: None,
 ) -> VerifyReport:
     """Climbs the ladder; the workspace is not touched."""
     started = time.monotonic()
@@ -67,6 +75,9 @@ def verify(
     baselines = Baselines(shop.config.state / "baselines")
     before = () if request.ignore_baseline or request.take_baseline else baselines.load(shop.workspace)
     with open_bench(shop, extra_readonly=readable()) as bench:
+        provided = provide(shop, bench, Wanted(install=request.install, say=say))
+        for one in provided:
+            say(one.note)
         subject = Subject(
             files=bench.files,
             runner=bench,
@@ -76,7 +87,7 @@ def verify(
             limits=shop.config.settings.limits(settings.seconds),
         )
         steps = steps_of(shop.config, bench.files, kinds=request.kinds, test_command=request.test_command)
-        keeper = None if request.fresh else _keeper(shop, subject)
+        keeper = None if request.fresh else _keeper(shop, subject, provided)
         steps = keeper.around(steps) if keeper is not None else steps
         if request.kinds == ORDER:
             steps = with_absent(steps, settings.wishes)
@@ -89,14 +100,16 @@ def verify(
         kept=tuple(keeper.kept) if keeper is not None else (),
         has_baseline=bool(before),
         seconds=time.monotonic() - started,
+        notes=tuple(one.note for one in provided),
     )
     shop.note_if_possible("verified", {"accepted": report.accepted, "seconds": round(report.seconds, 2)})
     return report
 
 
-def _keeper(shop: Workshop, subject: Subject) -> Keeper | None:
+def _keeper(shop: Workshop, subject: Subject, provided: Sequence[Provided]) -> Keeper | None:
     contents = contents_of(subject.files)
     environment = surroundings(subject, contents.keys())
     if environment is None:
         return None
+    environment += "".join(one.key for one in provided)
     return Keeper(VerdictShelf(shop.config.state / "verdicts"), environment, contents)

@@ -23,7 +23,8 @@ def _start(shop: Workshop, call: Call) -> int:
         raise UsageError(f"--port {options.port} is no port", advice="give one from 1024 to 65535")
     if not 1 <= options.seconds <= 3600:
         raise UsageError(f"--seconds {options.seconds:g} is not between 1 and 3600", advice="60 suits most servers")
-    record, started = serving.start(shop, serving.DevRequest(port=options.port, seconds=options.seconds))
+    request = serving.DevRequest(port=options.port, seconds=options.seconds, install=options.install)
+    record, started = serving.start(shop, request)
     return _tell(call, record, "" if started else "it runs already: ")
 
 

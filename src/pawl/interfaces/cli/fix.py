@@ -64,6 +64,7 @@ def _request(shop: Workshop, call: Call) -> FixRequest:
         pick=options.pick,
         accept_first=options.accept_first,
         dry_run=options.dry_run,
+        install=options.install,
     )
 
 

@@ -168,6 +168,7 @@ def _fix(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=float, metavar="N", help="time of the search (default: the setting fix_seconds, 60)"
     )
+    checking_words.install(parser)
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="processes that try candidates (default 2)")
     parser.add_argument("--pick", type=int, metavar="N", help="take this one of several patches")
     parser.add_argument("--accept-first", action="store_true", help="take the likeliest even if patches disagree")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 STAGES = {
+    "install": "installing what the lock file says",
     "suite": "running the suite",
     "recover": "trying known recoveries",
     "collect": "collecting the tests",
@@ -35,7 +36,7 @@ STAGES = {
     "compare": "comparing patches by behaviour",
     "verify": "verifying",
 }
-MILESTONES = ("suite", "recover", "search", "verify")
+MILESTONES = ("install", "suite", "recover", "search", "verify")
 """The stages that are told where the output is piped, each once in a row."""
 MOST_MENDED = 5
 

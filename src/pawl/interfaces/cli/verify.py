@@ -29,6 +29,7 @@ def verify(shop: Workshop, call: Call) -> int:
         fresh=options.fresh,
         take_baseline=options.set_baseline,
         ignore_baseline=options.no_baseline,
+        install=options.install,
     )
     if options.set_baseline and options.no_baseline:
         raise UsageError("--set-baseline and --no-baseline cannot both be had", advice="leave one of them out")
@@ -37,7 +38,11 @@ def verify(shop: Workshop, call: Call) -> int:
         if not options.json:
             _tell(call.out, verdict)
 
-    report = verify_workspace(shop, request, listen)
+    def say(what: str) -> None:
+        if not options.json:
+            call.out.hint(what)
+
+    report = verify_workspace(shop, request, listen, say)
     if options.json:
         call.emit(_json(report))
     else:
@@ -83,6 +88,7 @@ def _json(report: VerifyReport) -> dict[str, object]:
         "accepted": report.accepted,
         "seconds": round(report.seconds, 3),
         "baseline": report.has_baseline,
+        "notes": list(report.notes),
         "steps": [_shape(verdict, report) for verdict in report.verdicts],
     }
 
