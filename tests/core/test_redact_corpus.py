@@ -9,7 +9,7 @@ import string
 
 import pytest
 
-from pawl.core.redact import MARK, redacted
+from pawl.core.redact import MARK, redacted, redacted_each
 
 pytestmark = pytest.mark.spec("B13")
 
@@ -123,6 +123,12 @@ def test_a_secret_of_a_real_shape_is_hidden(where: str) -> None:
     assert secret not in shown
     assert MARK in shown
     assert redacted(shown) == shown
+
+
+def test_many_texts_are_redacted_as_each_alone() -> None:
+    texts = [*(text for text, _ in HIDDEN.values()), *SURVIVES, ""]
+    assert redacted_each(texts) == [redacted(text) for text in texts]
+    assert redacted_each(["def f(a, b)", ""]) == ["def f(a, b)", ""]
 
 
 SURVIVES = [

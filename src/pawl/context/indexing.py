@@ -11,21 +11,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pawl.context.languages import Language, language_of
-from pawl.context.parsers import Parsers, Source
-from pawl.context.parsing import Parsed
-from pawl.context.pieces import piece_tokens, pieces, prose_tokens
+from pawl.context.languages import language_of
+from pawl.context.parsers import Parsers
 from pawl.context.resolving import Resolver
+from pawl.context.rows import Page, Rows
 from pawl.context.sorting import LARGEST_FILE, Kind, is_readable, kind_by_name
-from pawl.context.tokens import Tokens
 from pawl.core.content import Text
 from pawl.core.errors import PawlError, TimedOut
 from pawl.core.locating import Stamp
 from pawl.core.ports import SourceFiles
-from pawl.core.redact import redacted
+from pawl.core.redact import without_known
 
 _BATCH = 2000
 """Files that become part of the index in one step."""
+_MOST_TEXT = 1 << 20
+"""Characters of tokens that are collected before they are written."""
+_INSERTS = (
+    "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO definition VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO import VALUES (?, ?, ?, ?)",
+    "INSERT INTO piece VALUES (?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO word (rowid, path, names, body) VALUES (?, ?, ?, ?)",
+)
 _UNSURE_NS = 50_000_000
 """A file that was written so shortly before it was read may be written again without a new time."""
 
@@ -39,15 +46,60 @@ class Known(NamedTuple):
     digest: bytes
 
 
-@dataclass(slots=True)
-class _Page:
-    """One file on its way into the index."""
+class _Read(NamedTuple):
+    """A file that was read for the index; without a page when there is nothing in it for the index."""
 
     stamp: Stamp
-    digest: bytes
-    kind: Kind
-    text: str
-    language: Language | None
+    digest: bytes = b""
+    page: Page | None = None
+
+
+class _Batch:
+    """Rows on their way into the tables: what is written at once costs less than file by file."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._next_file: int = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM file").fetchone()[0]
+        self._next_piece: int = connection.execute(
+            "SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'piece'"
+        ).fetchone()[0]
+        self._rows: dict[str, list[tuple[object, ...]]] = {statement: [] for statement in _INSERTS}
+        self._size = 0
+
+    def add(self, read: _Read, old: Known | None, found: Rows) -> int:
+        """The number of the file."""
+        number = old.id if old else self._next_file
+        self._next_file += old is None
+        files, definitions, imports, pieces, words = self._rows.values()
+        stamp, digest, page = read
+        files.append(
+            (
+                number,
+                stamp.path,
+                stamp.size,
+                stamp.modified_ns,
+                digest,
+                page.language if page else "",
+                page.kind if page else "",
+                found.complete,
+            )
+        )
+        definitions.extend([(number, *row) for row in found.definitions])
+        imports.extend([(number, *row) for row in found.imports])
+        for at, row in enumerate(found.pieces, self._next_piece):
+            pieces.append((at, number, *row[:5]))
+            words.append((at, *row[5:]))
+            self._size += len(row.body)
+        self._next_piece += len(found.pieces)
+        if self._size > _MOST_TEXT:
+            self.write()
+        return number
+
+    def write(self) -> None:
+        for statement, rows in self._rows.items():
+            self._connection.executemany(statement, rows)
+            rows.clear()
+        self._size = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +120,7 @@ class IndexWriter:
         self._connection = connection
         self._files = files
         self._parsers = parsers
-        self._tokens = Tokens()
         self._written: list[int] = []
-        self._next = 1
-        """The number of the next piece."""
 
     def known(self, paths: Iterable[str] | None = None) -> dict[str, Known]:
         """What the index has of these files, or of all."""
@@ -96,7 +145,6 @@ class IndexWriter:
         changed = [one for one in stamps if kind_by_name(one.path) is not None and _differs(one, known.get(one.path))]
         removed = [known[path].id for path in gone if path in known]
         self._written = []
-        self._next = self._connection.execute("SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence").fetchone()[0]
         if removed:
             with transaction(self._connection):
                 for number in removed:
@@ -111,33 +159,40 @@ class IndexWriter:
 
     def _take(self, batch: Iterable[Stamp], known: Mapping[str, Known]) -> None:
         """Files are read as the parsers need them, so that few are held in memory."""
-        waiting: dict[str, _Page] = {}
+        rows = _Batch(self._connection)
+        waiting: dict[str, _Read] = {}
 
-        def sources() -> Iterator[Source]:
-            for page in self._pages(batch, known):
-                if page.language is None:
-                    self._write(page, Parsed())
+        def pages() -> Iterator[Page]:
+            for read in self._changed(batch, known):
+                if read.page is None:
+                    self._add(rows, read, known.get(read.stamp.path), Rows(complete=True))
                 else:
-                    waiting[page.stamp.path] = page
-                    yield Source(page.stamp.path, page.text.encode("utf-8", "replace"), page.language)
+                    waiting[read.page.path] = read
+                    yield read.page
 
-        for source, parsed in self._parsers.parse_all(sources()):
-            self._write(waiting.pop(source.path), parsed)
+        for page, found in self._parsers.rows_of_all(pages()):
+            self._add(rows, waiting.pop(page.path), known.get(page.path), found)
+        rows.write()
 
-    def _pages(self, batch: Iterable[Stamp], known: Mapping[str, Known]) -> Iterator[_Page]:
+    def _add(self, rows: _Batch, read: _Read, old: Known | None, found: Rows) -> None:
+        if old is not None:
+            self._forget(old.id)
+        self._written.append(rows.add(read, old, found))
+
+    def _changed(self, batch: Iterable[Stamp], known: Mapping[str, Known]) -> Iterator[_Read]:
         for stamp in batch:
             # What cannot be read is kept by name, so that it is not read again until it changes.
-            page = self._page(stamp) or _Page(stamp, b"", Kind.PROSE, "", None)
+            read = self._read(stamp) or _Read(stamp)
             old = known.get(stamp.path)
-            if old is not None and old.digest == page.digest:
+            if old is not None and old.digest == read.digest:
                 self._connection.execute(
                     "UPDATE file SET size = ?, modified_ns = ? WHERE id = ?",
-                    (page.stamp.size, page.stamp.modified_ns, old.id),
+                    (read.stamp.size, read.stamp.modified_ns, old.id),
                 )
             else:
-                yield page
+                yield read
 
-    def _page(self, stamp: Stamp) -> _Page | None:
+    def _read(self, stamp: Stamp) -> _Read | None:
         """The file as text; None when it is not for the index, or cannot be read."""
         kind = kind_by_name(stamp.path)
         if kind is None or stamp.size > LARGEST_FILE:
@@ -146,79 +201,15 @@ class IndexWriter:
             data, seen = self._files.read(stamp.path, LARGEST_FILE)
             if not is_readable(stamp.path, data):
                 return None
-            text = _decoded(data, stamp.path)
+            text = without_known(_decoded(data, stamp.path))
         except TimedOut:
             raise
         except (PawlError, OSError):
             return None
         digest = hashlib.blake2b(data, digest_size=16).digest()
-        return _Page(_sure(seen), digest, kind, text, language_of(stamp.path, data) if kind is Kind.CODE else None)
-
-    def _write(self, page: _Page, parsed: Parsed) -> None:
-        number: int = self._connection.execute(
-            "INSERT INTO file (path, size, modified_ns, digest, language, role, complete) VALUES (?, ?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (path) DO UPDATE SET size = excluded.size, modified_ns = excluded.modified_ns,"
-            " digest = excluded.digest, language = excluded.language, role = excluded.role,"
-            " complete = excluded.complete"
-            " RETURNING id",
-            (
-                page.stamp.path,
-                page.stamp.size,
-                page.stamp.modified_ns,
-                page.digest,
-                page.language.name if page.language else "",
-                page.kind if page.digest else "",
-                parsed.complete,
-            ),
-        ).fetchone()[0]
-        self._forget(number)
-        self._written.append(number)
-        if page.digest:
-            self._write_parts(number, parsed)
-            self._write_words(number, page, parsed)
-
-    def _write_parts(self, number: int, parsed: Parsed) -> None:
-        self._connection.executemany(
-            "INSERT INTO definition VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    number,
-                    d.kind,
-                    d.name,
-                    d.qualified,
-                    d.start,
-                    d.line,
-                    d.end,
-                    d.depth,
-                    *map(redacted, (d.signature, d.doc)),
-                )
-                for d in parsed.definitions
-            ],
-        )
-        self._connection.executemany(
-            "INSERT INTO import VALUES (?, ?, ?, ?)",
-            [(number, one.line, one.module, json.dumps(one.names)) for one in parsed.imports],
-        )
-
-    def _write_words(self, number: int, page: _Page, parsed: Parsed) -> None:
-        path = self._tokens.of(page.stamp.path)
-        rows: list[tuple[int, int, int, int, int, str, str]] = []
-        words: list[tuple[int, str, str, str]] = []
-        if page.kind is Kind.PROSE:
-            body = prose_tokens(page.text, self._tokens)
-            rows.append((self._next, number, 1, page.text.count("\n") + 1, body.count(" ") + 1, "", ""))
-            words.append((self._next, path, "", body))
-        else:
-            found = pieces(parsed, page.text.count("\n") + 1)
-            for piece, names, body in piece_tokens(found, page.text, self._tokens):
-                at = self._next + len(rows)
-                calls, uses = " ".join(sorted(piece.calls)), " ".join(sorted(piece.uses))
-                rows.append((at, number, piece.start, piece.stop, body.count(" ") + 1, calls, uses))
-                words.append((at, path, names, body))
-                path = ""
-        self._next += len(rows)
-        self._connection.executemany("INSERT INTO piece VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-        self._connection.executemany("INSERT INTO word (rowid, path, names, body) VALUES (?, ?, ?, ?)", words)
+        language = language_of(stamp.path, data) if kind is Kind.CODE else None
+        page = Page(stamp.path, text.encode("utf-8", "replace"), kind, language.name if language else "")
+        return _Read(_sure(seen), digest, page)
 
     def _forget(self, number: int) -> None:
         """Everything that is known of a file but its row. Its words stay, and mean nothing without their pieces."""

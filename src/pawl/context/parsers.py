@@ -10,19 +10,28 @@ import subprocess
 import sys
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pawl.context.languages import Language
 from pawl.context.parsing import LARGEST, Parsed
+from pawl.context.rows import Page, Rows, rows
+from pawl.context.tokens import Tokens
 from pawl.context.worker import READY, unpacked
 from pawl.core.errors import ServerUnavailable
 
 _START = "import sys; sys.path[:] = {path!r}; from pawl.context.worker import main; main({seconds!r}, {memory_bytes!r})"
 _AHEAD = 4
 """How many files wait for each process, so that none is idle and few are held in memory."""
+_FAR_AHEAD = 128
+_MOST_AHEAD = 4 << 20
+"""For an index, that one long file does not keep the others waiting: so many files for each process, while they are not
+more bytes than this."""
+
+S = TypeVar("S", "Source", Page)
+T = TypeVar("T")
 
 UNREAD = Parsed(complete=False)
 """What is known of a file that its parser did not survive."""
@@ -62,35 +71,63 @@ class Parsers:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def start(self) -> None:
+        """Lets the processes come up while the caller does something else."""
+        for worker in self._workers:
+            worker.start()
+
     def close(self) -> None:
         """Ends the processes; the next file starts one again."""
         _close_all(self._workers)
 
     def parse(self, data: bytes, language: Language) -> Parsed:
         """What can be read of the file; `UNREAD` when it takes too long, takes too much or crashes the parser."""
-        worker = self._idle.get()
-        try:
-            return worker.parse(data, language)
-        finally:
-            self._idle.put(worker)
+        # One byte more than is parsed tells the worker that the file goes on.
+        answer = self._ask([language.name], data[: LARGEST + 1])
+        return UNREAD if answer is None else unpacked(answer)
 
     def parse_all(self, sources: Iterable[Source]) -> Iterator[tuple[Source, Parsed]]:
         """The same for many files, in their order, with all processes at work. Sources are taken as they are needed."""
-        ahead = _AHEAD * self._limits.processes
-        waiting: deque[tuple[Source, Future[Parsed]]] = deque()
+        return self._each(lambda source: self.parse(source.data, source.language), sources, _AHEAD)
+
+    def rows(self, page: Page) -> Rows:
+        """What the index keeps of a file. One that its parser does not survive has its words, and no definitions."""
+        answer = self._ask([page.language, page.kind, page.path], page.data)
+        with contextlib.suppress(ValueError):
+            if answer is not None:
+                return Rows.read(answer)
+        return rows(page, UNREAD, Tokens())
+
+    def rows_of_all(self, pages: Iterable[Page]) -> Iterator[tuple[Page, Rows]]:
+        """The same for many files, as `parse_all` does it."""
+        return self._each(self.rows, pages, _FAR_AHEAD)
+
+    def _ask(self, about: list[str], data: bytes) -> bytes | None:
+        """What a process answers; None when it did not survive the question."""
+        worker = self._idle.get()
+        try:
+            return worker.ask(about, data)
+        finally:
+            self._idle.put(worker)
+
+    def _each(self, work: Callable[[S], T], sources: Iterable[S], ahead: int) -> Iterator[tuple[S, T]]:
+        waiting: deque[tuple[S, Future[T]]] = deque()
+        held = 0
         with ThreadPoolExecutor(self._limits.processes, thread_name_prefix="pawl-parse") as threads:
             try:
                 for source in sources:
-                    waiting.append((source, threads.submit(self.parse, source.data, source.language)))
-                    if len(waiting) >= ahead:
-                        done, parsed = waiting.popleft()
-                        yield done, parsed.result()
+                    waiting.append((source, threads.submit(work, source)))
+                    held += len(source.data)
+                    while waiting and (len(waiting) >= ahead * self._limits.processes or held > _MOST_AHEAD):
+                        done, result = waiting.popleft()
+                        held -= len(done.data)
+                        yield done, result.result()
                 while waiting:
-                    done, parsed = waiting.popleft()
-                    yield done, parsed.result()
+                    done, result = waiting.popleft()
+                    yield done, result.result()
             finally:
-                for _, parsed in waiting:
-                    parsed.cancel()
+                for _, result in waiting:
+                    result.cancel()
 
 
 def _close_all(workers: Iterable[_Worker]) -> None:
@@ -104,22 +141,22 @@ class _Worker:
     def __init__(self, limits: ParserLimits) -> None:
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_ready = False
 
-    def parse(self, data: bytes, language: Language) -> Parsed:
-        process = self._process = self._process or self._started()
+    def ask(self, about: list[str], data: bytes) -> bytes | None:
+        process = self._ready()
         assert process.stdin is not None and process.stdout is not None
-        # One byte more than is parsed tells the worker that the file goes on.
-        kept = data[: LARGEST + 1]
+        name, *page = about
         try:
-            process.stdin.write(json.dumps([language.name, len(kept)]).encode() + b"\n" + kept)
+            process.stdin.write(json.dumps([name, len(data), *page]).encode() + b"\n" + data)
             process.stdin.flush()
             answer = process.stdout.readline()
         except BrokenPipeError:
             answer = b""
         if answer.endswith(b"\n"):
-            return unpacked(answer)
+            return answer
         self.close()
-        return UNREAD
+        return None
 
     def close(self) -> None:
         process, self._process = self._process, None
@@ -132,13 +169,27 @@ class _Worker:
                     assert pipe is not None
                     pipe.close()
 
+    def start(self) -> None:
+        self._process = self._process or self._started()
+
+    def _ready(self) -> subprocess.Popen[bytes]:
+        process = self._process = self._process or self._started()
+        if not self._is_ready:
+            assert process.stdout is not None
+            if process.stdout.readline() != READY:
+                self.close()
+                raise ServerUnavailable("the parser of source files does not start", advice="install Pawl again")
+            self._is_ready = True
+        return process
+
     def _started(self) -> subprocess.Popen[bytes]:
         start = _START.format(
             path=[entry for entry in sys.path if os.path.isabs(entry)],
             seconds=self._limits.seconds,
             memory_bytes=self._limits.memory_bytes,
         )
-        process = subprocess.Popen(
+        self._is_ready = False
+        return subprocess.Popen(
             # Without site, because the path is given: that starts faster, and nothing of the user's runs.
             [sys.executable, "-I", "-S", "-X", "utf8", "-c", start],
             stdin=subprocess.PIPE,
@@ -146,9 +197,3 @@ class _Worker:
             stderr=subprocess.DEVNULL,
             env={},
         )
-        assert process.stdout is not None
-        self._process = process
-        if process.stdout.readline() != READY:
-            self.close()
-            raise ServerUnavailable("the parser of source files does not start", advice="install Pawl again")
-        return process

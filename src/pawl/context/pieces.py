@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pawl.context.parsing import Parsed, Use
-from pawl.context.tokens import WORD, Tokens
+from pawl.context.tokens import NUMBER, Tokens, words_of
 from pawl.core.outline import Definition, DefinitionKind
 
 _FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.METHOD, DefinitionKind.MACRO})
@@ -97,5 +97,7 @@ def piece_tokens(found: Sequence[Piece], text: str, tokens: Tokens) -> Iterator[
 
 def prose_tokens(text: str, tokens: Tokens) -> str:
     """Each word of a text once: enough to find it by, and small."""
-    words = dict.fromkeys(WORD.findall(text[:_MOST_PROSE]))
-    return " ".join(dict.fromkeys(" ".join(map(tokens.__getitem__, words)).split()))
+    words = dict.fromkeys(words_of(text[:_MOST_PROSE]))
+    found = dict.fromkeys(" ".join(map(tokens.__getitem__, words)).split())
+    found.pop(NUMBER, None)
+    return " ".join(found)

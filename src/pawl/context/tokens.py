@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import string
 
 from pawl.core.redact import redacted
 
@@ -16,6 +17,9 @@ _SHORTEST_DIGEST = 32
 _DIGITS_OF_DIGEST = 6
 """So many digits in one long word without a break are not a name."""
 _MOST_REMEMBERED = 200_000
+_BREAKS = bytes(sign if chr(sign) in f"{string.ascii_letters}{string.digits}_" else ord(" ") for sign in range(256))
+NUMBER = "\0"
+"""Stands for a word that is only digits, and is no word; no text has it."""
 
 COMMON = frozenset(
     """
@@ -85,6 +89,8 @@ _DOUBLING = frozenset({"ing", "ed"})
 
 def parts(word: str) -> list[str]:
     """`getHTTPResponse_code2` as get, http, response, code, 2."""
+    if word.islower() and word.isascii() and word.replace("_", "").isalpha():
+        return [part for part in word.split("_") if part]
     return [part.lower() for part in _PARTS.findall(word)]
 
 
@@ -102,21 +108,34 @@ def tokens(word: str) -> tuple[str, ...]:
 
 def _is_key(word: str) -> bool:
     """Whether a word is a key or a digest by its looks; nobody looks for one, and the index is to hold none."""
-    if len(word) < _SHORTEST_KEY:
+    # Whatever has the shape of a key within one word has a digit.
+    if len(word) < _SHORTEST_KEY or word.replace("_", "").isalpha():
         return False
     if len(word) >= _SHORTEST_DIGEST and "_" not in word and sum(map(str.isdigit, word)) >= _DIGITS_OF_DIGEST:
         return True
     return redacted(word) != word
 
 
+def words_of(text: str) -> list[str]:
+    """The words of a text; of one that is ASCII by a faster way, in which they may begin with digits."""
+    return text.encode().translate(_BREAKS).decode().split() if text.isascii() else WORD.findall(text)
+
+
 class Tokens(dict[str, str]):
     """The tokens of every word met so far, joined for the index. A dictionary, because millions are looked up."""
 
     def __missing__(self, word: str) -> str:
+        bare = word.lstrip(string.digits)
+        if not bare:
+            return NUMBER
         if len(self) >= _MOST_REMEMBERED:
             self.clear()
-        joined = self[word] = " ".join(tokens(word))
+        joined = self[word] = " ".join(tokens(bare))
         return joined
 
     def of(self, text: str) -> str:
-        return " ".join(map(self.__getitem__, WORD.findall(text)))
+        joined = " ".join(map(self.__getitem__, words_of(text)))
+        if NUMBER not in joined:
+            return joined
+        joined = joined.replace(f" {NUMBER}", "")
+        return "" if joined == NUMBER else joined.removeprefix(f"{NUMBER} ")

@@ -1,7 +1,8 @@
 """The process that parses: it answers one file after the other, and dies of a file that is too much for it.
 
-What is asked is a line of JSON (the language, the size) and the source; what is answered is a line of JSON. It is JSON
-because the parsers are C: whatever a hostile file has made of this process, its answer is only data.
+What is asked is a line of JSON (the language, the size and, for the rows of the index, the kind and the path) and the
+source; what is answered is a line of JSON. It is JSON because the parsers are C: whatever a hostile file has made of
+this process, its answer is only data.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import sys
 
 from pawl.context.languages import languages
 from pawl.context.parsing import Import, Imported, Parsed, Reference, Use, parse
+from pawl.context.rows import Page, read
+from pawl.context.sorting import Kind
+from pawl.context.tokens import Tokens
 from pawl.core.outline import Definition, DefinitionKind
 
 READY = b"ready\n"
@@ -31,11 +35,17 @@ def main(seconds: float, memory_bytes: int) -> None:
     source, answers = sys.stdin.buffer, sys.stdout.buffer
     answers.write(READY)
     answers.flush()
+    tokens = Tokens()
     for line in source:
-        name, size = json.loads(line)
+        name, size, *page = json.loads(line)
+        data = source.read(size)
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        parsed = parse(source.read(size), languages()[name])
-        answers.write(packed(parsed) + b"\n")
+        if page:
+            kind, path = page
+            answer = json.dumps(read(Page(path, data, Kind(kind), name), tokens)).encode()
+        else:
+            answer = packed(parse(data, languages()[name]))
+        answers.write(answer + b"\n")
         signal.setitimer(signal.ITIMER_PROF, 0)
         answers.flush()
 

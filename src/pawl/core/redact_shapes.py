@@ -7,7 +7,7 @@ bounded or moves on by what it has read: the time grows with the text and no fas
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pawl.core import redact_names
@@ -43,11 +43,24 @@ class Shape:
 
 def hidden(text: str) -> str:
     """The text with what has the shape or the name of a secret replaced by a mark."""
-    for shape in _EXACT:
+    return _hidden(text, _EXACT, _ANY_CASE)
+
+
+def hidden_each(texts: Sequence[str]) -> list[str]:
+    """The same for many short texts, each for itself; what none of them can hold is looked for once."""
+    together = "\n".join(texts)
+    lowered = _lowered(together)
+    exact = [shape for shape in _EXACT if shape.needle in together]
+    any_case = [shape for shape in _ANY_CASE if shape.needle in lowered]
+    return [_hidden(text, exact, any_case) for text in texts] if exact or any_case else list(texts)
+
+
+def _hidden(text: str, exact: Iterable[Shape], any_case: Iterable[Shape]) -> str:
+    for shape in exact:
         if shape.needle in text:
             text = _replaced(text, text, shape)
     lowered = _lowered(text)
-    for shape in _ANY_CASE:
+    for shape in any_case:
         if shape.needle in lowered:
             changed = _replaced(text, lowered, shape)
             if changed is not text:
