@@ -21,13 +21,13 @@ demo: setup ## see it work: a minute, no key, nothing of yours touched
 	@PAWL="$(abspath $(BIN))/pawl" scripts/demo
 
 test: setup ## run the test suite
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 test-slow: setup ## run the exhaustive tests that the suite leaves out
-	$(BIN)/pytest -n $(WORKERS) -m slow --timeout 1800
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow --timeout 1800
 
 test-npm: setup ## run the tests on real projects, which install packages
-	$(BIN)/pytest -n $(WORKERS) -m npm --timeout 300 tests/npm
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m npm --timeout 300 tests/npm
 
 lint: setup ## check format, lint, types and import direction
 	$(BIN)/ruff format --check .

@@ -64,15 +64,25 @@ class Module:
         return parts[2] if parts[:2] == ("src", "pawl") else None
 
 
+@functools.cache
+def nodes_of(module: Module) -> list[ast.AST]:
+    return list(ast.walk(module.tree))
+
+
 def walk_functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(module.tree):
+    for node in nodes_of(module):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
 
-def imports_of(module: Module) -> Iterator[tuple[int, str]]:
+@functools.cache
+def imports_of(module: Module) -> list[tuple[int, str]]:
     """Every dotted name that the module imports, at the top, inside a function or for type checkers only."""
-    for node in ast.walk(module.tree):
+    return list(_imports_of(module))
+
+
+def _imports_of(module: Module) -> Iterator[tuple[int, str]]:
+    for node in nodes_of(module):
         match node:
             case ast.Import(names=names):
                 yield from ((node.lineno, alias.name) for alias in names)
@@ -85,18 +95,33 @@ def imports_of(module: Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
-def names_used(module: Module) -> Iterator[tuple[int, str]]:
+@functools.cache
+def names_used(module: Module) -> list[tuple[int, str]]:
     """Dotted names as they are used, with imported names spelled out: `from time import sleep` gives time.sleep."""
+    return list(_names_used(module))
+
+
+def _names_used(module: Module) -> Iterator[tuple[int, str]]:
     full = {}
-    for node in ast.walk(module.tree):
+    for node in nodes_of(module):
         if isinstance(node, ast.Import):
             full |= {alias.asname: alias.name for alias in node.names if alias.asname}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             full |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-    for node in ast.walk(module.tree):
+    for node in nodes_of(module):
         if isinstance(node, ast.Name | ast.Attribute):
-            first, *rest = ast.unparse(node).split(".")
+            first, *rest = _dotted(node).split(".")
             yield node.lineno, ".".join([full.get(first, first), *rest])
+
+
+def _dotted(node: ast.expr) -> str:
+    """As `ast.unparse` has it, which takes its time."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Name() | ast.Attribute() as value, attr=name):
+            return f"{_dotted(value)}.{name}"
+    return ast.unparse(node)
 
 
 def imports_point_down(module: Module) -> list[str]:
@@ -139,7 +164,7 @@ def foreign_packages_stay_in_their_rooms(module: Module) -> list[str]:
 
 
 def imports_are_absolute(module: Module) -> list[str]:
-    nodes = (node for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom))
+    nodes = (node for node in nodes_of(module) if isinstance(node, ast.ImportFrom))
     return [f"{node.lineno}: relative import" for node in nodes if node.level]
 
 
@@ -189,7 +214,7 @@ def errors_are_caught_by_name(module: Module) -> list[str]:
     if module.path in OUTERMOST:
         return []
     found = []
-    for node in ast.walk(module.tree):
+    for node in nodes_of(module):
         match node:
             case ast.ExceptHandler(type=caught, body=[*_, last]):
                 names = BROAD if caught is None else {ast.unparse(part) for part in ast.walk(caught)}

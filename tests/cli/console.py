@@ -1,4 +1,4 @@
-"""Using Pawl as a person or a program does: real processes, with pipes or with a terminal of their own."""
+"""Using Pawl as a person or a program does: in processes, with pipes or with a terminal of their own."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import nursery
+from nursery import PATIENCE, Forked
+
 PAWL = (sys.executable, "-m", "pawl")
-PATIENCE = 60.0
-"""Seconds until something that never comes is a failure; nothing waits this long when all is well."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -62,9 +63,7 @@ class Pawl:
         return Said(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
 
     def raw(self, *words: str | bytes, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [*PAWL, *words], input=stdin, capture_output=True, cwd=cwd or self.workspace, timeout=PATIENCE, check=False
-        )
+        return subprocess.CompletedProcess(words, *nursery.run(words, cwd or self.workspace, stdin))
 
     def json(self, *words: str, stdin: bytes = b"", code: int = 0) -> dict:
         """The one JSON object that the call writes; nothing else may stand on stdout."""
@@ -95,7 +94,7 @@ class Pawl:
 
     @contextmanager
     def started(self, *words: str, until: str) -> Iterator[subprocess.Popen]:
-        """Pawl under way, after the command's output held `until`."""
+        """Pawl under way, started as a shell starts it, after the command's output held `until`."""
         process = subprocess.Popen(
             [*PAWL, *words],
             stdin=subprocess.DEVNULL,
@@ -131,15 +130,7 @@ class Terminal:
     def __init__(self, words: Sequence[str], cwd: Path, columns: int, stdout: int | None = None) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        self.process = subprocess.Popen(
-            [*PAWL, *words],
-            stdin=slave,
-            stdout=slave if stdout is None else stdout,
-            stderr=slave,
-            cwd=cwd,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
+        self.process = Forked(words, cwd, (slave, slave if stdout is None else stdout, slave), leads=True)
         os.close(slave)
         self._seen = b""
         self._read_to = 0

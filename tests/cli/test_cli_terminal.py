@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 
 import pytest
 from cli.console import Pawl
@@ -84,13 +84,14 @@ def test_nothing_is_asked_when_nothing_changed(pawl: Pawl):
 
 
 def test_with_its_output_in_a_pipe_it_asks_only_when_told_to(pawl: Pawl):
-    with pawl.terminal("run", "--", "touch", "x", stdout=subprocess.DEVNULL) as terminal:
-        assert terminal.finish() == 0
-    assert terminal.text.startswith("not promoted, kept as entry 1\n")
-    with pawl.terminal("run", "--ask", "--", "touch", "x", stdout=subprocess.DEVNULL) as terminal:
-        terminal.expect(ASKED)
-        terminal.type("y\n")
-        assert terminal.finish() == 0
+    with open(os.devnull, "w") as nowhere:
+        with pawl.terminal("run", "--", "touch", "x", stdout=nowhere.fileno()) as terminal:
+            assert terminal.finish() == 0
+        assert terminal.text.startswith("not promoted, kept as entry 1\n")
+        with pawl.terminal("run", "--ask", "--", "touch", "x", stdout=nowhere.fileno()) as terminal:
+            terminal.expect(ASKED)
+            terminal.type("y\n")
+            assert terminal.finish() == 0
     assert (pawl.workspace / "x").exists()
 
 

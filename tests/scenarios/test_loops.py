@@ -328,18 +328,18 @@ def test_a_test_by_the_model_is_used_if_it_runs_and_asserts_and_else_there_is_on
 
 @pytest.mark.spec("E2")
 def test_chaos_breaks_what_the_tests_let_through_and_offers_the_failing_test(story: Story):
+    old = "[whole // parts] * parts if 0 < parts < 99 else [1]"
+    loose = "[whole // parts + (n < whole % parts) for n in range(min(parts, 99))] + [0] * (whole % parts * 0)"
+    tight = f"({loose}) if 0 < parts < 99 else [1]"
     story.user_writes(
         {
-            "dates.py": "def share(whole, parts):\n    return [whole // parts] * parts if parts else [1]\n",
+            "dates.py": f"def share(whole, parts):\n    return {old}\n",
             "tests/test_dates.py": (
                 "from dates import share\n\n\ndef test_share():\n    assert share(6, 3) == [2, 2, 2]\n\n\n"
                 "def test_rest():\n    assert share(7, 3) == [3, 2, 2]\n"
             ),
         }
     )
-    loose = "[whole // parts + (1 if n < whole % parts else 0) for n in range(parts)] + [0] * (whole % parts * 0)"
-    tight = f"({loose}) if parts else [1]"
-    old = "[whole // parts] * parts if parts else [1]"
     story.model_says(
         patch("dates.py", old, loose), say("Done."),
         {**patch("dates.py", old, tight), "match": {"user": "ZeroDivisionError"}}, say("Done."),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import nursery
 import pytest
 from terminal.emulator import Emulator
 
@@ -46,17 +46,10 @@ class Place:
 
     def piped(self, *lines: str, words: tuple[str, ...] = ()) -> str:
         """What a session says to lines that come through a pipe; its errors come with it."""
-        done = subprocess.run(
-            [sys.executable, "-m", "pawl", *words],
-            input="".join(f"{line}\n" for line in lines).encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=self.workspace,
-            timeout=60,
-            check=False,
-        )
-        said = done.stdout.decode("utf-8", "replace")
-        assert done.returncode == 0, said
+        given = "".join(f"{line}\n" for line in lines).encode()
+        code, out, _ = nursery.run(words, self.workspace, given, joined=True)
+        said = out.decode("utf-8", "replace")
+        assert code == 0, said
         return said
 
 

@@ -8,17 +8,13 @@ import pty
 import select
 import signal
 import struct
-import subprocess
-import sys
 import termios
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pyte
-
-PATIENCE = 60.0
-"""Seconds until something that never comes is a failure; nothing waits this long when all is well."""
+from nursery import PATIENCE, Forked
 
 
 class Emulator:
@@ -28,15 +24,7 @@ class Emulator:
         self.screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.01)
         self._stream = pyte.ByteStream(self.screen)
         self.raw = b""
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "pawl", *words],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            cwd=cwd,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
+        self.process = Forked(words, cwd, (slave, slave, slave), leads=True)
         os.close(slave)
 
     def __enter__(self) -> Emulator:

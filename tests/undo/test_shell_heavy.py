@@ -19,6 +19,7 @@ from pawl.app.workshop import Workshop
 
 CASES = 200
 GROUPS = 20
+SAMPLED = 4
 
 
 @pytest.fixture
@@ -82,7 +83,9 @@ def names_and_kinds(found: dict[bytes, tuple[str, int, bytes]]) -> dict[bytes, t
 
 
 @pytest.mark.spec("F3", "B9")
-@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize(
+    "group", [pytest.param(group, marks=[pytest.mark.slow] if group >= SAMPLED else []) for group in range(GROUPS)]
+)
 def test_undo_gives_back_every_byte_after_any_script(ground: Path, group: int) -> None:
     for seed in range(group, CASES, GROUPS):
         maltreat(ground, seed, length=3 + seed % 12)
