@@ -37,7 +37,6 @@ FORGOTTEN = (
     "GIT_AUTHOR_EMAIL",
     "NO_COLOR",
     "FORCE_COLOR",
-    "PYTHONPATH",
 )
 
 
@@ -69,7 +68,7 @@ def _foreign_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
     }.items():
         monkeypatch.setenv(name, str(home / folder))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    for name in (*FORGOTTEN, *(name for name in os.environ if name.startswith("PAWL_"))):  # noqa: TID251
+    for name in (*FORGOTTEN, *(name for name in os.environ if name.startswith(("PAWL_", "PYTHON")))):  # noqa: TID251
         monkeypatch.delenv(name, raising=False)
 
 
