@@ -59,7 +59,8 @@ def test_the_tier_file_wins_over_flags_with_a_warning_and_its_mistakes_are_told_
     [
         (["--simple", "0"], 42, "--simple 0 is not between"),
         (["--max-cost", "much"], 42, "is no amount"),
-        (["nowhere/none.py", "mend it"], 42, "there is no file"),
+        (["nofile.py"], 42, "there is no file 'nofile.py'"),
+        ([".", "mend it"], 42, "'.'"),
         (["--resume"], 42, "no interrupted loop"),
         (["--model", "nobody/x"], 52, "nobody"),
         (["--test", "'"], 42, "cannot be read"),

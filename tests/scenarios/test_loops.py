@@ -12,7 +12,7 @@ import pytest
 from scenarios.story import Story, call, patch, say
 
 from pawl.app.looping.ladders import LadderWish, ladder_of
-from pawl.app.looping.ordering import LoopWish, escalation, loop_order
+from pawl.app.looping.ordering import LoopWish, loop_order
 from pawl.core.climb_event import AttemptEnded, TierLeft, Warned
 from pawl.core.finding import Verdict
 from pawl.core.run import DeliveryState
@@ -288,11 +288,11 @@ def test_drafts_are_whole_functions_drawn_several_times_and_the_same_one_is_not_
 
 
 @pytest.mark.spec("E3")
-def test_a_request_whose_checks_keep_refusing_climbs_the_ladder_if_the_user_lets_it(story: Story):
+def test_a_request_whose_checks_keep_refusing_climbs_the_ladder_within_what_it_may_spend(story: Story):
     wrong = [patch("dates.py", OLD, WRONG), say("Done."), say("Done."), say("Done."), say("Done.")]
     right = attempt(RIGHT, user="Earlier work on this was refused")
     story.model_says(*wrong, librarian("dates.py"), *right, critic("approve"))
-    report = story.do("make test_century in tests/test_dates.py pass", approve="never", loop=escalation())
+    report = story.do("make test_century in tests/test_dates.py pass", approve="never", budget={"money": "1"})
     assert report.delivery is DeliveryState.DONE, report
     assert ends(story) == [("full 1.1", AttemptEnd.VERIFIED)]
     assert RIGHT in story.read("dates.py") and WRONG not in story.read("dates.py").replace(RIGHT, "")

@@ -26,6 +26,7 @@ CHOICES = {
     "commit": ("on", "off"),
     "attribution": ("none", "co-authored-by", "assisted-by"),
     "memory_bank": ("auto", "on", "off"),
+    "escalate": ("auto", "on", "off"),
 }
 
 
@@ -68,6 +69,8 @@ class Settings:
     """How much of the code that it may be about a model is given with a request; 0 for nothing."""
     memory_bank: str = "auto"
     """Whether runs that succeed add to the memory bank: `auto` where there is one, `on` or `off`."""
+    escalate: str = "auto"
+    """Whether models go on where the checks keep refusing: `auto` only with the user's leave, `on` or `off`."""
     model_retries: int = 3
     """How often a request that failed for a passing reason is sent again."""
     retention_days: int = 30

@@ -37,9 +37,10 @@ from pawl.core.run_event import Warned
 from pawl.core.runs import Order, Place, Report, RunState, Trouble, order_body, order_from
 from pawl.core.session_event import Asked, NodeEntered, QueueChanged, RunBegun, RunEnded
 from pawl.workflow import planning
+from pawl.workflow.evidence import Wanted
 from pawl.workflow.graph import Engine, next_place, wait_for_answer
 from pawl.workflow.routing import Node, Outcome, moved
-from pawl.workflow.workbench import Climber, Workbench
+from pawl.workflow.workbench import Climbed, Climber, Workbench
 from pawl.workspace.bench import sweep
 
 RESUMABLE = (ModelError, BudgetExceeded, Cancelled, StoreError, SandboxUnavailable, ConfigError)
@@ -217,12 +218,15 @@ class Carrier:
             raise
 
     def _climber(self, talker: Talker, verifier: Verifier) -> Climber | None:
-        """Loaded by the runs that climb."""
-        if not self.record.order.loop:
+        if not any(self.record.order.loop.get(name) for name in ("ladder", "escalate")):
             return None
-        from pawl.app.doing.climbing.wiring import climber
 
-        return climber(talker, verifier, listen=self._hear)
+        def made() -> Climber:
+            from pawl.app.doing.climbing.wiring import climber
+
+            return climber(talker, verifier, listen=self._hear)
+
+        return LateClimber(made)
 
     def _conversation(self) -> str:
         """The one to go on with, or a new one; the same when the run is resumed."""
@@ -259,6 +263,16 @@ class Carrier:
             self.inbox.restore(map(str, known["words"]), map(order_from, known["orders"]))
 
 
+@dataclass(frozen=True, slots=True)
+class LateClimber:
+    """Fits `workbench.Climber`; it is loaded when something is climbed."""
+
+    made: Callable[[], Climber]
+
+    def climb(self, wanted: Wanted) -> Climbed:
+        return self.made().climb(wanted)
+
+
 def new_conversation_id() -> str:
     return f"c{secrets.token_hex(4)}"
 
@@ -273,4 +287,5 @@ def as_order(text: str, like: Order) -> Order:
         test_command=like.test_command,
         reasoning=like.reasoning,
         budget=like.budget,
+        loop=like.loop if "escalate" in like.loop else {},
     )

@@ -22,6 +22,7 @@ from pawl.app.doing.record import RunRecord
 from pawl.app.doing.reporting import composed
 from pawl.app.doing.talking import Permit
 from pawl.app.doing.works import chosen_hunks
+from pawl.app.looping.ordering import with_escalation
 from pawl.app.places import find_workspace
 from pawl.app.rules import policy_of, request_from, templates
 from pawl.app.workshop import Workshop, new_run_id
@@ -101,6 +102,7 @@ class Session:
         made = Order(text=order) if isinstance(order, str) else order
         if not made.text.strip():
             raise UsageError("there is no request", advice="pawl do 'add a --verbose option'")
+        made = with_escalation(made, self.shop.config.settings.escalate, self.shop.config.tables.budget)
         if made.conversation:
             self._known(made.conversation)
         if self._order is not None:

@@ -35,6 +35,9 @@ class LadderWish:
     samples: int | None = None
     parallel: int | None = None
     chaos: bool = False
+    allowed_cost: Decimal | None = None
+    """By the user's settings, where neither flag nor file says it; so are the minutes."""
+    allowed_minutes: float | None = None
 
 
 def ladder_of(wish: LadderWish, known_model: KnownModel = lambda model: "") -> tuple[Ladder, tuple[str, ...]]:
@@ -73,11 +76,11 @@ def _usual(wish: LadderWish) -> Ladder:
 
 
 def _limited(ladder: Ladder, wish: LadderWish) -> Ladder:
-    """What the file leaves open is the flag's, and else the usual limit."""
+    """What the file leaves open is the flag's, then that of the settings, and else the usual limit."""
     return replace(
         ladder,
-        max_cost=_first(ladder.max_cost, wish.max_cost, MOST_COST),
-        max_minutes=_first(ladder.max_minutes, wish.max_minutes, MOST_MINUTES),
+        max_cost=_first(ladder.max_cost, wish.max_cost, wish.allowed_cost, MOST_COST),
+        max_minutes=_first(ladder.max_minutes, wish.max_minutes, wish.allowed_minutes, MOST_MINUTES),
         max_iterations=_first(ladder.max_iterations, wish.max_iterations, MOST_IN_ALL),
     )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from pawl.app.looping.ladders import MOST_TOKENS
 from pawl.app.looping.tier_file import ITERATIONS
-from pawl.core.run import Approval
+from pawl.core.run import Approval, Mode
 from pawl.core.runs import Order
 from pawl.core.tiers import Ladder, Tier, TierMode, ladder_body
 
@@ -34,6 +35,21 @@ def escalation() -> dict[str, object]:
     """What an ordinary request climbs when the checks keep refusing: the tier above what it has tried by itself."""
     full = Tier(name="full", mode=TierMode.FULL, iterations=ITERATIONS[TierMode.FULL])
     return {"escalate": ladder_body(Ladder(tiers=(full,)))}
+
+
+NO_ESCALATION: Mapping[str, object] = {"escalate": False}
+"""The user has said that nothing climbs."""
+
+
+def with_escalation(order: Order, setting: str, budget: Mapping[str, object]) -> Order:
+    """The order with what it climbs by the user's setting, where he has said nothing for this one.
+
+    By `auto` it climbs where money or tokens are limited, for it spends nothing beyond what the run may spend.
+    """
+    if order.loop or order.mode is not Mode.AGENT or setting == "off":
+        return order
+    limited = any(name in table for name in ("money", "tokens") for table in (order.budget, budget))
+    return replace(order, loop=escalation()) if setting == "on" or limited else order
 
 
 def loop_order(wish: LoopWish, ladder: Ladder) -> Order:

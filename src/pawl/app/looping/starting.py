@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pawl.app.asking.asking import configured
 from pawl.app.looping.ladders import LadderWish, ladder_of
 from pawl.app.looping.ordering import LoopWish, loop_order
@@ -12,7 +14,10 @@ from pawl.models.names import ModelName
 
 
 def loop_of(shop: Workshop, wish: LoopWish, ladder: LadderWish) -> tuple[Order, tuple[str, ...]]:
-    """The order, and a warning for each flag that a tier file overrules. Models of the file must be known."""
+    """The order, and a warning for each flag that a tier file overrules. Models of the file must be known.
+
+    What neither a flag nor the file limits is limited by the user's budget, and else as usual.
+    """
 
     def known_model(name: str) -> str:
         try:
@@ -22,9 +27,11 @@ def loop_of(shop: Workshop, wish: LoopWish, ladder: LadderWish) -> tuple[Order, 
         return ""
 
     # A wrong name is told at once, not when its tier is reached.
-    configured(shop, wish.model)
-    made, warnings = ladder_of(ladder, known_model)
-    return loop_order(wish, made), warnings
+    allowed = configured(shop, wish.model).budget
+    minutes = allowed.seconds / 60 if "seconds" in shop.config.tables.budget else None
+    within = replace(ladder, allowed_cost=allowed.money, allowed_minutes=minutes)
+    made, warnings = ladder_of(within, known_model)
+    return loop_order(replace(wish, max_tokens=wish.max_tokens or allowed.tokens), made), warnings
 
 
 def interrupted_loop(shop: Workshop) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pawl.app.doing.events import Event
 from pawl.app.doing.session import Session
 from pawl.app.workshop import Workshop
+from pawl.core.climb_event import ClimbEvent
 from pawl.core.errors import UsageError
 from pawl.core.finding import Standing, Verdict
 from pawl.core.run_event import RunEvent
@@ -18,6 +19,7 @@ from pawl.interfaces.cli.ordering import start
 from pawl.interfaces.cli.run_report import as_body, exit_code
 from pawl.interfaces.screen.approving import ask_approval
 from pawl.interfaces.screen.editing import edited
+from pawl.interfaces.screen.ladder import lines_of
 from pawl.interfaces.screen.report import changes_of, show_question, tell
 from pawl.interfaces.screen.screen import brief
 from pawl.interfaces.screen.talk import Talk
@@ -81,6 +83,9 @@ def listener(call: Call, talk: Talk) -> Callable[[Event], None]:
             if said := SAID.get(event.place.at):
                 again = f" (attempt {event.place.attempt})" if event.place.attempt > 1 else ""
                 talk.note(f"· {said}{again}")
+        elif isinstance(event, ClimbEvent):
+            for line in lines_of(event):
+                talk.note(line)
         elif isinstance(event, HookSaid):
             talk.note(f"! {event.event} hook: {brief(event.text, 160)}")
         elif isinstance(event, Verdict):

@@ -32,16 +32,17 @@ def fix(shop: Workshop, call: Call) -> int:
     request = _request(shop, call)
     with Progress(call.aside, quiet=call.options.json) as progress:
         report = fixing.fix(shop, request, progress.take)
-    if call.options.escalate and report.outcome in LEFT and not request.dry_run:
-        from pawl.interfaces.cli.loop import escalated
+    if not call.options.json:
+        _tell(shop, report, call)
+    if report.outcome in LEFT and not request.dry_run and call.options.escalate is not False:
+        from pawl.interfaces.cli.escalating import order_after
+        from pawl.interfaces.cli.loop import carried
 
-        if not call.options.json:
-            _tell(shop, report, call)
-        return escalated(shop, call, request.targets[0] if len(request.targets) == 1 else "", call.options.model or "")
+        order = order_after(shop, call, request, report.outcome)
+        if order is not None:
+            return carried(shop, call, lambda session: session.do(order))
     if call.options.json:
         call.emit(_json(shop, report, call))
-    else:
-        _tell(shop, report, call)
     return EXIT[report.outcome]
 
 

@@ -3,53 +3,47 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from pawl.app.doing.events import Event
 from pawl.app.doing.session import Session
 from pawl.app.looping.ladders import LadderWish
 from pawl.app.looping.ordering import LoopWish
 from pawl.app.looping.starting import interrupted_loop, loop_of
 from pawl.app.workshop import Workshop
-from pawl.core.climb_event import (
-    AttemptEnded,
-    ClimbBegun,
-    ClimbEvent,
-    IterationBegun,
-    TierBegun,
-    TierLeft,
-    Warned,
-)
 from pawl.core.errors import PathRefused, UsageError
 from pawl.core.run import Approval
 from pawl.core.runs import Order, Report, RunState
-from pawl.core.tiers import Attempt, AttemptEnd, Climb, TierMode
+from pawl.core.tiers import Attempt, AttemptEnd, Climb
 from pawl.interfaces.cli.call import Call
-from pawl.interfaces.cli.do import ask_inline
-from pawl.interfaces.cli.do import listener as listener_of_runs
+from pawl.interfaces.cli.do import ask_inline, listener
 from pawl.interfaces.cli.run_report import as_body, exit_code
 from pawl.interfaces.cli.suite_words import words_of
+from pawl.interfaces.screen.ladder import attempts
 from pawl.interfaces.screen.report import changes_of, show_question, tell
-from pawl.interfaces.screen.screen import brief
 from pawl.interfaces.screen.talk import Talk, money
 
-MARKS = {AttemptEnd.VERIFIED: "✓", AttemptEnd.REFUSED: "✗", AttemptEnd.SENT_BACK: "↩"}
+LIKE_A_FILE = re.compile(r"\S*/\S*|\S*\w\.\w+")
+"""A word that nobody begins a sentence with."""
+TARGET = "name the file that is to change, or put what is wanted in quotes"
 
 
 def loop(shop: Workshop, call: Call) -> int:
     return carried(shop, call, lambda session: _started(session, shop, call), thoughts=call.options.thoughts)
 
 
-def escalated(shop: Workshop, call: Call, target: str, model: str) -> int:
+def after_reflex(shop: Workshop, call: Call, target: str) -> Order:
     """What the reflex left, on the tiers above it."""
-    wish = LoopWish(target=target, test_command=words_of(call.options.test), model=model)
-    order, _ = loop_of(shop, wish, LadderWish(reflex=False))
-    return carried(shop, call, lambda session: session.do(order))
+    options = call.options
+    wish = LoopWish(target=target, test_command=words_of(options.test), model=options.model or "")
+    order, _ = loop_of(shop, wish, LadderWish(reflex=False, max_cost=_money(options.max_cost)))
+    return order
 
 
 def carried(shop: Workshop, call: Call, start: Callable[[Session], Report], *, thoughts: bool = False) -> int:
+    """A loop to its end, or to where it waits."""
     talk = Talk(call.out, call.aside, quiet=call.options.json, show_thoughts=thoughts)
     with call.interruptions.stopping() as cancel:
         session = Session(shop, listener(call, talk), cancel)
@@ -121,12 +115,17 @@ def _words(shop: Workshop, call: Call) -> tuple[str, str]:
     try:
         inside = call.inside(shop.workspace, words[0])
     except PathRefused as error:
-        if "/" in words[0] and " " not in words[0]:
+        if words[0] == "." or ("/" in words[0] and " " not in words[0]):
             raise UsageError(error.message, advice=error.advice) from error
         return "", " ".join(words)
-    if not os.path.isfile(os.path.join(shop.workspace, inside)):
-        if words[1:] and " " not in words[0] and ("/" in words[0] or "." in words[0]):
-            raise UsageError(f"there is no file {words[0]!r}", advice="name the file that is to change, or none")
+    place = os.path.join(shop.workspace, inside)
+    if os.path.isdir(place):
+        raise UsageError(
+            f"{words[0]!r} is a folder", advice="name the file that is to change, or what is wanted in quotes"
+        )
+    if not os.path.isfile(place):
+        if LIKE_A_FILE.fullmatch(words[0]):
+            raise UsageError(f"there is no file {words[0]!r}", advice=TARGET)
         return "", " ".join(words)
     return inside, " ".join(words[1:])
 
@@ -136,61 +135,6 @@ def _money(text: str | None) -> Decimal | None:
         return None if text is None else Decimal(text)
     except InvalidOperation as error:
         raise UsageError(f"--max-cost {text!r} is no amount", advice="give dollars such as 2.50") from error
-
-
-def listener(call: Call, talk: Talk) -> Callable[[Event], None]:
-    """Shows the ladder beside what every run shows."""
-    plain = listener_of_runs(call, talk)
-
-    def hear(event: Event) -> None:
-        if call.options.json:
-            return
-        lines = lines_of(event) if isinstance(event, ClimbEvent) else ()
-        for line in lines:
-            talk.note(line)
-        if not isinstance(event, ClimbEvent):
-            plain(event)
-
-    return hear
-
-
-def lines_of(event: ClimbEvent) -> tuple[str, ...]:
-    """What a person is told: a banner at the start, a header for each tier, a line for each attempt."""
-    match event:
-        case ClimbBegun(ladder=ladder, failing=failing, done=done, spent=spent):
-            names = " → ".join(
-                tier.name if tier.mode is TierMode.REFLEX else f"{tier.name} {tier.iterations}" for tier in ladder.tiers
-            )
-            cost = "" if ladder.max_cost is None else f", at most {money(ladder.max_cost)}"
-            time = "" if ladder.max_minutes is None else f" and {ladder.max_minutes:g} minutes"
-            first = f"loop: {names or 'no tier can work here'}{cost}{time}; {failing} failing"
-            gone = f"  goes on after {_attempts(done)}, {money(spent)} spent"
-            return (first, gone) if done else (first,)
-        case TierBegun(tier=tier, number=number, of=of):
-            models = ", ".join(f"{role} {model}" for role, model in tier.models)
-            return (f"── tier {number} of {of}: {tier.name} ({tier.mode}{f'; {models}' if models else ''})",)
-        case IterationBegun(tier=tier, number=number, of=of, samples=samples) if of > 1:
-            return (f"· {tier} {number} of {of}" + (f", up to {samples} samples" if samples > 1 else ""),)
-        case AttemptEnded(attempt=attempt):
-            return (f"  {told(attempt)}",)
-        case TierLeft(tier=tier, reason=reason):
-            return (f"  {tier} is left: {brief(reason, 120)}",)
-        case Warned(text=text):
-            return (f"! {text}",)
-    return ()
-
-
-def told(attempt: Attempt) -> str:
-    mark = MARKS.get(attempt.end, "–")
-    failing = "" if attempt.failing is None else f", {len(attempt.failing)} failing"
-    cost = (
-        ""
-        if attempt.mode is TierMode.REFLEX
-        else f", {'price unknown' if attempt.cost is None else money(attempt.cost)}"
-    )
-    why = f": {brief(attempt.refused[0], 90)}" if attempt.refused and attempt.end is not AttemptEnd.VERIFIED else ""
-    better = " (a step forward, kept)" if attempt.better else ""
-    return f"{mark} {attempt.end}{better}{failing}{cost}, {attempt.seconds:.1f} s{why}"
 
 
 def _finish(shop: Workshop, report: Report, call: Call) -> int:
@@ -215,7 +159,7 @@ def _tell_tiers(climb: Climb, call: Call) -> None:
             continue
         cost = sum((one.cost for one in made if one.cost is not None), Decimal(0))
         ended = "verified" if any(one.end is AttemptEnd.VERIFIED for one in made) else left.get(number, "not verified")
-        call.out.say(f"tier      {tier.name}: {_attempts(len(made))}, {money(cost)}, {ended}")
+        call.out.say(f"tier      {tier.name}: {attempts(len(made))}, {money(cost)}, {ended}")
 
 
 def loop_json(climb: Climb | None) -> dict[str, object] | None:
@@ -245,7 +189,3 @@ def attempt_json(one: Attempt) -> dict[str, object]:
         "tokens": one.tokens,
         "seconds": one.seconds,
     }
-
-
-def _attempts(number: int) -> str:
-    return f"{number} attempt{'' if number == 1 else 's'}"

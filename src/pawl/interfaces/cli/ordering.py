@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pawl.app.doing.session import Session
-from pawl.app.looping.ordering import escalation
+from pawl.app.looping.ordering import NO_ESCALATION, escalation
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import Approval, Mode
 from pawl.core.runs import Order, Report
@@ -65,7 +65,7 @@ def order_of(call: Call, conversation: str = "") -> Order:
         commit="on" if options.commit else "",
         record=options.record or "",
         schema=_schema(options.json_schema),
-        loop=escalation() if options.escalate else {},
+        loop={} if options.escalate is None else escalation() if options.escalate else dict(NO_ESCALATION),
     )
 
 

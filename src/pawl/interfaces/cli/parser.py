@@ -174,8 +174,13 @@ def _fix(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--accept-first", action="store_true", help="take the likeliest even if patches disagree")
     parser.add_argument("--explain", action="store_true", help="show suspicious lines, steps and figures")
     parser.add_argument("--dry-run", action="store_true", help="promote nothing")
-    parser.add_argument("--escalate", action="store_true", help="let models mend what the search leaves, as pawl loop")
-    parser.add_argument("--model", metavar="NAME", help="with --escalate: the model (default: the configured one)")
+    parser.add_argument(
+        "--escalate",
+        action=argparse.BooleanOptionalAction,
+        help="let models mend what the search leaves, as pawl loop, or not (default: the setting escalate)",
+    )
+    parser.add_argument("--model", metavar="NAME", help="the model of that (default: the configured one)")
+    parser.add_argument("--max-cost", metavar="USD", help="the most that it may cost (default: your budget, or 5)")
 
 
 def _locate(parser: argparse.ArgumentParser) -> None:

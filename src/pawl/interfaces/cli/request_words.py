@@ -47,7 +47,11 @@ def do_words(parser: argparse.ArgumentParser) -> None:
         help="ask before each edit, once at the end (default), or only above the guardrails' limits",
     )
     parser.add_argument("--mode", choices=["agent", "chat"], default="agent", help="chat reads and answers only")
-    parser.add_argument("--escalate", action="store_true", help="climb as pawl loop does if the checks keep refusing")
+    parser.add_argument(
+        "--escalate",
+        action=argparse.BooleanOptionalAction,
+        help="climb as pawl loop does if the checks keep refusing, or not (default: the setting escalate)",
+    )
     parser.add_argument("--test", metavar="CMD", help="the command that runs the tests (default: found by itself)")
     parser.add_argument("--model", metavar="NAME", help="provider/name, local:FILE.gguf or scripted:FILE")
     parser.add_argument("--reasoning", choices=["on", "off"], help="ask the model to reason (default: the setting)")

@@ -30,6 +30,7 @@ from pawl.core.climb_event import (
     TierLeft,
     Warned,
 )
+from pawl.core.errors import UnknownModel
 from pawl.core.finding import Standing, Verdict
 from pawl.core.tiers import AttemptEnd, Climb, Iteration, Ladder, StopReason, TierMode
 from pawl.workflow.climbing.deciding import Escalate, Stop, Try, cost_of, following
@@ -61,6 +62,11 @@ class LadderClimber:
             return Climbed(why=None, reason="nothing fails", answer="Nothing fails, and nothing else is asked for.")
         ladder = self.record.ladder
         climb = self.record.begun(ladder if self.record.is_begun else self._usable(ladder, before), before)
+        if not climb.ladder.tiers and not self.asker.talker.configured:
+            raise UnknownModel(
+                "no tier can work here: no model is configured, and the reflex has nothing to search",
+                advice="name a model with --model provider/name, or a tier file with --tiers",
+            )
         with closing(AuditTrail(self.shop.config.state, self.record.base.run, self.listen)) as audit:
             audit.begun(self.shop.workspace, self.record.base.order.text, climb)
             self.listen(

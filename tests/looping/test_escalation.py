@@ -1,0 +1,96 @@
+"""When models go on by themselves: never for money that the user did not allow, and never against his word."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from pawl.app.config import load
+from pawl.app.fixing import FixRequest, Outcome
+from pawl.app.looping.ladders import LadderWish
+from pawl.app.looping.ordering import NO_ESCALATION, LoopWish, escalation, with_escalation
+from pawl.app.looping.starting import loop_of
+from pawl.app.workshop import Workshop
+from pawl.core.run import Mode
+from pawl.core.runs import Order
+from pawl.interfaces.cli.call import Call
+from pawl.interfaces.cli.escalating import order_after
+from pawl.interfaces.screen.screen import Screen
+
+LIMIT = {"money": "1"}
+MODEL = '[models]\ndefault = "openai/gpt-5"\n'
+
+
+@pytest.mark.spec("E3", "E6")
+@pytest.mark.parametrize(
+    ("order", "setting", "budget", "climbs"),
+    [
+        (Order(text="x"), "auto", {}, False),
+        (Order(text="x"), "auto", {"turns": 9}, False),
+        (Order(text="x"), "auto", LIMIT, True),
+        (Order(text="x", budget={"tokens": 9}), "auto", {}, True),
+        (Order(text="x"), "on", {}, True),
+        (Order(text="x"), "off", LIMIT, False),
+        (Order(text="x", mode=Mode.CHAT), "on", LIMIT, False),
+        (Order(text="x", loop=dict(NO_ESCALATION)), "on", LIMIT, False),
+        (Order(text="x", loop=escalation()), "off", {}, True),
+    ],
+)
+def test_a_request_climbs_by_itself_only_within_a_limit_or_by_the_users_word(
+    order: Order, setting: str, budget: dict[str, object], climbs: bool
+):
+    assert bool(with_escalation(order, setting, budget).loop.get("escalate")) is climbs
+
+
+Opened = Callable[[str], Workshop]
+
+
+@pytest.fixture
+def opened(tmp_path: Path, state_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
+    monkeypatch.delenv("PAWL_MODEL", raising=False)
+    (tmp_path / "project").mkdir()
+
+    def made(settings: str) -> Workshop:
+        (tmp_path / "config.toml").write_text(settings)
+        monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+        return Workshop.open(load(), tmp_path / "project")
+
+    return made
+
+
+@pytest.mark.spec("E6")
+@pytest.mark.parametrize(
+    ("settings", "flag", "most"),
+    [
+        (MODEL, None, None),
+        (f'escalate = "off"\n{MODEL}', None, None),
+        ('escalate = "on"\n', None, None),
+        (f'escalate = "on"\n{MODEL}', None, "5"),
+        (f'escalate = "on"\n{MODEL}[budget]\nmoney = 0.25\n', None, "0.25"),
+        (f'escalate = "off"\n{MODEL}', True, "5"),
+    ],
+)
+def test_what_the_search_leaves_goes_to_a_model_only_by_the_users_word_and_within_his_budget(
+    opened: Opened, settings: str, flag: bool | None, most: str | None
+):
+    aside = io.StringIO()
+    options = argparse.Namespace(escalate=flag, model=None, test=None, max_cost=None, json=False)
+    with opened(settings) as shop:
+        call = Call(options, Screen(io.StringIO(), color=False), Screen(aside, color=False))
+        order = order_after(shop, call, FixRequest(targets=()), Outcome.NOT_FIXED)
+    assert (None if order is None else order.budget["money"]) == most
+    assert ("openai/gpt-5 works on what is left, for at most $" in aside.getvalue()) is (order is not None)
+
+
+@pytest.mark.spec("E6")
+def test_a_loop_keeps_to_the_users_budget_where_neither_flag_nor_file_says_more(opened: Opened):
+    with opened("[budget]\nmoney = 0.25\ntokens = 1000\nseconds = 90\n") as shop:
+        order, warnings = loop_of(shop, LoopWish(), LadderWish())
+        assert order.budget == {"money": "0.25", "tokens": 1000, "seconds": 90.0} and not warnings
+        more, _ = loop_of(shop, LoopWish(max_tokens=9), LadderWish(max_cost=Decimal(2), max_minutes=3))
+        assert more.budget == {"money": "2", "tokens": 9, "seconds": 180.0}
