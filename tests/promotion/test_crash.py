@@ -120,7 +120,7 @@ def test_the_tree_is_old_or_new_after_a_fault_at_some_calls(memory: Path, action
     ground = Ground(memory, action)
     points = ground.points()
     assert len(points) > 50
-    assert bad_states(ground, fault, points[:: 8 if fault == "kill" else 14]) == []
+    assert bad_states(ground, fault, points[:: 14 if fault == "kill" else 28]) == []
 
 
 @pytest.mark.slow
@@ -153,7 +153,7 @@ def broken_words(ground: Ground, fault: str, points: list[tuple[str, int]]) -> l
 @pytest.mark.parametrize("fault", ["full", "broken"])
 def test_what_was_said_to_have_failed_at_some_call_is_not_carried_out_later(memory: Path, fault: str) -> None:
     ground = Ground(memory, "promote")
-    assert broken_words(ground, fault, ground.points()[3::7]) == []
+    assert broken_words(ground, fault, ground.points()[3::14]) == []
 
 
 @pytest.mark.slow
@@ -176,7 +176,7 @@ def test_without_recovery_some_kill_leaves_the_tree_mixed(memory: Path, action: 
     visible = ("rename", "renameat", "renameat2", "unlinkat", "mkdirat")
     renames = [point for point in ground.points() if point[0] in visible]
     mixed = 0
-    for name, number in renames:
+    for name, number in renames[::3]:
         ground.strike("kill", name, number)
         mixed += snapshot(ground.workspace) not in (ground.old, ground.new)
-    assert mixed > 5
+    assert mixed > 1

@@ -47,10 +47,20 @@ def site(user: User) -> Iterator[Site]:
 @pytest.fixture(params=["namespaces", "landlock"])
 def any_site(user: User, request: pytest.FixtureRequest) -> Iterator[Site]:
     """Each sandbox: namespaces on an overlay, Landlock on a copy."""
-    if request.param == "landlock" and landlock_version() < 6:
+    yield from _any_site(user, request.param)
+
+
+def _any_site(user: User, kind: str) -> Iterator[Site]:
+    if kind == "landlock" and landlock_version() < 6:
         pytest.skip("Landlock here is older than version 6")
     with user.folder() as folder:
-        yield Site(user, folder, request.param, "overlay" if request.param == "namespaces" else "copy")
+        yield Site(user, folder, kind, "overlay" if kind == "namespaces" else "copy")
+
+
+@pytest.fixture(params=["namespaces", "landlock"])
+def any_site_of_mine(me: User, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """Each sandbox, for what does not depend on the user."""
+    yield from _any_site(me, request.param)
 
 
 @pytest.fixture

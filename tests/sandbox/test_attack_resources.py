@@ -159,11 +159,11 @@ def test_files_without_a_name_are_bounded_too(any_site):
 
 
 @pytest.mark.attack("A32")
-def test_what_the_bench_held_before_does_not_count_against_the_next_command(site):
+def test_what_the_bench_held_before_does_not_count_against_the_next_command(my_site):
     script = "i=0; while [ $i -lt 12 ]; do i=$((i+1)); dd if=/dev/zero of=file$i bs=1M count=1; done 2>/dev/null"
-    first, second = site.run_all(
-        site.order("sh", "-c", script),
-        site.order("sh", "-c", "sleep 2.5", limits={"disk_bytes": 1 << 20}),
+    first, second = my_site.run_all(
+        my_site.order("sh", "-c", script),
+        my_site.order("sh", "-c", "sleep 2.5", limits={"disk_bytes": 1 << 20}),
     )
     assert (first["code"], second["ending"]) == (0, "exited")
 
@@ -176,9 +176,11 @@ def test_there_is_no_other_place_to_fill(site):
 
 
 @pytest.mark.attack("A33")
-def test_endless_output_is_bounded(any_site):
+def test_endless_output_is_bounded(any_site_of_mine):
     """Many lines, and one line without an end."""
-    for answer in any_site.shell_all("yes", "tr '\\0' x < /dev/zero", limits={"seconds": 1, "output_bytes": 1 << 20}):
+    for answer in any_site_of_mine.shell_all(
+        "yes", "tr '\\0' x < /dev/zero", limits={"seconds": 1, "output_bytes": 1 << 20}
+    ):
         assert answer["ending"] == "timed out"
         assert answer["stdout"]["total"] > 10 << 20
         assert answer["stdout"]["dropped"] == answer["stdout"]["total"] - (1 << 20)
