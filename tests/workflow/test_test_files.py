@@ -6,7 +6,9 @@ import pytest
 
 from pawl.workflow.climbing.test_files import (
     asserts_something,
+    from_calls,
     from_examples,
+    keeps_behaviour,
     known_tests,
     module_of,
     naming_of,
@@ -55,3 +57,31 @@ def test_examples_of_docstrings_become_assertions():
     assert "    start = 2\n    assert repr(after(start)) == '3'\n    with pytest.raises(TypeError):" in made
     compile(made, "test_app.py", "exec")
     assert from_examples("app.py", "def plain(): pass\n") == "" == from_examples("app.py", "def (")
+
+
+@pytest.mark.spec("E7")
+@pytest.mark.parametrize(
+    ("objective", "keeps"),
+    [
+        ("simplify name in months.py", True),
+        ("Refactor the cart", True),
+        ("make it faster", True),
+        ("use a table, without changing its behaviour", True),
+        ("", False),
+        ("January has 31 days", False),
+        ("refactor it and fix the bug with leap years", False),
+        ("rename name to label", False),
+    ],
+)
+def test_only_an_objective_that_keeps_behaviour_lets_recorded_calls_decide(objective: str, keeps: bool):
+    assert keeps_behaviour(objective) is keeps
+
+
+@pytest.mark.spec("E7")
+def test_recorded_calls_become_assertions():
+    rows = [{"call": "after(1)", "value": "2", "root": "after"}, {"call": "Day(1).next()", "value": "2", "root": "Day"}]
+    made = from_calls("src/app.py", rows)
+    assert (
+        "from app import Day, after\n" in made and "def test_calls_of_day():\n    assert Day(1).next() == 2\n" in made
+    )
+    assert from_calls("app.py", []) == ""

@@ -1,4 +1,4 @@
-"""Tests of a source file: which there are, what a new one is called, examples of docstrings turned into one (E7)."""
+"""Tests of a source file: which there are, what a new one is called, one made of examples or recorded calls (E7)."""
 
 from __future__ import annotations
 
@@ -110,6 +110,33 @@ def from_examples(target: str, source: str) -> str:
     raises = ["import pytest"] if any("pytest.raises" in test for test in tests) else []
     head = [f'"""The examples in the docstrings of {target}, as tests."""', "", *raises]
     return "\n".join((*head, f"from {module_of(target)} import *", "", "", "\n\n\n".join(tests), ""))
+
+
+@functools.cache
+def _behaviour() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    table = tomllib.loads((resources.files("pawl.workflow.climbing") / "behaviour.toml").read_text("utf-8"))
+    joined = ("|".join(f"(?:{one})" for one in table[name]) for name in ("patterns", "others"))
+    keeps, others = (re.compile(one, re.IGNORECASE) for one in joined)
+    return keeps, others
+
+
+def keeps_behaviour(objective: str) -> bool:
+    """Whether what a file does today is to stay, by the words of the objective."""
+    keeps, others = _behaviour()
+    return keeps.search(objective.strip()) is not None and others.search(objective) is None
+
+
+def from_calls(target: str, calls: Iterable[Mapping[str, str]]) -> str:
+    """A test for each function or class whose calls were recorded with their values; empty where none was."""
+    by_root: dict[str, list[str]] = {}
+    for one in calls:
+        by_root.setdefault(one["root"], []).append(f"    assert {one['call']} == {one['value']}")
+    if not by_root:
+        return ""
+    head = [f'"""What {target} gives today, in calls that tests and examples make."""', ""]
+    head += [f"from {module_of(target)} import {', '.join(sorted(by_root))}"]
+    tests = ["\n".join((f"def test_calls_of_{root.lower()}():", *lines)) for root, lines in by_root.items()]
+    return "\n\n\n".join(("\n".join(head), *tests)) + "\n"
 
 
 def _docstrings(tree: ast.Module) -> Iterable[tuple[str, str]]:

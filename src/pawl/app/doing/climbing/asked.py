@@ -37,7 +37,6 @@ from pawl.core.run import RoleName
 from pawl.core.tiers import Attempt, AttemptEnd, Climb, Iteration, TierMode
 from pawl.models.ledger import Ledger
 from pawl.models.names import ModelName
-from pawl.policy.table import standard_policy
 from pawl.workflow.climbing.deciding import money_left
 from pawl.workflow.workbench import Unanswered
 
@@ -100,7 +99,7 @@ class Asker:
             return False
         if climb.tier.draft is not None:
             return climb.tier.draft
-        policy, config = standard_policy(), self.talker.config
+        policy, config = self.talker.policy, self.talker.config
         model = climb.tier.model_for(RoleName.ARTISAN) or model_of(config, policy.role(RoleName.ARTISAN))
         return ModelName.parse(model, config.providers).is_local_file
 

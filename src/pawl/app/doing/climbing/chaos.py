@@ -8,30 +8,28 @@ A counterexample becomes a failing test, kept as an entry.
 from __future__ import annotations
 
 import ast
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from pawl.app.doing.climbing.calling import answered, callables, described
 from pawl.app.doing.climbing.judging import Tried
 from pawl.app.doing.climbing.workplace import Workplace, form_of
 from pawl.app.doing.verifying import Verifier
 from pawl.app.workshop import Workshop
+from pawl.context.languages import language_of
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import SchemaUnmet
 from pawl.core.history import EntryKind
 from pawl.core.patch import unified
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import AttemptEnd
-from pawl.workflow.climbing.rewriting import functions_of, text_of
-from pawl.workflow.climbing.test_files import is_test, module_of
+from pawl.workflow.climbing.test_files import is_test
 from pawl.workflow.workbench import Line
 
 if TYPE_CHECKING:
     from pawl.workflow import contract_models
 
-SCRIPT, ORDER = "pawl_attack.py", "pawl_attack.json"
 MOST_DIFF = 12_000
 
 
@@ -40,56 +38,67 @@ class Counterexample:
     """A call that crashes now and did not before."""
 
     module: str
+    root: str
+    """What is imported for it: the function, or the class."""
     name: str
-    input: str
+    call: str
     error: str
 
     @property
     def text(self) -> str:
-        return f"chaos: {self.name}({self.input}) gave a value before and now: {self.error}"
+        return f"chaos: {self.call} gave a value before and now: {self.error}"
 
 
 def attacked(shop: Workshop, verifier: Verifier, place: Workplace, tried: Tried) -> Tried:
-    """The attempt as it was, or refused with what broke it."""
+    """The attempt as it was, or refused with what broke it; what could not be attacked is told."""
+    if tried.attempt.end is not AttemptEnd.VERIFIED:
+        return tried
     functions = list(_changed(shop, tried.changes))
-    if not functions or tried.attempt.end is not AttemptEnd.VERIFIED:
-        return tried
-    found = _attack(verifier, tried.changes, functions)
+    left = _foreign(tried.changes)
+    found: list[Counterexample] = []
+    if functions:
+        found, reasons = _attack(verifier, tried.changes, functions)
+        left += reasons
+    if functions and not found:
+        found, _ = _attack(verifier, tried.changes, _with_inputs(shop, place, tried, functions))
+    told = (f"chaos: not attacked: {'; '.join(left)}",) if left else ()
     if not found:
-        found = _attack(verifier, tried.changes, _with_inputs(shop, place, tried, functions))
-    if not found:
-        return tried
+        return replace(tried, notes=(*tried.notes, *told))
     number = _kept(shop, found)
     offered = f"chaos: a failing test is kept as entry {number}: pawl diff {number}, pawl promote {number}"
     words = tuple(one.text for one in found)
     attempt = replace(tried.attempt, end=AttemptEnd.REFUSED, refused=words, messages=words)
-    return replace(tried, attempt=attempt, notes=(*tried.notes, offered))
+    return replace(tried, attempt=attempt, notes=(*tried.notes, *told, offered))
 
 
 def _changed(shop: Workshop, changes: ChangeSet) -> Iterator[dict[str, Any]]:
-    """The plain functions whose text is another one now, with the file as it was."""
+    """The functions and methods whose text is another one now, with the file as it was."""
     for change in changes:
         if not change.path.endswith(".py") or is_test(change.path):
             continue
         before, after = (_source(shop, node) for node in (change.before, change.after))
-        known = {one.name: text_of(one, before) for one in functions_of(change.path, before) if not one.indent}
-        for one in functions_of(change.path, after):
-            if one.name in known and not one.indent and known[one.name] != text_of(one, after):
-                yield {"path": change.path, "module": module_of(change.path), "name": one.name, "before": before}
+        known = callables(before)
+        for name, text in callables(after).items():
+            if name in known and known[name] != text:
+                yield {**described(change.path, name), "before": before}
 
 
-def _attack(verifier: Verifier, changes: ChangeSet, functions: list[dict[str, Any]]) -> list[Counterexample]:
-    script = (resources.files("pawl.app.doing.climbing") / "inside" / "attack.py").read_bytes()
-    tests = [word for word in verifier.test_command if word.endswith(".py") or "::" in word]
-    order = json.dumps({"functions": functions, "tests": tests}).encode()
-    completed = verifier.run_python(changes, (SCRIPT, ORDER), {SCRIPT: script, ORDER: order})
-    if completed is None or not completed.ok:
-        return []
-    try:
-        rows = json.loads(completed.stdout.text.strip().splitlines()[-1])
-    except (ValueError, IndexError):
-        return []
-    return [Counterexample(**row) for row in rows]
+def _foreign(changes: ChangeSet) -> list[str]:
+    """The sources of other languages."""
+    paths = sorted(change.path for change in changes if not change.path.endswith(".py") and not is_test(change.path))
+    return [f"{path}: only Python is" for path in paths if language_of(path) is not None]
+
+
+def _attack(
+    verifier: Verifier, changes: ChangeSet, functions: list[dict[str, Any]]
+) -> tuple[list[Counterexample], list[str]]:
+    """What breaks the change, and what could not be attacked, with the reason."""
+    if not functions:
+        return [], []
+    said = answered(verifier, changes, functions)
+    if not said:
+        return [], [f"{one['name']}: the script could not be run" for one in functions]
+    return [Counterexample(**row) for row in said["found"]], list(said["left"])
 
 
 def _with_inputs(
@@ -108,29 +117,39 @@ def _with_inputs(
     cases = value.cases if value is not None else ()
     made = []
     for one in functions:
-        inputs = [words for case in cases if (words := _arguments(case.input, one["name"]))]
+        inputs = [given for case in cases if (given := _arguments(case.input, one)) is not None]
         if inputs:
             made.append({**one, "inputs": inputs})
     return made
 
 
-def _arguments(expression: str, name: str) -> str:
-    """The arguments of a call of that function as literals; empty where it is anything else."""
+def _arguments(expression: str, one: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The literals of the constructor and of the call; None where the expression is anything else than such a call."""
     try:
         call = ast.parse(expression.strip(), mode="eval").body
-        if not isinstance(call, ast.Call) or call.keywords or ast.unparse(call.func).rpartition(".")[2] != name:
-            return ""
-        return ", ".join(repr(ast.literal_eval(argument)) for argument in call.args)
+        if not isinstance(call, ast.Call) or call.keywords:
+            return None
+        holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+        made = holder.args if isinstance(holder, ast.Call) and not holder.keywords else []
+        owner = ast.unparse(holder.func if isinstance(holder, ast.Call) else holder) if holder is not None else ""
+        if name != one["name"] or (one["owner"] and owner.rpartition(".")[2] != one["owner"]):
+            return None
+        return _literals(made), _literals(call.args)
     except (SyntaxError, ValueError):
-        return ""
+        return None
+
+
+def _literals(nodes: Sequence[ast.expr]) -> str:
+    return repr(tuple(ast.literal_eval(node) for node in nodes))
 
 
 def _kept(shop: Workshop, found: list[Counterexample]) -> int:
     """The failing test as an entry that the user may promote."""
     lines = ['"""Inputs that broke a change which passed the tests."""', ""]
-    lines += sorted({f"from {one.module} import {one.name}" for one in found})
+    lines += sorted({f"from {one.module} import {one.root}" for one in found})
     for number, one in enumerate(found, 1):
-        lines += ["", "", f"def test_{one.name}_withstands_{number}():", f"    {one.name}({one.input})"]
+        lines += ["", "", f"def test_{one.name}_withstands_{number}():", f"    {one.call}"]
     path = f"tests/test_chaos_{found[0].name}.py" if shop.tree.look("tests") else f"test_chaos_{found[0].name}.py"
     blob = shop.store.blobs.put(("\n".join(lines) + "\n").encode())
     changes = ChangeSet.of([Change(path, None, Node.file(blob, 0o644))])

@@ -1,5 +1,7 @@
-"""A test for a target that has none, made before the climb: from examples in its docstrings, else by the model (E7).
+"""A test for a target that has none, made before the climb: from its behaviour, else by the model (E7).
 
+Examples in its docstrings say what must hold. What its functions give today, in the calls that other tests and the
+examples make, must hold where the user asks for no other behaviour; for everything else it would pin the mistake.
 It is used only if it collects, runs and asserts something on a bench; whatever goes wrong is warned about, no more.
 """
 
@@ -9,12 +11,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from pawl.app.doing.climbing.calling import answered, callables, described
 from pawl.app.doing.climbing.climb_record import GROUND, ClimbRecord
 from pawl.app.doing.talking import Talker
 from pawl.app.doing.verifying import Verifier, readable_tools
 from pawl.app.running import open_bench
 from pawl.app.workshop import Workshop
-from pawl.core.change import ChangeSet
+from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.climb_event import Warned
 from pawl.core.errors import Cancelled, PawlError, SandboxUnavailable, StoreError
 from pawl.core.finding import Standing
@@ -27,6 +30,7 @@ from pawl.workflow.workbench import Line
 GENERATED = "climb generated"
 MOST_SHOWN = 6_000
 MOST_STYLES = 2
+MOST_SCRIPTS = 5
 _BLOCK = re.compile(r"```[\w+-]*[ \t]*\n(.*?)\n```", re.DOTALL)
 
 
@@ -66,7 +70,7 @@ class Generator:
             if test_files.known_tests(target, paths, tests):
                 return {}
             path = test_files.new_test(target, paths)
-            text = test_files.from_examples(target, _text(bench.files, target)) if target.endswith(".py") else ""
+            text = self._behaviour(verifier, target, _text(bench.files, target), paths)
             text = text or self._asked(target, path, _text(bench.files, target), list(tests.items()))
             if not text or not test_files.asserts_something(target, text):
                 self.listen(Warned(f"no test was made for {target}: nothing was asserted"))
@@ -75,6 +79,18 @@ class Generator:
             changes = bench.capture().changes
         return self._tried(verifier, changes, path)
 
+    def _behaviour(self, verifier: Verifier, target: str, source: str, paths: list[str]) -> str:
+        """Without a model, in Python."""
+        if not target.endswith(".py"):
+            return ""
+        text = test_files.from_examples(target, source)
+        if text or not test_files.keeps_behaviour(self.record.objective):
+            return text
+        functions = [described(target, name) for name in callables(source) if not "".join(name).startswith("_")]
+        scripts = [path for path in paths if path.startswith("examples/") and path.endswith(".py")]
+        said = answered(verifier, EMPTY, functions, record=True, scripts=scripts[:MOST_SCRIPTS]) if functions else {}
+        return test_files.from_calls(target, said.get("calls", []))
+
     def _tried(self, verifier: Verifier, changes: ChangeSet, path: str) -> dict[str, object]:
         command = test_files.scoped_command(self.record.target, path)
         verdict = replace(verifier, test_command=command).tests(changes)
@@ -82,6 +98,9 @@ class Generator:
         if verdict.standing is Standing.SKIPPED or counts is None or not counts.total or counts.errors:
             self.listen(Warned(f"the test made for {self.record.target} cannot be run: {verdict.reason}"))
             return {}
+        if verdict.standing is Standing.PASS and not test_files.keeps_behaviour(self.record.objective):
+            told = f"the test made for {self.record.target} passes already: it does not show what is wanted"
+            self.listen(Warned(told))
         self.record.base.keep_work(GROUND, changes)
         return {"path": path, "command": list(command)}
 

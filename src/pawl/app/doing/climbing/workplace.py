@@ -66,7 +66,7 @@ class TierTalker(Talker):
 
     @property
     def terms(self) -> RunTerms:
-        policy, order = standard_policy(), self.record.order
+        policy, order = self.policy, self.record.order
         chosen = {role: self.tier.model_for(role) or model_of(self.config, policy.role(role)) for role in RoleName}
         first = chosen[RoleName.ARTISAN]
         return RunTerms(
@@ -104,7 +104,7 @@ class TierTalker(Talker):
             return self.say(Line(talk=f"{line.talk} > {tape.at} {to}", role=to, text=text)).text
 
         desk = TeamDesk(desk=self.works.desk, role=seat.role, sent=sent, send=send)
-        policy = standard_policy().narrowed_to(desk.names)
+        policy = self.policy.narrowed_to(desk.names)
         return replace(seat, policy=policy, tools=replace(seat.tools, tools=desk))
 
 

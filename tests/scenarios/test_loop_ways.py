@@ -1,0 +1,147 @@
+"""Loops with roles and models of the user's own, tests made from behaviour, and attacks on methods."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from models.provider_socket import provider, streamed
+from models.wire_scripts import Said, openai
+from scenarios.story import Story, call, patch, say
+from scenarios.test_loops import FULL, OLD, RIGHT, SIMPLE, attempt, critic, ends, librarian, loop
+
+from pawl.app.looping.ladders import LadderWish, ladder_of
+from pawl.core.climb_event import AttemptEnded, Warned
+from pawl.core.run import DeliveryState
+from pawl.core.run_event import ToolEnded
+from pawl.core.tiers import AttemptEnd, Ladder
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "tiers.yaml"
+ARTISAN = """\
+description = "Writes the change with patches only."
+prompt = "roles/artisan"
+tools = ["file_read", "strict_patch"]
+"""
+
+
+@pytest.mark.spec("D1", "E2", "E4")
+def test_a_tier_has_the_roles_prompts_and_models_that_the_user_gives_it(
+    story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "settings"
+    for name, text in {
+        "config.toml": 'review = "off"\n',
+        "roles/artisan.toml": ARTISAN,
+        "prompts/roles/critic.md": "Role: critic of the house. Say what is wrong with the change.\n",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    monkeypatch.setenv("PAWL_CONFIG", str(folder / "config.toml"))
+    other = tmp_path / "critic.jsonl"
+    story.model_says({**critic("approve"), "match": {"system": "critic of the house"}})
+    story.script.rename(other)
+    story.model_says(librarian("dates.py"), call("run_command", command="true"), *attempt(RIGHT))
+    tier = replace(FULL, models=(("*", f"scripted:{story.script}"), ("critic", f"scripted:{other}")))
+    report = loop(story, Ladder(tiers=(tier,), max_iterations=1), model="")
+    assert report.delivery is DeliveryState.DONE, report
+    assert ends(story) == [("full 1.1", AttemptEnd.VERIFIED)], "what is verified on the last one allowed counts"
+    refused = [event.answer for event in story.events if isinstance(event, ToolEnded) and event.answer.failed]
+    assert len(refused) == 1 and "run_command" in refused[0].text, "this artisan may not run commands"
+    with story.shop() as shop:
+        asked = {one.role: one.model for one in shop.store.requests.records(shop.workspace, run=report.run)}
+    assert asked["critic"].endswith("critic.jsonl") and asked["artisan"].endswith("script.jsonl")
+
+
+@pytest.mark.spec("E4")
+def test_the_example_of_tiers_works_with_a_server_that_speaks_the_format_of_openai(
+    story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ladder, _ = ladder_of(LadderWish(tiers=EXAMPLE))
+    edit = json.dumps({"path": "dates.py", "old": OLD, "new": RIGHT})
+    patched, done = Said(calls=(("c1", "strict_patch", edit),), stop="calls"), Said(text=("Done.",))
+    with provider(streamed(*openai(patched)), streamed(*openai(done))) as server:
+        (tmp_path / "config.toml").write_text(
+            f'review = "off"\n[providers.ollama]\nbase_url = "{server.url}/v1"\n[models."ollama/*"]\ntools = "native"\n'
+        )
+        monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+        report = loop(story, replace(ladder, tiers=ladder.tiers[1:]), model="")
+    assert report.delivery is DeliveryState.DONE, report
+    assert [request.json["model"] for request in server.requests] == ["qwen2.5-coder:1.5b"] * 2
+    assert report.cost == 0, "a server of one's own costs nothing"
+
+
+@pytest.mark.spec("E7")
+def test_where_behaviour_is_to_stay_the_calls_that_other_tests_make_become_the_test(story: Story):
+    story.user_writes(
+        {
+            "months.py": (
+                "class Month:\n    def __init__(self, number):\n        self.number = number\n\n"
+                "    def last(self):\n        return 28 if self.number == 2 else 31\n\n\n"
+                "def name(number):\n    if number == 1:\n        return 'January'\n    return 'later'\n"
+            ),
+            "year.py": (
+                "import months\n\n\ndef told(number):\n"
+                "    return f'{months.name(number)} {months.Month(number).last()}'\n"
+            ),
+            "tests/test_dates.py": "from year import told\n\n\ndef test_told():\n    assert told(1) == 'January 31'\n",
+            "examples/show.py": "from year import told\n\nprint(told(2))\n",
+        }
+    )
+    short = "return 'January' if number == 1 else 'later'"
+    old = "if number == 1:\n        return 'January'\n    return 'later'"
+    story.model_says(
+        patch("months.py", old, "return 'January'"), say("Shorter."), patch("months.py", old, short), say("Shorter.")
+    )
+    report = loop(story, Ladder(tiers=(SIMPLE,)), target="months.py", objective="simplify name in months.py")
+    assert report.delivery is DeliveryState.DONE, report
+    assert [end for _, end in ends(story)] == [AttemptEnd.REFUSED, AttemptEnd.VERIFIED], "the first changed behaviour"
+    made = story.read("tests/test_months.py")
+    assert "assert name(1) == 'January'" in made and "assert name(2) == 'later'" in made
+    assert "assert Month(2).last() == 28" in made
+
+
+@pytest.mark.spec("E7")
+def test_a_test_that_passes_already_is_said_not_to_show_what_is_wanted(story: Story):
+    story.user_writes({"months.py": "def last(month):\n    return 30\n"})
+    made = "```python\nfrom months import last\n\n\ndef test_last():\n    assert last(1) > 0\n```"
+    story.model_says(say(made), patch("months.py", "return 30", "return 31"), say("Done."))
+    report = loop(story, Ladder(tiers=(SIMPLE,)), target="months.py", objective="January has 31 days")
+    assert report.delivery is DeliveryState.DONE, report
+    assert any(isinstance(event, Warned) and "passes already" in event.text for event in story.events)
+
+
+@pytest.mark.spec("E2")
+def test_chaos_attacks_methods_as_the_tests_construct_their_objects(story: Story):
+    source = (
+        "from dataclasses import dataclass\n\n\n@dataclass\nclass Cart:\n    prices: list\n\n"
+        "    def mean(self, parts):\n        return 0 if not parts else sum(self.prices) // parts + 1\n\n"
+        "    @staticmethod\n    def half(number):\n        return number // 2\n"
+    )
+    story.user_writes(
+        {
+            "dates.py": source,
+            "tests/test_dates.py": (
+                "from dates import Cart\n\n\ndef test_mean():\n    assert Cart([2, 4]).mean(2) == 3\n\n\n"
+                "def test_half():\n    assert Cart.half(4) == 2\n"
+            ),
+        }
+    )
+    old = "0 if not parts else sum(self.prices) // parts + 1"
+    kept = "0 if not parts else sum(self.prices) // parts"
+    story.model_says(
+        patch("dates.py", old, "sum(self.prices) // parts"), say("Done."),
+        {**patch("dates.py", old, kept), "match": {"user": "ZeroDivisionError"}}, say("Done."),
+        {"match": {"system": "Role: chaos"}, "answer": {"text": '{"cases": [{"target": "dates.py::Cart.mean", '
+            '"input": "Cart([1]).mean(0)", "expect": "0", "why": "no parts"}]}'}},
+    )  # fmt: skip
+    report = loop(story, Ladder(tiers=(replace(SIMPLE, chaos=True),)))
+    assert report.delivery is DeliveryState.DONE, report
+    first, second = [event.attempt for event in story.events if isinstance(event, AttemptEnded)]
+    assert first.end is AttemptEnd.REFUSED and "Cart([" in first.refused[0] and second.end is AttemptEnd.VERIFIED
+    with story.shop() as shop:
+        kept_entry = next(entry for entry in shop.entries() if entry.title.startswith("chaos: a failing test"))
+        (change,) = shop.changes(kept_entry)
+        text = shop.store.blobs.get(change.after.blob).decode()
+    assert "from dates import Cart\n" in text and "    Cart([" in text and ".mean(0)" in text
