@@ -113,17 +113,34 @@ def test_rivals_that_behave_differently_are_offered_and_the_workspace_is_left(tm
     assert picked.outcome is Outcome.FIXED, picked
 
 
-def test_a_patch_that_mends_one_of_two_tests_of_the_same_code_is_not_taken(tmp_path: Path) -> None:
+PAGES = (
+    f"{REQUIRED}const page = require('./page.js');\n"
+    "test('first', () => assert.deepEqual(page([1, 2, 3, 4, 5], 1, 2), [1, 2]));\n"
+    "test('last', () => assert.deepEqual(page([1, 2, 3, 4, 5], 3, 2), [5]));\n"
+)
+
+
+def test_two_edits_are_put_together_where_one_mends_a_part(tmp_path: Path) -> None:
     source = "module.exports = (items, number, size) => items.slice(number * size, number * size + size);\n"
+    workspace = project(tmp_path, {"page.js": source, "page.test.js": PAGES})
+
+    report = fixed(workspace, FixRequest(seconds=60, accept_first=True))
+
+    assert report.outcome is Outcome.FIXED, report
+    assert "items.slice((number - 1) * size, number * size)" in (workspace / "page.js").read_text()
+
+
+def test_a_patch_that_mends_one_of_two_tests_of_the_same_code_is_not_taken(tmp_path: Path) -> None:
+    source = "module.exports = (n) => n + 2;\n"
     case = (
-        f"{REQUIRED}const page = require('./page.js');\n"
-        "test('first', () => assert.deepEqual(page([1, 2, 3, 4, 5], 1, 2), [1, 2]));\n"
-        "test('last', () => assert.deepEqual(page([1, 2, 3, 4, 5], 3, 2), [5]));\n"
+        f"{REQUIRED}const f = require('./f.js');\n"
+        "test('small', () => assert.equal(f(2), 3));\n"
+        "test('large', () => assert.equal(f(5), 'quite another text'));\n"
     )
-    workspace = project(tmp_path, {"page.js": source, "page.test.js": case})
+    workspace = project(tmp_path, {"f.js": source, "f.test.js": case})
     before = snapshot(workspace)
 
-    report = fixed(workspace)
+    report = fixed(workspace, FixRequest(seconds=20))
 
     assert report.outcome is Outcome.DISPUTED, report
     assert "still fail" in report.reason or "nothing decides" in report.reason
@@ -170,7 +187,6 @@ def test_the_search_space_holds_the_edit(broken: str, wanted: str) -> None:
     before = f"function f(a, b) {{ {broken} }}\n"
     after = f"function f(a, b) {{ {wanted} }}\n"
     data = before.encode()
-    texts = {
-        (data[: one.start] + one.text.encode() + data[one.end :]).decode() for one in proposed({"f.ts": before}, {})
-    }
+    found = proposed({"f.ts": before}, {}).proposals
+    texts = {(data[: one.start] + one.text.encode() + data[one.end :]).decode() for one in found}
     assert after in texts

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
 
-from pawl.repair.scripts.proposal import Proposal
+from pawl.repair.scripts.proposing import Proposed
 
 REQUEST_FILE = ".pawl-search.json"
 """Where the request lies, in the root; Node removes it as soon as it is read."""
@@ -20,17 +19,20 @@ class WarmRequest:
     """The folder as Node sees it; on a bench, the workspace's own path."""
     tests: tuple[str, ...]
     """The test files to load, relative to the root."""
-    failing: int
-    """How many tests fail in them: where a warm Node counts others, its word is not taken."""
+    failing: tuple[str, ...]
+    """The tests that fail in them: where they do not fail in a warm Node, its word is not taken."""
     framework: str = "node"
     seconds: float = 60.0
     workers: int = 2
+    counted: str = "wall"
+    """What the seconds are counted in: of the clock, or of the CPU (`cpu`), for measurements on a busy machine."""
 
-    def to_json(self, proposals: Sequence[Proposal]) -> str:
-        return json.dumps({**asdict(self), "proposals": [one._asdict() for one in proposals]})
+    def to_json(self, found: Proposed) -> str:
+        proposals = [one._asdict() for one in found.proposals]
+        return json.dumps({**asdict(self), "marks": found.marks, "proposals": proposals})
 
 
 def warm_command(root: str) -> tuple[str, ...]:
     """The words that run the search on a request that lies in its place."""
-    script = os.fspath(resources.files("pawl.repair") / "inside" / "warm.cjs")  # type: ignore[call-overload]
+    script = os.fspath(resources.files("pawl.repair") / "inside" / "node" / "start.cjs")  # type: ignore[call-overload]
     return ("node", script, f"{root}/{REQUEST_FILE}")

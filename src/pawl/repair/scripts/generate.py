@@ -1,4 +1,4 @@
-"""All proposals for some sources, the likeliest first. Runs in a process of its own, since the parsers are C."""
+"""All proposals for some sources, the likeliest first, and their marks. Runs in a process of its own: parsers are C."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from pawl.repair.scripts import operators, places
+from pawl.repair.scripts import missing, operators, places
+from pawl.repair.scripts.marking import Marks, marks_of
 from pawl.repair.scripts.proposal import (
     EXPRESSIONS,
     FUNCTIONS,
@@ -24,7 +25,7 @@ from pawl.repair.scripts.proposal import (
 )
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Tree
 
 MOST = 30_000
 NEAR = 0.6
@@ -54,6 +55,15 @@ _PLACED = (
     places.exchanges,
     places.statements,
     places.returned_early,
+    missing.comparators,
+    missing.regrouped,
+    missing.received,
+    missing.twice,
+    missing.awaited,
+    missing.first_values,
+    missing.codes,
+    missing.items,
+    missing.guarded,
 )
 
 
@@ -73,12 +83,21 @@ def proposals(sources: Mapping[str, str], lines: Mapping[str, Sequence[int]]) ->
     return sorted(cheapest.values(), key=lambda one: one.cost)[:MOST]
 
 
-def _of_file(path: str, data: bytes) -> Iterator[Proposal]:
+def marks(sources: Mapping[str, str]) -> dict[str, Marks]:
+    """What makes the functions of each source tell what they are given."""
+    return {path: marks_of(_parsed(path, text.encode("utf-8")).root_node) for path, text in sources.items()}
+
+
+def _parsed(path: str, data: bytes) -> Tree:
     from tree_sitter import Language, Parser
 
     ending = path[path.rfind(".") :]
     module, function = _GRAMMARS.get(ending, _PLAIN)
-    tree = Parser(Language(getattr(importlib.import_module(module), function)())).parse(data)
+    return Parser(Language(getattr(importlib.import_module(module), function)())).parse(data)
+
+
+def _of_file(path: str, data: bytes) -> Iterator[Proposal]:
+    tree = _parsed(path, data)
     above = tuple(
         source(child)
         for node in tree.root_node.named_children
@@ -113,9 +132,10 @@ def _is_type(node: Node) -> bool:
 
 
 def main(seconds: int, memory_bytes: int) -> None:
-    """Reads one request from standard input and writes one line for each proposal."""
+    """Reads one request from standard input and writes a line of marks, then one line for each proposal."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     asked = json.loads(sys.stdin.buffer.read())
+    sys.stdout.write(json.dumps({path: each._asdict() for path, each in marks(asked["sources"]).items()}) + "\n")
     for one in proposals(asked["sources"], asked["lines"]):
         sys.stdout.write(json.dumps(one) + "\n")

@@ -137,7 +137,7 @@ def unary(node: Node) -> Iterator[Edit]:
 def wraps(node: Node) -> Iterator[Edit]:
     """A call or a sign that is missing around a value."""
     parent = node.parent
-    if parent is None or node.type not in _COUNTED:
+    if parent is None or node.type not in (*_COUNTED, "parenthesized_expression"):
         return
     held = parent.type in ("arguments", "return_statement", "parenthesized_expression", "variable_declarator", "pair")
     held = held or parent.type in ("assignment_expression", "augmented_assignment_expression", "binary_expression")

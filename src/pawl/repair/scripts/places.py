@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MOST_NAMES = 14
 MOST_INGREDIENTS = 24
+MOST_LISTS = 4
 _SIMPLE = frozenset({"expression_statement", "return_statement", "if_statement", "for_statement", "for_in_statement"})
 _TESTED = frozenset({"if_statement", "while_statement", "ternary_expression", "do_statement"})
 _RICH = frozenset({"binary_expression", "call_expression", "member_expression", "subscript_expression"})
@@ -28,6 +29,10 @@ class Scope:
     expressions: tuple[str, ...]
     literals: tuple[str, ...]
     properties: tuple[str, ...]
+    lists: tuple[str, ...]
+    """Names that are counted or taken apart."""
+    indexes: tuple[str, ...]
+    """Names that a loop counts with."""
 
     @classmethod
     def of(cls, function: Node, above: tuple[str, ...]) -> Scope:
@@ -55,7 +60,26 @@ class Scope:
             expressions=tuple(expressions)[:MOST_INGREDIENTS],
             literals=tuple(literals)[:MOST_INGREDIENTS],
             properties=tuple(properties),
+            lists=tuple(dict.fromkeys(_lists(function)))[:MOST_LISTS],
+            indexes=tuple(dict.fromkeys(_indexes(function)))[:MOST_LISTS],
         )
+
+
+def _lists(function: Node) -> Iterator[str]:
+    for node in within(function):
+        holder = field(node, "object")
+        if holder is None or holder.type != "identifier":
+            continue
+        if node.type == "subscript_expression" or source(node).endswith((".length", ".at", ".slice", ".push")):
+            yield source(holder)
+
+
+def _indexes(function: Node) -> Iterator[str]:
+    for node in within(function):
+        argument = field(node, "argument") if node.type == "update_expression" else None
+        index = field(node, "index") if node.type == "subscript_expression" else argument
+        if index is not None and index.type == "identifier":
+            yield source(index)
 
 
 def _is_called(node: Node) -> bool:

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from pawl.repair.scripts.proposal import Proposal
 
@@ -15,8 +17,16 @@ MEMORY_BYTES = 2 << 30
 _START = "import sys; sys.path[:] = {path!r}; from pawl.repair.scripts.generate import main; main({seconds}, {memory})"
 
 
-def proposed(sources: Mapping[str, str], lines: Mapping[str, Sequence[int]]) -> list[Proposal]:
-    """The edits to try for these sources, the likeliest first; none where the sources cannot be read."""
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """The edits to try, the likeliest first, and the marks of each source."""
+
+    proposals: tuple[Proposal, ...] = ()
+    marks: dict[str, Any] = field(default_factory=dict)
+
+
+def proposed(sources: Mapping[str, str], lines: Mapping[str, Sequence[int]]) -> Proposed:
+    """What to try for these sources; nothing where they cannot be read."""
     path = [entry for entry in sys.path if os.path.isabs(entry)]
     start = _START.format(path=path, seconds=SECONDS, memory=MEMORY_BYTES)
     asked = json.dumps({"sources": dict(sources), "lines": {key: list(each) for key, each in lines.items()}})
@@ -31,5 +41,8 @@ def proposed(sources: Mapping[str, str], lines: Mapping[str, Sequence[int]]) -> 
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return []
-    return [Proposal(*json.loads(line)) for line in done.stdout.splitlines() if line.endswith(b"]")]
+        return Proposed()
+    written = done.stdout.splitlines()
+    marks = [json.loads(line) for line in written[:1] if line.endswith(b"}")]
+    found = [Proposal(*json.loads(line)) for line in written[1:] if line.endswith(b"]")]
+    return Proposed(tuple(found), marks[0]) if marks else Proposed()

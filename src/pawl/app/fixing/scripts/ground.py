@@ -136,10 +136,13 @@ class ScriptGround:
                 raise UsageError(f"{one!r} holds no TypeScript or JavaScript", advice="name sources that may be edited")
         return found
 
-    def write(self, path: str, text: str) -> None:
+    def write(self, path: str, data: bytes) -> None:
         """Edits a file of the bench. Nothing but such edits is ever promoted."""
         self.originals.setdefault(path, self.bench.files.read(path))
-        self.bench.files.write(path, text.encode("utf-8"))
+        self.bench.files.write(path, data)
+
+    def write_text(self, path: str, text: str) -> None:
+        self.write(path, text.encode("utf-8"))
 
     @property
     def edited(self) -> dict[str, bytes]:

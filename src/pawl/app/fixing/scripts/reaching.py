@@ -11,7 +11,6 @@ from pawl.core.finding import Finding
 from pawl.verify.recoveries.scripts import ENDINGS
 
 _IMPORTED = re.compile(r"""(?:\bfrom|\bimport|\brequire\s*\(|\bimport\s*\()\s*['"](\.[^'"\n]+)['"]""")
-_MODULE = re.compile(r"^\s*(?:import\b(?!\s*\()|export\b)", re.MULTILINE)
 
 
 def failing_files(findings: Iterable[Finding], sources: Mapping[str, str]) -> tuple[str, ...]:
@@ -47,11 +46,6 @@ def lines_of(findings: Iterable[Finding]) -> dict[str, list[int]]:
         for frame in finding.frames:
             found.setdefault(frame.path, []).append(frame.line)
     return found
-
-
-def is_module(path: str, text: str) -> bool:
-    """Whether a file can only be loaded as a module, or only after something has transformed it."""
-    return not path.endswith((".js", ".cjs")) or bool(_MODULE.search(text))
 
 
 def _resolved(path: str, sources: Mapping[str, str]) -> str:

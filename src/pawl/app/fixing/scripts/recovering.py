@@ -56,12 +56,12 @@ class ScriptRecovering:
             return read
         before = {path: sources[path] for path in answer.changed}
         for path, text in answer.changed.items():
-            self.ground.write(path, text)
+            self.ground.write_text(path, text)
         after = self.ground.read()
         new, _ = separated(findings_of(after), findings_of(read))
         if new or len(findings_of(after)) >= len(findings_of(read)):
             for path, text in before.items():
-                self.ground.write(path, text)
+                self.ground.write_text(path, text)
             return read
         for fix in answer.fixes:
             repair = Repair(
@@ -108,7 +108,7 @@ class ScriptRecovering:
     ) -> Said | None:
         changed = candidate.applied(sources)
         for path, text in changed.items():
-            self.ground.write(path, text)
+            self.ground.write_text(path, text)
         read, tests = before
         after = self.ground.read()
         new, _ = separated(findings_of(after), findings_of(read))
@@ -118,7 +118,7 @@ class ScriptRecovering:
             if self._is_better(ran, tests, finding):
                 return after, ran
         for path in changed:
-            self.ground.write(path, sources[path])
+            self.ground.write_text(path, sources[path])
         return None
 
     def _is_better(self, after: Verdict, before: Verdict, finding: Finding) -> bool:

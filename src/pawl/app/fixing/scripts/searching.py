@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pawl.app.fixing.engine import EventLines
 from pawl.app.fixing.scripts.ground import ScriptGround, is_script_test
-from pawl.app.fixing.scripts.reaching import failing_files, is_module, lines_of, reached
+from pawl.app.fixing.scripts.reaching import failing_files, lines_of, reached
 from pawl.core.execution import Execution
 from pawl.core.finding import Finding, Standing, Verdict
 from pawl.repair.model import (
@@ -23,7 +23,7 @@ from pawl.repair.model import (
 )
 from pawl.repair.scripts.asking import REQUEST_FILE, WarmRequest, warm_command
 from pawl.repair.scripts.proposal import Proposal
-from pawl.repair.scripts.proposing import proposed
+from pawl.repair.scripts.proposing import Proposed, proposed
 
 GRACE_SECONDS = 15.0
 HORIZON = 1.2
@@ -32,7 +32,7 @@ CLEAR = 0.75
 """A difference of cost that decides where nothing says how rivals behave."""
 MOST_RIVALS = 4
 MOST_FILES = 40
-_WARM = frozenset({"node", "mocha", "jest"})
+_WARM = frozenset({"node", "mocha", "jest", "vitest"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,10 @@ class Sought:
     files: tuple[str, ...]
     sources: dict[str, str]
     """What may be edited."""
-    is_plain: bool
-    """Whether Node loads everything as it stands, with `require`."""
+
+    @property
+    def tool(self) -> str:
+        return self.findings[0].tool
 
 
 @dataclass(slots=True)
@@ -52,19 +54,17 @@ class ScriptSearch:
     ground: ScriptGround
     tried: int = 0
     cpu_seconds: float = 0.0
-    _proposals: list[Proposal] = field(default_factory=list)
+    _found: Proposed = field(default_factory=Proposed)
 
     def run(self, findings: Sequence[Finding]) -> RepairEnded:
         """One search for a patch that makes these tests pass, or as many of them as one patch can."""
         sought = self._sought(findings)
         if not sought.sources:
             return RepairEnded(status=Status.NO_SOURCES, seconds=0.0)
-        self._proposals = proposed(sought.sources, lines_of(findings))
-        if not self._proposals:
+        self._found = proposed(sought.sources, lines_of(findings))
+        if not self._found.proposals:
             return RepairEnded(status=Status.NOTHING_TO_EDIT, seconds=0.0)
-        ended = None
-        if sought.is_plain:
-            ended = self._warm(sought)
+        ended = self._warm(sought) if sought.files and sought.tool in _WARM else None
         if ended is None or ended.status in (Status.NOT_COLLECTED, Status.ENGINE_FAILED):
             ended = self._cold(sought)
         self.tried += ended.tried
@@ -78,9 +78,7 @@ class ScriptSearch:
         editable = set(self.ground.editable(list(sources)))
         frames = [frame.path for finding in findings for frame in finding.frames]
         paths = [path for path in dict.fromkeys((*frames, *near)) if path in editable][:MOST_FILES]
-        tool = findings[0].tool
-        plain = tool in _WARM and not any(is_module(path, sources[path]) for path in (*files, *near))
-        return Sought(tuple(findings), files, {path: sources[path] for path in paths}, plain and bool(files))
+        return Sought(tuple(findings), files, {path: sources[path] for path in paths})
 
     def _warm(self, sought: Sought) -> RepairEnded | None:
         """In processes that stay up and load the tests again for each proposal; None when they said nothing."""
@@ -97,12 +95,12 @@ class ScriptSearch:
         request = WarmRequest(
             root=root,
             tests=sought.files,
-            failing=len(sought.findings),
-            framework=sought.findings[0].tool,
+            failing=tuple(finding.test for finding in sought.findings),
+            framework=sought.tool,
             seconds=seconds,
             workers=self.ground.request.workers,
         )
-        self.ground.bench.files.write(REQUEST_FILE, request.to_json(self._proposals).encode())
+        self.ground.bench.files.write(REQUEST_FILE, request.to_json(self._found).encode())
         limits = self.ground.shop.config.settings.limits(seconds + GRACE_SECONDS)
         self.ground.bench.run(Execution(argv=warm_command(root), limits=limits), on_output=EventLines(take).feed)
         return ended[0] if ended else None
@@ -117,7 +115,7 @@ class ScriptSearch:
         found: list[tuple[frozenset[str], Proposal]] = []
         first = None
         tried = 0
-        for one in self._proposals:
+        for one in self._found.proposals:
             full = [patch for mended, patch in found if mended == failing]
             late = first is not None and time.monotonic() - started > 2 * first + 10 * once
             if self.ground.left < 2 * once or late or len(full) > MOST_RIVALS:
@@ -137,7 +135,7 @@ class ScriptSearch:
         return _chosen(ended, found) if found else ended
 
     def _run(self, sought: Sought, seconds: float) -> Verdict:
-        return self.ground.run_files(sought.findings[0].tool, sought.files, max(5.0, seconds))
+        return self.ground.run_files(sought.tool, sought.files, max(5.0, seconds))
 
     def _with(self, one: Proposal, sought: Sought, once: float) -> Verdict:
         """What the runner says with the proposal, which is then taken away again."""
