@@ -150,13 +150,13 @@ class ScriptGround:
         return {path: data for path, data in now.items() if data != self.originals[path]}
 
     def baseline(self, read: Sequence[Verdict], tests: Verdict) -> Baseline:
-        """What the ladder says about the edited files as they were."""
+        """What the ladder says about the whole with the edited files as they were."""
         now = self.edited
         for path in now:
             self.bench.files.write(path, self.originals[path])
         try:
             steps = [one for one in self._cheap() if one.kind not in _READ]
-            others = climb(steps, replace(self.subject, changed=tuple(now)), stop=Stop.NEVER)
+            others = climb(steps, self.subject, stop=Stop.NEVER)
         finally:
             for path, data in now.items():
                 self.bench.files.write(path, data)

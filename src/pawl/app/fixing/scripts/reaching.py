@@ -10,7 +10,7 @@ from pawl.app.fixing.scripts.ground import is_script_test
 from pawl.core.finding import Finding
 from pawl.verify.recoveries.scripts import ENDINGS
 
-_IMPORTED = re.compile(r"""(?:\bfrom|\bimport|\brequire\s*\(|\bimport\s*\()\s*['"](\.[^'"\n]+)['"]""")
+_IMPORTED = re.compile(r"""(?:\bfrom|\bimport|\brequire\s*\(|\bimport\s*\()\s*['"]([^'"\n]+)['"]""")
 
 
 def failing_files(findings: Iterable[Finding], sources: Mapping[str, str]) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def reached(tests: Sequence[str], sources: Mapping[str, str]) -> list[str]:
     while waiting:
         path = waiting.pop(0)
         for name in _IMPORTED.findall(sources.get(path, "")):
-            target = _resolved(posixpath.normpath(posixpath.join(posixpath.dirname(path), name)), sources)
+            target = _target(name, path, sources)
             if target and target not in seen:
                 seen[target] = None
                 waiting.append(target)
@@ -46,6 +46,18 @@ def lines_of(findings: Iterable[Finding]) -> dict[str, list[int]]:
         for frame in finding.frames:
             found.setdefault(frame.path, []).append(frame.line)
     return found
+
+
+def _target(name: str, path: str, sources: Mapping[str, str]) -> str:
+    """The source that an import names, by its place or by an alias such as `@/cart`; empty for a package."""
+    if name.startswith("."):
+        return _resolved(posixpath.normpath(posixpath.join(posixpath.dirname(path), name)), sources)
+    head, _, inner = name.partition("/")
+    if not inner or (head.startswith("@") and len(head) > 1 and "/" not in inner):
+        return ""
+    endings = ("", *ENDINGS, *(f"/index{end}" for end in ENDINGS))
+    found = [one for one in sources if any(f"/{one}".endswith(f"/{inner}{end}") for end in endings)]
+    return min(found, key=len) if found else ""
 
 
 def _resolved(path: str, sources: Mapping[str, str]) -> str:

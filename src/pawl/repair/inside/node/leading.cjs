@@ -8,6 +8,7 @@ const HORIZON = 2.0; // How much dearer than the first patch a rival may be.
 const LEAST = 60; // Milliseconds that a proposal has at least, before it is taken to hang,
 const AGAIN = 400; // and at least when it is given a second chance, since the machine may have been busy.
 const GRACE = 2000; // Milliseconds more until a process that does not come back is ended.
+const FEW = 20; // One of so many.
 const MOST_PLAUSIBLE = 30;
 const MOST_OFFERED = 8;
 const MOST_FIRST = 6; // Edits that mend a part, to each of which a second one is looked for.
@@ -107,8 +108,10 @@ async function lead(file) {
   say('stage', { name: 'search', tests: baseline.failing.length });
   const queue = ordered(search.proposals, baseline.unreached);
   await search.run(queue);
+  // Where hardly anything hangs, there is time to be patient.
+  const least = search.late.length * FEW < search.tried ? AGAIN : LEAST;
   if (!search.full.length && search.limit < AGAIN) await search.run(search.late, AGAIN);
-  if (!search.full.length && !search.isLate) await search.run(pairs(search, queue));
+  if (!search.full.length && !search.isLate) await search.run(pairs(search, queue), least);
   return conclude(search);
 }
 

@@ -123,8 +123,10 @@ async function baseline(state) {
   const passing = names.filter((name) => results.get(name));
   const wanted = new Set(request.failing.map((name) => plain(name, request.tests)));
   const known = broken.filter((name) => wanted.has(plain(name, request.tests)));
-  // Where names are written in another way, their number must do.
-  const failing = known.length === wanted.size ? known : broken.length === request.failing.length ? broken : [];
+  // Where names are written in another way, their number must do; a file that cannot be loaded here is another failure.
+  const isFile = (name) => request.tests.includes(name) && !wanted.has(name);
+  const alike = broken.length === request.failing.length && !broken.some(isFile);
+  const failing = known.length === wanted.size ? known : alike ? broken : [];
   const ignored = broken.filter((name) => !failing.includes(name));
   const lacking = state.lacking || (failing.length && ignored.length <= passing.length ? '' : 'other tests fail here');
   if (lacking) return { lacking };
