@@ -61,9 +61,7 @@ class Forked:
         *,
         leads: bool = False,
     ) -> None:
-        """`leads`: in a session of its own, with the terminal that its stdin is."""
         variables = dict(os.environ)  # noqa: TID251
-        assert not _shapes_python(variables)
         call = {"words": [os.fsdecode(word) for word in words], "cwd": str(cwd), "variables": variables, "leads": leads}
         body = json.dumps(call).encode()
         self.returncode: int | None = None
@@ -100,22 +98,33 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
+def started(
+    words: Sequence[str | bytes], cwd: Path, streams: tuple[int, int, int], *, leads: bool = False
+) -> Forked | subprocess.Popen:
+    """A Pawl under way; `leads`: in a session of its own, with the terminal that its stdin is."""
+    if not _shapes_python(os.environ):  # noqa: TID251
+        return Forked(words, cwd, streams, leads=leads)
+    stdin, stdout, stderr = streams
+    return subprocess.Popen(
+        [sys.executable, "-m", "pawl", *words],
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        cwd=cwd,
+        start_new_session=leads,
+        preexec_fn=(lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) if leads else None,
+    )
+
+
 def run(
     words: Sequence[str | bytes], cwd: Path, given: bytes = b"", *, joined: bool = False
 ) -> tuple[int, bytes, bytes]:
     """Exit code, stdout and stderr of a call with pipes; `joined` streams are both stdout."""
-    if _shapes_python(os.environ):  # noqa: TID251
-        errors = subprocess.STDOUT if joined else subprocess.PIPE
-        command = [sys.executable, "-m", "pawl", *words]
-        done = subprocess.run(
-            command, input=given, stdout=subprocess.PIPE, stderr=errors, cwd=cwd, timeout=PATIENCE, check=False
-        )
-        return done.returncode, done.stdout, done.stderr or b""
     stdin, feed = os.pipe()
     out, stdout = os.pipe()
     err, stderr = os.pipe()
     try:
-        process = Forked(words, cwd, (stdin, stdout, stdout if joined else stderr))
+        process = started(words, cwd, (stdin, stdout, stdout if joined else stderr))
     finally:
         for end in (stdin, stdout, stderr):
             os.close(end)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nursery
-from nursery import PATIENCE, Forked
+from nursery import PATIENCE
 
 PAWL = (sys.executable, "-m", "pawl")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -130,7 +130,7 @@ class Terminal:
     def __init__(self, words: Sequence[str], cwd: Path, columns: int, stdout: int | None = None) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        self.process = Forked(words, cwd, (slave, slave if stdout is None else stdout, slave), leads=True)
+        self.process = nursery.started(words, cwd, (slave, slave if stdout is None else stdout, slave), leads=True)
         os.close(slave)
         self._seen = b""
         self._read_to = 0

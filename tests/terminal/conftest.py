@@ -44,12 +44,12 @@ class Place:
     def open(self, *words: str, columns: int = 80, rows: int = 30) -> Emulator:
         return Emulator(words, self.workspace, columns=columns, rows=rows)
 
-    def piped(self, *lines: str, words: tuple[str, ...] = ()) -> str:
+    def piped(self, *lines: str, words: tuple[str, ...] = (), ends: int = 0) -> str:
         """What a session says to lines that come through a pipe; its errors come with it."""
         given = "".join(f"{line}\n" for line in lines).encode()
         code, out, _ = nursery.run(words, self.workspace, given, joined=True)
         said = out.decode("utf-8", "replace")
-        assert code == 0, said
+        assert code == ends, said
         return said
 
 

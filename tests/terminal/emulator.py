@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyte
-from nursery import PATIENCE, Forked
+from nursery import PATIENCE, started
 
 
 class Emulator:
@@ -24,7 +24,7 @@ class Emulator:
         self.screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.01)
         self._stream = pyte.ByteStream(self.screen)
         self.raw = b""
-        self.process = Forked(words, cwd, (slave, slave, slave), leads=True)
+        self.process = started(words, cwd, (slave, slave, slave), leads=True)
         os.close(slave)
 
     def __enter__(self) -> Emulator:

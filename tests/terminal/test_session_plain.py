@@ -101,6 +101,14 @@ def test_what_is_piped_has_no_colours_and_nothing_to_read_is_the_overview(place:
     assert place.piped().startswith("usage: pawl [COMMAND] [options]\n")
 
 
+def test_going_on_with_what_is_not_there_is_an_error_where_nobody_sees_it(place: Place):
+    model = place.model("[[turn]]\ntimes = 0\nanswer = 'Never.'\n")
+    for words in (("-r", "WRONG"), ("-c",)):
+        said = place.piped("what is this?", words=(*words, "--model", model, "--mode", "chat"), ends=42)
+        assert "there is no conversation" in said
+        assert "Never." not in said
+
+
 def test_a_dumb_terminal_gets_lines_and_one_without_unicode_gets_its_own_letters(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ):

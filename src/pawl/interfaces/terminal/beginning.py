@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 from pawl.core.errors import PawlError, UnknownEntry
@@ -108,4 +109,6 @@ def _take_up(sitting: Sitting, actions: object) -> None:
         if opening.fork and sitting.wishes.conversation:
             actions.fork("")
     except PawlError as error:
+        if not sys.stdin.isatty():
+            raise  # What comes through the pipe was meant for a conversation that is not there.
         sitting.tell_error(error)
