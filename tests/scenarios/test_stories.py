@@ -36,6 +36,7 @@ def test_a_bug_is_fixed_shown_approved_the_next_day_and_can_be_undone(story: Sto
     assert (done.state, done.delivery, done.entry) == (RunState.ENDED, DeliveryState.DONE, 1)
     assert RIGHT in story.read("dates.py")
     assert done.requests == 3 and done.score == 5
+    assert done.seconds > waiting.seconds > 0, "those of both processes"
     with story.shop() as shop:
         assert [one["score"] for one in shop.store.runs.evaluations(shop.workspace)] == [5]
     undone = story.do("undo")

@@ -13,7 +13,7 @@ from pawl.app.doing.hooking import Hooking
 from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.learning import learnt
 from pawl.app.doing.record import RunRecord
-from pawl.app.doing.reporting import composed
+from pawl.app.doing.reporting import SECONDS, composed
 from pawl.app.doing.talking import Permit, Talker
 from pawl.app.doing.verifying import Verifier
 from pawl.app.doing.works import BenchWorks
@@ -99,12 +99,18 @@ class Carrier:
         finally:
             talker.close()
             works.close()
-        report = composed(self.shop, place.run, seconds=time.monotonic() - started)
+            self._spend(time.monotonic() - started)
+        report = composed(self.shop, place.run)
         if report.question is not None:
             self._hear(Asked(run=place.run, question=report.question))
             hooking.waits(report.question)
         self._hear(RunEnded(report))
         return report
+
+    def _spend(self, seconds: float) -> None:
+        """A run that waits for an answer is carried by several processes; its seconds are those of all of them."""
+        before = self.record.value(SECONDS)
+        self.record.put(SECONDS, seconds + (before if isinstance(before, float) else 0.0))
 
     def hooking(self, conversation: str) -> Hooking:
         return Hooking(

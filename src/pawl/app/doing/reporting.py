@@ -11,8 +11,11 @@ from pawl.core.tiers import Climb, climb_from, ladder_from
 from pawl.workflow import planning
 from pawl.workflow.evidence import counts_of
 
+SECONDS = "seconds"
+"""What a run has taken, without the time in which it waited for the user."""
 
-def composed(shop: Workshop, run: str, *, seconds: float = 0.0) -> Report:
+
+def composed(shop: Workshop, run: str) -> Report:
     runs = shop.store.runs
     row = runs.get(shop.workspace, run)
 
@@ -58,7 +61,7 @@ def composed(shop: Workshop, run: str, *, seconds: float = 0.0) -> Report:
         cost=None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
         model=records[-1].model if records else "",
         conversation=errand.get("conversation") or value("conversation") or "",
-        seconds=seconds,
+        seconds=value(SECONDS) or 0.0,
         climb=_climb(value("climb ladder"), value("climb")),
     )
 
