@@ -12,6 +12,7 @@ from pawl.app.asking.asking import Question, Replied, ask
 from pawl.app.asking.watching import ESTIMATES, SESSION, WORKSHEET, Watch
 from pawl.app.workshop import Workshop, new_run_id
 from pawl.core.dialogue import Request, ToolAnswer, ToolCall, Usage, user
+from pawl.core.errors import UnknownEntry
 from pawl.core.memory import MemoryTier
 from pawl.core.run import Mode, Reasoning, RunTerms
 from pawl.core.run_event import RequestAnswered, Shortened, ToolEnded
@@ -80,6 +81,30 @@ def test_the_session_of_a_conversation_is_taken_up_by_another_process(shop: Work
         )
 
 
+@pytest.mark.spec("B3", "B4")
+def test_an_answer_that_was_known_is_an_exchange_of_its_session(shop: Workshop, script: Path):
+    first = asked(shop, script, "where is it?")
+    again = asked(shop, script, "where is it?")
+    assert again.cached and again.conversation != first.conversation
+    number, session = remembering.session(shop)
+    assert number == again.conversation
+    assert [(one.question, one.answer) for one in session.exchanges] == [("where is it?", "In src/greeter.py:1.")]
+    assert [one.path for one in session.seen] == ["src/greeter.py"]
+    on = asked(shop, script, "are you sure?", conversation=again.conversation)
+    assert [one.question for one in remembering.session(shop, on.conversation)[1].exchanges] == [
+        "where is it?",
+        "are you sure?",
+    ]
+
+
+@pytest.mark.spec("B3")
+def test_a_session_that_is_not_there_is_told(shop: Workshop):
+    with pytest.raises(UnknownEntry, match="there is no conversation in this workspace"):
+        remembering.session(shop)
+    with pytest.raises(UnknownEntry, match="there is no conversation 'c9'"):
+        remembering.session(shop, "c9")
+
+
 def terms(shop: Workshop, conversation: str = "c1") -> RunTerms:
     return RunTerms(run=shop.run_id, conversation=conversation, mode=Mode.CHAT, reasoning=Reasoning.OFF, model="here/m")
 
@@ -96,6 +121,8 @@ def test_what_a_provider_counted_corrects_the_next_process(shop: Workshop):
     watch.hear(answered)
     watch.keep("q", "a", {})
     assert shop.store.snapshots.get(shop.workspace, "", ESTIMATES) == {"here/m": [1, 2.0]}
+    shown = remembering.estimates(shop)
+    assert {model: (one.requests, one.ratio) for model, one in shown.items()} == {"here/m": (1, 2.0)}
     later = Watch(shop, replace(terms(shop), run="r2"))
     later.clean(request)
     assert later.monitor.reading(later.agent).tokens == 2 * estimated

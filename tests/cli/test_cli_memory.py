@@ -95,6 +95,9 @@ def test_wrong_words_are_refused_with_what_to_say(pawl: Pawl):
         ("memory", "forget", "1", "--all"),
         ("memory", "add"),
         ("memory", "add", "x" * 401),
+        ("memory", "session"),
+        ("memory", "session", "c1"),
+        ("memory", "session", "c1", "c2"),
     ]
     for words, said in zip(calls, pawl.many(calls), strict=True):
         assert said.code == 42 and said.err.startswith("pawl: "), (words, said)
@@ -166,6 +169,15 @@ def test_a_conversation_goes_on_after_an_answer_that_was_known(asked: Pawl, scri
     model = script(SCRIPT + '[[turn]]\nmatch = { user = "sure" }\nanswer = "Yes."\n')
     asked("ask", "--model", model, "how many retries?")
     known = asked.json("ask", "--model", model, "how many retries?")
+    shown = asked.json("memory", "session")
+    assert shown["conversation"] == known["conversation"] and shown["seen"] == ["app.py"] and shown["edits"] == []
+    assert shown["exchanges"] == [{"question": "how many retries?", "answer": "It is set in app.py:1."}]
+    lines = asked("memory", "session", known["conversation"]).lines
+    assert lines[:3] == [
+        f"conversation {known['conversation']}",
+        "exchanges: 1",
+        "  how many retries? → It is set in app.py:1.",
+    ]
     on = asked.json("ask", "-c", "--model", model, "are you sure?")
     assert (known["cached"], on["cached"], on["conversation"]) == (True, False, known["conversation"])
 

@@ -229,3 +229,24 @@ def test_a_summary_read_back_is_the_same_summary(given_one):
     messages, _ = given_one
     once = summarized(messages)
     assert summarized([user(once.text)]) == once
+
+
+def test_a_long_rule_on_one_line_stays_word_for_word():
+    rule = "Never change the public names, " + "because the others rely on each of them, " * 60 + "whatever they ask."
+    messages = [user(f"Make the cart round prices.\n{rule}"), *dialogue()[1:]]
+    once = compress(messages, Kept(request=2), FRESH).messages[0].text
+    assert len(rule) > 2_000 and f"- {rule}\n" in once
+    again = summarized([user(once), user("go on")])
+    assert rule in again.rules
+
+
+def test_of_a_line_that_is_longer_than_any_rule_its_sentences_that_are_rules_stay():
+    filler = "The weather was fine that day. " * 200
+    found = summarized([user(f"{filler}Always keep the tests green. {filler}")])
+    assert found.rules == ("Always keep the tests green.",)
+
+
+def test_rules_together_are_bounded_and_the_first_stay():
+    given_rules = [f"Always do number {number}: {'x' * 3_000}" for number in range(20)]
+    found = summarized([user("\n".join(given_rules))])
+    assert found.rules == tuple(given_rules[:5])

@@ -38,12 +38,17 @@ _OUTCOME = re.compile(
 )
 _RULE = re.compile(r"(?i)\b(?:never|always|must|do not|don't|shall|only)\b")
 _DECIDED = re.compile(r"(?i)\b(?:decided|decision|chose|chosen|going with|we will use|rather than)\b")
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+")
 _STEP = re.compile(r"\s*(?:\d+[.)]|[-*] \[[ xX]\])\s+\S")
 
 _GOAL_CHARACTERS = 800
 _ANSWER_CHARACTERS = 300
 _OUTPUT_CHARACTERS = 500
 _LINE_CHARACTERS = 300
+_RULE_CHARACTERS = 4_000
+"""A rule is kept word for word up to this; of a longer line, the sentences that are rules."""
+_RULES_CHARACTERS = 16_000
+"""All rules together; those that were given first stay."""
 _MOST = {"rules": 20, "goals": 8, "decisions": 12, "plan": 12, "issues": 6, "files": 40, "outputs": 8}
 _SHED = ("outputs", "files", "decisions", "goals", "issues", "plan")
 """What goes first when the summary is too long; rules never go."""
@@ -108,7 +113,7 @@ def _latest(items: Iterable[str], name: str) -> tuple[str, ...]:
     """Each once, where it stood last; of the goals the first one stays too, and rules are the first that were given."""
     kept = [item for item in items if item.strip()]
     if name == "rules":
-        return tuple(dict.fromkeys(kept))[: _MOST[name]]
+        return tuple(_fitting(dict.fromkeys(kept)))[: _MOST[name]]
     last = tuple(reversed(dict.fromkeys(reversed(kept))))
     if name == "goals" and len(last) > _MOST[name]:
         return (last[0], *last[1 - _MOST[name] :])
@@ -117,7 +122,16 @@ def _latest(items: Iterable[str], name: str) -> tuple[str, ...]:
 
 def _rules(text: str) -> list[str]:
     lines = (line.strip() for line in text.split("\n"))
-    return [line for line in lines if len(line) <= _LINE_CHARACTERS and _RULE.search(line)]
+    parts = (part for line in lines for part in ([line] if len(line) <= _RULE_CHARACTERS else _SENTENCE.split(line)))
+    return [part for part in parts if len(part) <= _RULE_CHARACTERS and _RULE.search(part)]
+
+
+def _fitting(rules: Iterable[str]) -> Iterator[str]:
+    room = _RULES_CHARACTERS
+    for rule in rules:
+        if len(rule) <= room:
+            room -= len(rule)
+            yield rule
 
 
 def _assistant(message: Message, found: dict[str, list[str]]) -> None:

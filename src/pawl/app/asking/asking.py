@@ -236,8 +236,10 @@ def _again(shop: Workshop, terms: RunTerms, asked: str, shelf: AnswerShelf, list
         if kept is None:
             return None
         cited = citations(kept.text, lambda path: _lines(desk, path))
+        seen = desk.files.seen
     said = (user(asked), assistant(kept.text))
     _keep(shop, terms, said, [])
+    Watch(shop, terms).keep(asked, kept.text, seen)
     listen(TextDelta(kept.text))
     spoken = Spoken(
         text=kept.text, ended=Ended.ANSWERED, messages=said, said=said, requests=0, usage=Usage(), cost=Decimal(0)

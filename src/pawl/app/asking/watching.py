@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pawl.app.remembering import ESTIMATES, SESSION
 from pawl.app.workshop import Workshop
 from pawl.context.monitor import ContextMonitor, EstimateError, Level
 from pawl.core.dialogue import Message, Request
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 AROUND = 2_000
 """Tokens that prompts, tools and memories take beside the dialogue."""
 LEAST_ROOM = 1_000
-ESTIMATES, SESSION, WORKSHEET = "estimates", "session", "worksheet"
+WORKSHEET = "worksheet"
 
 
 @dataclass(slots=True)

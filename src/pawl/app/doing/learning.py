@@ -6,7 +6,6 @@ import shlex
 from contextlib import suppress
 
 from pawl.app import remembering
-from pawl.app.asking.watching import SESSION
 from pawl.app.doing.record import RunRecord
 from pawl.app.workshop import Workshop
 from pawl.context.answers import are_similar
@@ -89,8 +88,9 @@ def _note_edits(shop: Workshop, record: RunRecord, paths: list[str], entry: int)
         return
     session = SessionMemory()
     with suppress(ValueError):
-        session = SessionMemory.from_json(shop.store.snapshots.get(shop.workspace, conversation, SESSION) or {})
+        kept = shop.store.snapshots.get(shop.workspace, conversation, remembering.SESSION)
+        session = SessionMemory.from_json(kept or {})
     for path in paths:
         session = session.with_edit(path, _short(record.order.text), entry)
     with suppress(StoreError):
-        shop.store.snapshots.put(shop.workspace, conversation, SESSION, session.to_json())
+        shop.store.snapshots.put(shop.workspace, conversation, remembering.SESSION, session.to_json())

@@ -125,7 +125,7 @@ def _command(options: argparse.Namespace) -> Callable[[Workshop, Call], int]:
 
 
 def _only_reads(options: argparse.Namespace) -> bool:
-    return options.command in READING or (options.command == "memory" and options.action in ("list", "show"))
+    return options.command in READING or (options.command == "memory" and options.action in ("list", "show", "session"))
 
 
 def _start(options: argparse.Namespace) -> Path:

@@ -213,10 +213,9 @@ def _prompts(parser: argparse.ArgumentParser) -> None:
 
 
 def _memory(parser: argparse.ArgumentParser) -> None:
-    actions = ["list", "show", "add", "forget"]
-    parser.add_argument(
-        "action", nargs="?", choices=actions, default="list", metavar="ACTION", help="list, show, add or forget"
-    )
+    actions = ["list", "show", "add", "forget", "session"]
+    help = "list, show, add, forget or session"
+    parser.add_argument("action", nargs="?", choices=actions, default="list", metavar="ACTION", help=help)
     parser.add_argument("words", nargs="*", metavar="WORD", help="words to look for, the number, or what to remember")
     parser.add_argument("--tier", choices=["fact", "decision", "outcome"], help="only these, or as what it is added")
     parser.add_argument("--all", action="store_true", help="forget everything, kept answers too")
