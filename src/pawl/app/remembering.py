@@ -167,9 +167,11 @@ def session(shop: Workshop, conversation: str = "") -> tuple[str, SessionMemory]
     every = shop.store.transcripts.conversations(shop.workspace)
     known = next((one for one in every if not conversation or one.id == conversation), None)
     if known is None:
-        wanted = f"conversation {conversation!r}" if conversation else "conversation"
+        if not conversation:
+            raise UnknownEntry("there is no conversation in this workspace", advice="'pawl ask' and 'pawl do' begin one")
         raise UnknownEntry(
-            f"there is no {wanted} in this workspace", advice="'pawl memory list --json' names the last ones"
+            f"there is no conversation {conversation!r} in this workspace",
+            advice="'pawl memory list --json' names the last ones",
         )
     body = shop.store.snapshots.get(shop.workspace, known.id, SESSION)
     try:
