@@ -12,7 +12,9 @@ from pawl.store.audit import FILE_NAME, Audit
 
 WIDTH = 24
 """Characters of the longest bar."""
-MOST_REASON = 80
+MOST_REASON = 72
+MOST_MODEL = 20
+"""Characters, so that a row has room on a terminal; the values have the whole."""
 
 Row = Mapping[str, Any]
 
@@ -47,7 +49,8 @@ def as_markdown(found: Row) -> str:
         "",
         str(found["objective"]),
         "",
-        f"{found['began']}; {found['failing']} failing at first; {ended}",
+        f"{str(found['began'])[:19].replace('T', ' ')} UTC; {found['failing']} failing at first",
+        ended,
         "",
         "| tier | mode | attempts | cost | left because |",
         "| --- | --- | --- | --- | --- |",
@@ -56,21 +59,22 @@ def as_markdown(found: Row) -> str:
     for tier in found["tiers"]:
         made = [one for one in attempts if one["tier"] == tier["tier"]]
         lines.append(_row(tier["name"], tier["mode"], len(made), _money(_total(made)), tier["left_because"] or "–"))
-    lines += ["", "| # | tier | iteration | model | ended | failing | cost | seconds | why not |", "| --- " * 9 + "|"]
+    lines += ["", "| # | tier | iteration | model | ended | failing | cost | seconds |", "| --- " * 8 + "|"]
     names = {tier["tier"]: tier["name"] for tier in found["tiers"]}
     for one in attempts:
         row = _row(
             one["number"],
             names.get(one["tier"], one["tier"]),
             f"{one['iteration']}.{one['sample']}",
-            one["model"] or "–",
+            _short(one["model"]) or "–",
             one["ended"],
             "–" if one["failing"] is None else one["failing"],
             _money(one["cost"]),
             f"{one['seconds']:.1f}",
-            "; ".join(one["refused"])[:MOST_REASON] if one["ended"] != "verified" else "",
         )
         lines.append(row)
+    refused = [(one["number"], "; ".join(one["refused"])) for one in attempts if one["ended"] != "verified"]
+    lines += ["", *(f"- {number}: {' '.join(why.split())[:MOST_REASON]}" for number, why in refused if why)]
     return "\n".join((*lines, "", "```text", *plot(found["failing"], attempts), "```", ""))
 
 
@@ -92,6 +96,12 @@ def _line(number: str, failing: int, most: int, spent: Decimal, whole: Decimal) 
     left = f"{_bar(failing, most)} {failing}".strip()
     right = f"{_bar(spent, whole)} {_money(spent)}".strip()
     return f"{number:>3}  {left:<{WIDTH + 6}}{right}"
+
+
+def _short(model: str) -> str:
+    """The end of a name tells more than its beginning."""
+    name = model.rpartition("/")[2]
+    return name if len(name) <= MOST_MODEL else f"…{name[1 - MOST_MODEL :]}"
 
 
 def _bar(value: int | Decimal, most: int | Decimal) -> str:
