@@ -168,7 +168,7 @@ def session(shop: Workshop, conversation: str = "") -> tuple[str, SessionMemory]
     known = next((one for one in every if not conversation or one.id == conversation), None)
     if known is None:
         if not conversation:
-            raise UnknownEntry("there is no conversation in this workspace", advice="'pawl ask' and 'pawl do' begin one")
+            raise UnknownEntry("there is no conversation in this workspace", advice="'pawl ask' begins one")
         raise UnknownEntry(
             f"there is no conversation {conversation!r} in this workspace",
             advice="'pawl memory list --json' names the last ones",
