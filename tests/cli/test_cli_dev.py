@@ -7,12 +7,13 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cli.console import PATIENCE, Pawl
+from cli.console import PATIENCE, PAWL, Pawl
 from cli.projects import Project
 
 pytestmark = [pytest.mark.spec("A13"), pytest.mark.timeout(120)]
@@ -33,6 +34,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(open("page.txt", "rb").read())
 child = subprocess.Popen(["sleep", "1000"])
 server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+if mode == "silent":
+    server.serve_forever()
 print("greeting:", os.environ["GREETING"])
 print(f"serving on http://127.0.0.1:{port}/", flush=True)
 server.serve_forever()
@@ -91,7 +94,10 @@ def tree_of(pid: int) -> set[int]:
 
 
 def words_of(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:
+        return []
 
 
 def alive(processes: set[int]) -> set[int]:
@@ -173,6 +179,24 @@ def test_killing_what_holds_the_server_leaves_no_process_and_no_port(served):
     until(lambda: not is_taken(told["port"]))
     assert pawl("dev", "status").code == 3
     assert pawl.json("dev", "start")["port"] == told["port"]
+
+
+@pytest.mark.parametrize(
+    ("words", "program"), [(("dev", "start"), "supervising"), (("dev", "start"), "sleep"), (("verify",), "serve.py")]
+)
+def test_killing_pawl_while_a_server_comes_up_leaves_no_process_and_no_port(served, words, program):
+    port = free_port()
+    pawl = served("silent", port)
+    process = subprocess.Popen([*PAWL, *words], cwd=pawl.workspace, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        until(lambda: any(program in word for pid in tree_of(process.pid) for word in words_of(pid)))
+        processes = tree_of(process.pid)
+    finally:
+        process.kill()
+        process.communicate()
+    until(lambda: not alive(processes))
+    assert not is_taken(port)
+    assert pawl("dev", "status").code == 3
 
 
 def test_a_server_that_is_killed_is_said_to_have_ended(served):

@@ -1,5 +1,7 @@
 """Dev servers are data: which one a project has, and the words that start it on a port."""
 
+import re
+
 import pytest
 
 from pawl.core.errors import ConfigError
@@ -38,7 +40,8 @@ PROJECTS = {
 SAYS = {
     "vite": "  ➜  Local:   http://127.0.0.1:5174/",
     "next": "   - Local:        http://127.0.0.1:3001",
-    "create-react-app": "  Local:            http://localhost:3001",
+    "create-react-app": "  http://127.0.0.1:3001",
+    "create-react-app with an address": "  Local:            http://localhost:3001",
     "uvicorn": "INFO:     Uvicorn running on http://127.0.0.1:8001 (Press CTRL+C to quit)",
     "flask": " * Running on http://127.0.0.1:5001",
     "django": "Starting development server at http://127.0.0.1:8001/",
@@ -54,12 +57,15 @@ def test_a_projects_server_is_known_with_the_words_that_start_it(subject, name):
     assert all("127.0.0.1" in " ".join((*words, *found.environment(4000).values())) for _ in "x")
 
 
-@pytest.mark.parametrize("server", built_in(), ids=lambda one: one.name)
-def test_what_a_server_prints_says_where_it_listens(server):
-    import re
-
-    ports = [match["port"] for pattern in server.ready if (match := re.search(pattern, SAYS[server.name]))]
+@pytest.mark.parametrize("name", SAYS)
+def test_what_a_server_prints_says_where_it_listens(name):
+    (server,) = [one for one in built_in() if one.name == name.split()[0]]
+    ports = [match["port"] for pattern in server.ready if (match := re.search(pattern, SAYS[name]))]
     assert ports and int(ports[0]) == server.port + 1
+
+
+def test_every_server_has_its_words_tried():
+    assert {one.name for one in built_in()} == {name.split()[0] for name in SAYS}
 
 
 def test_projects_without_a_server_have_none(subject):

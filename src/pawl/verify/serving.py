@@ -28,6 +28,7 @@ _BETWEEN_SECONDS = 0.1
 _LOOK_SECONDS = 0.3
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _LAST_LINES = 15
+_LARGEST_ANSWER = 1 << 20
 _BROKEN = 500
 
 
@@ -176,7 +177,10 @@ def _probed(port: int, deadline: float, process: subprocess.Popen[bytes]) -> int
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=max(1.0, deadline - time.monotonic()))
         try:
             connection.request("GET", "/", headers={"Accept": "text/html,*/*"})
-            return connection.getresponse().status
+            answer = connection.getresponse()
+            # A server that is cut off in the middle of its answer complains about it.
+            answer.read(_LARGEST_ANSWER)
+            return answer.status
         except (OSError, http.client.HTTPException):
             selector.select(_BETWEEN_SECONDS)
         finally:

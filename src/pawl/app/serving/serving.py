@@ -18,6 +18,7 @@ from pawl.app.workshop import Workshop
 from pawl.core.errors import NotFound, ServerUnavailable
 
 START = "from pawl.app.serving.supervising import main; main()"
+STAY = b"+"
 STOP_SECONDS = 15.0
 _BETWEEN_SECONDS = 0.05
 _GRACE_SECONDS = 30.0
@@ -42,7 +43,7 @@ def start(shop: Workshop, request: DevRequest) -> tuple[Record, bool]:
     asked = {"workspace": shop.workspace, **asdict(request)}
     process = subprocess.Popen(
         [sys.executable, "-c", START, json.dumps(asked)],
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -63,7 +64,11 @@ def start(shop: Workshop, request: DevRequest) -> tuple[Record, bool]:
         tail = logs(shop, 8)
         registry.forget(shop.workspace)
         raise ServerUnavailable(f"{name}: {why}", advice=tail or "see 'pawl verify' for what is wrong")
-    # It goes on without this process; nobody waits for it here.
+    # It goes on without this process; nobody waits for it here. Without this word it ends, because nobody knows of it.
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):
+        process.stdin.write(STAY)
+        process.stdin.close()
     process.returncode = 0
     shop.note_if_possible("dev server", {"name": record.name, "port": record.port})
     return record, True

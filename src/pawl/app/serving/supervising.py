@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -46,6 +47,7 @@ def main() -> None:
     cancel = CancelToken()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: cancel.request())
+    threading.Thread(target=_watch, args=(cancel,), daemon=True).start()
     keeper = _Keeper(registry, record, registry.log(workspace))
     try:
         with Workshop.open(config, Path(workspace)) as shop:
@@ -54,6 +56,12 @@ def main() -> None:
         keeper.told({"failed": redacted(f"{error.message}; {error.advice}" if error.advice else error.message)})
     finally:
         keeper.close(stopped=cancel.requested)
+
+
+def _watch(cancel: CancelToken) -> None:
+    """Ends everything when who started it dies before the server was told of."""
+    if not sys.stdin.buffer.read(1):
+        cancel.request()
 
 
 def _serve(shop: Workshop, keeper: _Keeper, cancel: CancelToken, asked: dict[str, object]) -> None:
