@@ -198,3 +198,33 @@ def test_the_search_space_holds_the_edit(broken: str, wanted: str) -> None:
     found = proposed({"f.ts": before}, {}).proposals
     texts = {(data[: one.start] + one.text.encode() + data[one.end :]).decode() for one in found}
     assert after in texts
+
+
+@pytest.mark.spec("A12")
+def test_imports_that_all_mend_it_are_offered_one_that_is_picked_is_taken_and_the_tests_may_decide(
+    tmp_path: Path,
+) -> None:
+    files = {
+        "bill.js": "module.exports = (prices) => total(prices);\n",
+        "cart.js": "exports.total = (prices) => prices.reduce((sum, one) => sum + one, 0);\n",
+        "count.js": "exports.total = (prices) => prices.length;\n",
+        "index.js": "exports.total = require('./cart').total;\n",
+        "bill.test.js": f"{REQUIRED}const bill = require('./bill.js');\n"
+        "test('bill', () => assert.equal(bill([1]), 1));\n",
+    }
+    workspace = project(tmp_path, files)
+
+    disputed = fixed(workspace)
+    picked = fixed(workspace, FixRequest(pick=2, dry_run=True))
+    (workspace / "bill.test.js").write_text(files["bill.test.js"].replace("bill([1]), 1", "bill([2]), 2"))
+    decided = fixed(workspace)
+
+    assert disputed.outcome is Outcome.DISPUTED, disputed
+    offered = [rival.what for rival in disputed.rivals]
+    assert [name for name in ("cart.js", "count.js", "index.js") if any(name in one for one in offered)] == [
+        "cart.js",
+        "count.js",
+    ]
+    assert (picked.outcome, picked.repairs[0].why) == (Outcome.FIXED, "count.js exports total")
+    assert (decided.outcome, decided.repairs[0].why) == (Outcome.FIXED, "cart.js exports total")
+    assert 'require("./cart.js")' in (workspace / "bill.js").read_text()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import pytest
 
 pytestmark = [pytest.mark.npm, pytest.mark.timeout(300)]
@@ -51,3 +54,26 @@ def test_what_is_broken_is_found_by_the_step_that_can_see_it(storefront, name):
     told = storefront((path, old, new)).json("verify", code=1)
     failed = [one["step"] for one in told["steps"] if one["standing"] == "fail"]
     assert failed == [step]
+
+
+@pytest.mark.spec("A12")
+def test_a_name_that_two_modules_export_is_offered_as_rivals_and_a_module_that_passes_it_on_is_none(storefront):
+    pawl = storefront(("src/App.tsx", 'import { total } from "./cart";\n', ""))
+    count = 'import { Line } from "./cart";\nexport function total(lines: Line[]): number { return lines.length; }\n'
+    (pawl.workspace / "src/count.ts").write_text(count)
+    (pawl.workspace / "src/index.ts").write_text('export { total } from "./cart";\n')
+    told = pawl.json("fix", code=3)
+    assert [rival["what"].split()[-1] for rival in told["rivals"]] == ['"./cart"', '"./count"']
+    assert pawl("promote", str(told["rivals"][1]["entry"])).code == 0
+    assert 'from "./count"' in (pawl.workspace / "src/App.tsx").read_text()
+
+
+@pytest.mark.spec("A12")
+def test_missing_packages_are_installed_on_the_bench_and_the_storefront_is_verified(storefront, monkeypatch):
+    pawl = storefront()
+    shutil.rmtree(pawl.workspace / "node_modules")
+    monkeypatch.setenv("HOME", os.path.expanduser("~"))
+    assert pawl.json("verify", code=3)["notes"]
+    told = pawl.json("verify", "--install", "--test", "npx vitest run")
+    assert {step["step"]: step["standing"] for step in told["steps"]}["tests"] == "pass"
+    assert not (pawl.workspace / "node_modules").exists()

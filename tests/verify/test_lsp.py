@@ -1,6 +1,7 @@
 """The language server client: the protocol against a server that misbehaves on request, and the real ty and ruff."""
 
 import asyncio
+import dataclasses
 import os
 import sys
 import textwrap
@@ -25,7 +26,7 @@ HOST = Host(python=sys.executable, package=str(PACKAGE))
 # Does what the text of a document or the name of a request tells it to.
 FAKE = textwrap.dedent(
     """
-    import json, os, sys
+    import json, os, sys, threading
 
     def send(message):
         data = json.dumps({"jsonrpc": "2.0", **message}).encode()
@@ -64,6 +65,10 @@ FAKE = textwrap.dedent(
             text = document.get("text") or params["contentChanges"][0]["text"]
             if text == "die":
                 sys.exit(3)
+            if text == "slow":
+                nothing = {"uri": document["uri"], "diagnostics": []}
+                send({"method": "textDocument/publishDiagnostics", "params": nothing})
+                threading.Event().wait(0.6)
             for count in (1, 2) if text != "silence" else ():
                 found = [{"message": text, "range": {}}] * count
                 params = {"uri": document["uri"], "diagnostics": found}
@@ -75,6 +80,9 @@ FAKE = textwrap.dedent(
             send({"id": number, "result": [later, {"title": "never", "command": "x"}]})
         elif method == "codeAction/resolve":
             send({"id": number, "result": {**params, "edit": params.get("data")}})
+        elif method == "read":
+            send({"id": number, "result": None})
+            send({"method": "experimental/serverStatus", "params": {"quiescent": params["quiescent"]}})
         elif method == "told":
             send({"id": number, "result": [told, edit]})
         elif method == "garbage":
@@ -135,6 +143,26 @@ def test_pushed_diagnostics_are_the_last_ones_of_the_text_that_stands(fake):
 
     first, second = with_server(fake, work)
     assert [[one["message"] for one in found] for found in (first, second)] == [["one"] * 2, ["two"] * 2]
+
+
+def test_a_server_that_first_pushes_nothing_and_then_what_it_found_is_heard_out(fake):
+    async def work(opened):
+        opened.show("a.py", "python", "slow")
+        return await opened.diagnostics("a.py")
+
+    assert len(with_server(dataclasses.replace(fake, quiet=30.0), work, limit=5.0)) == 2
+
+
+def test_what_a_server_says_before_it_has_read_the_project_does_not_count(fake):
+    async def work(opened):
+        opened.show("a.py", "python", "one")
+        await opened.request("read", {"quiescent": False})
+        with pytest.raises(TimedOut, match="has not read the project"):
+            await opened.diagnostics("a.py")
+        await opened.request("read", {"quiescent": True})
+        return await opened.diagnostics("a.py")
+
+    assert len(with_server(dataclasses.replace(fake, says_ready=True), work, limit=2.0)) == 2
 
 
 def test_actions_are_resolved_and_commands_left_out(fake):

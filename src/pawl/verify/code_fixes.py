@@ -23,7 +23,8 @@ class CodeFix:
     code: int
     fix: str
     why: str
-    rivals: int
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Of a rival: the files with it, by path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class CodeFixes:
 
     fixes: tuple[CodeFix, ...] = ()
     changed: Mapping[str, str] = field(default_factory=dict)
+    rivals: tuple[CodeFix, ...] = ()
+    """Ways to mend one more diagnostic that mean different things; each stands on what was changed."""
     skipped: str = ""
 
 
@@ -61,4 +64,5 @@ def code_fixes(subject: Subject, entries: Iterable[Entry], editable: Sequence[st
         return CodeFixes(skipped=stopped(completed) or said[0])
     if "skipped" in answer:
         return CodeFixes(skipped=answer["skipped"])
-    return CodeFixes(fixes=tuple(CodeFix(**one) for one in answer["repairs"]), changed=answer["changed"])
+    fixes, rivals = (tuple(CodeFix(**one) for one in answer[name]) for name in ("repairs", "rivals"))
+    return CodeFixes(fixes=fixes, changed=answer["changed"], rivals=rivals)

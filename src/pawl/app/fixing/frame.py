@@ -196,8 +196,9 @@ class Frame(Generic[G]):
         return (chosen,)
 
     def _is_open(self, dispute: Dispute) -> bool:
-        """Whether something that is disputed still fails."""
-        return not {one.test for one in self.verdict.findings}.isdisjoint(dispute.ended.tests)
+        """Whether something that is disputed still fails; what a compiler finds is told apart from tests."""
+        disputed = dispute.ended.tests
+        return not disputed or not {one.test for one in self.verdict.findings}.isdisjoint(disputed)
 
     def _judged(self, report: FixReport) -> FixReport:
         """The ladder decides about everything that was mended, on a bench that holds nothing but the edits."""

@@ -19,8 +19,6 @@ from pawl.verify.lsp.document import ENCODINGS
 
 LIMIT_SECONDS = 10.0
 LARGEST_MESSAGE = 64 << 20
-_QUIET_SECONDS = 0.3
-"""A server that pushes diagnostics is done when nothing has come for so long."""
 _END_SECONDS = 2.0
 _MALFORMED = (KeyError, TypeError, AttributeError)
 """What a message leads to that is JSON, but not of the protocol."""
@@ -47,6 +45,7 @@ CAPABILITIES: Mapping[str, Any] = {
         "diagnostics": {"refreshSupport": True},
     },
     "window": {"workDoneProgress": True},
+    "experimental": {"serverStatusNotification": True},
 }
 
 
@@ -59,6 +58,10 @@ class Start:
     root: str
     options: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    quiet: float = 0.3
+    """A server that pushes diagnostics is done when nothing has come for so many seconds."""
+    says_ready: bool = False
+    """It tells when it has read the project, and what it says before that is nothing."""
 
 
 @dataclass(slots=True)
@@ -80,7 +83,9 @@ class LanguageServer:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._pushed: dict[str, list[dict[str, Any]]] = {}
+        self._last_push = 0.0
         self._news = asyncio.Event()
+        self._ready = asyncio.Event()
         self._registered: set[str] = set()
         self._opened: dict[str, _Opened] = {}
 
@@ -144,13 +149,16 @@ class LanguageServer:
         """What the server finds in an open document: asked for where it answers, else waited for."""
         uri = self.uri(path)
         deadline = time.monotonic() + self._limit
+        if self.start.says_ready:
+            await self._until_ready()
         while (left := deadline - time.monotonic()) > 0:
             if self.capabilities.get("diagnosticProvider") or "textDocument/diagnostic" in self._registered:
                 report = await self.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, limit=left)
                 return list((report or {}).get("items", []))
             self._news.clear()
+            quiet = self._last_push + self.start.quiet - time.monotonic()
             try:
-                await asyncio.wait_for(self._news.wait(), _QUIET_SECONDS if uri in self._pushed else left)
+                await asyncio.wait_for(self._news.wait(), min(left, quiet) if uri in self._pushed else left)
             except TimeoutError:
                 break
             self._check_alive()
@@ -158,6 +166,14 @@ class LanguageServer:
             message = f"{self.start.name} said nothing about {path!r} within {self._limit:g} s"
             raise TimedOut(message, advice="it is skipped; the other steps still count")
         return self._pushed[uri]
+
+    async def _until_ready(self) -> None:
+        try:
+            await asyncio.wait_for(self._ready.wait(), self._limit)
+        except TimeoutError as error:
+            message = f"{self.start.name} has not read the project within {self._limit:g} s"
+            raise TimedOut(message, advice="it is skipped; the other steps still count") from error
+        self._check_alive()
 
     async def actions(self, path: str, diagnostic: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The quick fixes for a diagnostic, each with its edit; those that are commands of the server are left out."""
@@ -240,6 +256,7 @@ class LanguageServer:
             await self._reading
         self._pushed.clear()
         self._registered.clear()
+        self._ready.clear()
 
     def _open(self, uri: str, opened: _Opened) -> None:
         document = {"uri": uri, "languageId": opened.language, "version": opened.version, "text": opened.text}
@@ -265,6 +282,7 @@ class LanguageServer:
             if not answer.done():
                 answer.set_exception(ServerUnavailable(f"{self.start.name} has ended", advice="start it again"))
         self._news.set()
+        self._ready.set()
 
     def _take(self, message: Mapping[str, Any]) -> None:
         method, number = message.get("method"), message.get("id")
@@ -275,7 +293,10 @@ class LanguageServer:
         elif method == "textDocument/publishDiagnostics":
             params = message["params"]
             self._pushed[params["uri"]] = list(params.get("diagnostics", []))
+            self._last_push = time.monotonic()
             self._news.set()
+        elif method == "experimental/serverStatus" and message["params"].get("quiescent"):
+            self._ready.set()
 
     def _answered(self, message: Mapping[str, Any]) -> None:
         answer = self._waiting.get(message.get("id", 0))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
 from pawl.core.errors import ConfigError
+from pawl.verify.lsp.client import Start
 from pawl.verify.project import Folder, text
 
 
@@ -31,6 +32,20 @@ class Server:
     silences: re.Pattern[str]
     options: Mapping[str, Any]
     settings: Mapping[str, Any]
+    quiet: float
+    says_ready: bool
+
+    def start(self, program: Sequence[str], root: str, python: str) -> Start:
+        """How the server is started in a folder."""
+        return Start(
+            name=self.name,
+            words=(*program, *self.arguments),
+            root=root,
+            options=self.options,
+            settings=self.settings_for(python),
+            quiet=self.quiet,
+            says_ready=self.says_ready,
+        )
 
     def language(self, path: str) -> str | None:
         """The id of the file's language, if the server knows it."""
@@ -65,6 +80,8 @@ def servers() -> tuple[Server, ...]:
             silences=re.compile(entry["silences"]),
             options=entry["options"],
             settings=entry["settings"],
+            quiet=entry.get("quiet", 0.3),
+            says_ready=entry.get("says_ready", False),
         )
         for entry in data["server"]
     )

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pawl.core.errors import ParseFailed, PawlError, ServerUnavailable, TimedOut
-from pawl.verify.lsp.client import LanguageServer, Start
+from pawl.verify.lsp.client import LanguageServer
 from pawl.verify.lsp.document import Document, Span, applied
 from pawl.verify.lsp.servers import Server, server
 
@@ -42,13 +42,7 @@ async def _answer(question: Mapping[str, Any]) -> dict[str, Any]:
     program = next((words for words in programs if shutil.which(words[0])), programs[-1])
     if shutil.which(program[0]) is None:
         return {"skipped": f"{known.name} is not installed"}
-    start = Start(
-        name=known.name,
-        words=(*program, *known.arguments),
-        root=question["root"],
-        options=known.options,
-        settings=known.settings_for(question["python"]),
-    )
+    start = known.start(program, question["root"], question["python"])
     deadline = time.monotonic() + float(question["seconds"])
     async with LanguageServer(start, limit=float(question["seconds"])) as opened:
         kind = _Reading if "paths" in question else _Asking

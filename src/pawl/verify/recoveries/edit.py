@@ -31,6 +31,8 @@ class Candidate:
     edits: tuple[TextEdit, ...] = ()
     recovery: str = ""
     """The map's entry that led here."""
+    is_choice: bool = False
+    """Another candidate of the same kind may be meant as well, and only what verification says can tell."""
 
     def applied(self, sources: Mapping[str, str]) -> dict[str, str]:
         """The texts of the files that the candidate changes, changed."""

@@ -16,6 +16,10 @@ _EXPORT = (
     r"(?:function\*?|const|let|var|class|interface|type|enum|abstract class)\s+{name}\b"
 )
 _LISTED = r"^export\s*\{{[^}}]*\b{name}\b(?!\s+as\b)[^}}]*\}}"
+_PASSED_ON = (
+    r"^export\s*\{{[^}}]*\b{name}\b[^}}]*\}}\s*from\b"
+    r"|\brequire\([^)]*\)\.{name}\b|\b{name}\b[^}}=]*\}}\s*=\s*require\("
+)
 _COMMON = r"(?:^(?:module\.)?exports\.{name}\s*=|^module\.exports\s*=\s*\{{[^}}]*\b{name}\b)"
 _IMPORTS = re.compile(r"^(?:import\b.*|(?:const|let|var)\s+.*=\s*require\(.*)$", re.MULTILINE)
 _FUNCTION = re.compile(
@@ -61,7 +65,9 @@ def import_from_project(situation: Situation) -> Iterator[Candidate]:
             line = _import_line(source, path, situation.sources[path], name)
             if line:
                 start = _import_place(source)
-                yield Candidate(why=f"{path} exports {name}", edits=(source.edit(start, start, line),))
+                own = not re.search(_PASSED_ON.format(name=re.escape(name)), situation.sources[path], re.MULTILINE)
+                edits = (source.edit(start, start, line),)
+                yield Candidate(why=f"{path} exports {name}", edits=edits, is_choice=own)
     words = set(re.findall(r"[A-Za-z_$][\w$]*", source.text)) - {name}
     for other in close(name, sorted(words)):
         yield from rename_suggested(_meaning(situation, other))

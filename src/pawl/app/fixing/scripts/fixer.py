@@ -41,7 +41,8 @@ class ScriptFixer(Frame[ScriptGround]):
         recovering = ScriptRecovering(self.ground, entries)
         self.read, self.verdict = recovering.run(self.first_read, self.first)
         self.repairs += recovering.repairs
-        ended = self.searched()
+        self.dispute, self.picked = recovering.dispute, recovering.picked
+        ended = self.searched() if self.dispute is None else None
         if not findings_of((*self.read, self.verdict)):
             return "", "; ".join(recovering.advice)
         why = reasons.why_not(ended) if ended is not None else "no known recovery mends what is left"

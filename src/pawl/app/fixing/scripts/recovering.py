@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pawl.app.fixing.disputing import Dispute, picked
 from pawl.app.fixing.report import Mended, Repair
 from pawl.app.fixing.scripts.ground import ScriptGround, findings_of, is_script_test
 from pawl.core.finding import Finding, Verdict
-from pawl.repair.model import StageBegun
+from pawl.repair.model import Agreement, FoundPatch, RepairEnded, StageBegun, Status, TextEdit
 from pawl.verify.baseline import separated
-from pawl.verify.code_fixes import code_fixes
+from pawl.verify.code_fixes import CodeFix, CodeFixes, code_fixes
 from pawl.verify.recover import recover
 from pawl.verify.recoveries.edit import Candidate
 from pawl.verify.recoveries.symbols import symbols_of
@@ -18,8 +19,18 @@ from pawl.verify.recovery_map import Entry
 
 MOST_ROUNDS = 12
 MOST_CANDIDATES = 6
+UNDECIDED = "they mean different things, and nothing tells which is meant"
 Said = tuple[tuple[Verdict, ...], Verdict]
 """What the compilers say, and what the suite says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One way to mend a finding: the files with it."""
+
+    repair: Repair
+    texts: Mapping[str, str]
+    is_choice: bool = False
 
 
 @dataclass(slots=True)
@@ -31,27 +42,45 @@ class ScriptRecovering:
     repairs: list[Repair] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
     given_up: set[tuple[str, ...]] = field(default_factory=set)
+    dispute: Dispute | None = None
+    """The first one that was met; the others would have other numbers."""
+    picked: bool = False
 
     def run(self, read: tuple[Verdict, ...], tests: Verdict) -> Said:
-        before = len(self.repairs)
-        read = self._by_compiler(read)
-        if len(self.repairs) > before:
-            tests = self.ground.run_tests()
+        said = self._by_compiler((read, tests))
         for _ in range(MOST_ROUNDS):
-            better = self._round(read, tests)
+            better = self._round(*said) if self.dispute is None else None
             if better is None:
                 break
-            read, tests = better
-        return read, tests
+            said = better
+        return said
 
-    def _by_compiler(self, read: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
-        if not any(finding.code.startswith("TS") for finding in findings_of(read)):
-            return read
-        self.ground.listen(StageBegun(name="recover"))
-        sources = self.ground.sources()
-        answer = code_fixes(self.ground.subject, self.entries, self.ground.editable(list(sources)))
-        if answer.skipped:
-            self.ground.notes.append(f"the compiler's code fixes were not asked for: {answer.skipped}")
+    def _by_compiler(self, said: Said) -> Said:
+        """The compiler's code fixes, as long as it is clear or decided which of them is meant."""
+        for _ in range(MOST_ROUNDS):
+            if not any(finding.code.startswith("TS") for finding in findings_of(said[0])):
+                break
+            self.ground.listen(StageBegun(name="recover"))
+            sources = self.ground.sources()
+            answer = code_fixes(self.ground.subject, self.entries, self.ground.editable(list(sources)))
+            if answer.skipped:
+                self.ground.notes.append(f"the compiler's code fixes were not asked for: {answer.skipped}")
+            mended = self._taken(answer, sources, said[0])
+            if mended is not said[0]:
+                said = mended, self.ground.run_tests()
+            ways = [
+                Way(repair=_repair(one), texts=one.texts, is_choice=True)
+                for one in answer.rivals
+                if len(one.texts) == 1
+            ]
+            better = self._best(ways, None, said) if ways else None
+            if better is None:
+                break
+            said = better
+        return said
+
+    def _taken(self, answer: CodeFixes, sources: Mapping[str, str], read: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+        """What the compilers say once the fixes stand; what they said before where that is no better."""
         if not answer.changed:
             return read
         before = {path: sources[path] for path in answer.changed}
@@ -64,11 +93,7 @@ class ScriptRecovering:
                 self.ground.write_text(path, text)
             return read
         for fix in answer.fixes:
-            repair = Repair(
-                path=fix.path, line=fix.line, what=f"TS{fix.code}: {fix.fix}", why=fix.why, rivals=fix.rivals
-            )
-            self.repairs.append(repair)
-            self.ground.listen(Mended(repair=repair, failing=len(findings_of(after))))
+            self._note(_repair(fix), after)
         return after
 
     def _round(self, read: tuple[Verdict, ...], tests: Verdict) -> Said | None:
@@ -82,12 +107,48 @@ class ScriptRecovering:
             for place in _places(finding):
                 found = recover(place, sources, symbols, self.entries)
                 self._advise(found)
-                for candidate in self._allowed(found, list(sources)):
-                    better = self._tried(candidate, sources, finding, (read, tests))
-                    if better is not None:
-                        self._note(candidate, place, better)
-                        return better
+                ways = [_way(one, place, sources) for one in self._allowed(found, list(sources))]
+                better = self._best(ways, finding, (read, tests))
+                if better is not None or self.dispute is not None:
+                    return better
         return None
+
+    def _best(self, ways: Sequence[Way], finding: Finding | None, before: Said) -> Said | None:
+        """The first way that mends the finding stands; where others may be meant too, the one that the tests speak for.
+
+        Where nothing decides between them and the user has not chosen, none does, and they are a dispute.
+        """
+        good: list[tuple[Way, Said]] = []
+        for way in ways:
+            if good and not (way.is_choice and good[0][0].is_choice):
+                continue
+            better = self._tried(way, finding, before)
+            if better is not None:
+                good.append((way, better))
+        if not good:
+            return None
+        fewest = min(len(said[1].findings) for _, said in good)
+        best = [(way, said) for way, said in good if len(said[1].findings) == fewest]
+        chosen = self._chosen([way for way, _ in best])
+        if chosen is None:
+            return None
+        way, said = best[chosen]
+        for path, text in way.texts.items():
+            self.ground.write_text(path, text)
+        self._note(replace(way.repair, rivals=len(best) - 1), (*said[0], said[1]))
+        return said
+
+    def _chosen(self, ways: list[Way]) -> int | None:
+        """Which of the ways to take; None where only the user can say."""
+        request = self.ground.request
+        if len(ways) == 1 or request.accept_first:
+            return 0
+        ended = _rivals(ways, self.ground.bench.files.read)
+        if request.pick is None or self.picked:
+            self.dispute = Dispute.on(self.ground, ended)
+            return None
+        self.picked = True
+        return ended.patches.index(picked(ended, request.pick))
 
     def _advise(self, found: Sequence[Candidate]) -> None:
         self.advice += [one.why for one in found if not one.edits and one.why not in self.advice]
@@ -99,43 +160,70 @@ class ScriptRecovering:
             self.ground.listen(StageBegun(name="recover"))
         return edits[:MOST_CANDIDATES]
 
-    def _tried(
-        self,
-        candidate: Candidate,
-        sources: dict[str, str],
-        finding: Finding,
-        before: Said,
-    ) -> Said | None:
-        changed = candidate.applied(sources)
-        for path, text in changed.items():
+    def _tried(self, way: Way, finding: Finding | None, before: Said) -> Said | None:
+        """What is said with it, if that is better; it is taken away again."""
+        saved = {path: self.ground.bench.files.read(path).decode("utf-8") for path in way.texts}
+        for path, text in way.texts.items():
             self.ground.write_text(path, text)
-        read, tests = before
-        after = self.ground.read()
-        new, _ = separated(findings_of(after), findings_of(read))
-        gone = finding.test or len(findings_of(after)) < len(findings_of(read))
-        if not new and gone:
+        try:
+            read, tests = before
+            after = self.ground.read()
+            new, _ = separated(findings_of(after), findings_of(read))
+            gone = (finding is not None and finding.test) or len(findings_of(after)) < len(findings_of(read))
+            if new or not gone:
+                return None
             ran = self.ground.run_tests()
-            if self._is_better(ran, tests, finding):
-                return after, ran
-        for path in changed:
-            self.ground.write_text(path, sources[path])
-        return None
+            return (after, ran) if self._is_better(ran, tests, finding) else None
+        finally:
+            for path, text in saved.items():
+                self.ground.write_text(path, text)
 
-    def _is_better(self, after: Verdict, before: Verdict, finding: Finding) -> bool:
+    def _is_better(self, after: Verdict, before: Verdict, finding: Finding | None) -> bool:
         """No test fails anew, but for those of files that could not be run; what was aimed at is gone."""
         now = {one.test for one in after.findings if one.test}
         then = {one.test for one in before.findings if one.test}
         hidden = {test for test in then if " > " not in test}
         new = {test for test in now - then if test.split(" > ")[0] not in hidden}
+        if finding is None or not finding.test:
+            return not new
         same = {one.test for one in after.findings if one.key == finding.key}
-        return not new and (not finding.test or finding.test not in now or finding.test not in same)
+        return not new and (finding.test not in now or finding.test not in same)
 
-    def _note(self, candidate: Candidate, finding: Finding, after: Said) -> None:
-        path = candidate.edits[0].path
-        line = finding.line if finding.path == path else 0
-        repair = Repair(path=path, line=line, what=candidate.recovery, why=candidate.why)
+    def _note(self, repair: Repair, after: Sequence[Verdict]) -> None:
         self.repairs.append(repair)
-        self.ground.listen(Mended(repair=repair, failing=len(findings_of((*after[0], after[1])))))
+        self.ground.listen(Mended(repair=repair, failing=len(findings_of(after))))
+
+
+def _repair(fix: CodeFix) -> Repair:
+    return Repair(path=fix.path, line=fix.line, what=f"TS{fix.code}: {fix.fix}", why=fix.why)
+
+
+def _way(candidate: Candidate, finding: Finding, sources: Mapping[str, str]) -> Way:
+    path = candidate.edits[0].path
+    line = finding.line if finding.path == path else 0
+    repair = Repair(path=path, line=line, what=candidate.recovery, why=candidate.why)
+    return Way(repair=repair, texts=candidate.applied(sources), is_choice=candidate.is_choice)
+
+
+def _rivals(ways: Sequence[Way], read: Callable[[str], bytes]) -> RepairEnded:
+    """The ways as patches to choose from; each changes one file."""
+    patches = []
+    for number, way in enumerate(ways):
+        ((path, text),) = way.texts.items()
+        patches.append(
+            FoundPatch(
+                path=path,
+                edits=(TextEdit(0, len(read(path)), text),),
+                template=f"{way.repair.what}: {way.repair.why}",
+                function="",
+                line=way.repair.line,
+                cost=0.0,
+                group=number,
+            )
+        )
+    return RepairEnded(
+        status=Status.REPAIRED, seconds=0.0, patches=tuple(patches), agreement=Agreement.DISPUTED, reason=UNDECIDED
+    )
 
 
 def _places(finding: Finding) -> list[Finding]:
