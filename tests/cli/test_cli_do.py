@@ -224,6 +224,26 @@ def test_a_wrong_request_has_a_result_too(project: Project):
     assert pawl("approve", "r00000000", "--yes").code == 42
 
 
+def test_tests_that_cannot_be_run_are_told_before_work_begins(project: Project, script: Script):
+    pawl = project(FILES)
+    said = pawl(
+        "do",
+        "--model",
+        script('[[turn]]\nanswer = "Never."\n'),
+        "--test",
+        "no-such-program -q",
+        "add a function before",
+    )
+    assert (said.code, said.out) == (42, "")
+    assert said.err == (
+        "pawl: 'no-such-program', which is to run the tests, is not installed\n"
+        "      name a command that is there with --test 'CMD'\n"
+    )
+    # What may be written by the run itself is not looked for.
+    said = pawl("do", "--test", "./check.sh", "run the tests")
+    assert said.code != 42, said
+
+
 def test_with_no_model_configured_plain_requests_work_and_the_rest_says_what_to_do(project: Project):
     pawl = project(FILES)
     assert pawl("do", "run the tests").code == 1

@@ -21,6 +21,7 @@ from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.reporting import composed
 from pawl.app.doing.talking import Permit
+from pawl.app.doing.verifying import Verifier
 from pawl.app.doing.works import chosen_hunks
 from pawl.app.looping.ordering import with_escalation
 from pawl.app.places import find_workspace
@@ -105,6 +106,11 @@ class Session:
         made = with_escalation(made, self.shop.config.settings.escalate, self.shop.config.tables.budget)
         if made.conversation:
             self._known(made.conversation)
+        if Verifier(shop=self.shop, test_command=made.test_command).lacks_program():
+            raise UsageError(
+                f"{made.test_command[0]!r}, which is to run the tests, is not installed",
+                advice="name a command that is there with --test 'CMD'",
+            )
         if self._order is not None:
             self.shop.run_id = new_run_id()
         place = Place(self.shop.run_id, Node.INTENT.value)

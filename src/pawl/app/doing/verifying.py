@@ -131,6 +131,16 @@ class Verifier:
             subject = self._subject(bench, ())
             return subject.run((subject.python, *words))
 
+    def lacks_program(self) -> bool:
+        """Whether the test command names a program that is nowhere where the command would look for it."""
+        program = next(iter(self.test_command), "")
+        # pytest is run as a module too, and what has a folder in its name may be what the run is to write.
+        if not program or "/" in program or program in ("pytest", "py.test"):
+            return False
+        with self._bench() as bench:
+            looked = ("/bin/sh", "-c", 'command -v "$1" || exit 127', "sh", program)
+            return self._subject(bench, ()).run(looked) is None
+
     def _baseline(self, changes: ChangeSet) -> Baseline:
         """What the cheap steps say about the same files without the change."""
         paths = tuple(sorted(change.path for change in changes if _is_file(change.before)))
