@@ -280,6 +280,21 @@ def test_only_the_tests_that_are_named_are_mended(project: Project):
     assert pawl("fix", "tests/unit").out == "nothing to mend: 1 other test fails, not asked for\n"
 
 
+def test_parameters_that_a_test_does_not_have_are_named_with_those_it_has(project: Project):
+    cases = (
+        "import pytest\nfrom app import after\n\n\n@pytest.mark.parametrize('number', [2, 5])\n"
+        "def test_after(number):\n    assert after(number) == number + 1\n"
+    )
+    pawl = project({**SETTINGS, "app.py": WRONG, "test_app.py": cases})
+    said = untouched(pawl, "test_app.py::test_after[22]")
+    assert said.code == 42
+    assert said.err.splitlines()[-2:] == [
+        "pawl: there is no test 'test_app.py::test_after[22]'",
+        "      did you mean 'test_app.py::test_after[2]'?",
+    ]
+    assert pawl("fix", "test_app.py::test_after[5]", "--dry-run").code == 0
+
+
 def test_a_bare_pytest_finds_the_modules_of_the_workspace_and_ids_are_whole_in_a_pipe(project: Project):
     name = "test_" + "a_long_name_" * 12 + "end"
     pawl = project(

@@ -100,6 +100,7 @@ class _Fixer(Frame[Ground]):
     def begin(self) -> FixReport | None:
         self.search = Search(self.ground)
         self.first = self.verdict = first = self.ground.first_run()
+        self.ground.refuse_unknown(first)
         if first.standing is not Standing.PASS and any(self.asked_for(finding) for finding in first.findings):
             return None
         others = self.not_asked(first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
 import time
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from pawl.app.fixing.report import ClockStarted, FixRequest, Listener
 from pawl.app.fixing.targets import Aim, aim_at
 from pawl.app.verifying.ladders import steps_for
 from pawl.app.workshop import Workshop
-from pawl.core.errors import CannotFix, NoTests, PawlError
+from pawl.core.errors import CannotFix, NoTests, PawlError, UsageError
 from pawl.core.execution import Completed, Ending, Limits
 from pawl.core.finding import Check, Finding, Standing, TestCounts, Verdict
 from pawl.repair.model import RepairRequest, StageBegun
@@ -229,6 +230,24 @@ class Ground:
                 advice="a model can work on them: pawl do 'make the tests pass'",
             )
         return detection
+
+    def refuse_unknown(self, verdict: Verdict) -> None:
+        """Refuses an id with parameters that are none of its test's; only the suite itself knows them."""
+        failing = {finding.test for finding in verdict.findings}
+        for test in self.aim.tests:
+            if "[" not in test or test in failing or self.framework != "pytest":
+                continue
+            known = self._collected(test.partition("[")[0])
+            if known and test not in known:
+                close = difflib.get_close_matches(test, known, n=1, cutoff=0.0)
+                raise UsageError(f"there is no test {test!r}", advice=f"did you mean {close[0]!r}?")
+
+    def _collected(self, test: str) -> list[str]:
+        """The ids of a test with each of its parameters."""
+        words = (self.subject.python, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=", test)
+        completed = self.subject.run(words)
+        lines = completed.stdout.text.splitlines() if completed is not None and completed.ok else ()
+        return [line for line in lines if line.startswith(f"{test}[")]
 
     def _cannot_start(self, reason: str) -> PawlError:
         if "not installed" not in reason:
