@@ -72,9 +72,13 @@ class Parsers:
         self.close()
 
     def start(self) -> None:
-        """Lets the processes come up while the caller does something else."""
-        for worker in self._workers:
-            worker.start()
+        """Lets a process come up while the caller does something else; the others come when there is work for them."""
+        with contextlib.suppress(queue.Empty):
+            worker = self._idle.get_nowait()
+            try:
+                worker.start()
+            finally:
+                self._idle.put(worker)
 
     def close(self) -> None:
         """Ends the processes; the next file starts one again."""
