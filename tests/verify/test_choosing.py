@@ -250,3 +250,25 @@ def test_what_the_tools_print_is_read_with_its_place(name):
     (finding,) = _verdict(rung, completed, Origin(), "").findings
     assert (finding.path, finding.line, finding.code) == wanted
     assert finding.severity is Severity.ERROR
+
+
+@pytest.mark.spec("A8")
+@pytest.mark.parametrize(
+    ("path", "text", "line"),
+    [
+        ("package.json", '{\n  "name": "x",,\n}\n', 2),
+        ("web/package.json", "{ broken", 1),
+        ("pyproject.toml", "[project\n", 0),
+    ],
+)
+def test_a_project_file_that_cannot_be_read_fails_by_name(subject, path, text, line):
+    project = subject({path: text, "a.js": "const a = 1;\n"}, tools=False)
+    step = next(one for one in choose(project.files) if one.name == "syntax (project files)")
+    (finding,) = step.run(project).findings
+    assert (finding.path, finding.line) == (path, line)
+
+
+@pytest.mark.spec("A8")
+def test_project_files_that_can_be_read_are_no_step(subject):
+    sound = subject({"package.json": "\ufeff{}\n", "pyproject.toml": "[project]\n", "a.js": ""}, tools=False)
+    assert "syntax (project files)" not in [one.name for one in choose(sound.files)]

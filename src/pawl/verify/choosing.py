@@ -15,6 +15,7 @@ from pawl.verify.project import Folder, package_json
 from pawl.verify.rungs import EVERYTHING, Rung, built_in
 from pawl.verify.steps.command import CommandStep
 from pawl.verify.steps.node_syntax import ENDINGS, NodeSyntax
+from pawl.verify.steps.project_files import NAMES, ProjectFiles, unreadable
 from pawl.verify.steps.ruff import Ruff
 from pawl.verify.steps.step import Step, Subject, skipped
 from pawl.verify.steps.suite import Tests
@@ -123,6 +124,8 @@ def choose(
     choice = _Choice(files, wishes)
     paths = list(files.walk())
     nested = nested_projects(files)
+    if unreadable(files, ("", *nested)):
+        choice.steps.append(Placed(ProjectFiles(("", *nested)), Kind.SYNTAX, NAMES))
     if any(path.endswith((".py", ".pyi")) for path in paths):
         choice.steps += _python()
     outside = [path for path in paths if not any(path.startswith(f"{folder}/") for folder in nested)]
