@@ -91,7 +91,7 @@ class ScriptGround:
             if "missing" in tests.reason or "installed" in tests.reason:
                 raise CannotFix(
                     f"the tests cannot run: {tests.reason}",
-                    advice="; ".join(self.notes) or "install what the project says that it needs",
+                    advice="; ".join(self.notes) or "install them with: npm install",
                 )
             raise NoTests(f"no tests found: {tests.reason}", advice="name the command with --test 'CMD'")
         self._clock = time.monotonic()
