@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.context.query import Frame, Mention, Zone, phrase, understand
+from pawl.context.query import Frame, Mention, phrase, understand
 from pawl.context.tokens import stem, tokens
+from pawl.context.zones import Zone
 
 pytestmark = pytest.mark.spec("E2")
 
@@ -122,3 +123,77 @@ def test_any_text_is_understood_the_same_way_twice(text: str):
 def test_a_text_without_end_is_understood_quickly():
     for text in ("a." * 200_000, "`" * 100_000, "((" * 100_000, 'File "' * 50_000, "x/" * 100_000, "A" * 300_000):
         understand(text)
+
+
+REPORT = """\
+Colours are lost
+### Bug summary
+The legend forgets its colours.
+
+- [x] I have searched the tracker
+
+### Environment
+Operating system: Darwin
+
+```
+# a comment of the shell
+libpng 1.6
+```
+
+**Expected outcome**
+They are kept.
+
+<details><summary>Output of show_versions()</summary>
+commit: none
+numpy: 1.2
+</details>
+Perhaps a renderer does it.
+"""
+
+
+def test_what_somebody_uses_and_the_headings_of_a_template_tell_nothing():
+    understood = understand(REPORT)
+    said = {word for zone in Zone for word in understood.words[zone]}
+    assert {"legend", "forget", "kept", "renderer"} <= said
+    assert said.isdisjoint({"darwin", "libpng", "comment", "numpi", "summari", "outcom", "track", "search"})
+
+
+def test_a_heading_about_versions_ends_with_the_next_heading():
+    understood = understand("Crash\n## Version\n3.2 hinge\n## The lever\nIt breaks the axle.")
+    assert "axle" in understood.words[Zone.PROSE]
+    assert "hing" not in understood.words[Zone.PROSE]
+
+
+def test_a_heading_within_code_is_a_comment():
+    understood = understand("Crash\n```\n# Environment\nopen_valve()\n```\n")
+    assert "open_valve" in understood.names
+
+
+def test_a_title_about_a_version_is_kept():
+    assert "version" in understand("# Version lever\nmore").title.lower()
+    assert "lever" in understand("# Version lever\nmore").words[Zone.TITLE]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from shop.cart import Cart",
+        "class Outer(models.Model):",
+        "def total(self):",
+        "cart = Cart(items)",
+        "cart.total()",
+        "@property",
+        "const total = cart.total();",
+    ],
+)
+def test_a_statement_is_code_though_nobody_marked_it(line: str):
+    understood = understand(f"Title\nHere it goes wrong:\n{line}\nand that is all.")
+    assert not understood.words[Zone.PROSE].keys() - {"goe", "wrong"}
+    assert understood.words[Zone.CODE] or line == "@property"
+
+
+@pytest.mark.parametrize("line", ["if you add one, it fails:", "import fails with an error", "class names are wrong"])
+def test_a_sentence_is_no_statement(line: str):
+    understood = understand(f"Title\n{line}")
+    assert understood.words[Zone.PROSE]
+    assert not understood.words[Zone.CODE]

@@ -144,6 +144,16 @@ def test_prose_comes_behind_code_unless_it_is_named(ask: Ask):
     order = [hit.path for hit in ask("the total of the cart for a customer")]
     assert order.index("docs/cart.md") > order.index("shop/cart.py")
     assert ask("typo in docs/cart.md")[0].path == "docs/cart.md"
+    assert ask("The total of the cart\nIt is told wrongly in docs/cart.md")[0].path == "docs/cart.md"
+
+
+def test_a_word_that_hardly_any_other_file_has_speaks_for_a_file(tmp_path: Path):
+    checks = "def check(price):\n    # models\n    return Error(price, id='shop.E028')\n"
+    others = {f"shop/price{number}.py": f"def price_{number}(price):\n    return price\n" for number in range(40)}
+    with librarian(tmp_path, {**others, "shop/checks.py": checks}) as made:
+        hits = made.locate(Query(text="Price is refused\nprice: (shop.E028) price is used twice"), 3)
+    assert hits[0].path == "shop/checks.py"
+    assert any(reason == "hardly any other file has E028" for reason in hits[0].reasons)
 
 
 def test_no_more_than_the_top_is_told(ask: Ask):

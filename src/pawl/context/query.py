@@ -8,15 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from pawl.context.tokens import COMMON, STOP, WORD, parts, tokens
+from pawl.context.zones import Zone, zoned
 
 LONGEST_TEXT = 60_000
 """Characters that are read; a longer text is cut in its middle."""
 
 _LONGEST_LINE = 2_000
-_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*\n(.*?)(?:^[ \t]*(?:```|~~~)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)(?:, in ([\w<>.]+))?')
 _STACK = re.compile(
@@ -36,19 +35,6 @@ _ERROR = re.compile(
     r"^\s*(?:E\s+)?(?:[\w.]+\.)?(\w*(?:Error|Exception|Warning|Fault|Failure)\w*): (.{4,300})$", re.MULTILINE
 )
 _QUOTED = re.compile(r"(?<!\w)(?:\"([^\"\n]{8,160})\"|'([^'\n]{8,160})'|“([^”\n]{8,160})”)(?!\w)")
-_CODE_LINE = re.compile(r"^(?: {4}|\t|>>> |\.\.\. |\$ |In \[)")
-_TRACEBACK = re.compile(
-    r"^\s*Traceback \(most recent call last\)|^\s*File \"|^\s+at .+:\d+|^goroutine \d+|^\s+\d+: 0x", re.MULTILINE
-)
-
-
-class Zone(StrEnum):
-    """Where in the text a word stands."""
-
-    TITLE = "title"
-    PROSE = "prose"
-    CODE = "code"
-    TRACE = "trace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +78,7 @@ class Understood:
 def understand(text: str) -> Understood:
     """The same text gives the same answer; any text gives one."""
     clean = _cut(_COMMENT.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
-    title, zones = _zones(clean)
+    title, zones = zoned(clean)
     names, ticked = _names(zones)
     return Understood(
         title=title,
@@ -122,36 +108,6 @@ def _cut(text: str) -> str:
     if len(text) > LONGEST_TEXT:
         text = f"{text[: LONGEST_TEXT * 2 // 3]}\n{text[-LONGEST_TEXT // 3 :]}"
     return "\n".join(line[:_LONGEST_LINE] for line in text.split("\n"))
-
-
-def _zones(text: str) -> tuple[str, dict[Zone, str]]:
-    """The text taken apart: its title, what a person wrote, code, and what a program printed while it failed."""
-    lines = text.lstrip().split("\n")
-    title = lines[0].strip().lstrip("#").strip()
-    body = "\n".join(lines[1:])
-    found: dict[Zone, list[str]] = {Zone.TITLE: [title], Zone.PROSE: [], Zone.CODE: [], Zone.TRACE: []}
-    at = 0
-    for fence in _FENCE.finditer(body):
-        _plain(body[at : fence.start()], found)
-        found[Zone.TRACE if _TRACEBACK.search(fence[1]) else Zone.CODE].append(fence[1])
-        at = fence.end()
-    _plain(body[at:], found)
-    return title, {zone: "\n".join(part) for zone, part in found.items()}
-
-
-def _plain(text: str, found: dict[Zone, list[str]]) -> None:
-    """Text outside of fences, where code is told by its indentation and traces by their look."""
-    tracing = False
-    for line in text.split("\n"):
-        if _TRACEBACK.match(line):
-            tracing = True
-        elif tracing and line.strip() and not line[:1].isspace():
-            # The line that says what was raised ends a trace.
-            found[Zone.TRACE].append(line)
-            tracing = False
-            continue
-        zone = Zone.TRACE if tracing else Zone.CODE if _CODE_LINE.match(line) else Zone.PROSE
-        found[zone].append(line)
 
 
 def _counted(text: str) -> dict[str, int]:

@@ -7,18 +7,26 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pawl.context.query import Understood, Zone
+from pawl.context.query import Understood
 from pawl.context.ranking.shelf import Scores, Shelf
+from pawl.context.sorting import Kind
+from pawl.context.zones import Zone
 
 _ZONES = {Zone.TITLE: 2.0, Zone.PROSE: 1.0, Zone.CODE: 0.6, Zone.TRACE: 0.4}
 _MOST_TERMS = 50
 _MOST_SPREAD = 0.25
 """A token in more of the pieces than this tells little, and takes long to count."""
+_FEW_PIECES = 50
+"""A token in no more than these is counted all the same: in a small workspace everything is in a good part of it."""
 _SATURATION = 1.2
 _FILE_LENGTH = 0.4
 _PIECE_LENGTH = 0.5
 _NEXT_BEST = 0.3
 """What the second piece of a file counts beside the best; the third counts the square of it."""
+_RARE_PIECES = 200
+_RARE_FILES = 5
+_RARE_SHARE = 10
+"""A word in more pieces or files than this, or in more than one file of so many, is not rare."""
 
 
 def _scores() -> Scores:
@@ -66,9 +74,33 @@ def _chosen(wanted: Mapping[str, float], shelf: Shelf) -> Sequence[str]:
     """The tokens that tell most: heavy in the query, rare in the workspace."""
     total = max(1, len(shelf.piece_files))
     spread = {token: count for token in wanted if (count := shelf.spread(token))}
-    telling = [token for token, count in spread.items() if count <= _MOST_SPREAD * total] or list(spread)
+    most = max(_FEW_PIECES, _MOST_SPREAD * total)
+    telling = [token for token, count in spread.items() if count <= most] or list(spread)
     worth = {token: wanted[token] * math.log(1 + total / (1 + spread[token])) for token in telling}
     return sorted(telling, key=lambda token: (-worth[token], token))[:_MOST_TERMS]
+
+
+def rare(understood: Understood, shelf: Shelf) -> tuple[Scores, dict[int, list[str]]]:
+    """Files of code with words of the query that hardly any other has, and which words these are."""
+    heaviest: dict[str, float] = {}
+    for zone, counts in understood.words.items():
+        for token in counts:
+            heaviest[token] = max(heaviest.get(token, 0.0), _ZONES[zone])
+    code = frozenset(
+        file for file in shelf.candidates if shelf.files[file].kind is Kind.CODE and not shelf.files[file].test
+    )
+    few = min(_RARE_FILES, len(code) // _RARE_SHARE)
+    found: Scores = defaultdict(float)
+    words: dict[int, list[str]] = defaultdict(list)
+    for token in sorted(heaviest, key=lambda token: (-heaviest[token], token)):
+        if not 0 < shelf.spread(token) <= _RARE_PIECES:
+            continue
+        holders = {shelf.piece_files[piece] for piece, _, _ in shelf.postings(token)} & code
+        if len(holders) <= few:
+            for file in holders:
+                found[file] += heaviest[token] / len(holders)
+                words[file].append(token)
+    return found, words
 
 
 class _Scoring:

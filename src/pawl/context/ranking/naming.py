@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pawl.context.query import Frame, Mention, Understood, Zone
+from pawl.context.query import Frame, Understood
 from pawl.context.ranking.shelf import Named, Scores, Shelf
 from pawl.context.sorting import Kind
+from pawl.context.zones import Zone
 from pawl.core.outline import DefinitionKind
 
 _KINDS = {
@@ -31,6 +32,8 @@ _MOST_FILES = 25
 @dataclass(slots=True)
 class Naming:
     mentions: Scores = field(default_factory=lambda: defaultdict(float))
+    told: set[int] = field(default_factory=set)
+    """Files that are named beyond doubt: in the title, or with their folder."""
     frames: Scores = field(default_factory=lambda: defaultdict(float))
     dotted: Scores = field(default_factory=lambda: defaultdict(float))
     definitions: Scores = field(default_factory=lambda: defaultdict(float))
@@ -42,7 +45,7 @@ class Naming:
 
 def naming(understood: Understood, shelf: Shelf) -> Naming:
     found = Naming()
-    _mentions(understood.mentions, shelf, found)
+    _mentions(understood, shelf, found)
     _frames(understood.frames, shelf, found)
     finder = _Names(understood, shelf, found)
     finder.definitions()
@@ -69,11 +72,13 @@ def matching(path: str, shelf: Shelf) -> list[int]:
     return sorted(number for number, length in shared.items() if length == most)
 
 
-def _mentions(mentions: Iterable[Mention], shelf: Shelf, found: Naming) -> None:
-    for mention in mentions:
+def _mentions(understood: Understood, shelf: Shelf, found: Naming) -> None:
+    for mention in understood.mentions:
         files = matching(mention.path, shelf)
         if not files or len(files) > _MOST_FILES:
             continue
+        if len(files) == 1 and ("/" in mention.path or mention.path in understood.title):
+            found.told.update(files)
         weight = (2.0 if mention.linked else 1.0) / len(files)
         for number in files:
             found.mentions[number] = max(found.mentions[number], weight)

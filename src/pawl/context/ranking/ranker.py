@@ -94,4 +94,7 @@ def _reason(signal: Signal, number: int, found: Signals, spelled: Mapping[str, s
     if signal in _BY_WORDS:
         words = dict.fromkeys(spelled.get(token, token) for token in found.lexical.telling(number))
         return f"it is about {', '.join(words)}" if words else ""
+    if signal is Signal.RARE:
+        words = dict.fromkeys(spelled.get(token, token) for token in found.rare_words.get(number, ())[:2])
+        return f"hardly any other file has {' or '.join(words)}" if words else ""
     return _TOLD.get(signal, "")

@@ -76,6 +76,7 @@ class Shelf:
         self.candidates = frozenset(row.id for row in self.files.values() if tests or not row.test)
         self.by_path: Mapping[str, int] = {row.path: row.id for row in self.files.values()}
         self._postings: dict[str, list[Posting]] = {}
+        self._spread: dict[str, int] = {}
 
     @functools.cached_property
     def _pieces(self) -> tuple[dict[int, int], dict[int, int]]:
@@ -120,8 +121,10 @@ class Shelf:
 
     def spread(self, token: str) -> int:
         """In how many pieces a token occurs, about: pieces that are gone count as well."""
-        row = self._connection.execute("SELECT doc FROM spread WHERE term = ?", (token,)).fetchone()
-        return row[0] if row else 0
+        if token not in self._spread:
+            row = self._connection.execute("SELECT doc FROM spread WHERE term = ?", (token,)).fetchone()
+            self._spread[token] = row[0] if row else 0
+        return self._spread[token]
 
     def rarity(self, name: str) -> float:
         """From 0 for what is everywhere to 1 for what is almost nowhere."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from pawl.context.query import Understood, Zone
+from pawl.context.query import Understood
 from pawl.context.ranking.commits import Commits
-from pawl.context.ranking.lexical import Lexical, lexical
+from pawl.context.ranking.lexical import Lexical, lexical, rare
 from pawl.context.ranking.naming import Naming, naming
 from pawl.context.ranking.shelf import Scores, Shelf
 from pawl.context.ranking.surroundings import called, folders, messages, neighbours, tested
 from pawl.context.sorting import Kind
+from pawl.context.zones import Zone
 from pawl.core.locating import Suspicion
 
 
@@ -24,6 +25,7 @@ class Signal(StrEnum):
     """Apart from how well the pieces fit: which file has the best."""
     FILE = "file"
     COVER = "cover"
+    RARE = "rare"
     PATH = "path"
     STEM = "stem"
     DEFINITION = "definition"
@@ -79,6 +81,8 @@ class Signals:
     lexical: Lexical
     naming: Naming
     values: dict[Signal, Scores] = field(default_factory=dict)
+    rare_words: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """Tokens that a file has and hardly any other."""
     lines: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Lines of a file that the query speaks of."""
 
@@ -103,11 +107,13 @@ def _own(found: Signals, understood: Understood, suspicions: Sequence[Suspicion]
     """What the file itself says."""
     words, names = found.lexical, found.naming
     said, said_lines = messages(understood, shelf)
+    rarities, found.rare_words = rare(understood, shelf)
     found.values |= {
         Signal.PIECE: _scaled(words.best),
         Signal.PIECE_PLACE: _places(words.best, shelf),
         Signal.FILE: _scaled(words.files),
         Signal.COVER: words.cover,
+        Signal.RARE: _scaled(rarities, least=1.0),
         Signal.PATH: _scaled(words.paths),
         Signal.STEM: _stems(understood, shelf),
         Signal.DEFINITION: _scaled(names.definitions, least=1.0),
@@ -116,7 +122,7 @@ def _own(found: Signals, understood: Understood, suspicions: Sequence[Suspicion]
         Signal.FRAME: _scaled(names.frames, least=1.0),
         Signal.MESSAGE: _scaled(said, least=0.5),
         Signal.SUSPICION: _suspected(suspicions, shelf, found.lines),
-        **_kinds(shelf),
+        **_kinds(names.told, shelf),
     }
     for lines in (names.lines, said_lines):
         for number, numbers in lines.items():
@@ -137,13 +143,14 @@ def _of_others(found: Signals, understood: Understood, base: Mapping[int, float]
     }
 
 
-def _kinds(shelf: Shelf) -> dict[Signal, Scores]:
+def _kinds(told: Container[int], shelf: Shelf) -> dict[Signal, Scores]:
+    """What speaks against a file by its kind. Prose that is told by its name is what is meant."""
     prose: Scores = {}
     test: Scores = {}
     aside: Scores = {}
     for number in shelf.candidates:
         row = shelf.files[number]
-        if row.kind is Kind.PROSE or not row.language:
+        if number not in told and (row.kind is Kind.PROSE or not row.language):
             prose[number] = 1.0 if row.kind is Kind.PROSE else 0.7
         if row.test:
             test[number] = 1.0
