@@ -46,6 +46,15 @@ def test_frames_come_as_they_are_printed():
     )
 
 
+def test_frames_are_found_as_pytest_prints_them():
+    text = "x\n\ntests/test_a.py:5: \n_ _ _\napp/a.py:7: in total\n    return b()\n_ _\n\napp/b.py:3: KeyError\n"
+    assert understand(text).frames == (
+        Frame("tests/test_a.py", 5),
+        Frame("app/a.py", 7, "total"),
+        Frame("app/b.py", 3),
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "mention"),
     [

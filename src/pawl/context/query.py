@@ -18,6 +18,10 @@ LONGEST_TEXT = 60_000
 _LONGEST_LINE = 2_000
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)(?:, in ([\w<>.]+))?')
+_SHORT_FRAME = re.compile(
+    r"^([\w./\\-]+\.py):(\d+): (?:in ([\w<>.]+)|\w*(?:Error|Exception|Exit|Warning|Interrupt)?)[ ]*$", re.M
+)
+"""As pytest prints them."""
 _STACK = re.compile(
     r"(?:^|[\s(\[\"'`])((?:[A-Za-z]:)?[\w@.+~/\\-]*[\w+-]\.[A-Za-z]\w{0,4}):(\d+)(?::\d+)?(?=$|[\s:,)\]\"'`])"
 )
@@ -192,7 +196,8 @@ def _mentions(text: str) -> Iterator[Mention]:
 
 
 def _frames(text: str) -> Iterator[Frame]:
-    for match in _FRAME.finditer(text):
+    found = [*_FRAME.finditer(text), *_SHORT_FRAME.finditer(text)]
+    for match in sorted(found, key=re.Match.start):
         yield Frame(match[1].replace("\\", "/"), int(match[2]), match[3] or "")
 
 
