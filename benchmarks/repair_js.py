@@ -135,7 +135,7 @@ def measure(row: dict[str, str], asked: Asked) -> Line:
         found = proposed({"solution.js": bug}, {})
         tests = ("solution.test.js",)
         request = WarmRequest(root=str(folder), tests=tests, failing=tests, **asdict(asked))
-        (folder / REQUEST_FILE).write_text(request.to_json(found))
+        (folder / REQUEST_FILE).write_bytes(request.packed(found))
         ended = RepairEnded(status=Status.ENGINE_FAILED, seconds=0.0)
         for line in run_locally(warm_command(str(folder))):
             event = parse_event(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -16,8 +17,15 @@ from world import snapshot
 
 pytestmark = [pytest.mark.spec("F1", "F2"), pytest.mark.timeout(120)]
 
+NODE = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 BROKEN = {"app.py": WRONG, "test_app.py": UNITTEST}
 STUCK = {"app.py": RIGHT, "test_app.py": UNITTEST.replace("self.assert", "while True: self.assert", 1)}
+SCRIPT = {
+    "slow.js": "module.exports = (a, b) => { let n = 0; for (let i = 0; i < a; i++) { n += b * i - a; } return n; };\n",
+    "slow.test.js": "require('node:test').test('never', () => {\n  const end = Date.now() + 50;\n"
+    "  while (Date.now() < end);\n  require('assert').equal(require('./slow.js')(4, 3), 'quite another');\n});\n",
+}
+"""Every candidate takes its time, and none is right."""
 
 
 @contextmanager
@@ -50,6 +58,7 @@ def processes(word: Path) -> list[str]:
         (STUCK, "running the suite", signal.SIGINT, 130),
         (BROKEN, "searching", signal.SIGINT, 130),
         (BROKEN, "verifying", signal.SIGTERM, 143),
+        pytest.param(SCRIPT, "searching", signal.SIGINT, 130, marks=NODE),
     ],
 )
 def test_a_signal_leaves_everything_as_it_was(project: Project, state_directory: Path, files, until, number, code):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +15,7 @@ from pawl.app.config import load
 from pawl.app.fixing import FixReport, FixRequest, Outcome, fix
 from pawl.app.reversals import Wish
 from pawl.app.workshop import Workshop
+from pawl.repair.scripts.asking import MOST_BYTES, WarmRequest
 from pawl.repair.scripts.proposing import proposed
 
 pytestmark = [
@@ -228,3 +231,16 @@ def test_imports_that_all_mend_it_are_offered_one_that_is_picked_is_taken_and_th
     assert (picked.outcome, picked.repairs[0].why) == (Outcome.FIXED, "count.js exports total")
     assert (decided.outcome, decided.repairs[0].why) == (Outcome.FIXED, "cart.js exports total")
     assert 'require("./cart.js")' in (workspace / "bill.js").read_text()
+
+
+def test_a_request_that_would_be_too_large_for_a_file_of_the_bench_keeps_the_likeliest() -> None:
+    source = "".join(f"function f{n}(a{n}, b{n}) {{ return a{n} * {n} - b{n}; }}\n" for n in range(2000))
+    found = proposed({"many.js": source}, {})
+    request = WarmRequest(root="/", tests=("many.test.js",), failing=("f",))
+
+    data = request.packed(found)
+
+    kept = json.loads(gzip.decompress(data))["proposals"]
+    assert len(data) <= MOST_BYTES
+    assert [one["cost"] for one in kept] == [one.cost for one in found.proposals[: len(kept)]]
+    assert len(kept) > 1000

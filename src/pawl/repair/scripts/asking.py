@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -9,8 +10,10 @@ from importlib import resources
 
 from pawl.repair.scripts.proposing import Proposed
 
-REQUEST_FILE = ".pawl-search.json"
+REQUEST_FILE = ".pawl-search.json.gz"
 """Where the request lies, in the root; Node removes it as soon as it is read."""
+MOST_BYTES = 1_000_000
+"""A file of a bench may have a little more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +30,16 @@ class WarmRequest:
     counted: str = "wall"
     """What the seconds are counted in: of the clock, or of the CPU (`cpu`), for measurements on a busy machine."""
 
-    def to_json(self, found: Proposed) -> str:
-        proposals = [one._asdict() for one in found.proposals]
-        return json.dumps({**asdict(self), "marks": found.marks, "proposals": proposals})
+    def packed(self, found: Proposed) -> bytes:
+        """The request as it is written; of too many proposals the likeliest."""
+        most = len(found.proposals)
+        while True:
+            proposals = [one._asdict() for one in found.proposals[:most]]
+            text = json.dumps({**asdict(self), "marks": found.marks, "proposals": proposals})
+            data = gzip.compress(text.encode(), 5, mtime=0)
+            if len(data) <= MOST_BYTES or not most:
+                return data
+            most //= 2
 
 
 def warm_command(root: str) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class ScriptFixer(Frame[ScriptGround]):
         return FixReport(outcome=Outcome.NOTHING_FAILS, before=self.first.counts, after=self.first.counts)
 
     def found(self) -> tuple[Finding, ...]:
-        return tuple(findings_of((*self.read, self.verdict))) or self.verdict.findings
+        return tuple(findings_of((*self.read, self.verdict)))
 
     def mend(self) -> Told:
         entries = merged(javascript_map(), verify_settings(self.ground.shop.config).recovery)

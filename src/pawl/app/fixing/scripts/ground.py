@@ -94,6 +94,12 @@ class ScriptGround:
                     advice="; ".join(self.notes) or "install them with: npm install",
                 )
             raise NoTests(f"no tests found: {tests.reason}", advice="name the command with --test 'CMD'")
+        if tests.standing is Standing.FAIL and not findings_of((*read, tests)):
+            said = tests.findings[0].message if tests.findings else tests.reason
+            raise CannotFix(
+                f"the tests cannot run: {said.splitlines()[0] if said else 'their command fails'}",
+                advice="mend what their command says, or name another one with --test 'CMD'",
+            )
         self._clock = time.monotonic()
         failing = len(findings_of((*read, tests)))
         self.listen(ClockStarted(seconds=self.request.seconds, failing=failing))

@@ -100,7 +100,7 @@ class ScriptSearch:
             seconds=seconds,
             workers=self.ground.request.workers,
         )
-        self.ground.bench.files.write(REQUEST_FILE, request.to_json(self._found).encode())
+        self.ground.bench.files.write(REQUEST_FILE, request.packed(self._found))
         limits = self.ground.shop.config.settings.limits(seconds + GRACE_SECONDS)
         self.ground.bench.run(Execution(argv=warm_command(root), limits=limits), on_output=EventLines(take).feed)
         return ended[0] if ended else None

@@ -1,6 +1,7 @@
 'use strict';
 // The process that leads: hands out proposals, ends what hangs, puts two edits together, compares what was found.
 const fs = require('node:fs');
+const zlib = require('node:zlib');
 const { Worker } = require('./helping.cjs');
 const { ranked } = require('./ranking.cjs');
 
@@ -97,7 +98,7 @@ class Search {
 }
 
 async function lead(file) {
-  const { proposals, ...request } = JSON.parse(fs.readFileSync(file, 'utf8'));
+  const { proposals, ...request } = JSON.parse(zlib.gunzipSync(fs.readFileSync(file)).toString('utf8'));
   fs.unlinkSync(file);
   const search = new Search(request, proposals);
   const patience = Math.max(10, Math.min(request.seconds / 3, 60)) * 1000;
