@@ -94,3 +94,24 @@ def test_a_loop_keeps_to_the_users_budget_where_neither_flag_nor_file_says_more(
         assert order.budget == {"money": "0.25", "tokens": 1000, "seconds": 90.0} and not warnings
         more, _ = loop_of(shop, LoopWish(max_tokens=9), LadderWish(max_cost=Decimal(2), max_minutes=3))
         assert more.budget == {"money": "2", "tokens": 9, "seconds": 180.0}
+
+
+@pytest.mark.spec("E6")
+@pytest.mark.parametrize(
+    ("settings", "tokens", "ladder", "budget"),
+    [
+        ("", None, LadderWish(), {"money": "5", "tokens": 5_000_000}),
+        ("", None, LadderWish(max_cost=Decimal(1)), {"money": "1"}),
+        ("", None, LadderWish(allowed_cost=Decimal(5)), {"money": "5"}),
+        ("", 7, LadderWish(max_cost=Decimal(1)), {"money": "1", "tokens": 7}),
+        ("[budget]\nmoney = 2\n", None, LadderWish(), {"money": "2"}),
+        ("[budget]\ntokens = 9\n", None, LadderWish(), {"money": "5", "tokens": 9}),
+    ],
+)
+def test_money_that_somebody_limits_is_not_spent_on_a_price_that_nobody_knows(
+    opened: Opened, settings: str, tokens: int | None, ladder: LadderWish, budget: dict[str, object]
+):
+    """The ledger refuses an unknown price where money is limited and tokens are not."""
+    with opened(settings) as shop:
+        order, _ = loop_of(shop, LoopWish(max_tokens=tokens), ladder)
+    assert {name: order.budget[name] for name in ("money", "tokens") if name in order.budget} == budget

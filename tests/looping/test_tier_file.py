@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.app.looping.ladders import MOST_COST, LadderWish, ladder_of
+from pawl.app.looping.ladders import LadderWish, ladder_of
 from pawl.app.looping.tier_file import parsed_tiers
 from pawl.core.errors import ConfigError, UsageError
 from pawl.core.tiers import Ladder, TierMode
@@ -116,7 +116,7 @@ def test_whatever_the_file_holds_the_answer_is_a_ladder_or_a_named_place(text: s
 def test_the_usual_ladder_is_reflex_simple_full_within_limits():
     ladder, warnings = ladder_of(LadderWish())
     assert [(tier.name, tier.iterations) for tier in ladder.tiers] == [("reflex", 1), ("simple", 5), ("full", 3)]
-    assert (ladder.max_cost, ladder.max_minutes, ladder.max_iterations) == (MOST_COST, 240.0, 100)
+    assert (ladder.max_cost, ladder.max_minutes, ladder.max_iterations) == (None, 240.0, 100)
     assert warnings == ()
     assert [tier.name for tier in ladder_of(LadderWish(simple=2, escalate=False))[0].tiers] == ["reflex", "simple"]
     assert [tier.name for tier in ladder_of(LadderWish(full=True, reflex=False))[0].tiers] == ["full"]
@@ -126,6 +126,8 @@ def test_the_usual_ladder_is_reflex_simple_full_within_limits():
         LadderWish(max_minutes=0),
         LadderWish(samples=99),
         LadderWish(max_cost=Decimal(-1)),
+        LadderWish(max_cost=Decimal("nan")),
+        LadderWish(max_minutes=float("nan")),
     ):
         with pytest.raises(UsageError):
             ladder_of(wrong)

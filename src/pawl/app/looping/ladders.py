@@ -36,7 +36,7 @@ class LadderWish:
     parallel: int | None = None
     chaos: bool = False
     allowed_cost: Decimal | None = None
-    """By the user's settings, where neither flag nor file says it; so are the minutes."""
+    """By the user's settings, where neither flag nor file says it; so are the minutes. None leaves it to the order."""
     allowed_minutes: float | None = None
 
 
@@ -76,10 +76,13 @@ def _usual(wish: LadderWish) -> Ladder:
 
 
 def _limited(ladder: Ladder, wish: LadderWish) -> Ladder:
-    """What the file leaves open is the flag's, then that of the settings, and else the usual limit."""
+    """What the file leaves open is the flag's, then that of the settings, and else the usual limit.
+
+    Money that nobody limits stays open: the order limits it together with tokens.
+    """
     return replace(
         ladder,
-        max_cost=_first(ladder.max_cost, wish.max_cost, wish.allowed_cost, MOST_COST),
+        max_cost=next((one for one in (ladder.max_cost, wish.max_cost, wish.allowed_cost) if one is not None), None),
         max_minutes=_first(ladder.max_minutes, wish.max_minutes, wish.allowed_minutes, MOST_MINUTES),
         max_iterations=_first(ladder.max_iterations, wish.max_iterations, MOST_IN_ALL),
     )
@@ -109,7 +112,7 @@ def _check(wish: LadderWish) -> None:
         raise UsageError(f"--samples {wish.samples} is not between 1 and {MOST_SAMPLES}", advice="5 suits small models")
     if wish.parallel is not None and not 1 <= wish.parallel <= MOST_PARALLEL:
         raise UsageError(f"--parallel {wish.parallel} is not between 1 and {MOST_PARALLEL}", advice="2 is a beginning")
-    if wish.max_cost is not None and not 0 <= wish.max_cost <= 1_000_000:
+    if wish.max_cost is not None and (wish.max_cost.is_nan() or not 0 <= wish.max_cost <= 1_000_000):
         raise UsageError(f"--max-cost {wish.max_cost} is no amount of dollars", advice="give one such as 2.50")
     if wish.max_minutes is not None and not 0 < wish.max_minutes <= 10_080:
         raise UsageError(f"--max-minutes {wish.max_minutes:g} is not between 0 and 10080", advice="240 is usual")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pawl.app.looping.ladders import MOST_TOKENS
+from pawl.app.looping.ladders import MOST_COST, MOST_TOKENS
 from pawl.app.looping.tier_file import ITERATIONS
 from pawl.core.run import Approval, Mode
 from pawl.core.runs import Order
@@ -53,10 +53,17 @@ def with_escalation(order: Order, setting: str, budget: Mapping[str, object]) ->
 
 
 def loop_order(wish: LoopWish, ladder: Ladder) -> Order:
-    """The order of a run that climbs. Its time is the ladder's, its money the ladder's, and its tokens are bounded."""
-    budget: dict[str, object] = {"tokens": wish.max_tokens or MOST_TOKENS}
-    if ladder.max_cost is not None:
-        budget["money"] = str(ladder.max_cost)
+    """The order of a run that climbs. Its time and its money are the ladder's.
+
+    A limit in money that somebody has set stands alone, so that a model whose price is unknown is not asked: tokens
+    would bound it, but not keep the limit. Where nobody has set one, the usual amount and tokens bound the run.
+    """
+    tokens = wish.max_tokens
+    if ladder.max_cost is None:
+        ladder, tokens = replace(ladder, max_cost=MOST_COST), tokens or MOST_TOKENS
+    budget: dict[str, object] = {"money": str(ladder.max_cost)}
+    if tokens is not None:
+        budget["tokens"] = tokens
     if ladder.max_minutes is not None:
         budget["seconds"] = ladder.max_minutes * 60
     return Order(

@@ -29,7 +29,8 @@ def loop_of(shop: Workshop, wish: LoopWish, ladder: LadderWish) -> tuple[Order, 
     # A wrong name is told at once, not when its tier is reached.
     allowed = configured(shop, wish.model).budget
     minutes = allowed.seconds / 60 if "seconds" in shop.config.tables.budget else None
-    within = replace(ladder, allowed_cost=allowed.money, allowed_minutes=minutes)
+    cost = ladder.allowed_cost if allowed.money is None else allowed.money
+    within = replace(ladder, allowed_cost=cost, allowed_minutes=minutes)
     made, warnings = ladder_of(within, known_model)
     return loop_order(replace(wish, max_tokens=wish.max_tokens or allowed.tokens), made), warnings
 

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from pawl.app.doing.session import Session
-from pawl.app.looping.ladders import LadderWish
+from pawl.app.looping.ladders import MOST_COST, LadderWish
 from pawl.app.looping.ordering import LoopWish
 from pawl.app.looping.starting import interrupted_loop, loop_of
 from pawl.app.workshop import Workshop
@@ -38,7 +38,9 @@ def after_reflex(shop: Workshop, call: Call, target: str) -> Order:
     """What the reflex left, on the tiers above it."""
     options = call.options
     wish = LoopWish(target=target, test_command=words_of(options.test), model=options.model or "")
-    order, _ = loop_of(shop, wish, LadderWish(reflex=False, max_cost=_money(options.max_cost)))
+    # The user is told the most that it may cost, so that this is a limit like one of his own.
+    ladder = LadderWish(reflex=False, max_cost=_money(options.max_cost), allowed_cost=MOST_COST)
+    order, _ = loop_of(shop, wish, ladder)
     return order
 
 

@@ -56,14 +56,12 @@ def following(climb: Climb, *, seconds: float) -> Step:
     return Stop(StopReason.STUCK if stuck else StopReason.EXHAUSTED, reason)
 
 
-def money_left(climb: Climb) -> tuple[Decimal | None, bool]:
-    """What the next attempt may spend, None where nothing limits it, and whether that is the tier's own limit."""
+def is_limited_by_tier(climb: Climb) -> bool:
+    """Whether the tier has less money left than the run."""
     whole, own = climb.ladder.max_cost, climb.tier.max_cost
-    of_run = None if whole is None else whole - cost_of(climb.attempts)
-    of_tier = None if own is None else own - cost_of(climb.of_tier(climb.at))
-    if of_tier is not None and (of_run is None or of_tier < of_run):
-        return of_tier, True
-    return of_run, False
+    if whole is None or own is None:
+        return own is not None
+    return own - cost_of(climb.of_tier(climb.at)) < whole - cost_of(climb.attempts)
 
 
 def is_progress(attempt: Attempt, before: Sequence[str]) -> bool:
@@ -111,12 +109,13 @@ def _used_up(climb: Climb) -> str:
 
 def _limit(climb: Climb, seconds: float) -> Stop | None:
     ladder, made = climb.ladder, climb.of_tier(climb.at)
-    if made and made[-1].end is AttemptEnd.OUT_OF_BUDGET and not money_left(climb)[1]:
+    if made and made[-1].end is AttemptEnd.OUT_OF_BUDGET and not is_limited_by_tier(climb):
         return Stop(StopReason.MONEY, made[-1].refused[-1] if made[-1].refused else "the budget is spent")
     asked = {attempt.at for attempt in climb.attempts if attempt.mode is not TierMode.REFLEX}
     if ladder.max_iterations is not None and len(asked) >= ladder.max_iterations:
         return Stop(StopReason.ITERATIONS, f"{_amount(len(asked), 'iteration')}, the most that are allowed")
-    if ladder.max_cost is not None and cost_of(climb.attempts) >= ladder.max_cost:
+    # For no money there is still what costs nothing.
+    if ladder.max_cost and cost_of(climb.attempts) >= ladder.max_cost:
         return Stop(StopReason.MONEY, f"the budget of ${ladder.max_cost} is spent")
     if ladder.max_minutes is not None and seconds >= ladder.max_minutes * 60:
         return Stop(StopReason.TIME, f"{ladder.max_minutes:g} minutes are over")

@@ -21,7 +21,7 @@ _LIMITS: Mapping[StopReason, type[PawlError]] = {
     StopReason.TIME: LimitReached,
 }
 ADVICE = {
-    StopReason.MONEY: "allow more with --max-cost, or use a cheaper model",
+    StopReason.MONEY: "allow more with --max-cost or --max-tokens, or use a cheaper model",
     StopReason.ITERATIONS: "allow more with --max-iterations",
     StopReason.TIME: "allow more with --max-minutes",
 }

@@ -14,7 +14,15 @@ from pawl.app.doing.climbing.chaos import attacked
 from pawl.app.doing.climbing.climb_record import ClimbRecord
 from pawl.app.doing.climbing.drafting import draft
 from pawl.app.doing.climbing.judging import Tried, changed_lines, judged_attempt
-from pawl.app.doing.climbing.workplace import AttemptRecord, TierTalker, Workplace, opened_workplace, spent_in, unasked
+from pawl.app.doing.climbing.workplace import (
+    AttemptRecord,
+    TierTalker,
+    Workplace,
+    opened_workplace,
+    spent_in,
+    spent_on_tier,
+    unasked,
+)
 from pawl.app.doing.talking import Permit, Talker, rules_of
 from pawl.app.doing.verifying import Verifier
 from pawl.app.doing.works import BenchWorks
@@ -37,7 +45,6 @@ from pawl.core.run import RoleName
 from pawl.core.tiers import Attempt, AttemptEnd, Climb, Iteration, TierMode
 from pawl.models.ledger import Ledger
 from pawl.models.names import ModelName
-from pawl.workflow.climbing.deciding import money_left
 from pawl.workflow.workbench import Unanswered
 
 LONGEST_WAIT = 900.0
@@ -188,10 +195,22 @@ class Asker:
     def _opened(self, climb: Climb) -> tuple[Models, Telemetry]:
         """The models, which may spend what the tier and the run leave."""
         models, telemetry = self.talker._opened()
-        ledger, (left, _) = models.router.ledger, money_left(climb)
-        if left is not None and not self.capped:
-            ledger.budget = replace(ledger.budget, money=ledger.spent.money + max(left, Decimal(0)))
+        ledger = models.router.ledger
+        if not self.capped:
+            ledger.budget = replace(ledger.budget, money=self._most(climb, ledger.spent.money))
         return models, telemetry
+
+    def _most(self, climb: Climb, spent: Decimal) -> Decimal | None:
+        """What the account may come to: all that the run may spend, or less where the tier has a limit of its own.
+
+        It is the account that counts, not the attempts: samples of one iteration, an attempt that goes on and the test
+        that was made before the climb have one purse.
+        """
+        whole, own = self.talker.config.budget.money, climb.tier.max_cost
+        if own is None:
+            return whole
+        of_tier = spent + own - spent_on_tier(self.record.base, f"{self.conversation}.{climb.at}.")
+        return of_tier if whole is None else min(whole, of_tier)
 
     def ledger(self, climb: Climb) -> Ledger:
         """The one account, with the limit of the next iteration."""

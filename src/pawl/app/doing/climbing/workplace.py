@@ -179,3 +179,10 @@ def spent_in(base: RunRecord, conversation: str) -> tuple[Decimal | None, int]:
     costs = [record.cost for record in records]
     money = None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
     return money, sum(record.input_tokens + record.output_tokens for record in records)
+
+
+def spent_on_tier(base: RunRecord, conversations: str) -> Decimal:
+    """What is known of the cost of all requests in the conversations whose names begin so."""
+    every = base.shop.store.requests.records(base.shop.workspace, run=base.run)
+    costs = (record.cost for record in every if record.conversation.startswith(conversations))
+    return sum((cost for cost in costs if cost is not None), Decimal(0))
