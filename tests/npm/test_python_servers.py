@@ -40,7 +40,8 @@ def home() -> dict[str, int]:
 SHARED = {
     "prices.py": "def total(prices: list[int]) -> int:\n    return sum(prices)\n",
     "test_prices.py": "import unittest\n\nfrom prices import total\n\n\nclass Prices(unittest.TestCase):\n"
-    "    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n",
+    "    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n"
+    "        self.assertEqual(total([7]), 7)\n        self.assertEqual(total([]), 0)\n",
     ".gitignore": ".venv\n",
 }
 APPS = {
@@ -58,6 +59,18 @@ BROKEN = {
     "dies when imported": ("prices.py", "def total", "OPEN = open('/nowhere/at/all')\n\n\ndef total", "server"),
     "broken page": ("shop.py", "total([1, 2])", "total([1, 2]) // (len([]))", "server"),
     "ends at once": ("shop.py", "app = ", "import sys\n\nsys.exit('no licence')\napp = ", "server"),
+}
+REPAIRED = {
+    "syntax": (*BROKEN["syntax"][:3], "python.invalid-syntax"),
+    "undefined name": (*BROKEN["undefined name"][:3], "python.undefined-name"),
+    "missing import": (*BROKEN["missing import"][:3], "python.undefined-name"),
+    "misspelt module": (*BROKEN["misspelt module"][:3], "python.missing-module"),
+    "misspelt import": ("shop.py", "import total", "import totl as total", "python.missing-name-in-module"),
+    "misspelt keyword": ("shop.py", "total([1, 2])", "total(price=[1, 2])", "python.unexpected-keyword"),
+    "unexpected indent": ("shop.py", "app = ", "  app = ", "python.indentation"),
+    "misspelt attribute": ("prices.py", "sum(prices)", "sum(prices.coppy())", "python.missing-attribute"),
+    "wrong result": (*BROKEN["wrong result"][:3], "off by one"),
+    "well-known name": ("prices.py", "sum(prices)", "reduce(int.__add__, prices, 0)", "python.undefined-name"),
 }
 
 
@@ -106,11 +119,16 @@ def test_a_broken_application_is_found_by_the_first_step_that_can_see_it(app, na
     assert [one["step"] for one in told["steps"] if one["standing"] == "fail"] == [step]
 
 
+@pytest.mark.spec("A12")
+@pytest.mark.parametrize("way", REPAIRED)
 @pytest.mark.parametrize("name", APPS)
-def test_a_missing_import_is_mended_and_the_server_answers_again(app, name):
-    pawl = app({**APPS[name], "prices.py": SHARED["prices.py"].replace("sum(prices)", "reduce(int.__add__, prices)")})
+def test_what_the_map_or_the_search_knows_is_repaired_by_name_and_the_server_answers_again(app, name, way):
+    path, old, new, what = REPAIRED[way]
+    assert old in APPS[name][path]
+    pawl = app({**APPS[name], path: APPS[name][path].replace(old, new, 1)})
     told = pawl.json("fix")
-    assert (told["outcome"], [one["what"] for one in told["repairs"]]) == ("fixed", ["python.undefined-name"])
+    assert (told["outcome"], [one["what"] for one in told["repairs"]]) == ("fixed", [what])
+    assert [change["path"] for change in told["changes"]] == [path]
     assert pawl.json("verify")["accepted"]
 
 

@@ -138,6 +138,9 @@ CASES = {
     "a bracket that is not closed before a colon": Case(
         "python.brackets python.invalid-syntax", "if (1 + 1:\n    x = 3\nassert x == 3\n"
     ),
+    "a bracket that is not closed before an arrow": Case(
+        "python.invalid-syntax", "def f(x: list[int] -> int:\n    return x[0]\n\n\nassert f([3]) == 3\n", within=3
+    ),
     "a bracket too many": Case("python.brackets", "x = (1 + 2))\nassert x == 3\n"),
     "a bracket of the wrong kind": Case("python.brackets", "x = [1, 2)\nassert x == [1, 2]\n"),
     "a string that is not closed": Case("python.unterminated-string", "x = len('abc)\nassert x == 3\n"),

@@ -25,6 +25,8 @@ class Entry:
     advice: str = ""
     outside: bool = False
     """What is missing lies outside of the code; where no recovery helps, no search for a patch will."""
+    without_test: bool = False
+    """What a type checker says is enough: it is mended also where no test fails."""
     fixes: tuple[str, ...] = ()
     """The TypeScript compiler's code fixes that may be tried."""
 
@@ -75,6 +77,7 @@ def _entry(data: Mapping[str, Any], source: str, recoveries: Collection[str]) ->
         examples=tuple(data["examples"]),
         advice=str(data.get("advice", "")),
         outside=bool(data.get("outside", False)),
+        without_test=bool(data.get("without_test", False)),
         fixes=tuple(data.get("fixes", ())),
     )
     if entry.recovery not in (*recoveries, SAY):

@@ -11,6 +11,7 @@ from pawl.app.fixing import reasons
 from pawl.app.fixing.frame import Frame, Told
 from pawl.app.fixing.ground import Ground, failing_tests, is_uncollected, shown
 from pawl.app.fixing.reaching import reaching, test_file
+from pawl.app.fixing.reading import Reading
 from pawl.app.fixing.recovering import Recovering
 from pawl.app.fixing.report import FixReport, FixRequest, Listener, Outcome
 from pawl.app.fixing.scripts.fixer import ScriptFixer
@@ -96,20 +97,31 @@ class _Fixer(Frame[Ground]):
     """For Python, with the engine."""
 
     search: Search = field(init=False)
+    reading: Reading = field(init=False)
+    """What is found and mended although the tests pass."""
 
     def begin(self) -> FixReport | None:
-        self.search = Search(self.ground)
+        self.search, self.reading = Search(self.ground), Reading(self.ground)
         self.first = self.verdict = first = self.ground.first_run()
         self.ground.refuse_unknown(first)
         if first.standing is not Standing.PASS and any(self.asked_for(finding) for finding in first.findings):
             return None
+        if first.standing is Standing.PASS and not self.ground.aim.tests:
+            self.reading.run()
+            if self.found():
+                return None
         others = self.not_asked(first)
-        return FixReport(outcome=Outcome.NOTHING_FAILS, reason=others, before=first.counts, after=first.counts)
+        notes = tuple(self.ground.notes)
+        counts = first.counts
+        return FixReport(outcome=Outcome.NOTHING_FAILS, reason=others, before=counts, after=counts, notes=notes)
 
     def found(self) -> tuple[Finding, ...]:
-        return shown(self.verdict)
+        return (*shown(self.verdict), *self.reading.mended, *self.reading.unmended)
 
     def mend(self) -> Told:
+        if self.verdict.standing is Standing.PASS:
+            self.repairs += self.reading.repairs
+            return reasons.uncompiled(self.reading.unmended)
         recovering = Recovering(self.ground)
         self.verdict = recovering.run(self.first)
         self.repairs += recovering.repairs
@@ -225,7 +237,7 @@ class _Fixer(Frame[Ground]):
         return self.ground.verify(self.ground.baseline(self.first))
 
     def left(self, verdicts: Sequence[Verdict]) -> tuple[Finding, ...]:
-        return shown(verdicts[-1])
+        return (*shown(verdicts[-1]), *self.reading.unmended)
 
     def not_asked(self, after: Verdict) -> str:
         others = 0 if after.standing is Standing.PASS and not after.old else len(shown(after))

@@ -47,6 +47,12 @@ def why_disputed(ended: RepairEnded) -> str:
     return "the patch was built to fit the few examples in the tests, and nothing else speaks for it"
 
 
+def uncompiled(findings: Iterable[Finding]) -> tuple[str, str]:
+    """Which sources do not compile although the tests pass, and what to do; empty when all do."""
+    told = "; ".join(f"{one.path}:{one.line} does not compile: {_first(one)}" for one in findings)
+    return (told, "mend that line and run this again") if told else ("", "")
+
+
 def uncollected(findings: Iterable[Finding]) -> tuple[str, str]:
     """Which test files cannot be loaded, by which error and where, and what to do; empty when all can."""
     told: dict[str, None] = {}

@@ -56,7 +56,7 @@ class Recovering:
             if finding.key in self.given_up or self.ground.left <= 0 or not self.ground.aim.wants(finding):
                 continue
             for place in _places(finding):
-                for candidate in self._candidates(place, sources, symbols):
+                for candidate in self.candidates(place, sources, symbols):
                     better = self._tried(candidate, sources, finding, verdict)
                     if better is not None:
                         self._note(candidate, place, better)
@@ -64,8 +64,12 @@ class Recovering:
             self.given_up.add(finding.key)
         return None
 
-    def _candidates(self, place: Finding, sources: Mapping[str, str], symbols: Symbols) -> Sequence[Candidate]:
-        entries = merged(python_map(), verify_settings(self.ground.shop.config).recovery)
+    def candidates(
+        self, place: Finding, sources: Mapping[str, str], symbols: Symbols, *, without_test: bool = False
+    ) -> Sequence[Candidate]:
+        """What the map and a language server propose; `without_test` leaves out what only a test can decide."""
+        known = merged(python_map(), verify_settings(self.ground.shop.config).recovery)
+        entries = [entry for entry in known if entry.without_test or not without_test]
         found = recover(place, sources, symbols, entries, declared=dependencies(self.ground.bench.files))
         for one in found:
             if not one.edits and one.why not in self.advice:

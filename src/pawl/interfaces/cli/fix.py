@@ -86,6 +86,7 @@ def _tell(shop: Workshop, report: FixReport, call: Call) -> None:
         out.say(
             f"nothing fails: {_counts(report.before)}" if not report.reason else f"nothing to mend: {report.reason}"
         )
+        _tell_notes(report, out)
         return
     _tell_tests(out, "before", report.before, report.failing_before)
     for repair in report.repairs:
@@ -98,11 +99,15 @@ def _tell(shop: Workshop, report: FixReport, call: Call) -> None:
         _tell_tests(out, "after", report.after, report.failing_after)
     if report.rivals:
         _tell_rivals(shop, report, call)
-    for note in report.notes:
-        _tell_long(out, f"note: {note}")
+    _tell_notes(report, out)
     if call.options.explain:
         _explain(report, out)
     _tell_end(report, call)
+
+
+def _tell_notes(report: FixReport, out: Screen) -> None:
+    for note in report.notes:
+        _tell_long(out, f"note: {note}")
 
 
 def _tell_tests(out: Screen, when: str, counts: TestCounts | None, failing: tuple[Finding, ...]) -> None:

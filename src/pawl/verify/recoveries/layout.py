@@ -145,10 +145,11 @@ def balance_brackets(situation: Situation) -> Iterator[Candidate]:
 
 
 def _closed(source: Source, number: int, bracket: str) -> Iterator[Candidate]:
-    """The bracket at the end of the line that opened it, before a colon, and at the ends of the lines that follow."""
+    """The bracket at the end of the line that opened it, before a colon or an arrow, and at the ends of the next."""
     for candidate in range(number, min(number + 8, len(source.lines) + 1)):
         line = re.sub(r"\s*(?:#.*)?$", "", source.line(candidate))
         ends = [len(line)] + ([len(line) - 1] if line.endswith((":", ",")) else [])
+        ends += [match.start() for match in re.finditer(r"\s*->", line)]
         for end in reversed(ends):
             position = source.offset(candidate, end)
             yield Candidate(why=f"{bracket} closes the bracket", edits=(source.edit(position, position, bracket),))
