@@ -275,6 +275,19 @@ def test_what_cannot_be_edited_is_advice(tmp_path, main, said):
 
 
 @pytest.mark.spec("A12")
+def test_what_pytest_lacks_is_advice(tmp_path):
+    put(tmp_path, {"test_a.py": "def test_one(nowhere):\n    pass\n\n\nasync def test_two():\n    pass\n"})
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:anyio", "-p", "no:asyncio", "test_a.py"]
+    printed = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True).stdout
+    told = [
+        candidate.recovery
+        for line in printed.splitlines()
+        for candidate in recover(Finding(tool="pytest", message=line.removeprefix("E").strip()), {})
+    ]
+    assert set(told) == {"python.missing-fixture", "python.async-tests"}
+
+
+@pytest.mark.spec("A12")
 def test_a_coroutine_that_was_never_awaited_is_awaited(tmp_path):
     main = ASYNC + "async def run():\n    fetch()\n    return 1\n\n\nasyncio.run(run())\n"
     put(tmp_path, {"main.py": main})

@@ -26,6 +26,11 @@ CASES = {
         {"src/app.ts": 'import { totl } from "./cart";\n', "src/cart.ts": CART},
         'import { total } from "./cart";\n',
     ),
+    "misspelt export that is used": (
+        ("TS2724", "'\"./cart\"' has no exported member named 'totl'. Did you mean 'total'?", 1, 10),
+        {"src/app.ts": 'import { totl } from "./cart";\n\nx.totl("totl", totl([1])); // totl\n', "src/cart.ts": CART},
+        'import { total } from "./cart";\n\nx.totl("totl", total([1])); // totl\n',
+    ),
     "missing import": (
         ("TS2304", "Cannot find name 'total'.", 3, 1),
         {"src/app.ts": 'import { x } from "./x";\n\ntotal([1]);\n', "src/cart.ts": CART},

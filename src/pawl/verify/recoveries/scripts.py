@@ -22,6 +22,8 @@ _PASSED_ON = (
 )
 _COMMON = r"(?:^(?:module\.)?exports\.{name}\s*=|^module\.exports\s*=\s*\{{[^}}]*\b{name}\b)"
 _IMPORTS = re.compile(r"^(?:import\b.*|(?:const|let|var)\s+.*=\s*require\(.*)$", re.MULTILINE)
+_IN_IMPORT = re.compile(r"^import\b[^;'\"]*\{[^}]*$", re.MULTILINE)
+_NO_CODE = r"//[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|`(?:\\.|[^`\\])*`"
 _FUNCTION = re.compile(
     r"(?P<word>\bfunction\b)"
     r"|(?P<arrow>(?:\([^()]*\)|\b[\w$]+)\s*(?::\s*[^=;{]+?)?\s*=>)"
@@ -51,7 +53,17 @@ def rename_suggested(situation: Situation) -> Iterator[Candidate]:
         if not found:
             return
         start = source.offset(situation.finding.line) + found[0]
-    yield Candidate(why=f"{name} is not there, but {meant} is", edits=(source.edit(start, start + len(name), meant),))
+    starts = [start]
+    if _IN_IMPORT.search(source.text[:start]) and not re.match(r"\s+as\b", source.text[start + len(name) :]):
+        starts = _uses(source.text, name)
+    edits = tuple(source.edit(one, one + len(name), meant) for one in starts)
+    yield Candidate(why=f"{name} is not there, but {meant} is", edits=edits)
+
+
+def _uses(text: str, name: str) -> list[int]:
+    """Where a name stands, but not as a property, in a string or in a comment."""
+    found = re.finditer(rf"{_NO_CODE}|(?<![\w$.])(?P<name>{re.escape(name)})(?![\w$])", text, re.DOTALL)
+    return [match.start() for match in found if match["name"]]
 
 
 def import_from_project(situation: Situation) -> Iterator[Candidate]:
