@@ -60,6 +60,39 @@ def test_the_second_answer_is_the_first(shop: Pawl):
     assert shop(*words).out == shop(*words).out
 
 
+REPORT = """\
+=================================== FAILURES ===================================
+__________________________ test_the_total_of_no_cart ___________________________
+tests/test_cart.py:4: in test_the_total_of_no_cart
+    assert cart_total(cart) == 0
+shop/cart_total.py:5: in cart_total
+    return ratio(cart, cart.total)
+shop/sums.py:2: in ratio
+    return part / whole
+E   ZeroDivisionError: division by zero
+=========================== short test summary info ============================
+FAILED tests/test_cart.py::test_the_total_of_no_cart - ZeroDivisionError: div...
+1 failed in 0.01s
+"""
+
+
+def test_the_file_where_a_test_failed_comes_before_its_callers(project: Project):
+    cart_total = (
+        '"""The total of a cart."""\nfrom shop.sums import ratio\n\ndef cart_total(cart):\n    return ratio(cart)\n'
+    )
+    pawl = project(
+        {
+            **FILES,
+            "shop/cart_total.py": cart_total,
+            "shop/sums.py": "def ratio(part, whole):\n    return part / whole\n",
+        }
+    )
+    said = pawl("locate", "--json", "-C", str(pawl.workspace), stdin=REPORT.encode())
+    files = json.loads(said.out)["files"]
+    assert [one["path"] for one in files[:2]] == ["shop/sums.py", "shop/cart_total.py"]
+    assert "failing tests run through it" in files[0]["reasons"]
+
+
 def test_tests_can_be_left_out(shop: Pawl):
     words = ("locate", "--json", "-C", str(shop.workspace), "test_total of Cart fails")
     assert "tests/test_cart.py" in shop(*words).out

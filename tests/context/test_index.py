@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -220,6 +221,31 @@ def test_what_was_indexed_step_by_step_is_what_is_indexed_at_once(shop: Shop, tm
     assert fresh.indexed() == known
     with fresh.open() as index:
         assert index.graph() == graph
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from pawl.context import indexing
+from pawl.context.index import Index
+from pawl.policy.guardrails import preset
+from pawl.workspace.reading import WorkspaceFiles
+from pawl.workspace.tree import Tree
+
+indexing.Resolver = lambda paths: os.kill(os.getpid(), signal.SIGKILL)
+Index(Path(sys.argv[2]), WorkspaceFiles(Tree(Path(sys.argv[1])), preset("standard"))).refresh()
+"""
+
+
+def test_the_links_are_made_up_for_when_a_process_was_killed_before_it_made_them(shop: Shop):
+    age(shop)
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(shop.folder), str(shop.path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    with shop.open() as index:
+        assert not index.graph().imported["shop/cart.py"]
+        index.refresh()
+        assert index.graph().imported["shop/cart.py"] == frozenset({"shop/prices.py"})
+        assert not index.refresh().read
 
 
 def test_a_broken_file_does_not_break_the_index(shop: Shop):

@@ -112,6 +112,29 @@ def test_the_file_that_is_meant_comes_first(ask: Ask, text: str, path: str):
     assert ask(text)[0].path == path
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "asdf qwer zxcv",
+        "... !!! ???",
+        "Das Wetter ist heute sehr schön, und meine Katze geht mit Missing in leeren Gassen spazieren",
+        "my grandmother bakes delicious apple pies with items of every sunday market",
+    ],
+)
+def test_a_text_about_something_else_fits_nothing(ask: Ask, text: str):
+    assert ask(text) == []
+
+
+def test_a_text_in_few_words_of_the_workspace_fits(ask: Ask):
+    assert ask("something about the receipt address")[0].path == "shop/mail.py"
+
+
+def test_a_suspicion_is_found_from_the_folder_that_the_tests_ran_in(ask: Ask):
+    hits = ask("it fails", suspicions=(Suspicion(path="mail.py", line=7),))
+    assert hits[0].path == "shop/mail.py"
+    assert hits[0].symbols[0].qualified == "deliver"
+
+
 def test_every_hit_has_reasons_and_a_score(ask: Ask):
     hits = ask("Cart.total is wrong for an empty cart")
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)

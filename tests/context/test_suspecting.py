@@ -31,3 +31,8 @@ def test_a_place_that_more_failing_tests_run_through_is_more_suspicious():
 
 def test_findings_without_a_test_say_nothing():
     assert suspicions([Finding(tool="ruff", message="x", path="a.py", line=3)]) == ()
+
+
+def test_a_failure_that_is_told_in_one_line_has_its_one_place():
+    found = suspicions([Finding(tool="pytest", message="x", test="t::a", path="shop/prices.py", line=5)])
+    assert [(one.path, one.line, one.weight) for one in found] == [("shop/prices.py", 5, 1.0)]

@@ -73,6 +73,7 @@ def _found(shop: Workshop, files: Files, subject: Subject) -> tuple[str, ...]:
 
 
 def _text(librarian: CodeLibrarian, shop: Workshop, files: Files, subject: Subject) -> tuple[str, ...]:
+    from pawl.app.locating import suspected
     from pawl.context.gathering import gathered
     from pawl.context.packs import pack
     from pawl.context.suspecting import suspicions
@@ -81,7 +82,8 @@ def _text(librarian: CodeLibrarian, shop: Workshop, files: Files, subject: Subje
 
     budget = shop.config.settings.context_tokens
     # Without commits: they add little here, and reading them takes a bench.
-    query = Query(text=subject.request, suspicions=suspicions(subject.findings), history=False)
+    places = suspicions(subject.findings) or suspected(shop, subject.request)
+    query = Query(text=subject.request, suspicions=places, history=False)
     hits = librarian.locate(query, MOST_HITS)
     if not hits:
         outline = librarian.overview(budget, shop.guardrails)

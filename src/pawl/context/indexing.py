@@ -33,6 +33,8 @@ _INSERTS = (
     "INSERT INTO piece VALUES (?, ?, ?, ?, ?, ?, ?)",
     "INSERT INTO word (rowid, path, names, body) VALUES (?, ?, ?, ?)",
 )
+_UNLINKED = "INSERT OR REPLACE INTO fact VALUES ('unlinked', '')"
+"""Stands from the first file that is written until the links are, so that whoever ends in between leaves word of it."""
 _UNSURE_NS = 50_000_000
 """A file that was written so shortly before it was read may be written again without a new time."""
 
@@ -134,6 +136,8 @@ class IndexWriter:
 
     def differs(self, stamps: Iterable[Stamp], paths: Iterable[str] | None) -> bool:
         """Whether there is anything to do; a question that needs no writer's lock."""
+        if self._is_unlinked():
+            return True
         known = self.known(paths)
         wanted = {stamp.path: stamp for stamp in stamps if kind_by_name(stamp.path) is not None}
         if any(_differs(stamp, known.get(path)) for path, stamp in wanted.items()):
@@ -145,8 +149,10 @@ class IndexWriter:
         changed = [one for one in stamps if kind_by_name(one.path) is not None and _differs(one, known.get(one.path))]
         removed = [known[path].id for path in gone if path in known]
         self._written = []
+        everything = bool(removed) or self._is_unlinked() or any(one.path not in known for one in changed)
         if removed:
             with transaction(self._connection):
+                self._connection.execute(_UNLINKED)
                 for number in removed:
                     self._forget(number)
                     self._connection.execute("DELETE FROM edge WHERE target = ?", (number,))
@@ -154,7 +160,7 @@ class IndexWriter:
         for start in range(0, len(changed), _BATCH):
             with transaction(self._connection):
                 self._take(changed[start : start + _BATCH], known)
-        self._link(everything=bool(removed) or any(one.path not in known for one in changed))
+        self._link(everything=everything)
         return Refreshed(read=len(changed), written=len(self._written), removed=len(removed))
 
     def _take(self, batch: Iterable[Stamp], known: Mapping[str, Known]) -> None:
@@ -173,6 +179,8 @@ class IndexWriter:
         for page, found in self._parsers.rows_of_all(pages()):
             self._add(rows, waiting.pop(page.path), known.get(page.path), found)
         rows.write()
+        if self._written:
+            self._connection.execute(_UNLINKED)
 
     def _add(self, rows: _Batch, read: _Read, old: Known | None, found: Rows) -> None:
         if old is not None:
@@ -242,6 +250,10 @@ class IndexWriter:
             for number in chosen or ():
                 self._connection.execute("DELETE FROM edge WHERE source = ?", (number,))
             self._connection.executemany("INSERT INTO edge VALUES (?, ?)", sorted(edges))
+            self._connection.execute("DELETE FROM fact WHERE name = 'unlinked'")
+
+    def _is_unlinked(self) -> bool:
+        return self._connection.execute("SELECT 1 FROM fact WHERE name = 'unlinked'").fetchone() is not None
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pawl.context.query import Understood
@@ -46,6 +46,8 @@ class Lexical:
     """The best piece of each file, with something for the next best."""
     parts: dict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
     """What each token gives to a file."""
+    everywhere: frozenset[str] = frozenset()
+    """Tokens in so much of the workspace that they are not counted."""
 
     def telling(self, file: int) -> tuple[str, ...]:
         """The tokens that speak most for a file."""
@@ -62,21 +64,27 @@ def weights(understood: Understood) -> dict[str, float]:
     return found
 
 
+def share(tokens: Iterable[str], wanted: Mapping[str, float]) -> float:
+    """How much of what is wanted these tokens of it are, from 0 to 1. Of a long text only so much can be looked for."""
+    whole = sum(sorted(wanted.values(), reverse=True)[:_MOST_TERMS])
+    return min(1.0, sum(wanted[token] for token in sorted(tokens)) / whole) if whole else 0.0
+
+
 def lexical(understood: Understood, shelf: Shelf) -> Lexical:
     wanted = weights(understood)
     scoring = _Scoring(shelf)
-    for token in _chosen(wanted, shelf):
+    spread = {token: count for token in wanted if (count := shelf.spread(token))}
+    most = max(_FEW_PIECES, _MOST_SPREAD * max(1, len(shelf.piece_files)))
+    telling = {token: count for token, count in spread.items() if count <= most} or spread
+    for token in _chosen(wanted, telling, shelf):
         scoring.count(token, wanted[token])
-    return scoring.done()
+    return scoring.done(frozenset(spread.keys() - telling.keys()))
 
 
-def _chosen(wanted: Mapping[str, float], shelf: Shelf) -> Sequence[str]:
+def _chosen(wanted: Mapping[str, float], telling: Mapping[str, int], shelf: Shelf) -> Sequence[str]:
     """The tokens that tell most: heavy in the query, rare in the workspace."""
     total = max(1, len(shelf.piece_files))
-    spread = {token: count for token in wanted if (count := shelf.spread(token))}
-    most = max(_FEW_PIECES, _MOST_SPREAD * total)
-    telling = [token for token, count in spread.items() if count <= most] or list(spread)
-    worth = {token: wanted[token] * math.log(1 + total / (1 + spread[token])) for token in telling}
+    worth = {token: wanted[token] * math.log(1 + total / (1 + count)) for token, count in telling.items()}
     return sorted(telling, key=lambda token: (-worth[token], token))[:_MOST_TERMS]
 
 
@@ -144,8 +152,9 @@ class _Scoring:
             if number in in_paths:
                 found.paths[number] += worth
 
-    def done(self) -> Lexical:
+    def done(self, everywhere: frozenset[str]) -> Lexical:
         found = self._found
+        found.everywhere = everywhere
         for number in found.cover:
             found.cover[number] /= self._whole
         ranked: dict[int, list[float]] = defaultdict(list)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from pawl.context.query import spellings, understand
+from pawl.context.query import Understood, spellings, understand
+from pawl.context.ranking.lexical import share, weights
 from pawl.context.ranking.shelf import PieceRow, Shelf
 from pawl.context.ranking.signals import ABOUT_FILES, Signal, Signals, signals
 from pawl.context.ranking.symbols import likeliest
@@ -14,6 +15,12 @@ from pawl.core.locating import Hit, Query
 _MOST_REASONS = 4
 _LEAST_SHARE = 0.04
 """Of a file's score, for a reason to be worth telling."""
+
+_LEAST_NAMED = 0.2
+_LEAST_COVERED = 0.35
+_MOST_COVERING = 10
+"""Where nothing is named, one of so many first files, or a commit, must have this share of the text: what real issues
+are about has twice as much, and a text about something else has a word or two of it by chance."""
 
 _TOLD = {
     Signal.MENTION: "its path is named",
@@ -30,16 +37,20 @@ _TOLD = {
     Signal.TOGETHER: "it changes together with files that fit",
     Signal.SUSPICION: "failing tests run through it",
 }
-_BY_NAME = frozenset({Signal.DEFINITION, Signal.DOTTED})
+_BY_NAME = (Signal.DEFINITION, Signal.DOTTED)
+_NAMING = (*_BY_NAME, Signal.MENTION, Signal.FRAME, Signal.MESSAGE, Signal.STEM, Signal.SUSPICION)
 _BY_WORDS = frozenset({Signal.PIECE, Signal.PIECE_PLACE, Signal.FILE, Signal.COVER})
 
 
 def rank(query: Query, shelf: Shelf, top: int) -> list[Hit]:
     """The same index and query give the same answer, ties by path."""
-    found = signals(understand(query.text), query.suspicions, shelf)
+    understood = understand(query.text)
+    found = signals(understood, query.suspicions, shelf)
     total = found.joined(WEIGHTS)
     scored = [number for number in total if number in shelf.candidates and _is_found(number, found)]
     scored.sort(key=lambda number: (-total[number], shelf.files[number].path))
+    if not _fits(understood, found, scored[:_MOST_COVERING], shelf):
+        return []
     spelled = spellings(query.text)
     least = min((total[number] for number in scored), default=0.0)
     pieces = _pieces(scored[:top], found, shelf)
@@ -60,6 +71,19 @@ def rank(query: Query, shelf: Shelf, top: int) -> list[Hit]:
 def _is_found(number: int, found: Signals) -> bool:
     """Whether the query itself speaks for the file, and not only its habits."""
     return any(scores.get(number) for signal, scores in found.values.items() if signal not in ABOUT_FILES)
+
+
+def _fits(understood: Understood, found: Signals, first: Sequence[int], shelf: Shelf) -> bool:
+    """Whether the text is about this workspace at all: it names something there, or one file has a good part of it."""
+    values = [found.values[signal] for signal in _NAMING]
+    files = {number for scores in values for number in scores}
+    if any(sum(scores.get(number, 0.0) for scores in values) >= _LEAST_NAMED for number in files):
+        return True
+    wanted = weights(understood)
+    words = found.lexical
+    if any(share(words.everywhere.union(words.parts.get(number, ())), wanted) >= _LEAST_COVERED for number in first):
+        return True
+    return any(share(wanted.keys() & commit.words.split(), wanted) >= _LEAST_COVERED for commit in shelf.past)
 
 
 def _pieces(numbers: list[int], found: Signals, shelf: Shelf) -> dict[int, dict[PieceRow, float]]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pawl.context.query import Understood
 from pawl.context.ranking.commits import Commits
 from pawl.context.ranking.lexical import Lexical, lexical, rare
-from pawl.context.ranking.naming import Naming, naming
+from pawl.context.ranking.naming import Naming, matching, naming
 from pawl.context.ranking.shelf import Scores, Shelf
 from pawl.context.ranking.surroundings import called, folders, messages, neighbours, tested
 from pawl.context.sorting import Kind
@@ -185,11 +185,19 @@ def _suspected(suspicions: Sequence[Suspicion], shelf: Shelf, lines: dict[int, l
     found: Scores = {}
     for suspicion in suspicions:
         number = shelf.by_path.get(suspicion.path)
+        if number is None:
+            # A report may tell paths from the folder that the tests ran in.
+            ends = [one for one in matching(suspicion.path, shelf) if _ends(shelf.files[one].path, suspicion.path)]
+            number = ends[0] if len(ends) == 1 else None
         if number is not None:
             found[number] = max(found.get(number, 0.0), min(1.0, max(0.0, suspicion.weight)))
             if suspicion.line:
                 lines[number].append(suspicion.line)
     return found
+
+
+def _ends(path: str, end: str) -> bool:
+    return path.endswith(f"/{end}")
 
 
 def _scaled(scores: Mapping[int, float], *, least: float = 0.0) -> Scores:

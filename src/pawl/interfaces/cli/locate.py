@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pawl.app.locating import open_librarian
+from pawl.app.locating import open_librarian, suspected
 from pawl.app.workshop import Workshop
 from pawl.core.errors import UsageError
 from pawl.core.locating import Hit, Query
@@ -18,9 +18,12 @@ _HEAD = 8192
 
 def locate(shop: Workshop, call: Call) -> int:
     options = call.options
-    query = Query(text=_text(call), tests=not options.no_tests, history=not options.no_history)
+    text = _text(call)
     if options.top < 1:
         raise UsageError(f"--top {options.top} shows nothing", advice="give a number from 1")
+    query = Query(
+        text=text, suspicions=suspected(shop, text), tests=not options.no_tests, history=not options.no_history
+    )
     with open_librarian(shop) as librarian:
         librarian.refresh()
         hits = librarian.locate(query, options.top)

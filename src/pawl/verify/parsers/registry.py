@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pawl.core.finding import TestCounts
+from pawl.core.finding import Finding, TestCounts
 from pawl.verify.output import cleaned
 from pawl.verify.parsers import (
     cargo_text,
@@ -45,6 +45,13 @@ def parse(name: str, output: str, origin: Origin | None = None) -> TestReport:
         return found
     fallback = by_traceback(name, output, origin)
     return fallback if fallback.findings else found
+
+
+def failing(output: str, origin: Origin | None = None) -> tuple[Finding, ...]:
+    """The failing tests that a text tells of, whichever framework printed it; none where it is no report."""
+    reports = (parser(output, origin).findings for parser in PARSERS.values())
+    told = [tuple(finding for finding in findings if finding.test) for findings in reports]
+    return max(told, key=len)
 
 
 def by_traceback(tool: str, output: str, origin: Origin | None = None) -> TestReport:
