@@ -106,12 +106,41 @@ def test_ctrl_c_leaves_a_loop_that_goes_on_with_the_attempt_under_way(project: P
     assert (pawl.workspace / "app.py").read_text() == RIGHT
 
 
+ODD = "from app import after\n\n\ndef test_after():\n    assert after(2) == [3, 'odd']\n"
+"""What no search finds."""
+ODD_FIX = FIX.replace('old = "+ 2", new = "+ 1"', 'old = "return number + 2", new = "return [number + 1, \'odd\']"')
+
+
+@pytest.mark.spec("E1")
+def test_ctrl_c_twice_stops_a_loop_at_once_and_it_can_be_gone_on_with(project: Project, script: Script):
+    pawl = project({**FILES, "test_app.py": ODD})
+    with pawl.terminal("loop", "--model", script(ODD_FIX)) as seen:
+        seen.expect("tier 1 of 3: reflex")
+        seen.type("\x03")
+        seen.type("\x03")
+        assert seen.finish() == 130
+        assert "nothing was left half done" in seen.text and "Traceback" not in seen.text
+    assert (pawl.workspace / "app.py").read_text() == FILES["app.py"]
+    done = pawl.json("loop", "--resume")
+    assert (done["delivery"], done["loop"]["attempts"][-1]["mode"]) == ("DONE", "simple")
+
+
 def test_what_the_search_leaves_goes_to_a_model_if_the_user_lets_it(project: Project, script: Script):
-    tests = "from app import after\n\n\ndef test_after():\n    assert after(2) == [3, 'odd']\n"
-    pawl = project({**FILES, "test_app.py": tests})
-    fix = FIX.replace('new = "+ 1"', 'new = "+ 1, 1"').replace('old = "+ 2"', 'old = "return number + 2"')
-    fix = fix.replace('new = "+ 1, 1"', "new = \"return [number + 1, 'odd']\"")
-    said = pawl("fix", "--seconds", "2", "--escalate", "--model", script(fix))
+    pawl = project({**FILES, "test_app.py": ODD})
+    said = pawl("fix", "--seconds", "2", "--escalate", "--model", script(ODD_FIX))
     assert said.code == 0, said
     assert "── tier 1 of 2: simple" in said.err and "promoted as entry" in said.out
     assert "'odd'" in (pawl.workspace / "app.py").read_text()
+
+
+@pytest.mark.spec("E6")
+@pytest.mark.parametrize(("given", "code"), [("n\n", 1), ("\n", 1), ("y\n", 0)])
+def test_at_a_terminal_the_user_is_asked_before_a_model_works_on_what_the_search_leaves(
+    project: Project, script: Script, given: str, code: int
+):
+    pawl = project({**FILES, "test_app.py": ODD})
+    with pawl.terminal("fix", "--seconds", "1", "--max-cost", "0.25", "--model", script(ODD_FIX), columns=160) as seen:
+        seen.expect("work on what is left, for at most $0.25? [y/N]")
+        seen.type(given)
+        assert seen.finish() == code, seen.text
+    assert ("'odd'" in (pawl.workspace / "app.py").read_text()) is (code == 0)

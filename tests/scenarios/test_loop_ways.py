@@ -10,19 +10,38 @@ import pytest
 from models.provider_socket import provider, streamed
 from models.wire_scripts import Said, openai
 from scenarios.story import Story, call, patch, say
-from scenarios.test_loops import FULL, OLD, RIGHT, SIMPLE, attempt, critic, ends, librarian, loop
+from scenarios.test_loops import (
+    FULL,
+    OLD,
+    RIGHT,
+    SIMPLE,
+    WRONG,
+    answer,
+    as_role,
+    attempt,
+    critic,
+    ends,
+    librarian,
+    loop,
+    sends,
+)  # fmt: skip
 
 from pawl.app.looping.ladders import LadderWish, ladder_of
 from pawl.core.climb_event import AttemptEnded, Warned
 from pawl.core.run import DeliveryState
 from pawl.core.run_event import ToolEnded
-from pawl.core.tiers import AttemptEnd, Ladder
+from pawl.core.tiers import AttemptEnd, Ladder, Tier, TierMode
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "tiers.yaml"
 ARTISAN = """\
 description = "Writes the change with patches only."
 prompt = "roles/artisan"
 tools = ["file_read", "strict_patch"]
+"""
+READER = """\
+description = "Reads what is to change, and says what it would do."
+prompt = "roles/worker"
+tools = ["file_read"]
 """
 
 
@@ -52,6 +71,27 @@ def test_a_tier_has_the_roles_prompts_and_models_that_the_user_gives_it(
     with story.shop() as shop:
         asked = {one.role: one.model for one in shop.store.requests.records(shop.workspace, run=report.run)}
     assert asked["critic"].endswith("critic.jsonl") and asked["artisan"].endswith("script.jsonl")
+
+
+@pytest.mark.spec("D1", "E4")
+def test_a_team_has_the_roles_that_the_user_gives_it(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "roles").mkdir()
+    (tmp_path / "config.toml").write_text('review = "off"\n')
+    (tmp_path / "roles" / "worker.toml").write_text(READER)
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    work = {"status": "failed", "results": [], "files_modified": [], "files_failed": ["dates.py"]}
+    story.model_says(
+        sends("lead", "planner", "mend is_leap"),
+        sends("planner", "worker", "centuries are no leap years"),
+        as_role("worker", patch("dates.py", OLD, RIGHT)),
+        answer("worker", **work),
+        answer("planner", **work, plan=[]),
+        as_role("lead", say("It could not be done.")),
+    )
+    loop(story, Ladder(tiers=(Tier(name="team", mode=TierMode.TEAM),)))
+    assert ends(story) == [("team 1.1", AttemptEnd.UNCHANGED)]
+    refused = [event.answer.text for event in story.events if isinstance(event, ToolEnded) and event.answer.failed]
+    assert len(refused) == 1 and "strict_patch" in refused[0], "this worker may only read"
 
 
 @pytest.mark.spec("E4")
@@ -145,3 +185,21 @@ def test_chaos_attacks_methods_as_the_tests_construct_their_objects(story: Story
         (change,) = shop.changes(kept_entry)
         text = shop.store.blobs.get(change.after.blob).decode()
     assert "from dates import Cart\n" in text and "    Cart([" in text and ".mean(0)" in text
+
+
+@pytest.mark.parametrize(("command", "warns"), [(("true",), True), ((), False)])
+def test_a_command_that_shows_no_tests_and_passes_already_is_warned_about(
+    story: Story, command: tuple[str, ...], warns: bool
+):
+    story.user_writes({"dates.py": story.read("dates.py").replace(OLD, RIGHT)})
+    story.model_says(patch("dates.py", "366", "300 + 66"), say("Done."))
+    loop(story, Ladder(tiers=(SIMPLE,)), objective="write 366 as a sum", test_command=command)
+    warned = [event.text for event in story.events if isinstance(event, Warned)]
+    assert any("decides nothing" in text for text in warned) is warns, warned
+
+
+def test_a_change_that_was_refused_before_is_told_of_whoever_makes_it_again(story: Story):
+    story.model_says(*attempt(WRONG), librarian("dates.py"), *attempt(WRONG), critic("approve"))
+    loop(story, Ladder(tiers=(replace(SIMPLE, iterations=1), replace(FULL, iterations=1))))
+    made = [event.attempt for event in story.events if isinstance(event, AttemptEnded)]
+    assert [(one.mode, one.end) for one in made] == [("simple", AttemptEnd.REFUSED), ("full", AttemptEnd.REFUSED)]

@@ -22,7 +22,7 @@ from pawl.interfaces.cli.run_report import as_body, exit_code
 from pawl.interfaces.cli.shapes import as_json
 from pawl.interfaces.cli.signals import Interrupted
 from pawl.interfaces.screen.report import changes_of
-from pawl.interfaces.screen.talk import UNSEEN
+from pawl.interfaces.screen.talk import is_for_pawl
 
 SUBTYPES = {
     "out_of_turns": "error_max_turns",
@@ -85,9 +85,9 @@ class Lines:
 
     def hear(self, heard: Event) -> None:
         match heard:
-            case RequestSent(stage=stage):
+            case RequestSent():
                 self.said.clear()
-                self.unseen = stage in UNSEEN
+                self.unseen = is_for_pawl(heard)
             case TextDelta(text=text):
                 if not self.unseen:
                     self.said.append(text)

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolCall
 from pawl.core.display import SafeWords
-from pawl.core.run import Stage
+from pawl.core.run import RoleName, Stage
 from pawl.core.run_event import (
     Corrected,
     Metered,
@@ -25,8 +25,17 @@ from pawl.interfaces.screen.screen import Screen, brief
 
 _WHAT = ("path", "query", "command", "what")
 """Arguments that say best what a call is about."""
-UNSEEN = frozenset({Stage.INTENT, Stage.PLAN, Stage.QA, Stage.EVALUATE})
+_UNSEEN = frozenset({Stage.INTENT, Stage.PLAN, Stage.QA, Stage.EVALUATE, Stage.STUDY})
 """Stages whose answers are for Pawl: what comes of them is told in other words."""
+_AT_WORK = {
+    RoleName.LIBRARIAN: "the librarian chooses the files that matter",
+    RoleName.CRITIC: "the critic reads the change",
+    RoleName.CHAOS: "chaos looks for inputs that break it",
+    RoleName.PLANNER: "the planner plans",
+    RoleName.WORKER: "a worker works",
+    RoleName.FIXER: "the fixer mends",
+}
+"""Roles of a ladder that answer by their contract, and what a person is told instead."""
 _CODE = re.compile(r"\A[a-z_]+: ")
 _GAP = "\n"
 _SAID_BEFORE = "It said:\n"
@@ -58,7 +67,7 @@ class Talk:
             return
         self._status.hear(event)
         if isinstance(event, RequestSent):
-            self._unseen = event.stage in UNSEEN
+            self._unseen = is_for_pawl(event)
         if isinstance(event, ThoughtDelta):
             self._think(event.text)
         else:
@@ -74,6 +83,8 @@ class Talk:
 
     def _noted(self, event: RunEvent) -> str:
         match event:
+            case RequestSent():
+                return at_work(event)
             case ToolStarted(call=call):
                 return f"· {call.name} {about(call)}".rstrip()
             case ToolEnded(answer=answer) if answer.failed:
@@ -178,6 +189,17 @@ class Status:
                 self._spent = None if self._spent is None or cost is None else self._spent + cost
             case Metered(context_tokens=tokens, context_window=window) if window:
                 self._context = f"context {round(100 * tokens / window)}%"
+
+
+def is_for_pawl(sent: RequestSent) -> bool:
+    """Whether the answer is a value by a contract, which is not for a person's eyes."""
+    return sent.stage in _UNSEEN or sent.role in _AT_WORK
+
+
+def at_work(sent: RequestSent) -> str:
+    """A line that tells who begins to work on a ladder; empty for whoever speaks for himself."""
+    said = _AT_WORK.get(sent.role, "") if sent.number == 1 and sent.stage is not Stage.PLAN else ""
+    return f"· {said}" if said else ""
 
 
 def money(cost: Decimal | None) -> str:

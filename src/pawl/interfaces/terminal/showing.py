@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pawl.app.doing.events import Event
+from pawl.core.climb_event import ClimbEvent
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolCall
 from pawl.core.display import SafeWords
 from pawl.core.finding import Standing, Verdict
 from pawl.core.run_event import Corrected, RequestSent, Shortened, Steered, ToolEnded, ToolStarted, Warned
 from pawl.core.session_event import NodeEntered, RunEnded
+from pawl.interfaces.screen.ladder import lines_of
 from pawl.interfaces.screen.markdown import Blocks, drawn
 from pawl.interfaces.screen.screen import brief, one_line
-from pawl.interfaces.screen.talk import UNSEEN, about, reason_of
+from pawl.interfaces.screen.talk import about, at_work, is_for_pawl, reason_of
 from pawl.interfaces.terminal.face import Face
 from pawl.interfaces.terminal.status import cut
 from pawl.interfaces.terminal.wishes import Meter
@@ -53,9 +55,11 @@ class Showing:
                 self._say(text)
             case ThoughtDelta():
                 self._face.activity("thinking")
-            case RequestSent(model=model, stage=stage):
+            case RequestSent(model=model):
                 self.finish()
-                self._unseen = stage in UNSEEN
+                self._unseen = is_for_pawl(event)
+                if told := at_work(event):
+                    self.note(told)
                 self._face.activity(f"asking {model.rpartition('/')[2]}")
             case ToolStarted(call=call):
                 self.finish()
@@ -137,8 +141,15 @@ class Showing:
                 self.note(f"! {one_line(brief(text, LONGEST))}", "yellow")
             case Steered():
                 self.note("· your words were taken")
+            case _ if isinstance(event, ClimbEvent):
+                self._ladder(event)
             case _:
                 self._reflex(event)
+
+    def _ladder(self, event: ClimbEvent) -> None:
+        """Which tier works, at which attempt, and what came of it."""
+        for line in lines_of(event):
+            self.note(one_line(line), "yellow" if line.startswith("!") else "bright_black")
 
     def _reflex(self, event: Event) -> None:
         """The steps of the reflex are many; the live line is enough for them."""

@@ -152,7 +152,8 @@ class Asker:
         known = self._judgements.get(changes.digest)
         if known is not None:
             # The same change has the same verdicts, and running the tests again would tell nothing.
-            same = replace(known, at=begun.at, sample=begun.sample, said=begun.said, better=False)
+            who = replace(known, at=begun.at, sample=begun.sample, mode=begun.mode, model=begun.model)
+            same = replace(who, said=begun.said, better=False)
             return Tried(attempt=same, notes=notes)
         if problems:
             return Tried(attempt=replace(begun, end=AttemptEnd.SENT_BACK, refused=problems), notes=notes)

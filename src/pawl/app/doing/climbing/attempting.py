@@ -15,6 +15,7 @@ from pawl.core.errors import PawlError, SchemaUnmet
 from pawl.core.finding import Verdict
 from pawl.core.patch import unified
 from pawl.core.run import RoleName, Stage
+from pawl.core.run_event import Warned
 from pawl.core.tiers import Climb
 from pawl.workflow.evidence import Wanted
 from pawl.workflow.workbench import Line
@@ -69,6 +70,7 @@ def full(shop: Workshop, place: Workplace, task: Assignment) -> Worked:
         problems = _criticised(shop, place, task, number)
         if not problems:
             return Worked(said=said)
+        place.talker.listen(Warned(f"the critic sends it back: {problems[0]}"))
         if number == MOST_SENT_BACK:
             return Worked(said=said, problems=problems)
         history = place.talker.history(talk)

@@ -60,6 +60,9 @@ class LadderClimber:
         before = self.record.baseline(self.asker.verifier)
         if before.standing is not Standing.FAIL and not self.record.objective:
             return Climbed(why=None, reason="nothing fails", answer="Nothing fails, and nothing else is asked for.")
+        if before.standing is Standing.PASS and (before.counts is None or not before.counts.total):
+            told = "the test command shows no tests and passes already: it decides nothing about what is wanted"
+            self.listen(Warned(told))
         ladder = self.record.ladder
         climb = self.record.begun(ladder if self.record.is_begun else self._usable(ladder, before), before)
         if not climb.ladder.tiers and not self.asker.talker.configured:
