@@ -68,6 +68,32 @@ def test_a_source_that_no_recovery_makes_compile_is_told_and_left(tmp_path: Path
     assert (tmp_path / "shop" / "broken.py").read_text() == text
 
 
+OURS = """
+[[verify.recovery]]
+id = "ours.generated"
+patterns = ["No module named '(?P<module>generated[\\\\w.]*)'"]
+recovery = "say"
+outside = true
+advice = "make {module} with 'make codegen'"
+examples = ["ModuleNotFoundError: No module named 'generated.api'"]
+"""
+
+
+def test_what_an_entry_of_the_users_says_lies_outside_is_told_and_not_searched_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.toml").write_text(OURS)
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    report = fixed(
+        tmp_path / "shop", {"prices.py": "def total(prices):\n    import generated\n    return sum(prices)\n"}
+    )
+    assert (report.outcome, report.advice, report.tried) == (
+        Outcome.NOT_FIXED,
+        "make generated with 'make codegen'",
+        0,
+    )
+
+
 def test_what_only_a_test_could_decide_is_not_touched(tmp_path: Path) -> None:
     files = {
         "one.py": "def rate() -> int:\n    return 1\n",

@@ -93,7 +93,7 @@ def test_another_tool_command_or_definition_makes_it_run_again(subject):
     "verdict",
     [
         skipped("lint", "not installed"),
-        failed("lint", "the command ended by timed out after 3 s"),
+        failed("lint", "the command was stopped: timed out after 3 s"),
         failed("lint", "ruff gave up: no memory"),
         failed("lint", "1 failed", [Finding(tool="tests", message="the report is not complete", code="incomplete")]),
     ],

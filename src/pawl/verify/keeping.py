@@ -97,7 +97,7 @@ class _Kept:
 
 def _is_lasting(verdict: Verdict) -> bool:
     """Whether the files decided: a missing tool, a limit or a run that broke off may be otherwise the next time."""
-    if verdict.standing is Standing.SKIPPED or any(f"ended by {one.value}" in verdict.reason for one in _PASSING):
+    if verdict.standing is Standing.SKIPPED or any(f"stopped: {one.value}" in verdict.reason for one in _PASSING):
         return False
     return all(finding.code != "incomplete" for finding in verdict.findings) and "gave up" not in verdict.reason
 

@@ -66,16 +66,18 @@ def with_users(entries: tuple[Entry, ...], tables: object, source: str) -> tuple
 
 def undefined_name(finding: Finding) -> str:
     """The name that a finding says is not defined; empty when it says something else."""
-    return next((groups["name"] for entry, groups in _matching(finding) if entry.recovery == "define-name"), "")
+    return next(
+        (groups["name"] for entry, groups in _matching(finding, python_map()) if entry.recovery == "define-name"), ""
+    )
 
 
-def beyond(finding: Finding) -> tuple[Entry, Mapping[str, str]] | None:
+def beyond(finding: Finding, entries: Iterable[Entry]) -> tuple[Entry, Mapping[str, str]] | None:
     """The entry that says that the code is not to blame, and what the message names."""
-    return next((pair for pair in _matching(finding) if pair[0].outside), None)
+    return next((pair for pair in _matching(finding, entries) if pair[0].outside), None)
 
 
-def _matching(finding: Finding) -> Iterator[tuple[Entry, Mapping[str, str]]]:
-    for entry in python_map():
+def _matching(finding: Finding, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Mapping[str, str]]]:
+    for entry in entries:
         groups = entry.match(finding.message)
         if groups is not None:
             yield entry, groups

@@ -128,7 +128,7 @@ class _Fixer(Frame[Ground]):
         reason, advice = self._hopeless()
         if not reason:
             findings = [finding for finding in self.verdict.findings if self.asked_for(finding)]
-            aside = [finding.test for finding in findings if finding.test and beyond(finding)]
+            aside = [finding.test for finding in findings if finding.test and beyond(finding, self.ground.recoveries)]
             self.ground.note_tests("set aside, what they need is missing", aside)
         if not reason and self.verdict.standing is not Standing.PASS:
             reason, advice = self._why(self.searched())
@@ -174,7 +174,8 @@ class _Fixer(Frame[Ground]):
 
     def mendable(self) -> list[Finding]:
         wanted = (finding for finding in failing_tests(self.verdict) if self.asked_for(finding))
-        return [finding for finding in wanted if beyond(finding) is None and not is_uncollected(finding)]
+        known = self.ground.recoveries
+        return [finding for finding in wanted if beyond(finding, known) is None and not is_uncollected(finding)]
 
     def near(self, failing: list[Finding]) -> list[Finding]:
         found = reaching(failing, self.ground.aim.sources, self.ground.sources())

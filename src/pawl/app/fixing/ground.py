@@ -14,6 +14,7 @@ from pawl.app.fixing.hanging import Patient, where_it_hangs
 from pawl.app.fixing.report import ClockStarted, FixRequest, Listener
 from pawl.app.fixing.targets import Aim, aim_at
 from pawl.app.verifying.ladders import steps_for
+from pawl.app.verifying.settings import verify_settings
 from pawl.app.workshop import Workshop
 from pawl.core.errors import CannotFix, NoTests, PawlError, UsageError
 from pawl.core.execution import Completed, Ending, Limits
@@ -22,6 +23,8 @@ from pawl.repair.model import RepairRequest, StageBegun
 from pawl.verify.baseline import Baseline
 from pawl.verify.detect import Detection, detect
 from pawl.verify.ladder import Stop, climb
+from pawl.verify.recover import python_map
+from pawl.verify.recovery_map import Entry, merged
 from pawl.verify.report import UNLISTED
 from pawl.verify.steps.step import Step, Subject, failed, skipped, stopped
 from pawl.verify.steps.suite import Tests
@@ -86,6 +89,11 @@ class Ground:
             spare=brought_along(),
             limits=self.limits(SUITE_SECONDS),
         )
+
+    @property
+    def recoveries(self) -> tuple[Entry, ...]:
+        """The recovery map with the user's entries."""
+        return merged(python_map(), verify_settings(self.shop.config).recovery)
 
     @property
     def engine(self) -> Engine:

@@ -13,6 +13,7 @@ from pawl.verify.project import dependencies
 from pawl.verify.recover import beyond
 from pawl.verify.recoveries.imports import package_of, plugin_of
 from pawl.verify.recoveries.symbols import Symbols
+from pawl.verify.recovery_map import SAY
 
 WHY_NOT = {
     Status.NO_PATCH: "no patch of the search space makes the tests pass",
@@ -74,11 +75,11 @@ def needs(ground: Ground, findings: Iterable[Finding], symbols: Symbols) -> tupl
     reasons: dict[str, None] = {}
     advice: dict[str, None] = {}
     for finding in findings:
-        found = beyond(finding)
+        found = beyond(finding, ground.recoveries)
         if found is None:
             continue
         entry, groups = found
-        if "module" in groups:
+        if "module" in groups and entry.recovery != SAY:
             reason, what = _module(ground, groups, symbols)
         elif plugin_of(groups.get("fixture", "")):
             plugin = plugin_of(groups["fixture"])

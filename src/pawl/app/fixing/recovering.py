@@ -10,15 +10,13 @@ from pawl.app.environments import own_python
 from pawl.app.fixing.ground import HANGS, Ground, is_uncollected
 from pawl.app.fixing.report import Mended, Repair
 from pawl.app.fixing.targets import is_test
-from pawl.app.verifying.settings import verify_settings
 from pawl.core.finding import Finding, Standing, Verdict
 from pawl.repair.model import StageBegun
 from pawl.verify.lsp.asking import Host, Query, advised, imports_of
 from pawl.verify.project import dependencies
-from pawl.verify.recover import python_map, recover, undefined_name
+from pawl.verify.recover import recover, undefined_name
 from pawl.verify.recoveries.edit import Candidate
 from pawl.verify.recoveries.symbols import Symbols, symbols_of
-from pawl.verify.recovery_map import merged
 
 MOST_ROUNDS = 12
 MOST_CANDIDATES = 6
@@ -68,8 +66,7 @@ class Recovering:
         self, place: Finding, sources: Mapping[str, str], symbols: Symbols, *, without_test: bool = False
     ) -> Sequence[Candidate]:
         """What the map and a language server propose; `without_test` leaves out what only a test can decide."""
-        known = merged(python_map(), verify_settings(self.ground.shop.config).recovery)
-        entries = [entry for entry in known if entry.without_test or not without_test]
+        entries = [entry for entry in self.ground.recoveries if entry.without_test or not without_test]
         found = recover(place, sources, symbols, entries, declared=dependencies(self.ground.bench.files))
         for one in found:
             if not one.edits and one.why not in self.advice:

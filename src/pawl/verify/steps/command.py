@@ -138,6 +138,8 @@ def _eslint(completed: Completed, origin: Origin) -> Iterator[Finding]:
 
 def _tail(rung: Rung, completed: Completed) -> Finding:
     said = useful(cleaned(printed(completed)).text)
+    if completed.ending is not Ending.EXITED:
+        return Finding(tool=rung.name, message=said or "it printed nothing", code=completed.ending.value)
     return Finding(tool=rung.name, message=said or "it failed without a word", code=f"exit {completed.code}")
 
 

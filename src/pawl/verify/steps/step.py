@@ -131,7 +131,7 @@ def stopped(completed: Completed) -> str:
     if completed.ending is Ending.EXITED:
         return ""
     detail = f" {completed.signal}" if completed.signal else ""
-    return f"the command ended by {completed.ending.value}{detail} after {completed.seconds:.0f} s"
+    return f"the command was stopped: {completed.ending.value}{detail} after {completed.seconds:.0f} s"
 
 
 def amount(number: int, thing: str) -> str:
