@@ -213,3 +213,11 @@ def test_a_summary_says_what_still_fails_first_then_what_was_tried_then_what_not
         "#1 said: I raised a",
     ]
     assert prior_attempts(Climb(ladder=LADDER)) == ""
+
+
+@pytest.mark.spec("E3")
+def test_a_line_too_long_for_a_summary_keeps_its_beginning_also_where_it_is_one_long_word():
+    long = "a" * 500
+    climb = climbed(attempt(0, 1, failing=("t::b",), messages=(f"t::b: {long}",), diff=(f"+{long}",)))
+    cut = [line for line in prior_attempts(climb).splitlines() if line.endswith("…")]
+    assert [(line[:8], len(line)) for line in cut] == [("- t::b: ", 240), ("  +aaaaa", 240)]

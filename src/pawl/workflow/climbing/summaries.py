@@ -109,7 +109,10 @@ def _short(text: str) -> str:
     line = " ".join(text.split()) if not text.startswith("  ") else text.rstrip()
     if len(line) <= LONGEST_LINE:
         return line
-    return f"{line[: LONGEST_LINE - 1].rsplit(' ', 1)[0]}…"
+    start = line[: LONGEST_LINE - 1]
+    whole_words = start.rpartition(" ")[0]
+    # A long path or literal is worth its beginning: without it the line would say nothing.
+    return f"{whole_words if len(whole_words) > LONGEST_LINE // 2 else start}…"
 
 
 def first_lines(messages: Iterable[str], most: int) -> tuple[str, ...]:
