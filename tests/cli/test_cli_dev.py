@@ -205,7 +205,9 @@ def test_a_server_that_is_killed_is_said_to_have_ended(served):
     processes = tree_of(told["pid"])
     (victim,) = [pid for pid in processes if words_of(pid)[1:3] == ["-u", "serve.py"]]
     os.kill(victim, signal.SIGKILL)
-    until(lambda: pawl.json("dev", "status")["state"] == "ended")
+    until(lambda: pawl("dev", "status").code == 3)
+    assert pawl.json("dev", "status", code=3)["state"] == "ended"
+    assert "has ended at http://127.0.0.1:" in pawl("dev", "status").out
     until(lambda: not alive(processes))
     assert not is_taken(told["port"])
 

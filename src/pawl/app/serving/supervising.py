@@ -131,7 +131,7 @@ class _Keeper:
         if stopped:
             self.registry.forget(self.record.workspace)
         elif self.record.state in (ServerState.STARTING, ServerState.READY):
-            self._put(replace(self.record, state=ServerState.ENDED, reason="it ended"))
+            self._put(replace(self.record, state=ServerState.ENDED, reason=""))
 
     def _put(self, record: Record) -> None:
         self.record = record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pawl.app.serving import serving
-from pawl.app.serving.registry import Record
+from pawl.app.serving.registry import Record, ServerState
 from pawl.app.workshop import Workshop
 from pawl.core.errors import UsageError
 from pawl.interfaces.cli.call import Call
@@ -67,15 +67,20 @@ def _none(call: Call) -> int:
 
 
 def _tell(call: Call, record: Record, before: str = "") -> int:
+    runs = record.state in (ServerState.STARTING, ServerState.READY)
+    code = 0 if runs else EXIT_NONE
     if call.options.json:
         call.emit(_shape(record))
-        return 0
+        return code
     where = f" at {record.url}" if record.url else ""
     why = f": {record.reason}" if record.reason else ""
-    call.out.say(f"{before}{record.name or 'the dev server'} is {record.state}{where}{why}")
-    if record.url and record.state == "ready":
+    verb = "is" if runs else "has"
+    call.out.say(f"{before}{record.name or 'the dev server'} {verb} {record.state}{where}{why}")
+    if record.url and record.state is ServerState.READY:
         call.out.hint("stop it with: pawl dev stop")
-    return 0
+    if not runs:
+        call.out.hint("see its last words with: pawl dev logs; start it again with: pawl dev start")
+    return code
 
 
 def _shape(record: Record | None) -> dict[str, object]:
