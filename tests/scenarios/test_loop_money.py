@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 from scenarios.story import Story, call, patch, say
-from scenarios.test_loops import OLD, SIMPLE, WRONG, ends, loop
+from scenarios.test_loops import OLD, RIGHT, SIMPLE, WRONG, ends, loop
 
 from pawl.core.run import DeliveryState
 from pawl.core.tiers import AttemptEnd, Ladder, Tier, TierMode
@@ -66,3 +66,11 @@ def test_for_no_money_the_reflex_and_free_models_work(story: Story):
     report = loop(story, Ladder(tiers=(reflex, SIMPLE), max_cost=Decimal(0)))
     assert [end for _, end in ends(story)] == [AttemptEnd.REFUSED, AttemptEnd.OUT_OF_BUDGET]
     assert (report.cost, report.delivery) == (Decimal(PRICE), DeliveryState.NEEDS_WORK), report
+
+
+@pytest.mark.spec("E2", "E6")
+def test_what_is_verified_stays_so_where_chaos_cannot_be_paid(story: Story):
+    story.model_says(*tries(RIGHT))
+    report = loop(story, Ladder(tiers=(replace(SIMPLE, chaos=True),), max_cost=MOST))
+    assert (report.cost, report.delivery) == (SPENT, DeliveryState.DONE), report
+    assert any("with inputs of the model: the next request" in note for note in report.notes), report.notes

@@ -120,7 +120,7 @@ class Asker:
         except _FAILS_ATTEMPT as error:
             trouble = what_failed(error)
         tried = self._judged(place, task, replace(begun, said=worked.said), worked.problems)
-        if task.climb.tier.chaos and not broke:
+        if task.climb.tier.chaos:
             tried = attacked(self.shop, self.verifier, place, tried)
         cost, tokens = spent_in(self.record.base, place.conversation)
         attempt = replace(tried.attempt, cost=cost, tokens=tokens)

@@ -19,7 +19,7 @@ from pawl.app.doing.verifying import Verifier
 from pawl.app.workshop import Workshop
 from pawl.context.languages import language_of
 from pawl.core.change import Change, ChangeSet, Node
-from pawl.core.errors import SchemaUnmet
+from pawl.core.errors import AnswerUnusable, BudgetExceeded, RequestRejected, SchemaUnmet
 from pawl.core.history import EntryKind
 from pawl.core.patch import unified
 from pawl.core.run import RoleName, Stage
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pawl.workflow import contract_models
 
 MOST_DIFF = 12_000
+_NOBODY_ANSWERS = (AnswerUnusable, BudgetExceeded, RequestRejected, SchemaUnmet)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,12 @@ def attacked(shop: Workshop, verifier: Verifier, place: Workplace, tried: Tried)
         found, reasons = _attack(verifier, tried.changes, functions)
         left += reasons
     if functions and not found:
-        found, _ = _attack(verifier, tried.changes, _with_inputs(shop, place, tried, functions))
+        try:
+            inputs = _with_inputs(shop, place, tried, functions)
+        except _NOBODY_ANSWERS as error:
+            # What was verified stays so: the inputs of a model come on top of those that were tried.
+            left, inputs = [*left, f"with inputs of the model: {error.message}"], []
+        found, _ = _attack(verifier, tried.changes, inputs)
     told = (f"chaos: not attacked: {'; '.join(left)}",) if left else ()
     if not found:
         return replace(tried, notes=(*tried.notes, *told))
@@ -110,10 +116,7 @@ def _with_inputs(
         (f"The change, which passes the tests:\n{diff}", form_of(RoleName.CHAOS, place.talker.terms.reasoning))
     )
     line = Line(talk=place.talk("chaos"), role=RoleName.CHAOS, text=text, stage=Stage.STUDY)
-    try:
-        value: contract_models.Cases = place.talker.say(line).value  # type: ignore[assignment]
-    except SchemaUnmet:
-        return []
+    value: contract_models.Cases = place.talker.say(line).value  # type: ignore[assignment]
     cases = value.cases if value is not None else ()
     made = []
     for one in functions:
