@@ -59,8 +59,13 @@ def matching(path: str, shelf: Shelf) -> list[int]:
     if not parts:
         return []
     shared: dict[int, int] = {}
+    end = "/".join(parts[-2:])
     for number in shelf.by_name.get(parts[-1], ()):
-        own = shelf.files[number].path.split("/")
+        whole = shelf.files[number].path
+        # Most share the last part alone, and then only one at the top can be meant: not worth taking apart.
+        if not whole.endswith(end) and "/" in whole and whole.partition("/")[0] not in _SOURCE_FOLDERS:
+            continue
+        own = whole.split("/")
         length = 0
         while length < min(len(own), len(parts)) and own[-1 - length] == parts[-1 - length]:
             length += 1
