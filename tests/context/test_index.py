@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pawl.context.index import Index
+from pawl.context.ranking.tables import Tables
 from pawl.core.errors import StoreBusy, StoreError
 from pawl.policy.guardrails import preset
 from pawl.workspace.reading import WorkspaceFiles
@@ -371,10 +372,27 @@ def test_a_reader_sees_one_moment_while_another_writes(shop: Shop):
             before = len(shelf.files)
             shop.write({"new.py": "x = 1\n"})
             second.refresh()
-            return before, len(type(shelf)(shelf._connection).files)
+            return before, len(Tables(shelf._connection).files)
 
         assert first.reading(work) == (3, 3)
         assert len(contents(first)) == 4
+
+
+def test_what_was_read_is_kept_until_this_or_another_process_writes(shop: Shop):
+    def tables(index: Index) -> tuple[Mapping[int, int], int]:
+        return index.reading(lambda shelf: (shelf.piece_files, len(shelf.files)))
+
+    with shop.open() as first, shop.open() as second:
+        first.refresh()
+        kept, files = tables(first)
+        assert tables(first)[0] is kept and files == 3
+        shop.write({"new.py": "x = 1\n"})
+        second.refresh()
+        other, files = tables(first)
+        assert other.keys() > kept.keys() and files == 4
+        (shop.folder / "new.py").unlink()
+        first.refresh()
+        assert tables(first) == (kept, 3)
 
 
 def test_damage_that_is_met_while_reading_is_mended_on_the_way(shop: Shop):

@@ -15,6 +15,7 @@ from pawl.context.index_file import alone, connect, discard, is_damage, store_er
 from pawl.context.indexing import IndexWriter, Refreshed
 from pawl.context.parsers import ParserLimits, Parsers
 from pawl.context.ranking.shelf import Shelf
+from pawl.context.ranking.tables import Tables, state_of
 from pawl.core.ports import CommitLog, SourceFiles
 
 _MOST_PROCESSES = 4
@@ -31,6 +32,7 @@ class Index:
         self._path = path
         self._files = files
         self._connection = connect(path)
+        self._tables: Tables | None = None
         # They start when there is something to parse, and stay for the next change.
         self._parsers = Parsers(ParserLimits(processes=min(_MOST_PROCESSES, os.cpu_count() or 1)))
 
@@ -61,6 +63,7 @@ class Index:
             self._connection.close()
             discard(self._path)
         self._connection = connect(self._path)
+        self._tables = None
 
     def _refresh(self, paths: Sequence[str] | None) -> Refreshed:
         if paths is None:
@@ -113,12 +116,19 @@ class Index:
         def read() -> T:
             self._connection.execute("BEGIN")
             try:
-                return work(Shelf(self._connection, tests=tests, history=history))
+                return work(Shelf(self._connection, self._kept_tables(), tests=tests, history=history))
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
 
         return self._sound(read)
+
+    def _kept_tables(self) -> Tables:
+        """Those of the query before, where nothing was written since."""
+        self._connection.execute("SELECT 1 FROM file LIMIT 1").fetchone()
+        if self._tables is None or self._tables.state != state_of(self._connection):
+            self._tables = Tables(self._connection)
+        return self._tables
 
     def graph(self) -> ImportMap:
         """Which file imports which, in every language, and the order in which to work on them."""

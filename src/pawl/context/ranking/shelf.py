@@ -1,18 +1,17 @@
-"""The index as the signals of a ranking read it: every table that they share is loaded once for a query."""
+"""The index as the signals of a ranking read it: what a query asks for, over tables that stay from query to query."""
 
 from __future__ import annotations
 
-import functools
 import math
-import posixpath
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pawl.context.git_history import Past, past
-from pawl.context.sorting import Kind, is_test
-from pawl.context.tokens import parts, stem, tokens
+from pawl.context.git_history import Past
+from pawl.context.ranking.tables import Tables
+from pawl.context.sorting import Kind
+from pawl.context.tokens import tokens
 from pawl.core.outline import Definition, DefinitionKind, FileOutline
 
 _AT_ONCE = 500
@@ -21,19 +20,8 @@ _OCCURRENCES = """
     FROM occurrence WHERE term = ? GROUP BY doc
 """
 
-_SAYING_NOTHING = frozenset({"test", "init", "src", "lib", "py"})
-"""Words of paths that are everywhere, or say that it is a test."""
-
 Scores = dict[int, float]
 """A number for each file, by the file's number; what is not there is 0."""
-
-
-class FileRow(NamedTuple):
-    id: int
-    path: str
-    language: str
-    kind: Kind
-    test: bool
 
 
 class PieceRow(NamedTuple):
@@ -67,40 +55,55 @@ class Named(NamedTuple):
 class Shelf:
     """For one query; what it has read it remembers."""
 
-    def __init__(self, connection: sqlite3.Connection, *, tests: bool = True, history: bool = True) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, tables: Tables, *, tests: bool = True, history: bool = True
+    ) -> None:
         self._connection = connection
+        self._tables = tables
         self._history = history
-        rows = connection.execute("SELECT id, path, language, role FROM file WHERE role != '' ORDER BY path")
-        every = (FileRow(number, path, language, Kind(role), is_test(path)) for number, path, language, role in rows)
-        self.files: Mapping[int, FileRow] = {row.id: row for row in every}
+        self.files = tables.files
+        self.by_path = tables.by_path
         self.candidates = frozenset(row.id for row in self.files.values() if tests or not row.test)
-        self.by_path: Mapping[str, int] = {row.path: row.id for row in self.files.values()}
         self._postings: dict[str, list[Posting]] = {}
         self._spread: dict[str, int] = {}
-
-    @functools.cached_property
-    def _pieces(self) -> tuple[dict[int, int], dict[int, int]]:
-        files: dict[int, int] = {}
-        lengths: dict[int, int] = {}
-        for piece, file, length in self._connection.execute("SELECT id, file, length FROM piece"):
-            files[piece] = file
-            lengths[piece] = length
-        return files, lengths
 
     @property
     def piece_files(self) -> Mapping[int, int]:
         """The file of each piece, by the number of the piece."""
-        return self._pieces[0]
+        return self._tables.pieces[0]
 
     @property
     def piece_lengths(self) -> Mapping[int, int]:
         """How many tokens each piece has."""
-        return self._pieces[1]
+        return self._tables.pieces[1]
 
-    @functools.cached_property
+    @property
     def lengths(self) -> Mapping[int, int]:
         """How many tokens each file has."""
-        return dict(self._connection.execute("SELECT file, sum(length) FROM piece GROUP BY file"))
+        return self._tables.lengths
+
+    @property
+    def imported(self) -> Mapping[int, Sequence[int]]:
+        """For each file the files that it imports."""
+        return self._tables.imported
+
+    @property
+    def importers(self) -> Mapping[int, Sequence[int]]:
+        return self._tables.importers
+
+    @property
+    def by_name(self) -> Mapping[str, Sequence[int]]:
+        """Files by the last part of their path."""
+        return self._tables.by_name
+
+    @property
+    def path_words(self) -> Mapping[int, frozenset[str]]:
+        """The words of each path, without those that say that it is a test."""
+        return self._tables.path_words
+
+    @property
+    def past(self) -> Sequence[Past]:
+        return self._tables.past if self._history else ()
 
     def pieces(self, numbers: Sequence[int]) -> list[PieceRow]:
         """These pieces, as far as they are still there, by their numbers."""
@@ -215,49 +218,6 @@ class Shelf:
             rows = self._connection.execute(f"SELECT id, calls, uses FROM piece WHERE id IN ({marks})", part)
             found.update({number: (calls.split(), uses.split()) for number, calls, uses in rows})
         return found
-
-    @functools.cached_property
-    def imported(self) -> Mapping[int, Sequence[int]]:
-        """For each file the files that it imports."""
-        found: dict[int, list[int]] = defaultdict(list)
-        for source, target in self._connection.execute("SELECT source, target FROM edge"):
-            found[source].append(target)
-        return found
-
-    @functools.cached_property
-    def importers(self) -> Mapping[int, Sequence[int]]:
-        found: dict[int, list[int]] = defaultdict(list)
-        for source, targets in self.imported.items():
-            for target in targets:
-                found[target].append(source)
-        return found
-
-    @functools.cached_property
-    def by_name(self) -> Mapping[str, Sequence[int]]:
-        """Files by the last part of their path."""
-        found: dict[str, list[int]] = defaultdict(list)
-        for row in self.files.values():
-            found[posixpath.basename(row.path)].append(row.id)
-        return found
-
-    @functools.cached_property
-    def path_words(self) -> Mapping[int, frozenset[str]]:
-        """The words of each path, without those that say that it is a test."""
-        return {row.id: _path_words(row.path) for row in self.files.values()}
-
-    @functools.cached_property
-    def past(self) -> Sequence[Past]:
-        return past(self._connection) if self._history else ()
-
-
-def _path_words(path: str) -> frozenset[str]:
-    folder, _, name = path.rpartition("/")
-    return _words(folder) | _words(name.rpartition(".")[0] or name)
-
-
-@functools.lru_cache(maxsize=1 << 14)
-def _words(part: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in parts(part)) - _SAYING_NOTHING
 
 
 def _parts(values: Sequence[object]) -> list[list[object]]:
