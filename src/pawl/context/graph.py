@@ -10,7 +10,7 @@ def import_graph(shelf: Shelf) -> ImportMap:
     """Every file with code is in it, also one that imports nothing; cycles share a rank."""
     files = shelf.files
     imported = {
-        row.path: frozenset(files[target].path for target in shelf.imported.get(number, ()) if target in files)
+        row.path: frozenset(files[target].path for target in shelf.tables.imported.get(number, ()) if target in files)
         for number, row in files.items()
         if row.language
     }

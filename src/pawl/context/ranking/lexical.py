@@ -74,7 +74,7 @@ def lexical(understood: Understood, shelf: Shelf) -> Lexical:
     wanted = weights(understood)
     scoring = _Scoring(shelf)
     spread = {token: count for token in wanted if (count := shelf.spread(token))}
-    most = max(_FEW_PIECES, _MOST_SPREAD * max(1, len(shelf.piece_files)))
+    most = max(_FEW_PIECES, _MOST_SPREAD * max(1, len(shelf.tables.piece_files)))
     telling = {token: count for token, count in spread.items() if count <= most} or spread
     for token in _chosen(wanted, telling, shelf):
         scoring.count(token, wanted[token])
@@ -83,7 +83,7 @@ def lexical(understood: Understood, shelf: Shelf) -> Lexical:
 
 def _chosen(wanted: Mapping[str, float], telling: Mapping[str, int], shelf: Shelf) -> Sequence[str]:
     """The tokens that tell most: heavy in the query, rare in the workspace."""
-    total = max(1, len(shelf.piece_files))
+    total = max(1, len(shelf.tables.piece_files))
     worth = {token: wanted[token] * math.log(1 + total / (1 + count)) for token, count in telling.items()}
     return sorted(telling, key=lambda token: (-worth[token], token))[:_MOST_TERMS]
 
@@ -103,7 +103,7 @@ def rare(understood: Understood, shelf: Shelf) -> tuple[Scores, dict[int, list[s
     for token in sorted(heaviest, key=lambda token: (-heaviest[token], token)):
         if not 0 < shelf.spread(token) <= _RARE_PIECES:
             continue
-        holders = {shelf.piece_files[piece] for piece, _, _ in shelf.postings(token)} & code
+        holders = {shelf.tables.piece_files[piece] for piece, _, _ in shelf.postings(token)} & code
         if len(holders) <= few:
             for file in holders:
                 found[file] += heaviest[token] / len(holders)
@@ -116,14 +116,18 @@ class _Scoring:
         self._shelf = shelf
         self._found = Lexical()
         self._whole = 0.0
-        lengths = [shelf.lengths.get(number, 1) for number in shelf.candidates] or [1]
+        lengths = [shelf.tables.lengths.get(number, 1) for number in shelf.candidates] or [1]
         self._file_average = sum(lengths) / len(lengths)
-        lengths = list(shelf.piece_lengths.values()) or [1]
+        lengths = list(shelf.tables.piece_lengths.values()) or [1]
         self._piece_average = sum(lengths) / len(lengths)
 
     def count(self, token: str, weight: float) -> None:
         """Adds what one token gives to every piece and file."""
-        piece_files, piece_lengths, pieces = self._shelf.piece_files, self._shelf.piece_lengths, self._found.pieces
+        piece_files, piece_lengths, pieces = (
+            self._shelf.tables.piece_files,
+            self._shelf.tables.piece_lengths,
+            self._found.pieces,
+        )
         postings = self._shelf.postings(token)
         in_files: Scores = defaultdict(float)
         in_paths: set[int] = set()
@@ -138,7 +142,7 @@ class _Scoring:
         self._count_files(token, weight, in_files, in_paths)
 
     def _count_files(self, token: str, weight: float, in_files: Scores, in_paths: set[int]) -> None:
-        found, lengths = self._found, self._shelf.lengths
+        found, lengths = self._found, self._shelf.tables.lengths
         candidates = [number for number in in_files if number in self._shelf.candidates]
         worth = weight * math.log(1 + len(self._shelf.candidates) / (1 + len(candidates)))
         fixed, growing = _SATURATION * (1 - _FILE_LENGTH), _SATURATION * _FILE_LENGTH / self._file_average
@@ -159,7 +163,7 @@ class _Scoring:
             found.cover[number] /= self._whole
         ranked: dict[int, list[float]] = defaultdict(list)
         for piece, value in found.pieces.items():
-            ranked[self._shelf.piece_files[piece]].append(value)
+            ranked[self._shelf.tables.piece_files[piece]].append(value)
         for file, values in ranked.items():
             if file in self._shelf.candidates:
                 first, *others = sorted(values, reverse=True)[:3]

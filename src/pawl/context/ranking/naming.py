@@ -60,7 +60,7 @@ def matching(path: str, shelf: Shelf) -> list[int]:
         return []
     shared: dict[int, int] = {}
     end = "/".join(parts[-2:])
-    for number in shelf.by_name.get(parts[-1], ()):
+    for number in shelf.tables.by_name.get(parts[-1], ()):
         whole = shelf.files[number].path
         # Most share the last part alone, and then only one at the top can be meant: not worth taking apart.
         if not whole.endswith(end) and "/" in whole and whole.partition("/")[0] not in _SOURCE_FOLDERS:
@@ -187,7 +187,7 @@ class _Names:
                 return {module: 1.0}
             folder = posixpath.dirname(self._shelf.files[module].path)
             within = {row.file for row in rows if self._shelf.files[row.file].path.startswith(f"{folder}/")}
-            direct = within & set(self._shelf.imported.get(module, ()))
+            direct = within & set(self._shelf.tables.imported.get(module, ()))
             chosen = direct or within
             if 0 < len(chosen) <= 4:
                 return dict.fromkeys(chosen, 1.0 / len(chosen))

@@ -59,7 +59,7 @@ class Shelf:
         self, connection: sqlite3.Connection, tables: Tables, *, tests: bool = True, history: bool = True
     ) -> None:
         self._connection = connection
-        self._tables = tables
+        self.tables = tables
         self._history = history
         self.files = tables.files
         self.by_path = tables.by_path
@@ -68,42 +68,8 @@ class Shelf:
         self._spread: dict[str, int] = {}
 
     @property
-    def piece_files(self) -> Mapping[int, int]:
-        """The file of each piece, by the number of the piece."""
-        return self._tables.pieces[0]
-
-    @property
-    def piece_lengths(self) -> Mapping[int, int]:
-        """How many tokens each piece has."""
-        return self._tables.pieces[1]
-
-    @property
-    def lengths(self) -> Mapping[int, int]:
-        """How many tokens each file has."""
-        return self._tables.lengths
-
-    @property
-    def imported(self) -> Mapping[int, Sequence[int]]:
-        """For each file the files that it imports."""
-        return self._tables.imported
-
-    @property
-    def importers(self) -> Mapping[int, Sequence[int]]:
-        return self._tables.importers
-
-    @property
-    def by_name(self) -> Mapping[str, Sequence[int]]:
-        """Files by the last part of their path."""
-        return self._tables.by_name
-
-    @property
-    def path_words(self) -> Mapping[int, frozenset[str]]:
-        """The words of each path, without those that say that it is a test."""
-        return self._tables.path_words
-
-    @property
     def past(self) -> Sequence[Past]:
-        return self._tables.past if self._history else ()
+        return self.tables.past if self._history else ()
 
     def pieces(self, numbers: Sequence[int]) -> list[PieceRow]:
         """These pieces, as far as they are still there, by their numbers."""
@@ -132,7 +98,7 @@ class Shelf:
     def rarity(self, name: str) -> float:
         """From 0 for what is everywhere to 1 for what is almost nowhere."""
         found = tokens(name)
-        total = 1 + len(self.piece_files)
+        total = 1 + len(self.tables.piece_files)
         if not found:
             # A name of one letter is not counted; it is no rarity, and not everywhere either.
             return 0.5
@@ -141,7 +107,7 @@ class Shelf:
     def postings(self, token: str) -> list[Posting]:
         if token not in self._postings:
             rows = self._connection.execute(_OCCURRENCES, (token,)).fetchall()
-            files = self.piece_files
+            files = self.tables.piece_files
             self._postings[token] = [row for row in rows if row[0] in files]
         return self._postings[token]
 

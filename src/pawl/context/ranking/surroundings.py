@@ -22,7 +22,7 @@ def neighbours(base: Mapping[int, float], shelf: Shelf) -> Scores:
     found: Scores = defaultdict(float)
     seeds = sorted(base, key=lambda number: (-base[number], shelf.files[number].path))[:_MOST_SEEDS]
     for number in seeds:
-        targets = shelf.imported.get(number, ())
+        targets = shelf.tables.imported.get(number, ())
         for target in targets:
             if target in shelf.candidates:
                 found[target] += base[number] / math.sqrt(len(targets))
@@ -32,7 +32,7 @@ def neighbours(base: Mapping[int, float], shelf: Shelf) -> Scores:
 def called(pieces: Mapping[int, float], shelf: Shelf) -> Scores:
     """Where the names are defined that the best pieces use: in the files that theirs import, or else in few files."""
     best = sorted(pieces, key=lambda number: (-pieces[number], number))
-    files, of = shelf.files, shelf.piece_files
+    files, of = shelf.files, shelf.tables.piece_files
     best = [number for number in best[: 4 * _MOST_PIECES] if not files[of[number]].test][:_MOST_PIECES]
     used = {number: {*calls, *uses} for number, (calls, uses) in shelf.references(best).items()}
     named = shelf.named({name for names in used.values() for name in names})
@@ -44,7 +44,7 @@ def called(pieces: Mapping[int, float], shelf: Shelf) -> Scores:
     for number in best:
         own = of[number]
         weight = (pieces[number] / pieces[best[0]]) ** 2
-        near = {own, *shelf.imported.get(own, ())}
+        near = {own, *shelf.tables.imported.get(own, ())}
         votes: Scores = defaultdict(float)
         for name in sorted(used.get(number, ())):
             there = definers.get(name, set())
@@ -54,7 +54,7 @@ def called(pieces: Mapping[int, float], shelf: Shelf) -> Scores:
                 votes[file] += share
         for file, value in votes.items():
             found[file] += weight * math.log1p(value)
-    return {file: value / math.log(3 + len(shelf.importers.get(file, ()))) for file, value in found.items()}
+    return {file: value / math.log(3 + len(shelf.tables.importers.get(file, ()))) for file, value in found.items()}
 
 
 def folders(scores: Mapping[int, float], shelf: Shelf) -> Scores:
@@ -76,11 +76,11 @@ def tested(pieces: Mapping[int, float], shelf: Shelf) -> Scores:
     """Files that the tests which fit best are about, by the words of their paths."""
     best: dict[int, float] = {}
     for number, value in pieces.items():
-        file = shelf.piece_files[number]
+        file = shelf.tables.piece_files[number]
         if shelf.files[file].test and value > best.get(file, 0.0):
             best[file] = value
     chosen = sorted(best, key=lambda number: (-best[number], shelf.files[number].path))[:_MOST_TESTS]
-    words = shelf.path_words
+    words = shelf.tables.path_words
     spread: Counter[str] = Counter(token for number in shelf.candidates for token in words[number])
     holders: dict[str, list[int]] = defaultdict(list)
     wanted = {token for number in chosen for token in words[number]}

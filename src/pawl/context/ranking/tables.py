@@ -36,9 +36,18 @@ class Tables:
         self.files: Mapping[int, FileRow] = {row.id: row for row in every}
         self.by_path: Mapping[str, int] = {row.path: row.id for row in self.files.values()}
 
+    @property
+    def piece_files(self) -> Mapping[int, int]:
+        """The file of each piece, by the number of the piece."""
+        return self._pieces[0]
+
+    @property
+    def piece_lengths(self) -> Mapping[int, int]:
+        """How many tokens each piece has."""
+        return self._pieces[1]
+
     @functools.cached_property
-    def pieces(self) -> tuple[Mapping[int, int], Mapping[int, int]]:
-        """The file and the number of tokens of each piece."""
+    def _pieces(self) -> tuple[Mapping[int, int], Mapping[int, int]]:
         files: dict[int, int] = {}
         lengths: dict[int, int] = {}
         for piece, file, length in self._connection.execute("SELECT id, file, length FROM piece"):
@@ -48,10 +57,12 @@ class Tables:
 
     @functools.cached_property
     def lengths(self) -> Mapping[int, int]:
+        """How many tokens each file has."""
         return dict(self._connection.execute("SELECT file, sum(length) FROM piece GROUP BY file"))
 
     @functools.cached_property
     def imported(self) -> Mapping[int, Sequence[int]]:
+        """For each file the files that it imports."""
         found: dict[int, list[int]] = defaultdict(list)
         for source, target in self._connection.execute("SELECT source, target FROM edge"):
             found[source].append(target)
@@ -67,6 +78,7 @@ class Tables:
 
     @functools.cached_property
     def by_name(self) -> Mapping[str, Sequence[int]]:
+        """Files by the last part of their path."""
         found: dict[str, list[int]] = defaultdict(list)
         for row in self.files.values():
             found[posixpath.basename(row.path)].append(row.id)
@@ -74,6 +86,7 @@ class Tables:
 
     @functools.cached_property
     def path_words(self) -> Mapping[int, frozenset[str]]:
+        """The words of each path, without those that say that it is a test."""
         return {row.id: _path_words(row.path) for row in self.files.values()}
 
     @functools.cached_property
