@@ -10,8 +10,8 @@ import pytest
 from pawl.core.errors import ConfigError
 from pawl.core.finding import Severity, Standing
 from pawl.verify.kinds import Kind
-from pawl.verify.lsp.asking import Host
 from pawl.verify.lsp.diagnosing import Diagnostics, diagnosed, servers_for, uncovered
+from pawl.verify.lsp.host import Host
 from pawl.verify.lsp.servers import server, servers
 
 pytestmark = [pytest.mark.spec("A8"), pytest.mark.timeout(60)]

@@ -11,9 +11,10 @@ import pytest
 
 from pawl.core.errors import ParseFailed, ServerUnavailable, TimedOut
 from pawl.core.finding import Finding
-from pawl.verify.lsp.asking import Host, Query, advised
+from pawl.verify.lsp.asking import Query, advised
 from pawl.verify.lsp.client import LanguageServer, Start
 from pawl.verify.lsp.document import Document, Span, applied
+from pawl.verify.lsp.host import Host
 from pawl.verify.lsp.servers import server, servers
 from pawl.verify.recover import recover, undefined_name
 from pawl.verify.recoveries.symbols import symbols_of

@@ -10,7 +10,7 @@ from pawl.core.execution import Execution, Network
 from pawl.core.finding import Finding, Verdict
 from pawl.verify.dev_servers import DevServer, Serving, found_in
 from pawl.verify.installers import missing_modules
-from pawl.verify.lsp.asking import Host, inside
+from pawl.verify.lsp.host import Host, inside
 from pawl.verify.serving import MARK
 from pawl.verify.steps.step import Subject, failed, passed, skipped, stopped
 

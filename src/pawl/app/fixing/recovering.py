@@ -12,7 +12,8 @@ from pawl.app.fixing.report import Mended, Repair
 from pawl.app.fixing.targets import is_test
 from pawl.core.finding import Finding, Standing, Verdict
 from pawl.repair.model import StageBegun
-from pawl.verify.lsp.asking import Host, Query, advised, imports_of
+from pawl.verify.lsp.asking import Query, advised, imports_of
+from pawl.verify.lsp.host import Host
 from pawl.verify.project import dependencies
 from pawl.verify.recover import recover, undefined_name
 from pawl.verify.recoveries.edit import Candidate

@@ -26,7 +26,7 @@ from pawl.core.execution import Execution, Network, Stream
 from pawl.core.redact import redacted
 from pawl.sandbox.cancel import CancelToken
 from pawl.verify.dev_servers import found_in
-from pawl.verify.lsp.asking import inside
+from pawl.verify.lsp.host import inside
 from pawl.verify.server_answers import question
 from pawl.verify.serving import MARK
 from pawl.verify.steps.step import Subject

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     # Every bench asks here what it must show; the client for servers is loaded by those who ask one.
     from pawl.verify.choosing import Placed
     from pawl.verify.kinds import Kind
-    from pawl.verify.lsp.asking import Host
+    from pawl.verify.lsp.host import Host
     from pawl.verify.project import Folder
 
 
 def host() -> Host:
     """What runs the client on the bench."""
-    from pawl.verify.lsp.asking import Host
+    from pawl.verify.lsp.host import Host
 
     python, (_, package) = own_python()
     return Host(python=python, package=package)

@@ -8,8 +8,8 @@ from typing import Any
 
 from pawl.core.finding import Finding, Severity, Standing, Verdict
 from pawl.verify.kinds import Kind
-from pawl.verify.lsp.asking import Host, answered
 from pawl.verify.lsp.client import LIMIT_SECONDS
+from pawl.verify.lsp.host import Host, answered
 from pawl.verify.lsp.servers import Server, server, used_by
 from pawl.verify.project import Folder
 from pawl.verify.steps.step import Subject, amount, failed, passed, skipped
