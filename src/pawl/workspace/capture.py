@@ -16,9 +16,9 @@ from pawl.core.rebase import Conflict
 from pawl.workspace.ignore import Ignore, IgnoreNothing
 from pawl.workspace.links import leads_out
 from pawl.workspace.paths import parent
+from pawl.workspace.staging_names import STAGING_PREFIX
 from pawl.workspace.surface import Difference, Surface
 from pawl.workspace.tree import LARGEST_BLOB, Seen
-from pawl.workspace.writer import STAGING_PREFIX
 
 Tracked = Callable[[Sequence[str]], frozenset[str]]
 """Which of these paths, and of the paths below them, git tracks."""

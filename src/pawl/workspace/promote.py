@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -28,8 +27,9 @@ from pawl.core.ports import BlobStore, Journal
 from pawl.workspace.lock import LOCK_SECONDS, writer_lock
 from pawl.workspace.plan import Plan, Planning
 from pawl.workspace.standing import SPECIAL, Standing, open_closed
+from pawl.workspace.staging_names import STAGING_PREFIX, staging_names
 from pawl.workspace.tree import Tree
-from pawl.workspace.writer import STAGING_PREFIX, SYNC_EACH, Step, Writer
+from pawl.workspace.writer import SYNC_EACH, Step, Writer
 
 Goal = Callable[[Change], Node | None]
 T = TypeVar("T")
@@ -75,6 +75,8 @@ class Promoter:
             _refuse_own_ground(change.path)
         with self._lock():
             recovered = self._recover()
+            with _reading():
+                staging_names(self.locks, 0)  # the key is there before an entry depends on it
             plan = self._plan(changes)
             if not plan.steps:
                 raise NothingToDo("the workspace already stands as the change wants it")
@@ -198,12 +200,12 @@ class Promoter:
         return ()
 
     def _recover(self) -> tuple[Recovery, ...]:
-        """Only the holder of the lock stages, so what is staged here now was left behind."""
-        for name in os.listdir(self.tree.fd):
-            if name.startswith(self._staging_name("")):
-                with suppress(OSError, PawlError):
-                    Writer(self.tree, self.blobs, name).sweep()
-        return tuple(self._recover_one(entry) for entry in self.journal.pending(self.tree.root))
+        """Only the holder of the lock stages, so what an entry that is not finished has staged was left behind."""
+        pending = self.journal.pending(self.tree.root)
+        for entry in pending:
+            with suppress(OSError, PawlError):
+                self._writer(entry.id).sweep()
+        return tuple(self._recover_one(entry) for entry in pending)
 
     def _recover_one(self, entry: Entry) -> Recovery:
         changes = self.journal.changes(entry.id)
@@ -269,12 +271,8 @@ class Promoter:
             return writer, steps()
 
     def _writer(self, number: int) -> Writer:
-        return Writer(self.tree, self.blobs, self._staging_name(number), self.journal.modes(number), self.sync_each)
-
-    def _staging_name(self, number: int | str) -> str:
-        """Different for different state folders, which do not know of each other."""
-        state = hashlib.sha256(os.fsencode(self.locks)).hexdigest()[:8]
-        return f"{STAGING_PREFIX}{state}-{number}"
+        names = staging_names(self.locks, number)
+        return Writer(self.tree, self.blobs, names, self.journal.modes(number), self.sync_each)
 
 
 def _after(change: Change) -> Node | None:
