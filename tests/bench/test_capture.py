@@ -74,7 +74,7 @@ def test_what_stays_the_same_is_no_change(stand: Stand, script: str, tmp_path: P
         "rm README.md && ln -s src/main.py README.md",
         "rm -r src && mkdir src && echo x > src/main.py && mkdir src/greeter.py",
         "mkdir -p a/b/c && chmod 700 a/b && rm -r src && mv a src",
-        "chmod 700 src && chmod 755 README.md && chmod 1751 run.sh",
+        "chmod 700 src && chmod 755 README.md && chmod 0751 run.sh",
         "ln -sf src/main.py latest",
         "ln README.md hard && echo x >> hard",
         "mv src/main.py README.md && mv README.md src/main.py && mv run.sh src/run",
@@ -194,8 +194,11 @@ def test_nothing_of_git_is_ever_part_of_a_change_set(stand: Stand):
         "echo y > vendor/y",
     )
     captured = bench.capture()
-    assert {held.path for held in captured.held} == {".git", "vendor/lib/.git", "vendor/.GIT"}
-    assert {held.reason for held in captured.held} == {Reason.GIT}
+    held = {held.path for held in captured.held if held.reason is Reason.GIT}
+    assert held == {".git", "vendor/lib/.git", "vendor/.GIT"}
+    moved = [one for one in captured.held if one.reason is not Reason.GIT]
+    assert all(one.reason is Reason.PROTECTED and one.path.startswith(".git_old/") for one in moved)
+    assert not [path for path in captured.changes.paths if path.startswith(".git_old/")]
     assert not [path for path in captured.changes.paths if ".git" in path.casefold().split("/")]
     assert "vendor/y" in captured.changes.paths
     assert (stand.workspace / ".git").stat().st_ino == inode
@@ -373,5 +376,5 @@ def test_a_program_that_would_run_with_its_owners_rights_is_held_back(stand: Sta
     bench = stand.bench()
     shell(bench, "cp run.sh tool; chmod 4755 tool; chmod 0755 README.md")
     captured = bench.capture()
-    assert [(held.path, held.reason) for held in captured.held] == [("tool", Reason.PROTECTED)]
+    assert [(held.path, held.reason) for held in captured.held] == [("tool", Reason.BITS)]
     assert captured.changes.paths == {"README.md"}

@@ -16,6 +16,7 @@ from world import lay
 
 from pawl.core.errors import PromotionFailed
 from pawl.core.history import EntryState
+from pawl.workspace.staging_names import staging_names
 
 pytestmark = pytest.mark.spec("F2")
 
@@ -83,7 +84,7 @@ def test_what_was_begun_is_finished(filled: Yard, part: str) -> None:
     before = filled.now()
     filled.begin(GOALS)
     carry_out(filled, PARTS[part])
-    lay(filled.workspace, {f"{filled.promoter._staging_name(1)}/0": b"staged"})
+    lay(filled.workspace, {f"{filled.staging(1)[0]}/0": b"staged"})
     assert filled.recover() == [(1, "done", ())]
     assert {path: filled.tree.node(path) if filled.tree.find(path) else None for path in GOALS} == {
         path: filled.node(goal) for path, goal in GOALS.items()
@@ -96,7 +97,7 @@ def test_what_was_begun_is_finished(filled: Yard, part: str) -> None:
 def test_what_was_only_announced_is_not_begun(filled: Yard) -> None:
     before = filled.now()
     filled.begin(GOALS)
-    lay(filled.workspace, {f"{filled.promoter._staging_name(1)}/0": b"staged"})
+    lay(filled.workspace, {f"{filled.staging(1)[0]}/0": b"staged"})
     assert filled.recover() == [(1, "rolled back", ())]
     assert filled.now() == before
 
@@ -228,16 +229,41 @@ def test_what_can_be_neither_finished_nor_taken_back_is_said_and_tried_again(mem
         assert (yard.read("a"), yard.read("b")) == (b"new a", b"new b" * 100_000)
 
 
-def test_staging_of_a_state_that_was_lost_is_swept_at_the_next_promotion(filled: Yard) -> None:
-    lay(filled.workspace, {f"{filled.promoter._staging_name(77)}/0": b"left behind"})
-    filled.promote({"text": b"new text\n"})
-    assert filled.staged() == []
+@pytest.mark.spec("F4")
+def test_what_is_planted_under_the_names_of_an_entry_is_left_alone_and_blocks_nothing(filled: Yard) -> None:
+    """Nobody can tell the names beforehand; after a crash they are to be seen."""
+    number = filled.begin({"text": b"new text\n"})
+    first, second, third = filled.staging(number)
+    lay(filled.workspace, {f"{first}/0": b"left behind", f"{first}/mine/kept": b"the user's", second: b"a file"})
+    (filled.workspace / "outside").mkdir()
+    lay(filled.workspace, {"outside/0": b"not ours"})
+    filled.promoter._writer(number).sweep()
+    (filled.workspace / third).symlink_to("outside")
+    filled.recover()
+    filled.promote({"text": b"newer text\n"})
+    assert filled.staged() == sorted((first, second, third))
+    assert filled.read(f"{first}/mine/kept") == b"the user's" and not (filled.workspace / first / "0").exists()
+    assert filled.read("outside/0") == b"not ours"
+    assert filled.read("text") == b"newer text\n"
 
 
-def test_staging_of_another_state_folder_is_left_alone(filled: Yard) -> None:
-    lay(filled.workspace, {".pawl-tmp-0badc0de-1/0": b"somebody else is writing"})
+@pytest.mark.spec("F4")
+def test_staging_that_no_unfinished_entry_speaks_of_is_left_alone(filled: Yard) -> None:
+    planted = {f".pawl-tmp-{name}": b"somebody's" for name in ("0badc0de-1", "1", "2")}
+    lay(filled.workspace, planted)
     filled.promote({"text": b"new text\n"})
-    assert filled.staged() == [".pawl-tmp-0badc0de-1"]
+    assert filled.staged() == sorted(planted)
+
+
+@pytest.mark.spec("F4")
+def test_names_of_staging_differ_for_each_entry_and_each_state_folder(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    names = {name for state in (one, other) for number in range(50) for name in staging_names(state, number)}
+    assert len(names) == 300
+    assert staging_names(one, 7) == staging_names(one, 7)
+    assert (one / "staging-key").stat().st_mode & 0o777 == 0o600
 
 
 VICTIM = """
@@ -246,6 +272,7 @@ from pathlib import Path
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.history import EntryKind, NewEntry
 from pawl.store import Store
+from pawl.workspace.staging_names import staging_names
 from pawl.workspace.promote import Promoter
 from pawl.workspace.tree import Tree
 

@@ -18,6 +18,7 @@ from pawl.store import Store
 from pawl.store.journal import Journal
 from pawl.workspace.history import History, OnConflict, Reversal, Wish
 from pawl.workspace.promote import Promoter, Promotion
+from pawl.workspace.staging_names import staging_names
 from pawl.workspace.tree import Tree
 
 
@@ -160,6 +161,12 @@ class Yard:
 
     def states(self) -> dict[int, EntryState]:
         return {entry.id: entry.state for entry in self.entries()}
+
+    def staging(self, number: int) -> tuple[str, ...]:
+        """The names under which an entry stages."""
+        locks = self.state / "locks"
+        locks.mkdir(mode=0o700, exist_ok=True)
+        return staging_names(locks, number)
 
     def staged(self) -> list[str]:
         return sorted(name for name in os.listdir(self.workspace) if name.startswith(".pawl"))

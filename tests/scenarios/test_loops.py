@@ -66,6 +66,23 @@ def test_simple_mode_ends_at_the_first_attempt_that_passes_and_each_begins_afres
         assert len({record.conversation for record in records}) == 2, "no attempt sees the conversation of another"
 
 
+@pytest.mark.spec("E1", "F4")
+def test_what_an_attempt_writes_by_a_script_is_held_to_the_rules(
+    story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "config.toml").write_text('[permissions]\ndeny = ["Edit(migrations/**)"]\n')
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    program = "import os\nos.mkdir('migrations')\nopen('migrations/1.sql', 'w')\nos.remove('make.py')\n"
+    story.model_says(
+        call("file_write", path="make.py", content=program),
+        call("run_command", command="python3 make.py"),
+        *attempt(RIGHT),
+    )
+    report = loop(story, Ladder(tiers=(SIMPLE,)))
+    assert report.entry is not None and RIGHT in story.read("dates.py")
+    assert not (story.workspace / "migrations").exists()
+
+
 def critic(verdict: str, *problems: str) -> dict:
     found = [
         {"path": "dates.py", "line": 2, "severity": "blocking", "problem": one, "suggestion": ""} for one in problems

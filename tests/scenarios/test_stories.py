@@ -9,6 +9,7 @@ import pytest
 from scenarios.story import Story, call, patch, say
 
 from pawl.app.doing import carrying
+from pawl.app.doing.editing import edited
 from pawl.core.errors import UsageError
 from pawl.core.finding import TestCounts as Counts
 from pawl.core.run import DeliveryState, Mode
@@ -446,6 +447,59 @@ def test_a_rule_of_the_user_denies_a_call_and_the_model_is_told(
 
 
 @pytest.mark.spec("F8")
+def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    (tmp_path / "config.toml").write_text(f"[permissions]\n{text}\n")
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+
+
+def by_script(*lines: str) -> tuple[dict[str, object], ...]:
+    """A model that writes a program and runs it, which no rule sees through."""
+    program = "\n".join(("import os", *lines, "os.remove('make.py')"))
+    return (
+        call("file_write", path="make.py", content=program),
+        call("run_command", command="python3 make.py"),
+        say("Ok."),
+    )
+
+
+@pytest.mark.spec("F4")
+def test_what_a_script_of_the_agents_writes_is_held_to_the_rules(
+    story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    rules(tmp_path, monkeypatch, 'deny = ["Edit(migrations/**)"]')
+    story.model_says(
+        *by_script("os.mkdir('migrations')", "open('migrations/1.sql', 'w')", "open('notes.txt', 'w').write('n')")
+    )
+    ended = story.do("create notes.txt", approve="never")
+    assert ended.entry is not None and story.read("notes.txt") == "n"
+    assert not (story.workspace / "migrations").exists()
+    assert "held back: migrations/1.sql (denied: Edit(migrations/**))" in ended.notes
+    with story.shop() as shop:
+        assert "migrations/1.sql" in shop.changes(shop.entry(ended.kept)).paths
+
+
+@pytest.mark.spec("F4")
+def test_a_rule_that_asks_asks_before_delivery_whoever_wrote_the_file(
+    story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    rules(tmp_path, monkeypatch, 'ask = ["Edit(notes.txt)"]')
+    story.model_says(*by_script("open('notes.txt', 'w').write('n')"))
+    waiting = story.do("create notes.txt", approve="never")
+    assert waiting.state is RunState.WAITING and waiting.question.why == ("Edit(notes.txt) asks about 'notes.txt'",)
+    assert not (story.workspace / "notes.txt").exists()
+    assert story.approve(waiting).entry is not None and story.read("notes.txt") == "n"
+
+
+@pytest.mark.spec("F4")
+def test_a_change_that_the_user_edits_is_held_to_the_rules(
+    story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    rules(tmp_path, monkeypatch, 'deny = ["Edit(migrations/**)"]')
+    text = "--- /dev/null\n+++ b/migrations/1.sql\n@@ -0,0 +1 @@\n+x\n"
+    with story.shop() as shop, pytest.raises(UsageError, match="denied by the rule Edit"):
+        edited(shop, text)
+
+
 def test_the_instructions_of_the_workspace_are_told_to_the_model(story: Story):
     story.user_writes({"AGENTS.md": "Write dates as ISO 8601.\n"})
     story.model_says(

@@ -23,7 +23,6 @@ from pawl.policy.allowances import Kind, allowances
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from pawl.app.workshop import Workshop
     from pawl.core.runs import Report
     from pawl.models.retries import Strategy
     from pawl.tools.own import OwnTool
@@ -172,11 +171,11 @@ def own_form(config: Config, text: str) -> str | None:
     return form
 
 
-def own_phrases_of(shop: Workshop) -> tuple[Phrase, ...]:
+def own_phrases_of(config: Config, workspace: str) -> tuple[Phrase, ...]:
     """Ways to ask for something: the user's own, and those of the repository if the user trusts it."""
     from pawl.workflow.intents import own_phrases
 
-    file, workspace = shop.config.file.parent / INTENTS, shop.workspace
+    file = config.file.parent / INTENTS
     made: tuple[Phrase, ...] = ()
     if file.is_file():
         try:
@@ -184,7 +183,7 @@ def own_phrases_of(shop: Workshop) -> tuple[Phrase, ...]:
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{str(file)!r} cannot be read: {error}", advice="mend or remove the file") from error
     theirs = f"{FOLDER}/{INTENTS}"
-    if os.path.lexists(os.path.join(workspace, theirs)) and is_trusted(shop.config, workspace):
+    if os.path.lexists(os.path.join(workspace, theirs)) and is_trusted(config, workspace):
         made += own_phrases(read_inside(workspace, theirs), theirs)
     return made
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pawl.app.running import open_bench
 from pawl.app.workshop import Workshop
 from pawl.core.change import Change, ChangeSet, Kind, Node
-from pawl.core.errors import Conflicted, PathRefused, ProtectedRefused, SecretRefused, TooLarge
-from pawl.core.guardrails import Breach, Touched
+from pawl.core.errors import Conflicted, ProtectedRefused, SecretRefused, TooLarge
+from pawl.core.guardrails import Touched
 from pawl.core.patch import summary
 from pawl.core.patch_read import read_patch
 from pawl.core.patch_resolve import resolve
-from pawl.workspace.capture import Reason
 from pawl.workspace.editor import BenchEditor
+from pawl.workspace.gate import in_repositories, refuse_denied, refuse_links
+from pawl.workspace.links import LinkJudge
 from pawl.workspace.paths import clean
 
 
@@ -22,7 +23,8 @@ class Proposal:
     """A change that is ready to be promoted, and what the user should be asked about."""
 
     changes: ChangeSet
-    breaches: tuple[Breach, ...]
+    breaches: tuple[str, ...]
+    """Guardrails and rules by which the user is asked first."""
     notices: tuple[str, ...] = ()
 
 
@@ -40,7 +42,11 @@ def propose_patch(shop: Workshop, text: bytes, *, allow_protected: bool) -> Prop
     for change in resolved.changes:
         check_path(shop, change.path, allow_protected=allow_protected)
         _check_size(shop, change)
-    _check_links(shop, resolved.changes)
+    refuse_denied(resolved.changes, shop.judge_changes())
+    refuse_links(LinkJudge(shop.tree, shop.store.blobs).faults(resolved.changes))
+    if not allow_protected:
+        for path in sorted(in_repositories(shop.tree, resolved.changes)):
+            raise _protected(path)
     return _proposal(shop, resolved.changes, resolved.notices)
 
 
@@ -54,7 +60,8 @@ def propose_text(shop: Workshop, path: str, old: str, new: str, *, allow_protect
         captured = bench.capture()
     if captured.conflicts:
         raise Conflicted(f"you changed {path!r} meanwhile", captured.conflicts, advice="nothing was written; try again")
-    allowed = ChangeSet.of(one.change for one in captured.held if one.change and one.reason is Reason.PROTECTED)
+    refuse_denied((one.change for one in captured.held if one.change), shop.judge_changes())
+    allowed = ChangeSet.of(one.change for one in captured.held if one.change and one.needs_yes)
     return _proposal(shop, captured.changes.then(allowed), ())
 
 
@@ -66,10 +73,14 @@ def check_path(shop: Workshop, path: str, *, allow_protected: bool) -> None:
     if shop.guardrails.is_secret(name):
         raise SecretRefused(f"{name!r} holds secrets; Pawl never writes it", advice="change it by hand")
     if shop.guardrails.is_protected(name) and not allow_protected:
-        raise ProtectedRefused(
-            f"{name!r} configures or executes things and is protected",
-            advice="look at it closely, then repeat with --allow-protected",
-        )
+        raise _protected(name)
+
+
+def _protected(path: str) -> ProtectedRefused:
+    return ProtectedRefused(
+        f"{path!r} configures or executes things and is protected",
+        advice="look at it closely, then repeat with --allow-protected",
+    )
 
 
 def _check_size(shop: Workshop, change: Change) -> None:
@@ -83,21 +94,8 @@ def _check_size(shop: Workshop, change: Change) -> None:
             )
 
 
-def _check_links(shop: Workshop, changes: ChangeSet) -> None:
-    """A link that leads out of the workspace is refused. Where it leads is followed on a bench."""
-    if not any(change.after is not None and change.after.kind is Kind.LINK for change in changes):
-        return
-    with open_bench(shop, include_ignored=True) as bench:
-        bench.apply(changes, shop.store.blobs)
-        held = bench.capture().held
-    outside = [one.path for one in held if one.reason is Reason.LEAVES_TREE]
-    if outside:
-        raise PathRefused(
-            f"{', '.join(map(repr, outside))} would be a link out of the workspace", advice="make it by hand"
-        )
-
-
 def _proposal(shop: Workshop, changes: ChangeSet, notices: tuple[str, ...]) -> Proposal:
     rows = summary(changes, shop.store.blobs)
     touched = [Touched(path=row.path, changed_lines=row.added + row.removed) for row in rows if row.what != "directory"]
-    return Proposal(changes=changes, breaches=shop.guardrails.check(touched), notices=notices)
+    breaches = (*(breach.message for breach in shop.guardrails.check(touched)), *shop.asked_about(changes))
+    return Proposal(changes=changes, breaches=breaches, notices=notices)

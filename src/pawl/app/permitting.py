@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pawl.app.config import Config
-from pawl.app.extending import own_kinds
+from pawl.app.extending import extension_settings, own_kinds
 from pawl.app.project_settings import SETTINGS, project_settings
 from pawl.app.trust import is_trusted
 from pawl.core.errors import ConfigError, UsageError
-from pawl.core.permission import Permission, Ruling
+from pawl.core.permission import Judge, Permission, Ruling
 from pawl.core.run import Mode
 from pawl.policy.permission_presets import DEFAULT, preset, presets
 from pawl.policy.permission_rules import COMMAND_TOOL, Place, Rule, aliases, parse_rule
@@ -25,6 +27,7 @@ __all__ = [
     "Permitting",
     "Ruling",
     "asked",
+    "changes_judge",
     "permission_settings",
     "permissions_of",
     "presets",
@@ -64,24 +67,29 @@ def permissions_of(
 
     A repository adds to what is denied and asked about. What it would allow counts only where the user trusts it.
     """
-    own = permission_settings(config.tables.permissions, str(config.file))
     added = own_kinds(config)
-    known = (*tools, *added)
+    read, notices = _read(config, workspace, (*tools, *added))
+    return Permitting(replace(read, mode=mode, cage=cage, own=added), notices)
+
+
+def changes_judge(config: Config, workspace: str) -> Judge:
+    """What the rules say of each change, whoever made it; tools of the user's own are not loaded for that."""
+    known = extension_settings(config).tools if config.tables.extensions else ()
+    return _read(config, workspace, known)[0].judge_changes()
+
+
+def _read(config: Config, workspace: str, known: Iterable[str]) -> tuple[Permissions, tuple[str, ...]]:
+    own = permission_settings(config.tables.permissions, str(config.file))
     notices: list[str] = []
     theirs = _of_project(workspace, known, notices, trusted=is_trusted(config, workspace))
-    return Permitting(
-        Permissions(
-            preset=preset(own.preset),
-            deny=(*_rules(own.deny, str(config.file), known), *theirs["deny"]),
-            ask=(*_rules(own.ask, str(config.file), known), *theirs["ask"]),
-            allow=(*_rules(own.allow, str(config.file), known), *theirs["allow"]),
-            mode=mode,
-            cage=cage,
-            place=Place(workspace, str(config.home)),
-            own=added,
-        ),
-        tuple(notices),
+    made = Permissions(
+        preset=preset(own.preset),
+        deny=(*_tightening(own.deny, config, known), *theirs["deny"]),
+        ask=(*_tightening(own.ask, config, known), *theirs["ask"]),
+        allow=(*_rules(own.allow, str(config.file), known), *theirs["allow"]),
+        place=Place(workspace, str(config.home)),
     )
+    return made, tuple(notices)
 
 
 def permission_settings(table: Mapping[str, object], source: str) -> PermissionSettings:
@@ -105,6 +113,23 @@ def permission_settings(table: Mapping[str, object], source: str) -> PermissionS
 
 def _rules(texts: Iterable[str], source: str, known: Iterable[str]) -> tuple[Rule, ...]:
     return tuple(parse_rule(text, source, known=known) for text in texts)
+
+
+def _tightening(texts: Iterable[str], config: Config, known: Iterable[str]) -> tuple[Rule, ...]:
+    """The rules; one with a path from / or ~ comes once more with its links followed, as the workspace is named."""
+    rules = _rules(texts, str(config.file), known)
+    return (*rules, *(real for rule in rules if (real := _followed(rule, str(config.home))) is not None))
+
+
+def _followed(rule: Rule, home: str) -> Rule | None:
+    pattern = rule.path
+    if pattern is None or pattern.root not in ("/", "home"):
+        return None
+    names = [*(home.split("/") if pattern.root == "home" else ()), *pattern.names]
+    plain = list(itertools.takewhile(lambda name: not {"*", "?"} & set(name), filter(None, names)))
+    rest = [name for name in names if name][len(plain) :]
+    real = [name for name in os.path.realpath("/" + "/".join(plain)).split("/") if name]
+    return replace(rule, path=replace(pattern, names=(*real, *rest), root="/")) if real != plain else None
 
 
 def _of_project(

@@ -9,7 +9,7 @@ from pawl.app.workshop import Workshop
 from pawl.core.change import ChangeSet
 from pawl.core.errors import NothingToDo, ProtectedRefused
 from pawl.core.history import Entry, EntryState
-from pawl.workspace.capture import Held, Reason
+from pawl.workspace.capture import Held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +34,13 @@ def propose_entry(shop: Workshop, entry: Entry, *, allow_protected: bool) -> Kep
         bench.apply(changes, shop.store.blobs)
         captured = bench.capture()
     released = ChangeSet.of(
-        held.change
-        for held in captured.held
-        if allow_protected and held.reason is Reason.PROTECTED and held.change is not None
+        held.change for held in captured.held if allow_protected and held.needs_yes and held.change is not None
     )
     held = tuple(one for one in captured.held if one.path not in released.paths)
     wanted = captured.changes.then(released)
     if not wanted:
-        names = ", ".join(f"{one.path!r} ({one.reason})" for one in held)
-        protected = any(one.reason is Reason.PROTECTED for one in held)
+        names = ", ".join(f"{one.path!r} ({one.told})" for one in held)
+        protected = any(one.needs_yes for one in held)
         raise ProtectedRefused(
             f"all that entry {entry.id} holds is held back: {names}",
             advice="look at it with 'pawl diff', then repeat with --allow-protected" if protected else "",

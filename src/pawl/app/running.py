@@ -20,7 +20,7 @@ from pawl.core.redact import redacted_command
 from pawl.sandbox.choice import open_sandbox
 from pawl.sandbox.surroundings import Surroundings
 from pawl.workspace.bench import Bench, BenchSettings
-from pawl.workspace.capture import Capture, Held, Reason
+from pawl.workspace.capture import Capture, Held
 from pawl.workspace.promote import Promotion
 
 __all__ = [
@@ -95,6 +95,7 @@ def open_bench(shop: Workshop, *, include_ignored: bool = False, extra_readonly:
         second_place=second[0] if second else None,
         global_ignore=shop.config.global_ignore,
         include_ignored=include_ignored,
+        judge=shop.judge_changes(),
     )
     return Bench.create(
         Path(shop.workspace), place, open_sandbox_for(shop, extra_readonly), shop.store.blobs, shop.guardrails, settings
@@ -141,7 +142,8 @@ def _captured(bench: Bench) -> Capture:
 
 
 def land(shop: Workshop, ran: Ran, *, allow_protected: bool) -> Landing:
-    """Promotes what the command changed. What is protected needs its own yes; what the user changed meanwhile stays.
+    """Promotes what the command changed. What is protected or asked about needs its own yes, what a rule denies and
+    what the user changed meanwhile stays out.
 
     What is not promoted is kept as an entry of its own. When the promotion itself fails, `keep` still keeps all of it.
     """
@@ -175,9 +177,7 @@ def keep(shop: Workshop, ran: Ran) -> Landing:
 def _released(captured: Capture, *, allow_protected: bool) -> ChangeSet:
     if not allow_protected:
         return EMPTY
-    return ChangeSet.of(
-        one.change for one in captured.held if one.reason is Reason.PROTECTED and one.change is not None
-    )
+    return ChangeSet.of(one.change for one in captured.held if one.needs_yes and one.change is not None)
 
 
 def _bench_versions(shop: Workshop, captured: Capture) -> ChangeSet:

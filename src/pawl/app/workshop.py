@@ -14,6 +14,7 @@ from pawl.core.change import ChangeSet
 from pawl.core.errors import Conflicted, PromotionFailed, StoreError, UnknownEntry, UsageError
 from pawl.core.guardrails import Guardrails
 from pawl.core.history import Checkpoint, Entry, EntryKind, NewEntry, RollbackPolicy
+from pawl.core.permission import Judge, Ruling
 from pawl.core.redact import redacted, redacted_body
 from pawl.policy.guardrails import preset
 from pawl.store import Store
@@ -80,7 +81,21 @@ class Workshop:
     def promoter(self) -> Promoter:
         from pawl.workspace.promote import Promoter
 
-        return Promoter(self.tree, self.store.journal, self.store.blobs, self.config.state / "locks")
+        return Promoter(
+            self.tree, self.store.journal, self.store.blobs, self.config.state / "locks", judging=self.judge_changes
+        )
+
+    def judge_changes(self) -> Judge:
+        """What the permission rules say of each change, whoever made it; read anew, for the user may change them."""
+        from pawl.app.permitting import changes_judge
+
+        return changes_judge(self.config, self.workspace)
+
+    def asked_about(self, changes: ChangeSet) -> tuple[str, ...]:
+        """Why the user is to be asked by the permission rules."""
+        judge = self.judge_changes()
+        said = ((change.path, judge(change)) for change in changes)
+        return tuple(f"{one.rule} asks about {path!r}" for path, one in said if one and one.ruling is Ruling.ASK)
 
     @property
     def history(self) -> History:

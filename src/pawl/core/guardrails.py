@@ -97,12 +97,21 @@ class Guardrails:
 _IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
 
-@functools.lru_cache(maxsize=4096)
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     """The name as the most careless file system compares it."""
-    plain = unicodedata.normalize("NFC", _IGNORED.sub("", name)).casefold()
+    plain = name.lower() if name.isascii() else _folded_unicode(name)
     # NTFS drops trailing dots and spaces, and reads what follows a colon as a stream of the same file.
     return plain.partition(":")[0].rstrip(" .")
+
+
+@functools.lru_cache(maxsize=4096)
+def _folded_unicode(name: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", _IGNORED.sub("", name)).casefold())
+
+
+def is_git(name: str) -> bool:
+    """Whether some file system takes the name for `.git`; `git~1` is its short name."""
+    return folded(name) in (".git", "git~1")
 
 
 # Names that some file system reads otherwise than they are written; a path without one is only put into lower case.
@@ -117,7 +126,7 @@ def _folded_path(path: str) -> str:
         if name == "..":
             del names[-1:]
         elif name not in ("", "."):
-            names.append(_folded(name))
+            names.append(folded(name))
     return "/".join(names)
 
 

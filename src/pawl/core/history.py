@@ -21,6 +21,10 @@ class EntryKind(StrEnum):
     """What a run added to the memory bank. It goes with its run: an undo without a number passes it over."""
 
 
+REVERSALS = frozenset({EntryKind.UNDO, EntryKind.REDO, EntryKind.RESTORE})
+"""Entries that bring back what stood before."""
+
+
 class EntryState(StrEnum):
     CAPTURED = "captured"
     """Known and kept, not in the workspace."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+
+from pawl.core.change import Change
 
 
 class Ruling(StrEnum):
@@ -34,6 +37,10 @@ class Permission:
     @property
     def allowed(self) -> bool:
         return self.ruling is Ruling.ALLOW
+
+
+Judge = Callable[[Change], Permission | None]
+"""What the rules say of a change, whoever made it: deny, ask, or None where none speaks of it."""
 
 
 def strictest(permissions: tuple[Permission, ...]) -> Permission:

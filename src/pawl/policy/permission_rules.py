@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pawl.core.errors import ConfigError
+from pawl.core.guardrails import folded
 from pawl.policy.allowances import Kind, allowances
 from pawl.policy.shell_script import Doubt, Word
 from pawl.policy.shell_words import read_shell
@@ -83,13 +84,46 @@ class PathPattern:
 
     def fits(self, path: str, place: Place, *, tightens: bool) -> bool:
         """Whether the full path fits. A rule that tightens is read as widely as any file system compares names."""
-        roots = {"workspace": place.workspace, "home": place.home, "/": "/"}
-        start = "/" if self.root == "anywhere" and tightens else roots.get(self.root, place.workspace)
-        fold = str.casefold if tightens else str
-        base = [fold(name) for name in start.split("/") if name]
-        given = [fold(name) for name in path.split("/") if name]
-        wanted = [*([_ANY] if self.root == "anywhere" else []), *map(fold, self.names), _ANY]
-        return given[: len(base)] == base and _fits(wanted, given[len(base) :], _ANY, name_fits)
+        if tightens:
+            return self.tightened(place)([folded(name) for name in path.split("/") if name])
+        base = [name for name in self._start(place).split("/") if name]
+        given = [name for name in path.split("/") if name]
+        return given[: len(base)] == base and _fits(self._wanted, given[len(base) :], _ANY, name_fits)
+
+    def tightened(self, place: Place) -> Callable[[Sequence[str]], bool]:
+        """Says of the folded names of a full path whether they fit."""
+        start = "" if self.root == "anywhere" else self._start(place)
+        base = [folded(name) for name in start.split("/") if name]
+        wanted = [folded(name) for name in self._wanted]
+        plain = frozenset(name for name in wanted if not {_STAR, "?"} & set(name))
+
+        def fits(given: Sequence[str]) -> bool:
+            names = given[len(base) :]
+            return plain.issubset(names) and given[: len(base)] == base and _fits(wanted, names, _ANY, name_fits)
+
+        return fits
+
+    @property
+    def _wanted(self) -> list[str]:
+        return [*([_ANY] if self.root == "anywhere" else []), *self.names, _ANY]
+
+    def may_lie_below(self, given: Sequence[str], place: Place) -> bool:
+        """Whether a link at the path of these folded names could show something under a name that fits.
+
+        Behind stars that begin at the workspace or above it, what the link shows is named by the pattern anyway.
+        """
+        wanted = [] if self.root == "anywhere" else [*self._start(place).split("/"), *self.names]
+        wanted = [folded(name) for name in wanted if name]
+        inside = sum(1 for name in place.workspace.split("/") if name)
+        for at, name in enumerate(given):
+            if at >= len(wanted) or wanted[at] == _ANY:
+                return inside < at < len(wanted)
+            if not name_fits(wanted[at], name):
+                return False
+        return len(wanted) > len(given) and (wanted[len(given)] != _ANY or len(given) > inside)
+
+    def _start(self, place: Place) -> str:
+        return {"home": place.home, "/": "/"}.get(self.root, place.workspace)
 
     def may_meet(self, pattern: str) -> bool:
         """Whether a pattern of the shell's could stand for a path that fits; it says yes in doubt."""
@@ -111,6 +145,12 @@ class Rule:
 
     def is_about(self, tool: str) -> bool:
         return tool in self.tools or bool(self.prefix and tool.startswith(self.prefix))
+
+    @property
+    def is_about_changes(self) -> bool:
+        """Whether it speaks of what is changed, not only of one tool that changes it."""
+        writes = aliases()["Edit"]
+        return not writes.isdisjoint(self.tools) if self.path is not None else writes <= self.tools
 
     @property
     def is_general(self) -> bool:
@@ -226,6 +266,8 @@ def _path(what: str, text: str, source: str) -> PathPattern:
 
 
 def name_fits(pattern: str, name: str) -> bool:
+    if _STAR not in pattern and "?" not in pattern:
+        return pattern == name
     return _fits(pattern, name, _STAR, lambda wanted, given: wanted in ("?", given))
 
 

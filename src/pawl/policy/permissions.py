@@ -10,8 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from pawl.core.change import Change
+from pawl.core.change import Kind as NodeKind
 from pawl.core.errors import ConfigError
-from pawl.core.permission import Permission, Ruling
+from pawl.core.guardrails import folded
+from pawl.core.permission import Judge, Permission, Ruling
 from pawl.core.run import Mode
 from pawl.policy.allowances import CHANGES, STANDS_FOR, Kind, allowances
 from pawl.policy.command_permissions import CommandJudge, Rules
@@ -64,6 +67,29 @@ class Permissions:
         """Whether no rule denies reading the file, for tools that look at many."""
         full = self.place.of(path)
         return not any(_is_about(rule, "file_read", [full], self.place, tightens=True) for rule in self._rules.deny)
+
+    def judge_changes(self) -> Judge:
+        """What the rules say of each path that is changed, whoever changes it."""
+        rules, place = self._rules, self.place
+        root = [folded(name) for name in place.workspace.split("/") if name]
+        speaking = [
+            (rule, ruling, None if rule.path is None else rule.path.tightened(place))
+            for ruling, tightening in ((Ruling.DENY, rules.deny), (Ruling.ASK, rules.ask))
+            for rule in tightening
+            if rule.is_about_changes
+        ]
+
+        def judged(change: Change) -> Permission | None:
+            names = [*root, *map(folded, change.path.split("/"))]
+            is_link = change.after is not None and change.after.kind is NodeKind.LINK
+            for rule, ruling, fits in speaking:
+                if rule.path is None or fits is None or fits(names):
+                    return _by(rule, ruling)
+                if is_link and rule.path.may_lie_below(names, place):
+                    return _by(rule, ruling)
+            return None
+
+        return judged
 
     @property
     def _rules(self) -> Rules:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from pawl.core.change import Change, ChangeSet, Kind, Node
-from pawl.core.errors import Conflicted, NotAFile, PathRefused, ProtectedRefused
+from pawl.core.errors import Conflicted, NotAFile, PathRefused
 from pawl.core.ports import BlobReader
 from pawl.workspace.bench_files import told
+from pawl.workspace.gate import refuse_own_ground
 from pawl.workspace.paths import depth, parent
 from pawl.workspace.surface import Surface
 
@@ -75,7 +76,7 @@ def _planned(surface: Surface, changes: ChangeSet) -> list[Change]:
     steps: list[Change] = []
     conflicts: list[str] = []
     for change in changes:
-        _refuse_foreign(change.path)
+        refuse_own_ground(change.path)
         try:
             now = surface.node(change.path)
         except PathRefused:
@@ -100,11 +101,3 @@ def _planned(surface: Surface, changes: ChangeSet) -> list[Change]:
 
 def _is_folder(node: Node | None) -> bool:
     return node is not None and node.kind is Kind.DIRECTORY
-
-
-def _refuse_foreign(path: str) -> None:
-    names = path.split("/")
-    if {"", ".", ".."} & set(names):
-        raise PathRefused(f"{path!r} is not a path inside the workspace")
-    if any(name.casefold() == ".git" for name in names):
-        raise ProtectedRefused(f"{path!r} is git's own; Pawl never writes it", advice="use git for that")

@@ -16,6 +16,7 @@ from pawl.core.change import ChangeSet
 from pawl.core.errors import ConfigError, DiskFull, OverlayUnavailable, PathRefused, PawlError, UsageError
 from pawl.core.execution import Completed, Execution, OverlayView, Secrets, Stream, View
 from pawl.core.guardrails import Guardrails
+from pawl.core.permission import Judge
 from pawl.core.ports import BlobReader, BlobStore, Cancel, Sandbox
 from pawl.workspace.applying import apply
 from pawl.workspace.bench_files import BenchFiles
@@ -51,6 +52,8 @@ class BenchSettings:
     ground: Ground = Ground.OVERLAY
     include_ignored: bool = False
     """Ignored files are captured too."""
+    judge: Judge | None = None
+    """What the permission rules say of each captured change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +239,7 @@ class Bench:
             ignore=IgnoreNothing() if means.settings.include_ignored else self._ignore(self._surface),
             tracked=self._tracked,
             largest=means.settings.largest_file,
+            judge=means.settings.judge,
         )
 
     def _with_hidden(self, execution: Execution) -> tuple[Execution, tuple[str, ...]]:

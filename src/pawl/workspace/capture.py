@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,15 +9,17 @@ from enum import StrEnum
 from pawl.core import rebase
 from pawl.core.change import EMPTY, Change, ChangeSet, Kind, Node
 from pawl.core.errors import Conflicted, NotAFile, NotFound, PathRefused, TooLarge
-from pawl.core.guardrails import Guardrails
+from pawl.core.guardrails import Guardrails, is_git
+from pawl.core.permission import Judge, Ruling
 from pawl.core.ports import BlobStore
 from pawl.core.rebase import Conflict
+from pawl.workspace.gate import adds_bits, in_repositories
 from pawl.workspace.ignore import Ignore, IgnoreNothing
-from pawl.workspace.links import leads_out
+from pawl.workspace.links import LinkJudge
 from pawl.workspace.paths import parent
+from pawl.workspace.staging_names import STAGING_PREFIX
 from pawl.workspace.surface import Difference, Surface
 from pawl.workspace.tree import LARGEST_BLOB, Seen
-from pawl.workspace.writer import STAGING_PREFIX
 
 Tracked = Callable[[Sequence[str]], frozenset[str]]
 """Which of these paths, and of the paths below them, git tracks."""
@@ -31,6 +32,9 @@ DEEPEST = 500
 class Reason(StrEnum):
     SECRET = "secret"
     PROTECTED = "protected"
+    DENIED = "denied"
+    ASKED = "asked about"
+    BITS = "setuid, setgid or sticky"
     SPECIAL = "special file"
     GIT = "git's own"
     FORBIDDEN = "out of reach"
@@ -48,6 +52,17 @@ class Held:
     path: str
     reason: Reason
     change: Change | None = None
+    rule: str = ""
+    """The permission rule that denies it or asks about it."""
+
+    @property
+    def needs_yes(self) -> bool:
+        """Whether the user's own yes is all that it waits for."""
+        return self.reason in (Reason.PROTECTED, Reason.ASKED)
+
+    @property
+    def told(self) -> str:
+        return f"{self.reason}: {self.rule}" if self.rule else str(self.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +85,7 @@ class Rules:
     ignore: Ignore | IgnoreNothing
     tracked: Tracked
     largest: int = LARGEST_BLOB
+    judge: Judge | None = None
 
 
 def capture(surface: Surface, rules: Rules) -> Capture:
@@ -152,7 +168,14 @@ class _Sorting:
 
     def settled(self) -> Capture:
         """The sorted parts, with nothing in the change set that needs what is left out of it."""
+        self._hold_changes(
+            in_repositories(self.surface.workspace, ChangeSet.of(self.changes.values())), Reason.PROTECTED
+        )
+        links = LinkJudge(self.surface.workspace, self.rules.blobs)
         self._hold_what_is_blocked()
+        while faults := links.faults(ChangeSet.of(self.changes.values())):
+            self._hold_changes(faults, Reason.LEAVES_TREE)
+            self._hold_what_is_blocked()
         needed = _folders_of(path for path, change in self.changes.items() if change.after is not None)
         for folder in self.spare:
             if folder.path in needed:
@@ -170,24 +193,30 @@ class _Sorting:
         names = path.split("/")
         if len(names) > DEEPEST:
             return "/".join(names[: DEEPEST + 1]), Reason.TOO_DEEP
-        if ".git" not in path.casefold() and not guardrails.never(path) and not path.startswith(STAGING_PREFIX):
+        if not guardrails.never(path) and not path.startswith(STAGING_PREFIX) and not any(map(is_git, names)):
             return None
         if names[0].startswith(STAGING_PREFIX):
             return names[0], Reason.FORBIDDEN
         for count, name in enumerate(names, 1):
             place = "/".join(names[:count])
-            if name.casefold() == ".git":
+            if is_git(name):
                 return place, Reason.GIT
             if guardrails.never(place):
                 return place, Reason.FORBIDDEN
         return None
 
-    def _hold(
-        self, difference: Difference, reason: Reason, change: Change | None = None, *, path: str | None = None
-    ) -> None:
+    def _hold(self, difference: Difference, reason: Reason, change: Change | None = None, *, path: str = "") -> None:
         where = path or difference.path
-        self.held.setdefault(where, Held(where, reason, change))
+        said = self.rules.judge(change) if change is not None and self.rules.judge is not None else None
+        rule = said.rule if said is not None and reason in (Reason.DENIED, Reason.ASKED) else ""
+        self.held.setdefault(where, Held(where, reason, change, rule))
         self.left.append(difference)
+
+    def _hold_changes(self, paths: Iterable[str], reason: Reason) -> None:
+        """Holds back what was taken for part of the change set."""
+        known = {one.path: one for one in self.open} if paths else {}
+        for path in paths:
+            self._hold(known[path], reason, self.changes.pop(path))
 
     def _differs(self, difference: Difference) -> bool:
         """Whether the two sides are really different: a touched or identically rewritten file is not."""
@@ -224,13 +253,22 @@ class _Sorting:
         return Change(path, before, after)
 
     def _decide(self, difference: Difference, change: Change) -> None:
-        path = difference.path
-        if change.after is not None and change.after.kind is Kind.LINK and leads_out(self.surface, path):
-            self._hold(difference, Reason.LEAVES_TREE, change)
-        elif self.rules.guardrails.is_protected(path) or _gains_rights(change):
-            self._hold(difference, Reason.PROTECTED, change)
+        reason = self._reason(change)
+        if reason is None:
+            self.changes[difference.path] = change
         else:
-            self.changes[path] = change
+            self._hold(difference, reason, change)
+
+    def _reason(self, change: Change) -> Reason | None:
+        """Why the change is held back by itself, whatever else is changed."""
+        said = self.rules.judge(change) if self.rules.judge is not None else None
+        if said is not None and said.ruling is Ruling.DENY:
+            return Reason.DENIED
+        if adds_bits(self.surface.workspace, change):
+            return Reason.BITS
+        if self.rules.guardrails.is_protected(change.path):
+            return Reason.PROTECTED
+        return None if said is None else Reason.ASKED
 
     def _keep_aside(self, difference: Difference) -> None:
         """A path whose base is unknown: the bench's version is kept, the workspace's is left alone."""
@@ -247,7 +285,12 @@ class _Sorting:
             workspace = self.surface.workspace.node(difference.path)
         except (OSError, NotFound, NotAFile, PathRefused, Conflicted):
             workspace = None
-        if bench != workspace:
+        if bench == workspace:
+            return
+        reason = self._reason(Change(difference.path, workspace, bench))
+        if reason not in (None, Reason.ASKED):
+            self._hold(difference, reason)
+        else:
             self.conflicts[difference.path] = Conflict(
                 path=difference.path, base=None, ours=bench, theirs=workspace, reason=rebase.Reason.MEANWHILE
             )
@@ -276,14 +319,6 @@ def _folders_of(paths: Iterable[str]) -> set[str]:
         while (path := parent(path)) and path not in found:
             found.add(path)
     return found
-
-
-def _gains_rights(change: Change) -> bool:
-    """Whether a file would run with the rights of its owner or group, as it did not before."""
-    after, before = change.after, change.before
-    if after is None or after.kind is not Kind.FILE:
-        return False
-    return bool(after.mode & ~(before.mode if before is not None else 0) & (stat.S_ISUID | stat.S_ISGID))
 
 
 def _is_folder(side: Seen | Node | None) -> bool:

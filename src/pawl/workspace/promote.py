@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -19,17 +17,19 @@ from pawl.core.errors import (
     PathRefused,
     PawlError,
     PromotionFailed,
-    ProtectedRefused,
     StoreCorrupt,
     StoreError,
 )
-from pawl.core.history import Entry, EntryKind, EntryState, NewEntry
+from pawl.core.history import REVERSALS, Entry, EntryKind, EntryState, NewEntry
+from pawl.core.permission import Judge
 from pawl.core.ports import BlobStore, Journal
+from pawl.workspace.gate import refuse_changes, refuse_own_ground
 from pawl.workspace.lock import LOCK_SECONDS, writer_lock
 from pawl.workspace.plan import Plan, Planning
+from pawl.workspace.staging_names import staging_names
 from pawl.workspace.standing import SPECIAL, Standing, open_closed
 from pawl.workspace.tree import Tree
-from pawl.workspace.writer import STAGING_PREFIX, SYNC_EACH, Step, Writer
+from pawl.workspace.writer import SYNC_EACH, Step, Writer
 
 Goal = Callable[[Change], Node | None]
 T = TypeVar("T")
@@ -68,16 +68,23 @@ class Promoter:
     sync_each: int = SYNC_EACH
     lock_seconds: float = LOCK_SECONDS
     """How long to wait for another process that writes the workspace."""
+    judging: Callable[[], Judge] | None = None
+    """Reads the rules; what they deny is refused."""
 
     def promote(self, entry: NewEntry, changes: ChangeSet) -> Promotion:
         """Writes the change set if every path still stands where the set starts; else `Conflicted`, nothing written."""
         for change in changes:
-            _refuse_own_ground(change.path)
+            refuse_own_ground(change.path)
         with self._lock():
             recovered = self._recover()
+            with _reading():
+                staging_names(self.locks, 0)  # the key is there before an entry depends on it
             plan = self._plan(changes)
             if not plan.steps:
                 raise NothingToDo("the workspace already stands as the change wants it")
+            judge = self.judging() if self.judging is not None and entry.kind not in REVERSALS else None
+            with _reading():
+                refuse_changes(entry.kind, plan.changes, self.tree, self.blobs, judge)
             number = self.journal.begin(entry, plan.changes, plan.modes)
             self._write(number, plan)
             notices = (*(recovery.notice for recovery in recovered), *self._confirm(number))
@@ -198,12 +205,12 @@ class Promoter:
         return ()
 
     def _recover(self) -> tuple[Recovery, ...]:
-        """Only the holder of the lock stages, so what is staged here now was left behind."""
-        for name in os.listdir(self.tree.fd):
-            if name.startswith(self._staging_name("")):
-                with suppress(OSError, PawlError):
-                    Writer(self.tree, self.blobs, name).sweep()
-        return tuple(self._recover_one(entry) for entry in self.journal.pending(self.tree.root))
+        """Only the holder of the lock stages, so what an entry that is not finished has staged was left behind."""
+        pending = self.journal.pending(self.tree.root)
+        for entry in pending:
+            with suppress(OSError, PawlError):
+                self._writer(entry.id).sweep()
+        return tuple(self._recover_one(entry) for entry in pending)
 
     def _recover_one(self, entry: Entry) -> Recovery:
         changes = self.journal.changes(entry.id)
@@ -269,12 +276,8 @@ class Promoter:
             return writer, steps()
 
     def _writer(self, number: int) -> Writer:
-        return Writer(self.tree, self.blobs, self._staging_name(number), self.journal.modes(number), self.sync_each)
-
-    def _staging_name(self, number: int | str) -> str:
-        """Different for different state folders, which do not know of each other."""
-        state = hashlib.sha256(os.fsencode(self.locks)).hexdigest()[:8]
-        return f"{STAGING_PREFIX}{state}-{number}"
+        names = staging_names(self.locks, number)
+        return Writer(self.tree, self.blobs, names, self.journal.modes(number), self.sync_each)
 
 
 def _after(change: Change) -> Node | None:
@@ -332,13 +335,3 @@ def _told(error: OSError | PawlError) -> str:
         return error.message
     named = f"{error.filename!r}: " if error.filename is not None else ""
     return f"{named}{error.strerror or error}"
-
-
-def _refuse_own_ground(path: str) -> None:
-    names = path.split("/")
-    if any(name.casefold() == ".git" for name in names):
-        raise ProtectedRefused(f"{path!r} is git's own; Pawl never writes it", advice="use git for that")
-    if names[0].startswith(STAGING_PREFIX):
-        raise ProtectedRefused(f"{path!r} is where Pawl stages what it writes", advice="choose another name")
-    if os.path.isabs(path) or "\0" in path or {"", ".", ".."} & set(names):
-        raise PathRefused(f"{path!r} is not a path inside the workspace", advice="give a path relative to it")

@@ -12,7 +12,7 @@ import fcntl
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -23,8 +23,6 @@ from pawl.workspace.paths import depth, parent
 from pawl.workspace.standing import is_closed
 from pawl.workspace.surface import change_mode
 from pawl.workspace.tree import Seen, Tree
-
-STAGING_PREFIX = ".pawl-tmp-"
 
 SYNC_EACH = 16
 """Up to this many files each is flushed by itself; above, one flush of the file system is cheaper."""
@@ -86,7 +84,8 @@ class Step:
 class Writer:
     tree: Tree
     blobs: BlobReader
-    staging: str
+    staging: Sequence[str]
+    """Names that a folder for staging may have; the first that is free is taken."""
     modes: Mapping[str, int] = field(default_factory=dict)
     """What is opened meanwhile though the change set does not speak of it, with its mode."""
     sync_each: int = SYNC_EACH
@@ -110,42 +109,59 @@ class Writer:
         self._finish(touched, self._wrong_modes(every))
 
     def sweep(self) -> None:
-        """Removes the staging folder with whatever is left in it."""
-        try:
-            fd = self.tree.open_folder(self.staging)
-        except FileNotFoundError:
-            return
-        try:
-            for name in os.listdir(fd):
-                os.unlink(name, dir_fd=fd)
-        finally:
-            os.close(fd)
-        os.rmdir(self.staging, dir_fd=self.tree.fd)
+        """Removes what was staged. What somebody put under these names or into these folders since stays."""
+        for name in self.staging:
+            try:
+                fd = self.tree.open_folder(name)
+            except (FileNotFoundError, NotADirectoryError, PathRefused):
+                continue
+            try:
+                for inner in os.listdir(fd):
+                    with suppress(IsADirectoryError):
+                        os.unlink(inner, dir_fd=fd)
+            finally:
+                os.close(fd)
+            try:
+                os.rmdir(name, dir_fd=self.tree.fd)
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:
+                    raise
 
     def _stage(self, todo: list[Step]) -> list[tuple[Step, str]]:
+        """Writes each new content; returns where it is staged."""
         wanted = [step for step in todo if step.stages]
         if not wanted:
             return []
         self.sweep()
-        os.mkdir(self.staging, 0o700, dir_fd=self.tree.fd)
-        fd = self.tree.open_folder(self.staging)
+        folder = self._staging_folder()
+        fd = self.tree.open_folder(folder)
         one_by_one = len(wanted) <= self.sync_each
         try:
             harden = flush if one_by_one else _later
-            staged = [(step, self._stage_one(fd, str(number), step, harden)) for number, step in enumerate(wanted)]
+            for number, step in enumerate(wanted):
+                self._stage_one(fd, str(number), step, harden)
             (flush if one_by_one else flush_file_system)(fd)
         finally:
             os.close(fd)
-        return staged
+        return [(step, f"{folder}/{number}") for number, step in enumerate(wanted)]
 
-    def _stage_one(self, folder: int, name: str, step: Step, harden: Callable[[int], None]) -> str:
+    def _staging_folder(self) -> str:
+        *names, last = self.staging
+        for name in names:
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=self.tree.fd)
+                return name
+        os.mkdir(last, 0o700, dir_fd=self.tree.fd)
+        return last
+
+    def _stage_one(self, folder: int, name: str, step: Step, harden: Callable[[int], None]) -> None:
         assert step.goal is not None and step.goal.blob is not None
         data = self.blobs.get(step.goal.blob)
         if step.goal.kind is Kind.LINK:
             os.symlink(data, os.fsencode(name), dir_fd=folder)
             with suppress(PermissionError):
                 os.chown(name, *self._ownership(step), dir_fd=folder, follow_symlinks=False)
-            return name
+            return
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(name, flags, 0o600, dir_fd=folder)
         try:
@@ -160,7 +176,6 @@ class Writer:
             harden(fd)
         finally:
             os.close(fd)
-        return name
 
     def _ownership(self, step: Step) -> tuple[int, int]:
         """What is replaced keeps its owner and group, as far as the user may give it to them; what root makes anew
@@ -231,10 +246,10 @@ class Writer:
         """Renames everything that was staged to its place; returns the folders that it went to."""
         if not staged:
             return set()
-        fd = self.tree.open_folder(self.staging)
+        fd = self.tree.open_folder(parent(staged[0][1]))
         try:
-            for step, name in staged:
-                self._put(step, fd, name)
+            for step, place in staged:
+                self._put(step, fd, place.rpartition("/")[2])
         finally:
             os.close(fd)
         return {parent(step.path) for step, _ in staged}

@@ -207,7 +207,7 @@ class Carrier:
             review=settings.review,
             evaluator=settings.evaluator,
             judge=self._judge(),
-            phrases=lambda: own_phrases_of(self.shop),
+            phrases=lambda: own_phrases_of(self.shop.config, self.shop.workspace),
             climber=self._climber(talker, verifier),
         )
 

@@ -22,12 +22,15 @@ from pawl.core.redact import redacted
 from pawl.core.runs import Task
 from pawl.workflow.evidence import Checked
 from pawl.workflow.workbench import Held, Work
+from pawl.workspace import capture
 from pawl.workspace.bench import Bench
-from pawl.workspace.capture import Capture, Reason
+from pawl.workspace.capture import Reason
 from pawl.workspace.paths import clean
 
 BENCH, SPARE = "bench", "spare"
 """The names under which the record keeps what stands on the bench, and what of it is held back."""
+HELD = (Reason.PROTECTED, Reason.DENIED)
+"""What is kept and told though it is not delivered."""
 LONGEST_TITLE = 72
 
 
@@ -63,8 +66,8 @@ class BenchWorks:
 
     def standing(self) -> ChangeSet:
         """What stands on the bench, held back or not, so that a run that is interrupted can go on with it."""
-        changes, spare = self._captured()
-        return changes.then(spare.without(changes.paths))
+        changes, held = self._captured()
+        return changes.then(_spare(held).without(changes.paths))
 
     def unmet(self, task: Task) -> tuple[str, ...]:
         found = []
@@ -102,12 +105,11 @@ class BenchWorks:
         self.restore()
         if not self.desk.bench.is_open:
             return Work(changes=EMPTY)
-        captured, spare = self._captured()
-        changes = self.shop.rebased(captured) if captured else EMPTY
+        captured, kept = self._captured()
+        changes, spare = self.shop.rebased(captured) if captured else EMPTY, _spare(kept)
         if spare:
             self.record.keep_work(SPARE, spare)
-        held = tuple(Held(path=change.path, reason=str(Reason.PROTECTED)) for change in spare)
-        return Work(changes=changes, held=held, spare=spare)
+        return Work(changes=changes, held=tuple(Held(path=one.path, reason=one.told) for one in kept), spare=spare)
 
     def verify(self, changes: ChangeSet) -> Checked:
         return self.verifier.verify(changes, self.before())
@@ -130,7 +132,8 @@ class BenchWorks:
     def breaches(self, changes: ChangeSet) -> tuple[str, ...]:
         rows = summary(changes, self.shop.store.blobs)
         touched = [Touched(path=one.path, changed_lines=one.added + one.removed) for one in rows if not one.binary]
-        return tuple(breach.message for breach in self.shop.guardrails.check(touched))
+        asked = self.shop.asked_about(changes)
+        return (*(breach.message for breach in self.shop.guardrails.check(touched)), *asked)
 
     def select(self, changes: ChangeSet, hunks: Sequence[int]) -> ChangeSet:
         return select(changes, chosen_hunks(self.shop, changes, hunks), self.shop.store.blobs)
@@ -175,13 +178,14 @@ class BenchWorks:
     def _entry(self, title: str, reason: str = "") -> NewEntry:
         return self.shop.new_entry(EntryKind.EDIT, f"do: {_short(title)}", reason)
 
-    def _captured(self) -> tuple[ChangeSet, ChangeSet]:
-        """What the bench changed, and what of it is protected. Where the user has changed the same file since, the
-        record knows what it was before."""
+    def _captured(self) -> tuple[ChangeSet, tuple[capture.Held, ...]]:
+        """What the bench changed, and what of it is protected or denied. What a rule asks about is asked with the rest.
+        Where the user has changed the same file since, the record knows what it was before."""
         bench = self.desk.bench.bench
         captured = bench.capture()
         known = self.record.work(BENCH) or EMPTY
-        changes = {change.path: change for change in captured.changes}
+        asked = (one.change for one in captured.held if one.reason is Reason.ASKED and one.change is not None)
+        changes = {change.path: change for change in (*captured.changes, *asked)}
         for conflict in captured.conflicts:
             first = known.get(conflict.path)
             if first is None:
@@ -192,7 +196,7 @@ class BenchWorks:
                 )
             if first.before != conflict.ours:
                 changes[conflict.path] = Change(conflict.path, first.before, conflict.ours)
-        return ChangeSet.of(changes.values()), _protected(captured)
+        return ChangeSet.of(changes.values()), tuple(one for one in captured.held if one.reason in HELD)
 
     def _checker(self, files: Files, runner: CommandRunner) -> Checker:
         return BenchChecker(self.shop, files, runner, self._changed)
@@ -232,7 +236,5 @@ def _opened(shop: Workshop) -> Bench:
     return project_bench(shop)
 
 
-def _protected(captured: Capture) -> ChangeSet:
-    return ChangeSet.of(
-        one.change for one in captured.held if one.change is not None and one.reason is Reason.PROTECTED
-    )
+def _spare(held: Iterable[capture.Held]) -> ChangeSet:
+    return ChangeSet.of(one.change for one in held if one.change is not None)

@@ -82,6 +82,8 @@ def _landed(shop: Workshop, report: FixReport, changes: ChangeSet, *, dry_run: b
         protected = [change.path for change in changes if shop.guardrails.is_protected(change.path)]
         if protected:
             raise ProtectedRefused(f"{protected[0]!r} is protected", advice="look at it first")
+        if asked := shop.asked_about(changes):
+            raise ProtectedRefused(asked[0], advice="look at it first")
         promotion = shop.promote(entry, changes)
     except (Conflicted, PromotionFailed, Refused) as error:
         kept = shop.keep(entry, changes)

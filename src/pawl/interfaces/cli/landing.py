@@ -66,7 +66,7 @@ def tell_held(screen: Screen, held: Iterable[Held]) -> None:
 
 
 def hint_protected(screen: Screen, held: Iterable[Held], entry: int) -> None:
-    if any(one.reason == "protected" for one in held):
+    if any(one.needs_yes for one in held):
         screen.hint(f"promote what is protected with: pawl promote {entry} --allow-protected")
 
 
@@ -86,7 +86,7 @@ def _tell_ignored(screen: Screen, ignored: tuple[str, ...]) -> None:
 
 def _reason(held: Held) -> str:
     flags = warnings(held.path)
-    return f"{held.reason}{f'  {flags}' if flags else ''}"
+    return f"{held.told}{f'  {flags}' if flags else ''}"
 
 
 def _how(done: Completed) -> str:

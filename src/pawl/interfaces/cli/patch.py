@@ -26,7 +26,7 @@ def patch(shop: Workshop, call: Call) -> int:
             {
                 "entry": promotion.entry if promotion else None,
                 "changes": changes_json(changes, shop.store.blobs),
-                "breaches": [breach.message for breach in proposal.breaches],
+                "breaches": list(proposal.breaches),
                 "notices": [*proposal.notices, *(promotion.notices if promotion else ())],
             }
         )
@@ -39,7 +39,7 @@ def patch(shop: Workshop, call: Call) -> int:
         call.out.hint(f"take it back with: pawl undo {promotion.entry}")
         return 0
     for breach in proposal.breaches:
-        call.out.say(f"note: {breach.message}; --yes goes over it")
+        call.out.say(f"note: {breach}; --yes goes over it")
     return 0
 
 
@@ -80,8 +80,8 @@ def _within_guardrails(shop: Workshop, call: Call, proposal: Proposal) -> None:
     if call.can_ask:
         call.aside.changes(proposal.changes, shop.store.blobs)
         for breach in proposal.breaches:
-            call.aside.say(breach.message)
+            call.aside.say(breach)
         if call.aside.ask("go on?", "ny", "y/N") == "y":
             return
-    told = "; ".join(breach.message for breach in proposal.breaches)
+    told = "; ".join(proposal.breaches)
     raise Refused(told, advice="split the change, or repeat with --yes")

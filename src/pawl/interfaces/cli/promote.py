@@ -22,7 +22,7 @@ def promote(shop: Workshop, call: Call) -> int:
                 "entry": promotion.entry if promotion else None,
                 "from": entry.id,
                 "changes": changes_json(promotion.changes if promotion else kept.changes, shop.store.blobs),
-                "held": [{**path_json(one.path), "reason": one.reason} for one in kept.held],
+                "held": [{**path_json(one.path), "reason": one.reason, "rule": one.rule} for one in kept.held],
                 "notices": list(promotion.notices) if promotion else [],
             }
         )

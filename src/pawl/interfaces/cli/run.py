@@ -118,7 +118,7 @@ def _verdict(shop: Workshop, call: Call, ran: Ran, fate: str) -> Verdict:
     if call.options.allow_protected:
         return Verdict.PROMOTE_PROTECTED
     if fate == "ask" and protected:
-        call.aside.say("protected, because they configure or execute things", "bold")
+        call.aside.say("protected, because they configure or execute things, or asked about by a rule", "bold")
         call.aside.changes(protected, shop.store.blobs, most=len(protected))
         if _agreed(shop, call, protected, "promote these too?"):
             return Verdict.PROMOTE_PROTECTED
@@ -126,7 +126,7 @@ def _verdict(shop: Workshop, call: Call, ran: Ran, fate: str) -> Verdict:
 
 
 def _protected(ran: Ran) -> ChangeSet:
-    held = (one for one in ran.capture.held if one.reason == "protected")
+    held = (one for one in ran.capture.held if one.needs_yes)
     return ChangeSet.of(one.change for one in held if one.change is not None)
 
 
@@ -170,7 +170,7 @@ def _json(shop: Workshop, ran: Ran, landing: Landing, code: int) -> Json:
         "notices": list(done.notices),
         "changes": changes_json(ran.capture.changes, shop.store.blobs),
         "ignored": list(ran.capture.ignored),
-        "held": [{**path_json(held.path), "reason": held.reason} for held in landing.held],
+        "held": [{**path_json(held.path), "reason": held.reason, "rule": held.rule} for held in landing.held],
         "conflicts": list(landing.conflicts),
         "promoted": landing.promotion.entry if landing.promotion else None,
         "kept": landing.kept,

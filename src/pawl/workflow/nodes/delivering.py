@@ -103,12 +103,16 @@ def _commit(bench: Workbench, chosen: ChangeSet) -> None:
     try:
         name = bench.works.commit(chosen, record.order.text)
     except CommitFailed as error:
-        known = record.value("notes")
-        record.put("notes", [*(known if isinstance(known, list) else ()), f"not committed: {error.message}"])
+        _note(bench, f"not committed: {error.message}")
         return
     if name:
         record.put("commit", name)
         record.note("committed", {"commit": name})
+
+
+def _note(bench: Workbench, *lines: str) -> None:
+    known = bench.record.value("notes")
+    bench.record.put("notes", [*(known if isinstance(known, list) else ()), *lines])
 
 
 def _chosen(bench: Workbench, decision: Mapping[str, object], shown: ChangeSet) -> tuple[ChangeSet, str]:
@@ -199,7 +203,9 @@ def _unverified(bench: Workbench, chosen: ChangeSet, whose: str) -> str:
 def _keep_rest(bench: Workbench, shown: ChangeSet, chosen: ChangeSet) -> None:
     """What the user left out, and what is held back, stays at hand."""
     record = bench.record
-    spare = bench.record.work("spare")
+    spare, held = record.work("spare"), record.value("held")
+    if spare and isinstance(held, list):
+        _note(bench, *(f"held back: {path} ({reason})" for path, reason in held))
     if chosen.digest != shown.digest:
         record.put(
             "kept", bench.works.keep(shown, record.order.text, "taken in part or edited; this is what was shown")
