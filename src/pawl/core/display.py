@@ -118,6 +118,8 @@ def _script(letter: str) -> str:
 
 _COLOUR = re.compile(r"\x1b\[([0-9;:]{0,64})m")
 _COLOUR_START = re.compile(r"\x1b(\[[0-9;:]{0,64})?\Z")
+ERASE_LINE = "\r\x1b[K"
+_DRAWN = re.compile(r"(\x1b\[[0-9;:]{0,64}m|\r\x1b\[K)")
 _COLOUR_ARGUMENTS = {"5": 1, "2": 3}
 _EXTENDED_COLOURS = ("38", "48", "58")
 _CONCEAL = "8"
@@ -201,6 +203,24 @@ class SafeWords:
             harmless = character != "\r" and _is_harmless(character) and self._marks <= _MARKS_IN_A_ROW
             parts.append(character if harmless else _written_out(character))
         return "".join(parts)
+
+
+def safe_words(text: str) -> str:
+    """The whole of such a text at once."""
+    words = SafeWords()
+    return words.feed(text) + words.close()
+
+
+def safe_drawing(text: str) -> str:
+    """A text that Pawl has drawn: its colours stay, and what begins a line anew; the rest is made safe again."""
+    return "".join(
+        part if at % 2 and not _hides(part) else safe_words(part) for at, part in enumerate(_DRAWN.split(text))
+    )
+
+
+def _hides(sequence: str) -> bool:
+    colour = _COLOUR.fullmatch(sequence)
+    return colour is not None and _conceals(colour[1])
 
 
 def _plain_output(text: str) -> str:

@@ -48,7 +48,15 @@ def as_body(shop: Workshop, report: Report, changes: ChangeSet) -> dict[str, obj
         "commit": report.commit,
         "question": None
         if question is None
-        else {"kind": question.kind, "digest": question.digest, "why": list(question.why), "tool": question.tool},
+        else {
+            "kind": question.kind,
+            "digest": question.digest,
+            "why": list(question.why),
+            "tool": question.tool,
+            "arguments": dict(question.arguments),
+            "shown": list(question.shown),
+            "flags": list(question.flags),
+        },
         "stale": report.stale,
         "rejected": report.rejected,
         "review": None

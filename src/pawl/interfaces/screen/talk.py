@@ -133,14 +133,15 @@ class Talk:
             for block in self._blocks.feed(self._safe.feed(text)):
                 self._show(block)
             return
-        self._out.put(text.encode("utf-8", "replace").decode())
-        if text:
-            self._open = not text.endswith("\n")
+        shown = self._safe.feed(text)
+        self._out.put(shown)
+        if shown:
+            self._open = not shown.endswith("\n")
 
     def _show(self, block: str) -> None:
         self._live.clear()
         out = self._out
-        out.put(f"{_GAP if self._said else ''}{drawn(block, out.width - 1, color=out.color)}\n")
+        out.draw(f"{_GAP if self._said else ''}{drawn(block, out.width - 1, color=out.color)}\n")
         self._said = True
 
     def _finish_blocks(self) -> None:

@@ -102,7 +102,7 @@ class Showing:
     def _print(self, block: str) -> None:
         out = self._face.out
         gap = "\n" if self._said else ""
-        out.put(f"{gap}{drawn(block, out.width - 1, color=out.color)}\n")
+        out.draw(f"{gap}{drawn(block, out.width - 1, color=out.color)}\n")
         self._said = True
 
     def _tool(self, ended: ToolEnded) -> None:
