@@ -137,7 +137,7 @@ def test_a_call_whose_words_would_be_hidden_as_a_secret_is_not_asked_about_but_r
 def test_other_arguments_are_shown_the_same_way(asked, tmp_path: Path):
     pawl, words = asked
     text = "a = 1" + "\n" * 300 + "import evil\x1b[2J"
-    call = {"name": "file_write", "arguments": {"path": "b\u202e.py", "text": text}}
+    call = {"name": "file_write", "arguments": {"path": "b\u202e.py", "content": text}}
     model = words("true")[-1]
     (tmp_path / "model.jsonl").write_text(
         json.dumps({"answer": {"text": "", "calls": [call]}}) + '\n{"answer": {"text": "done"}}\n'

@@ -66,7 +66,7 @@ def test_the_check_says_what_the_tools_are_told(shop, preset: str, trusted: bool
             expected = told("run_command", {"command": command})
             assert asked(checked, f"Bash({command})") == expected, f"seed {seed}: {command!r}"
         for path in PATHS:
-            assert asked(checked, f"Edit({path})") == told("file_write", {"path": path, "text": "x"}), path
+            assert asked(checked, f"Edit({path})") == told("file_write", {"path": path, "content": "x"}), path
             assert asked(checked, f"Read({path})").ruling == told("file_read", {"path": path}).ruling, path
 
 
@@ -80,8 +80,8 @@ def test_the_check_says_what_the_tools_are_told(shop, preset: str, trusted: bool
         ("run_command", {"command": "true; make all"}, "Bash(true; make all)", Ruling.DENY),
         ("file_read", {"path": "app.py"}, "Read(app.py)", Ruling.ALLOW),
         ("file_read", {"path": ".env"}, "Read(.env)", Ruling.DENY),
-        ("file_write", {"path": ".env", "text": "x"}, "Edit(.env)", Ruling.DENY),
-        ("file_write", {"path": ".git/config", "text": "x"}, "Edit(.git/config)", Ruling.DENY),
+        ("file_write", {"path": ".env", "content": "x"}, "Edit(.env)", Ruling.DENY),
+        ("file_write", {"path": ".git/config", "content": "x"}, "Edit(.git/config)", Ruling.DENY),
     ],
 )
 def test_a_run_does_what_the_check_says(shop, tmp_path: Path, tool: str, arguments, call: str, ruling: Ruling):

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from pawl.core.display import safe_words
+from pawl.core.redact import without_known
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -97,7 +98,7 @@ def drawn(text: str, width: int, *, color: bool) -> str:
     console = _console(max(20, width), color=color)
     from rich.segment import Segment
 
-    lines = Segment.split_lines(console.render(_markdown()(text)))
+    lines = Segment.split_lines(console.render(_markdown()(without_known(text))))
     return "\n".join(_line(line, color=color) for line in lines).strip("\n")
 
 

@@ -13,6 +13,7 @@ from pawl.core.change import Change, ChangeSet, Kind, Node
 from pawl.core.display import Flag, safe_drawing, safe_text, safe_words
 from pawl.core.patch import FileSummary, What, git_patch, summary, unified
 from pawl.core.ports import BlobReader
+from pawl.core.redact import without_known
 
 _LINE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _MARK_STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "bold red"}
@@ -141,14 +142,15 @@ class Screen:
 
     def put(self, text: str) -> None:
         """Text from wherever: nothing in it is obeyed but newlines and tabs."""
-        self._send(safe_words(text))
+        self._send(safe_words(without_known(text)))
 
     def draw(self, text: str) -> None:
         """Text that Pawl has put together, with its colours; into a pipe they do not go."""
         self._send(safe_drawing(text) if self.is_terminal else safe_words(text))
 
     def _send(self, text: str) -> None:
-        """The one place that writes text to a person or a program."""
+        """The one place that writes text to a person or a program: without the user's own secrets."""
+        text = without_known(text)
         try:
             self.stream.write(text if self._marks else text.translate(_PLAIN_MARKS))
             self.stream.flush()
@@ -185,7 +187,7 @@ def has_marks(stream: TextIO) -> bool:
 
 def one_line(text: str) -> str:
     """The text as one line in which nothing is hidden."""
-    return safe_text(text).text.replace("\n", "\\n").replace("\t", "\\t")
+    return safe_text(without_known(text)).text.replace("\n", "\\n").replace("\t", "\\t")
 
 
 def brief(title: str, most: int = 60) -> str:
