@@ -57,7 +57,9 @@ def leaks(data: bytes) -> list[str]:
 def turns(*calls: dict[str, object]) -> str:
     """A model that says and thinks all values with every call, and in its last answer."""
     said = [{"answer": {"text": ECHO, "thoughts": [{"text": ECHO}], "calls": [one]}} for one in calls]
-    return "".join(json.dumps(turn) + "\n" for turn in (*said, {"answer": {"text": f"# done\n\n`{ECHO}`\n"}}))
+    return "".join(
+        json.dumps(turn) + "\n" for turn in (*said, {"answer": {"text": f"# done, app.py:1\n\n`{ECHO}`\n"}, "times": 0})
+    )
 
 
 CALLS = (

@@ -16,6 +16,7 @@ _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{96,}={0,2}|(?:\\x[0-9A-Fa-f]{2}|\\[0-7]{
 _EMPTY_LINES = 3
 """So many in a row are shown; more are counted."""
 _MANY_EMPTY = 8
+MARK = "…"
 HEAD, TAIL = 24, 16
 """Lines from the start and from the end of a long text."""
 _LINE_HEAD, _LINE_TAIL = 400, 200
@@ -40,10 +41,8 @@ def shown_text(text: str, *, whole: bool = False) -> Shown:
     flags = dict.fromkeys(sorted(map(str, safe_text(text).flags)))
     if _ENCODED.search(text):
         flags[ENCODED] = None
-    lines = list(_rows(text, flags))
-    if not whole:
-        lines = [_cut_line(line) for line in head_and_tail(lines)]
-    return Shown(tuple(lines), tuple(flags))
+    lines = list(_rows(text, flags, whole=whole))
+    return Shown(tuple(lines if whole else head_and_tail(lines)), tuple(flags))
 
 
 def head_and_tail(lines: list[str], what: str = "lines", head: int = HEAD, tail: int = TAIL) -> list[str]:
@@ -60,11 +59,10 @@ def shown_line(line: str, *, whole: bool = False) -> str:
     """One line of a file: only what is far longer than people write is counted instead of shown."""
     if len(line) < _FAR:
         return safe_text(line).text
-    shown = _row(line, {}, FAR_BLANKS)
-    return shown if whole else _cut_line(shown)
+    return _row(line, {}, FAR_BLANKS, whole=whole)
 
 
-def _rows(text: str, flags: dict[str, None]) -> Iterator[str]:
+def _rows(text: str, flags: dict[str, None], *, whole: bool) -> Iterator[str]:
     found_empty = False
     for is_empty, group in groupby(text.split("\n"), key=lambda row: not row.strip(" \t\r")):
         rows = list(group)
@@ -75,10 +73,10 @@ def _rows(text: str, flags: dict[str, None]) -> Iterator[str]:
         if not is_empty and found_empty:
             flags[AFTER_LINES] = None
         for row in rows:
-            yield "" if is_empty else _row(row, flags)
+            yield "" if is_empty else _row(row, flags, whole=whole)
 
 
-def _row(row: str, flags: dict[str, None], blanks: re.Pattern[str] = _BLANKS) -> str:
+def _row(row: str, flags: dict[str, None], blanks: re.Pattern[str] = _BLANKS, *, whole: bool) -> str:
     parts: list[str] = []
     at = 0
     for run in blanks.finditer(row):
@@ -87,7 +85,8 @@ def _row(row: str, flags: dict[str, None], blanks: re.Pattern[str] = _BLANKS) ->
         at = run.end()
         if row[at:].strip():
             flags[AFTER_BLANKS] = None
-    return "".join((*parts, _written(row[at:])))
+    shown = "".join((*parts, _written(row[at:])))
+    return shown if whole else _cut_line(shown)
 
 
 def _written(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pawl.core.shown_text import Shown, head_and_tail, shown_text
+from pawl.core.shown_text import MARK, Shown, head_and_tail, shown_text
 from pawl.policy.command_permissions import unfolded
 from pawl.policy.permission_rules import COMMAND_TOOL
 from pawl.policy.permissions import script_of
@@ -50,8 +50,9 @@ def _commands(arguments: Mapping[str, object], flags: dict[str, None], *, whole:
     if len(commands) < 2:
         return
     yield f"{len(commands):,} commands:"
-    rows = [f"  {at}  {_on_one_line(_written(one), flags)}" for at, one in enumerate(commands, 1)]
-    yield from rows if whole else head_and_tail(rows, "commands", _COMMANDS_HEAD, _COMMANDS_TAIL)
+    rows = [f"{at}  {_written(one)}" for at, one in enumerate(commands, 1)]
+    shown = rows if whole else head_and_tail(rows, "commands", _COMMANDS_HEAD, _COMMANDS_TAIL)
+    yield from (f"  {row if row[0] == MARK else _on_one_line(row, flags)}" for row in shown)
 
 
 def _written(command: ShellCommand) -> str:

@@ -11,10 +11,7 @@ from pawl.core.runs import Question
 from pawl.core.shown_text import Shown
 from pawl.policy.call_display import shown_call
 
-CANNOT_BE_SHOWN = (
-    "permission_denied: the user is asked about it, and part of it looks like a secret, which is never shown\n"
-    "next: do it without that text, or say what is in the way"
-)
+CANNOT_BE_SHOWN = "the user is asked about it, and part of it looks like a secret, which is never shown"
 
 
 def can_be_shown(arguments: Mapping[str, object]) -> bool:

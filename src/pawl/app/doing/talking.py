@@ -294,14 +294,14 @@ class Talker:
         is an answer."""
         permission, arguments = self._ruled(f"{talk}.{step}", name, arguments)
         each = self.record.order.approval is Approval.EACH and self._kind(name) is Kind.WRITES
+        if permission.ruling is Ruling.ALLOW and not each:
+            return "", arguments
+        if not can_be_shown(arguments):
+            permission = replace(permission, ruling=Ruling.DENY, reason=CANNOT_BE_SHOWN)
         if permission.ruling is Ruling.DENY:
             refusal = f"permission_denied: {permission.reason}\nnext: do it another way, or say what is in the way"
             self.record.put(DENIALS, [*self._denials(), {"tool_name": name, "tool_input": dict(arguments)}])
             return refusal, arguments
-        if permission.ruling is Ruling.ALLOW and not each:
-            return "", arguments
-        if not can_be_shown(arguments):
-            return CANNOT_BE_SHOWN, arguments
         why = (permission.reason,) if permission.reason else ()
         question = call_question(f"{talk}.{step}", name, arguments, why)
         answer = self.record.value(f"permit {question.digest}")

@@ -76,7 +76,7 @@ def show_question(shop: Workshop, report: Report, screens: Screens, changes: Cha
         from pawl.app.doing.call_questions import whole_call
 
         all_lines = whole_call(question).lines
-        lines = all_lines if whole else question.shown
+        lines = all_lines if whole else question.shown or all_lines
         out.say(f"the model wants to call {question.tool}:", "bold")
         for line in lines:
             out.say(f"  {line}")
