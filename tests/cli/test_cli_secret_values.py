@@ -114,20 +114,24 @@ def test_after_everything_was_done_with_them_they_stand_nowhere(
     used("undo")
     script.write_text(turns(*CALLS))
     used("loop", "--no-reflex", "--simple", "mend", ECHO[:200], "after", *model)
-    used("audit")
     script.write_text(turns(*CALLS[:2]))
     line = " ".join(ECHO.split("\n"))
     used(*model, stdin=f"explain app.py {line}\n/export {tmp_path / 'page.md'}\n/memory add {line}\n".encode())
     assert (tmp_path / "page.md").exists(), said
-    for name, value in EVERY.items():
-        used("memory", "add", f"{name} goes {value}")
-        used("checkpoint", f"at-{quote(value, safe='')[:30]}")
-        used("run", "--apply", "--", "sh", "-c", f": {shlex.quote(value)}\ntouch made-{name}")
-        used("restore", value)
-        used("locate", value)
-    used("memory", "list")
-    used("history", "--all")
-    used("history", "--json")
+    bulk = [
+        words
+        for name, value in EVERY.items()
+        for words in (
+            ["memory", "add", f"{name} goes {value}"],
+            ["checkpoint", f"at-{quote(value, safe='')[:30]}"],
+            ["restore", value],
+            ["locate", value],
+        )
+    ]
+    script_words = ["run", "--apply", "--", "sh", "-c", f": {shlex.quote(ECHO)}\ntouch made"]
+    bulk += [script_words, ["memory", "list"], ["history", "--all"], ["history", "--json"], ["audit"]]
+    for words, one in zip(bulk, shop.many(bulk), strict=True):
+        said[" ".join(words)] = (one.out + one.err).encode()
     found = {name: leaks(text) for name, text in said.items()}
     for path in (
         *state_directory.rglob("*"),
