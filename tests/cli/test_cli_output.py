@@ -1,4 +1,4 @@
-"""Nothing that a model, a file, a name or a command says is obeyed by a terminal, through whichever command it comes."""
+"""Nothing that a model, a file, a name or a command says is obeyed by a terminal, whichever command prints it."""
 
 from __future__ import annotations
 

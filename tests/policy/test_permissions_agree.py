@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spec("F8")
 
 WORDS = ["ls", "cat", "rm -rf x", "git push", "git reset --hard", "make", "sudo", "env", "sh -c 'rm -r x'", "find .",
     "-delete", ".env", "src/app.py", "../x", "*", "$HOME", "$(id)", "`id`", "'", '"', "\\", "> out", ">> .git/config",
-    "<<X", "\n", " ; ", " && ", " | ", "&", "(", ")", "{a,b}", "\u202e", "\t", "x" * 300, "), Bash(ls", "#"]  # fmt: skip
+    "<<X", "\n", " ; ", " && ", " | ", "&", "(", ")", "{a,b}", "\u202e", "\t", "x" * 300, "), Bash(ls"]  # fmt: skip
 PATHS = ["app.py", ".env", "a/.env", "keys/id_rsa", ".git/config", "../out", "/etc/passwd", "~/x", "Makefile", ".ENV"]
 THEIRS = '[permissions]\ndeny = ["Bash(make *)"]\nask = ["Edit(src/**)"]\nallow = ["Bash(git push *)"]\n'
 
