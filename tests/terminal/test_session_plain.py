@@ -133,3 +133,14 @@ def test_a_command_of_ones_own_is_a_request(place: Place, monkeypatch: pytest.Mo
     (commands / "look.md").write_text("---\ndescription: Looks at a file\n---\nWhat does $1 say?\n")
     said = place.piped("/help look", "/look notes.txt", words=("--model", place.model(ANSWERS), "--mode", "chat"))
     assert "Looks at a file" in said and "It says first (notes.txt:1)." in said
+
+
+def test_when_a_request_is_sent_again_stands_whole_however_long_the_reason_is(place: Place):
+    why = "the server of the provider says that it is overloaded and asks to come back a little later than now, please"
+    turn = f'[[turn]]\nchunks = [{{ retrying = "{why}", wait_seconds = 0.5 }}, "found at app.py:1"]\n'
+    model = place.model(turn)
+    with place.open("--model", model, columns=80) as terminal:
+        terminal.expect("›")
+        terminal.type("explain app.py\r")
+        terminal.expect("found")
+        assert "; trying again in 0.5 s" in terminal.text

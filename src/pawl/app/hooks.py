@@ -17,6 +17,7 @@ from pawl.app.config import Config
 from pawl.app.hook_process import Ended, run_hook
 from pawl.app.hook_settings import HookCommand, HookEvent, hook_commands
 from pawl.app.project_settings import FOLDER, hooks_of, joined_hooks, project_settings
+from pawl.app.secret_values import is_secret_name
 from pawl.app.trust import is_trusted
 from pawl.core.errors import ConfigError
 from pawl.core.permission import Permission, Ruling
@@ -37,7 +38,6 @@ SAYS_CONTEXT = frozenset({HookEvent.SESSION_START, HookEvent.USER_PROMPT_SUBMIT}
 """Events at which plain output is told to the model."""
 
 _AT_ONCE = 16
-_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
 _DECISIONS = {
     "allow": Ruling.ALLOW,
     "approve": Ruling.ALLOW,
@@ -164,9 +164,7 @@ def hooks_for(config: Config, workspace: str) -> Hooks:
 
 def hook_environment(environment: Mapping[str, str], workspace: str) -> dict[str, str]:
     """The user's variables without keys, and without folders that a repository could put programs into."""
-    kept = {
-        name: value for name, value in environment.items() if not any(word in name.upper() for word in _SECRET_WORDS)
-    }
+    kept = {name: value for name, value in environment.items() if not is_secret_name(name)}
     path = [folder for folder in environment.get("PATH", os.defpath).split(":") if os.path.isabs(folder)]
     return {**kept, "PATH": ":".join(path), "PAWL_PROJECT_DIR": workspace, "CLAUDE_PROJECT_DIR": workspace}
 

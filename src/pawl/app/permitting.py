@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pawl.app.config import Config
@@ -13,11 +14,13 @@ from pawl.app.extending import extension_settings, own_kinds
 from pawl.app.project_settings import SETTINGS, project_settings
 from pawl.app.trust import is_trusted
 from pawl.core.errors import ConfigError, UsageError
+from pawl.core.guardrails import Guardrails
 from pawl.core.permission import Judge, Permission, Ruling
 from pawl.core.run import Mode
+from pawl.policy.allowances import Kind, allowances
 from pawl.policy.permission_presets import DEFAULT, preset, presets
 from pawl.policy.permission_rules import COMMAND_TOOL, Place, Rule, aliases, parse_rule
-from pawl.policy.permissions import Cage, Permissions
+from pawl.policy.permissions import Cage, Permissions, paths_in
 
 __all__ = [
     "Cage",
@@ -30,11 +33,15 @@ __all__ = [
     "changes_judge",
     "permission_settings",
     "permissions_of",
+    "permit_of",
     "presets",
 ]
 
+Permit = Callable[[str, Mapping[str, object]], Permission]
+READ_TOOL = "file_read"
 LISTS = ("deny", "ask", "allow")
 
+_HOOKED = ("PreToolUse", "PermissionRequest")
 _CALL = re.compile(r"(?P<tool>[A-Za-z][A-Za-z0-9_-]*)(?:\((?P<what>.*)\))?", re.DOTALL)
 
 
@@ -90,6 +97,42 @@ def _read(config: Config, workspace: str, known: Iterable[str]) -> tuple[Permiss
         place=Place(workspace, str(config.home)),
     )
     return made, tuple(notices)
+
+
+def permit_of(found: Permitting, guardrails: Guardrails) -> Permit:
+    """What is said of a call: by the rules, and by the guardrails, which let no tool at secrets or at git's own files.
+
+    The one function that decides, for every tool of a run and for `pawl permissions check`.
+    """
+    rules = found.permissions
+
+    def permit(tool: str, arguments: Mapping[str, object]) -> Permission:
+        said = rules.permit(tool, arguments)
+        refused = "" if said.ruling is Ruling.DENY else _refused(rules, guardrails, tool, arguments)
+        return Permission(ruling=Ruling.DENY, reason=refused, firm=True) if refused else said
+
+    return permit
+
+
+def _refused(rules: Permissions, guardrails: Guardrails, tool: str, arguments: Mapping[str, object]) -> str:
+    if tool != READ_TOOL and allowances().tools.get(tool) is not Kind.WRITES:
+        return ""
+    for path in paths_in(arguments):
+        inside = posixpath.relpath(rules.place.of(path), rules.place.workspace)
+        if guardrails.is_secret(inside):
+            return f"{path!r} holds secrets, which no tool reads or writes"
+        if guardrails.never(inside):
+            return f"{path!r} is out of reach of every tool"
+    return ""
+
+
+def hooks_notice(config: Config, workspace: str) -> str:
+    """That hooks have their say too, which only a real call would tell; empty without such hooks."""
+    from pawl.app.hooks import hooks_for
+
+    if not any(str(one.event) in _HOOKED for one in hooks_for(config, workspace).commands):
+        return ""
+    return "hooks are asked about each call as well, and may refuse it, allow it or change it"
 
 
 def permission_settings(table: Mapping[str, object], source: str) -> PermissionSettings:
@@ -160,12 +203,12 @@ def _of_project(
     return rules
 
 
-def asked(permissions: Permissions, call: str) -> Permission:
-    """What the rules say of a call that is written as rules are, such as `Bash(git push)` or `mcp__docs__search`."""
+def asked(permit: Permit, call: str) -> Permission:
+    """What is said of a call that is written as rules are, such as `Bash(git push)` or `mcp__docs__search`."""
     found = _CALL.fullmatch(call.strip())
     if found is None:
         raise UsageError(f"{call!r} is not a call", advice="write it as 'Bash(git push)' or 'Edit(src/app.py)'")
     name, what = found["tool"], found["what"] or ""
     tools = aliases().get(name, frozenset({name}))
-    tool = next((one for one in (COMMAND_TOOL, "file_read", "file_write") if one in tools), sorted(tools)[0])
-    return permissions.permit(tool, {"command": what} if tool == COMMAND_TOOL else {"path": what} if what else {})
+    tool = next((one for one in (COMMAND_TOOL, READ_TOOL, "file_write") if one in tools), sorted(tools)[0])
+    return permit(tool, {"command": what} if tool == COMMAND_TOOL else {"path": what} if what else {})

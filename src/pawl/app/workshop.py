@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.app.config import Config
+from pawl.app.secret_values import register_secrets
 from pawl.core.change import ChangeSet
 from pawl.core.errors import Conflicted, PromotionFailed, StoreError, UnknownEntry, UsageError
 from pawl.core.guardrails import Guardrails
@@ -49,6 +51,7 @@ class Workshop:
         """Opens the store and finishes or takes back what a crash interrupted, before anything else happens."""
         guardrails = preset(config.settings.preset)
         _look_for_frameworks(config.file.parent / "frameworks")
+        register_secrets(config, os.path.realpath(workspace))
         with ExitStack() as cleanup:
             store = cleanup.enter_context(Store.open(config.state))
             shop = cls(config, store, cleanup.enter_context(_tree(workspace)), guardrails)

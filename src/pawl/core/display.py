@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -49,23 +50,32 @@ def safe_text(text: str) -> SafeText:
     """The text with everything but plain characters, newlines and tabs written out, such as `\\x1b` or `\\u{202e}`."""
     if _PLAIN.fullmatch(text):
         return SafeText(text, frozenset())
-    parts: list[str] = []
-    flags: set[Flag] = set()
-    marks = 0
-    for at, character in enumerate(text):
-        flag = _flag(character)
-        marks = marks + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
-        if flag is None and marks > _MARKS_IN_A_ROW:
-            flag = Flag.INVISIBLE
-        if flag is None:
-            parts.append(character)
-            continue
-        parts.append(_written_out(character))
-        if text[at : at + 2] != "\r\n":  # A line end of another system misleads nobody.
-            flags.add(flag)
+    letters = set(text)
+    found = {letter: flag for letter in letters if (flag := _flag(letter)) is not None}
+    flags = {flag for letter, flag in found.items() if letter != "\r"}
+    if "\r" in text.replace("\r\n", ""):  # A line end of another system misleads nobody.
+        flags.add(Flag.CONTROL)
+    shown = _without_piles(text, 0, _flag)[0] if any(map(_is_mark, letters)) else text
+    if shown is not text and shown != text:
+        flags.add(Flag.INVISIBLE)
     if any(map(_is_misleading, text.split())):
         flags.add(Flag.MIXED_SCRIPT)
-    return SafeText("".join(parts), frozenset(flags))
+    return SafeText(shown.translate({ord(letter): _written_out(letter) for letter in found}), frozenset(flags))
+
+
+def _without_piles(text: str, marks: int, flag: Callable[[str], object]) -> tuple[str, int]:
+    """The text with marks that would be drawn over other lines written out; and how many it ends with."""
+    parts: list[str] = []
+    for character in text:
+        marks = marks + 1 if _is_mark(character) else 0
+        piled = marks > _MARKS_IN_A_ROW and not flag(character)
+        parts.append(_written_out(character) if piled else character)
+    return "".join(parts), marks
+
+
+@lru_cache(maxsize=4096)
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character) in ("Mn", "Me")
 
 
 @lru_cache(maxsize=4096)
@@ -107,7 +117,7 @@ def _is_misleading(token: str) -> bool:
 
 
 def _scripts(word: str) -> set[str]:
-    return {name for name in map(_script, word) if name in _LOOKALIKE_SCRIPTS}
+    return {name for name in map(_script, set(word)) if name in _LOOKALIKE_SCRIPTS}
 
 
 @lru_cache(maxsize=4096)
@@ -118,6 +128,8 @@ def _script(letter: str) -> str:
 
 _COLOUR = re.compile(r"\x1b\[([0-9;:]{0,64})m")
 _COLOUR_START = re.compile(r"\x1b(\[[0-9;:]{0,64})?\Z")
+ERASE_LINE = "\r\x1b[K"
+_DRAWN = re.compile(r"(\x1b\[[0-9;:]{0,64}m|\r\x1b\[K)")
 _COLOUR_ARGUMENTS = {"5": 1, "2": 3}
 _EXTENDED_COLOURS = ("38", "48", "58")
 _CONCEAL = "8"
@@ -195,18 +207,37 @@ class SafeWords:
         if _PLAIN.fullmatch(text):
             self._marks = 0 if text else self._marks
             return text
-        parts: list[str] = []
-        for character in text:
-            self._marks = self._marks + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
-            harmless = character != "\r" and _is_harmless(character) and self._marks <= _MARKS_IN_A_ROW
-            parts.append(character if harmless else _written_out(character))
-        return "".join(parts)
+        letters = set(text)
+        if any(map(_is_mark, letters)):
+            text, self._marks = _without_piles(text, self._marks, lambda one: not _is_harmless(one))
+        elif text:
+            self._marks = 0
+        unsafe = {ord(one): _written_out(one) for one in letters if one == "\r" or not _is_harmless(one)}
+        return text.translate(unsafe)
+
+
+def safe_words(text: str) -> str:
+    """The whole of such a text at once."""
+    words = SafeWords()
+    return words.feed(text) + words.close()
+
+
+def safe_drawing(text: str) -> str:
+    """A text that Pawl has drawn: its colours stay, and what begins a line anew; the rest is made safe again."""
+    return "".join(
+        part if at % 2 and not _hides(part) else safe_words(part) for at, part in enumerate(_DRAWN.split(text))
+    )
+
+
+def _hides(sequence: str) -> bool:
+    colour = _COLOUR.fullmatch(sequence)
+    return colour is not None and _conceals(colour[1])
 
 
 def _plain_output(text: str) -> str:
     if _PLAIN.fullmatch(text):
         return text
-    return "".join(character if _is_harmless(character) else _written_out(character) for character in text)
+    return text.translate({ord(one): _written_out(one) for one in set(text) if not _is_harmless(one)})
 
 
 def _is_harmless(character: str) -> bool:

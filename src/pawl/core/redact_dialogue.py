@@ -115,7 +115,7 @@ def _sent_thought(thought: Thought) -> Thought | None:
 
 
 def _answer(answer: ToolAnswer) -> ToolAnswer:
-    return replace(answer, text=redacted(answer.text))
+    return replace(answer, name=redacted(answer.name), text=redacted(answer.text))
 
 
 def _call(call: ToolCall) -> ToolCall:

@@ -10,6 +10,7 @@ from urllib.parse import quote, quote_plus
 from pawl.core.redact_values import is_placeholder
 
 _SHORTEST = 8
+_SHORTEST_MIXED = 6
 _SURELY_LONG = 16
 _SHORTEST_ENCODED = 10
 
@@ -20,10 +21,25 @@ def forms_of(value: str) -> frozenset[str]:
     Servers on one's own machine take any key, so that people write `ollama`, `none` or `not-needed`.
     """
     value = value.strip()
-    is_common = value.replace("-", "").replace("_", "").isalpha() and value.islower()
-    if len(value) < _SHORTEST or is_placeholder(value) or (is_common and len(value) < _SURELY_LONG):
+    if is_placeholder(value) or (len(value) < _SURELY_LONG and not _is_sure(value)):
         return frozenset()
-    return frozenset((value, *_escaped(value), *_encoded(value.encode("utf-8", "surrogatepass"))))
+    # Of several lines each may stand alone, as a file with a key in it is shown.
+    lines = [line.strip() for line in value.splitlines() if not line.startswith("-----")] if "\n" in value else []
+    parts = (value, *(line for line in lines if len(line) >= _SURELY_LONG))
+    return frozenset(form for part in parts for form in _forms(part))
+
+
+def _is_sure(value: str) -> bool:
+    """Whether a short value stands in no ordinary text: eight characters that are no plain word, or six mixed ones."""
+    if len(value) >= _SHORTEST:
+        return not (value.replace("-", "").replace("_", "").isalpha() and value.islower())
+    return len(value) >= _SHORTEST_MIXED and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+
+
+def _forms(value: str) -> Iterator[str]:
+    yield value
+    yield from _escaped(value)
+    yield from _encoded(value.encode("utf-8", "surrogatepass"))
 
 
 def _escaped(value: str) -> Iterator[str]:

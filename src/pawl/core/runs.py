@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 from pawl.core.errors import UsageError
 from pawl.core.finding import TestCounts
@@ -148,6 +149,16 @@ class Question:
     """Why it is asked, beyond the user's own policy."""
     tool: str = ""
     arguments: Mapping[str, object] = field(default_factory=dict)
+    shown: tuple[str, ...] = ()
+    """The call as lines that are safe to show, with what is left out counted."""
+    flags: tuple[str, ...] = ()
+    """Why the eyes may be deceived by it."""
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Question:
+        """The question as the record keeps it."""
+        several = {name: tuple(body.get(name, ())) for name in ("why", "shown", "flags")}
+        return cls(**{**body, **several})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

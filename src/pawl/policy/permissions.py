@@ -145,7 +145,7 @@ class Permissions:
         return Permission(ruling=ruling, reason=f"the preset {self.preset.name} says {ruling} of a tool that {what}")
 
     def _command(self, arguments: Mapping[str, object]) -> Permission:
-        script, directory = _script(arguments), arguments.get("directory", "")
+        script, directory = script_of(arguments), arguments.get("directory", "")
         if script is None or not isinstance(directory, str):
             return Permission(ruling=Ruling.DENY, reason="the arguments are not those of a command", firm=True)
         return self._judge().judge(script, directory)
@@ -175,7 +175,7 @@ class Permissions:
         return tuple(rule.text for rule in rules) if tried.allowed else ()
 
     def _command_suggestions(self, arguments: Mapping[str, object]) -> list[str]:
-        script = _script(arguments)
+        script = script_of(arguments)
         if script is None or script.doubts or not script.readable or len(script.commands) > _MOST_SUGGESTIONS:
             return []
         judge, texts = self._judge(), []
@@ -223,7 +223,7 @@ def _paths(arguments: Mapping[str, object]) -> Iterator[str]:
                 yield change["path"]
 
 
-def _script(arguments: Mapping[str, object]) -> Script | None:
+def script_of(arguments: Mapping[str, object]) -> Script | None:
     """The command of the call, whether a shell reads it or not."""
     command, argv = arguments.get("command"), arguments.get("argv")
     if argv is not None and not (isinstance(argv, Sequence) and all(isinstance(word, str) for word in argv)):

@@ -92,7 +92,7 @@ class Journal:
         if now is not state:
             raise StoreError(
                 f"entry {entry} is {now.value!r} already and cannot become {state.value!r}",
-                advice="another process has finished it; look at the history",
+                advice="another process has finished it; see 'pawl history'",
             )
 
     def _moved(self, entry: int, before: EntryState, after: EntryState) -> bool:
@@ -191,7 +191,7 @@ class Journal:
         newest = self._database.one(sql, {"workspace": workspace})[0]
         if newest is None:
             return UnknownEntry(f"there is no entry {number}: the history is empty")
-        return UnknownEntry(f"there is no entry {number}; the newest is {newest}", advice="look at the history")
+        return UnknownEntry(f"there is no entry {number}; the newest is {newest}", advice="'pawl history' lists them")
 
 
 def _entry(row: Row) -> Entry:

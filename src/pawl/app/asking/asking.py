@@ -26,15 +26,11 @@ from pawl.app.workshop import Workshop
 from pawl.core.dialogue import FellBack, Message, TextDelta, Usage, assistant, user
 from pawl.core.errors import AnswerInterrupted, PawlError, UnknownEntry, UsageError
 from pawl.core.ports import Cancel
-from pawl.core.redact import register
 from pawl.core.run import Detail, Mode, Reasoning, RoleName, RunTerms
 from pawl.core.run_event import ReasoningShown, RequestAnswered, RunEvent, Warned
 from pawl.workflow.seat import Ended, Seat, Spoken
 from pawl.workflow.turns import converse
 
-SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD")
-"""The values of variables whose names hold one of these are never sent nor stored, whatever they look like."""
-SHORTEST_SECRET = 8
 MOST_MENTIONED, MOST_LINES = 3, 400
 """Files that the user names and that are no longer than this are read before the model is asked."""
 HANDED = "handed"
@@ -84,13 +80,6 @@ def configured(shop: Workshop, model: str = "") -> ModelConfig:
         shop.config.environment,
         user=shop.config.file.parent / ".env",
         workspace=Path(shop.workspace) / ".env" if trusted else None,
-    )
-    register(
-        *(
-            value
-            for name, value in environment.items()
-            if len(value) >= SHORTEST_SECRET and any(word in name.upper() for word in SECRET_WORDS)
-        )
     )
     config = model_config(shop.config, environment)
     return config.with_model(model) if model else config

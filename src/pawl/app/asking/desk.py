@@ -199,11 +199,11 @@ class Desk:
 def _own_tools(shop: Workshop, ports: Ports) -> Mapping[str, Callable[[], Tool[Any]]]:
     """How the tools of the user's own are built; what they use of the bench is judged by the rules of the workspace."""
     from pawl.app.extending import extension_settings, own_tool, tool_guard
-    from pawl.app.permitting import permissions_of
+    from pawl.app.permitting import permissions_of, permit_of
     from pawl.tools.own import built
 
     def build(name: str) -> Tool[Any]:
-        permit = permissions_of(shop.config, shop.workspace).permissions.permit
+        permit = permit_of(permissions_of(shop.config, shop.workspace), shop.guardrails)
         return built(name, own_tool(name), ports, permit=permit, guard=tool_guard(name))
 
     return {name: partial(build, name) for name in extension_settings(shop.config).tools}

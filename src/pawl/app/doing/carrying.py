@@ -14,10 +14,11 @@ from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.learning import learnt
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.reporting import SECONDS, composed
-from pawl.app.doing.talking import Permit, Talker
+from pawl.app.doing.talking import Talker
 from pawl.app.doing.verifying import Verifier
 from pawl.app.doing.works import BenchWorks
 from pawl.app.extending import own_evaluator, own_phrases_of
+from pawl.app.permitting import Permit
 from pawl.app.running import bench_places
 from pawl.app.workshop import Workshop
 from pawl.core.dialogue import assistant, user

@@ -44,7 +44,7 @@ def composed(shop: Workshop, run: str) -> Report:
         entry=value("entry") or errand.get("entry"),
         kept=value("kept") or errand.get("kept"),
         commit=value("commit") or "",
-        question=_question(value("question")) if row.state is RunState.WAITING else None,
+        question=Question.of(value("question")) if row.state is RunState.WAITING and value("question") else None,
         stale=value("stale") or "" if row.state is RunState.WAITING else "",
         denials=tuple(value("denials") or ()),
         rejected=value("rejected"),
@@ -68,18 +68,6 @@ def composed(shop: Workshop, run: str) -> Report:
 
 def _climb(ladder: Any, body: Any) -> Climb | None:
     return climb_from(ladder_from(ladder), body) if ladder and body else None
-
-
-def _question(body: Any) -> Question | None:
-    if not body:
-        return None
-    return Question(
-        kind=body["kind"],
-        digest=body["digest"],
-        why=tuple(body["why"]),
-        tool=body.get("tool", ""),
-        arguments=body.get("arguments", {}),
-    )
 
 
 def _review(body: Any) -> Review | None:

@@ -20,10 +20,10 @@ from pawl.app.doing.events import Event
 from pawl.app.doing.inbox import Inbox
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.reporting import composed
-from pawl.app.doing.talking import Permit
 from pawl.app.doing.verifying import Verifier
 from pawl.app.doing.works import chosen_hunks
 from pawl.app.looping.ordering import with_escalation
+from pawl.app.permitting import Permit
 from pawl.app.places import find_workspace
 from pawl.app.rules import policy_of, request_from, templates
 from pawl.app.workshop import Workshop, new_run_id

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -19,6 +17,7 @@ from pawl.app.asking.model_config import ModelConfig, budget, model_of
 from pawl.app.asking.opening import Models
 from pawl.app.asking.recording import RequestBook
 from pawl.app.asking.watching import Watch
+from pawl.app.doing.call_questions import CANNOT_BE_SHOWN, call_question, can_be_shown
 from pawl.app.doing.fresh import afresh, later_tasks
 from pawl.app.doing.hooking import Hooking
 from pawl.app.doing.inbox import Inbox
@@ -26,7 +25,7 @@ from pawl.app.doing.learning import earlier_attempts
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.works import BENCH, BenchWorks
 from pawl.app.handing import Subject, handed_over
-from pawl.app.permitting import permissions_of
+from pawl.app.permitting import Permit, permissions_of, permit_of
 from pawl.app.rules import policy_of, prompts
 from pawl.app.telemetry import Telemetry
 from pawl.app.workshop import Workshop
@@ -39,7 +38,7 @@ from pawl.core.ports import Cancel
 from pawl.core.redact_dialogue import redacted_message
 from pawl.core.run import Approval, Budget, Detail, Mode, Reasoning, RequestRecord, RoleName, RunTerms, Stage
 from pawl.core.run_event import RequestAnswered, RunEvent, Steered, Warned
-from pawl.core.runs import Answer, Question
+from pawl.core.runs import Answer
 from pawl.policy.allowances import Kind, allowances
 from pawl.policy.table import Policy
 from pawl.workflow.seat import Seat, Spoken
@@ -54,12 +53,10 @@ DENIALS = "denials"
 """The name under which the record keeps the calls that were refused."""
 ROLES = (RoleName.PLANNER, RoleName.REVIEWER)
 
-Permit = Callable[[str, Mapping[str, object]], Permission]
-
 
 def rules_of(shop: Workshop, mode: Mode) -> Permit:
     """The permission rules of the workspace, for commands that are confined and have no network."""
-    return permissions_of(shop.config, shop.workspace, mode=mode).permissions.permit
+    return permit_of(permissions_of(shop.config, shop.workspace, mode=mode), shop.guardrails)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -297,20 +294,22 @@ class Talker:
         is an answer."""
         permission, arguments = self._ruled(f"{talk}.{step}", name, arguments)
         each = self.record.order.approval is Approval.EACH and self._kind(name) is Kind.WRITES
+        if permission.ruling is Ruling.ALLOW and not each:
+            return "", arguments
+        if not can_be_shown(arguments):
+            permission = replace(permission, ruling=Ruling.DENY, reason=CANNOT_BE_SHOWN)
         if permission.ruling is Ruling.DENY:
             refusal = f"permission_denied: {permission.reason}\nnext: do it another way, or say what is in the way"
             self.record.put(DENIALS, [*self._denials(), {"tool_name": name, "tool_input": dict(arguments)}])
             return refusal, arguments
-        if permission.ruling is Ruling.ALLOW and not each:
-            return "", arguments
-        shown = json.dumps([talk, step, name, arguments], sort_keys=True, default=str)
-        digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
-        answer = self.record.value(f"permit {digest}")
+        why = (permission.reason,) if permission.reason else ()
+        question = call_question(f"{talk}.{step}", name, arguments, why)
+        answer = self.record.value(f"permit {question.digest}")
         if not isinstance(answer, dict):
             self._keep_ruling(f"{talk}.{step}", permission, arguments)
-            why = (permission.reason,) if permission.reason else ()
-            raise Unanswered(Question(kind="call", digest=digest, why=why, tool=name, arguments=dict(arguments)))
+            raise Unanswered(question)
         if answer.get("answer") == Answer.APPROVE:
+            self.record.note("approved call", {"digest": question.digest, "tool": name, "arguments": dict(arguments)})
             return "", arguments
         reason = answer.get("reason") or "no reason was given"
         return f"refused_by_user: {reason}\nnext: do what the user wants instead, or end here", arguments

@@ -10,15 +10,15 @@ from pawl.app.asking.desk import Desk, LateBench
 from pawl.app.doing.record import RunRecord
 from pawl.app.doing.verifying import BenchChecker, Verifier, project_bench, verdict_json, verdict_of
 from pawl.app.workshop import Workshop
-from pawl.core.change import EMPTY, Change, ChangeSet
+from pawl.core.change import EMPTY, Change, ChangeSet, Node
 from pawl.core.errors import Conflicted, PawlError, UsageError
 from pawl.core.finding import Verdict
 from pawl.core.guardrails import Touched
 from pawl.core.history import EntryKind, EntryState, NewEntry
-from pawl.core.hunks import hunks, select
+from pawl.core.hunks import content, hunks, select
 from pawl.core.patch import summary
 from pawl.core.ports import Cancel, Checker, CommandRunner, Files
-from pawl.core.redact import redacted
+from pawl.core.redact import redacted, without_known
 from pawl.core.runs import Task
 from pawl.workflow.evidence import Checked
 from pawl.workflow.workbench import Held, Work
@@ -132,8 +132,17 @@ class BenchWorks:
     def breaches(self, changes: ChangeSet) -> tuple[str, ...]:
         rows = summary(changes, self.shop.store.blobs)
         touched = [Touched(path=one.path, changed_lines=one.added + one.removed) for one in rows if not one.binary]
+        leaks = tuple(
+            f"{change.path!r} would hold the value of one of your variables that is a secret"
+            for change in changes
+            if self._holds_known(change.after) and not self._holds_known(change.before)
+        )
         asked = self.shop.asked_about(changes)
-        return (*(breach.message for breach in self.shop.guardrails.check(touched)), *asked)
+        return (*(breach.message for breach in self.shop.guardrails.check(touched)), *asked, *leaks)
+
+    def _holds_known(self, node: Node | None) -> bool:
+        text = content(node, self.shop.store.blobs).decode("utf-8", "surrogateescape")
+        return without_known(text) != text
 
     def select(self, changes: ChangeSet, hunks: Sequence[int]) -> ChangeSet:
         return select(changes, chosen_hunks(self.shop, changes, hunks), self.shop.store.blobs)

@@ -9,7 +9,7 @@ from pawl.core.runs import Answer, Approved, Report, RunState
 from pawl.interfaces.cli.call import Call
 from pawl.interfaces.cli.do import ask_inline, listener
 from pawl.interfaces.cli.run_report import as_body, exit_code
-from pawl.interfaces.screen.report import changes_of, show_question, tell
+from pawl.interfaces.screen.report import changes_of, show_waiting, tell
 from pawl.interfaces.screen.talk import Talk
 
 
@@ -32,7 +32,7 @@ def approve(shop: Workshop, call: Call) -> int:
         call.emit(as_body(shop, report, changes))
     else:
         if report.state is RunState.WAITING:
-            show_question(shop, report, call, changes)
+            show_waiting(shop, report, call, changes, whole=call.options.full)
         tell(shop, report, call, changes)
     return exit_code(report)
 

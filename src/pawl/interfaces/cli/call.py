@@ -37,7 +37,7 @@ class Call:
 
     def emit(self, body: object) -> None:
         """One JSON object on stdout, which every reader of JSON takes."""
-        print(as_json(body))
+        self.out.put(f"{as_json(body)}\n")
 
     def entry_number(self) -> int | None:
         """The entry as a person names it."""

@@ -20,7 +20,7 @@ from pawl.interfaces.cli.run_report import as_body, exit_code
 from pawl.interfaces.screen.approving import ask_approval
 from pawl.interfaces.screen.editing import edited
 from pawl.interfaces.screen.ladder import lines_of
-from pawl.interfaces.screen.report import changes_of, show_question, tell
+from pawl.interfaces.screen.report import changes_of, show_waiting, tell
 from pawl.interfaces.screen.screen import brief
 from pawl.interfaces.screen.talk import Talk
 
@@ -122,6 +122,6 @@ def _finish(shop: Workshop, report: Report, call: Call) -> int:
         call.emit(as_body(shop, report, changes))
         return exit_code(report)
     if report.state is RunState.WAITING and not call.can_ask:
-        show_question(shop, report, call, changes)
+        show_waiting(shop, report, call, changes)
     tell(shop, report, call, changes)
     return exit_code(report)

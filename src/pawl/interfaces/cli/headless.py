@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -196,8 +195,7 @@ class Lines:
             self._write(as_json({**body, "session_id": self.shop.run_id}))
 
     def _write(self, line: str) -> None:
-        sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
+        self.call.out.put(f"{line}\n")
 
     def _milliseconds(self) -> int:
         return round((time.monotonic() - self.started) * 1000)

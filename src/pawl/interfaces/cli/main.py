@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from pawl.core.errors import PawlError, UsageError
 from pawl.interfaces.cli.overview import overview
@@ -63,14 +63,14 @@ def run(arguments: Sequence[str], open_session: OpenSession) -> int:
     try:
         options = read(arguments)
     except WrongWords as error:
-        sys.stderr.write(f"{_safe(error.message)}\n      {_safe(error.hint)}\n")
+        _tell(sys.stderr, f"{error.message}\n      {error.hint}")
         return 2
     except SystemExit:  # The help of a command.
         return 0
     if options.command in ("help", "version"):
         from pawl import __version__
 
-        sys.stdout.write(overview() if options.command == "help" else f"pawl {__version__}\n")
+        _tell(sys.stdout, overview().removesuffix("\n") if options.command == "help" else f"pawl {__version__}")
         return 0
     return _call(options, open_session)
 
@@ -163,11 +163,9 @@ def _report(
         from pawl.interfaces.cli.shapes import as_json
 
         body = {"error": name, "message": message, "advice": advice, "exit_code": exit_code}
-        print(as_json(body | ({"conflicts": list(conflicts)} if conflicts else {})))
+        _tell(sys.stdout, as_json(body | ({"conflicts": list(conflicts)} if conflicts else {})))
         return exit_code
-    sys.stderr.write(f"pawl: {_safe(message)}\n")
-    if advice:
-        sys.stderr.write(f"      {_safe(advice)}\n")
+    _tell(sys.stderr, f"pawl: {message}" + (f"\n      {advice}" if advice else ""))
     return exit_code
 
 
@@ -175,10 +173,10 @@ def _conflicts(error: PawlError) -> list[str]:
     return [str(getattr(one, "path", one)) for one in getattr(error, "conflicts", ())]
 
 
-def _safe(text: str) -> str:
-    from pawl.core.display import safe_text
+def _tell(stream: TextIO, text: str) -> None:
+    from pawl.interfaces.screen.screen import Screen
 
-    return safe_text(text).text
+    Screen(stream, color=False).lines(text)
 
 
 class _Defect:

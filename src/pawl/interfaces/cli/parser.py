@@ -226,6 +226,7 @@ def _permissions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", choices=actions, default="list", metavar="ACTION", help="list or check")
     parser.add_argument("call", nargs="?", metavar="CALL", help="the call to check, such as 'Bash(git push)'")
     parser.add_argument("--net", action="store_true", help="for commands that may use the network")
+    parser.add_argument("--mode", choices=["chat", "agent"], help="for runs in this mode (default: agent)")
 
 
 def _trust(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ from pawl.app.trusting import FolderTrust, Standing, folder_trust, revoke, trust
 from pawl.app.trusting import trust as trust_folder
 from pawl.app.workshop import Workshop
 from pawl.core.errors import UsageError
+from pawl.core.run import Mode
 from pawl.interfaces.cli.call import Call
 
 _DEFAULTS = {
@@ -25,11 +26,14 @@ def permissions(shop: Workshop, call: Call) -> int:
     if (options.action == "check") is not (options.call is not None):
         raise UsageError("'pawl permissions check' takes one call", advice="write it as 'Bash(git push)'")
     cage = permitting.Cage.OPEN if options.net else permitting.Cage.CLOSED
-    found = permitting.permissions_of(shop.config, shop.workspace, cage=cage)
+    mode = Mode(options.mode or Mode.AGENT)
+    found = permitting.permissions_of(shop.config, shop.workspace, mode=mode, cage=cage)
     for notice in found.notices:
         call.aside.say(f"pawl: {notice}")
     if options.action == "check":
-        return _check(found.permissions, call)
+        if notice := permitting.hooks_notice(shop.config, shop.workspace):
+            call.aside.say(f"pawl: {notice}")
+        return _check(permitting.permit_of(found, shop.guardrails), call)
     return _list(found, call)
 
 
@@ -56,8 +60,8 @@ def _list(found: permitting.Permitting, call: Call) -> int:
     return 0
 
 
-def _check(rules: permitting.Permissions, call: Call) -> int:
-    said = permitting.asked(rules, call.options.call)
+def _check(permit: permitting.Permit, call: Call) -> int:
+    said = permitting.asked(permit, call.options.call)
     if call.options.json:
         call.emit(
             {

@@ -86,4 +86,5 @@ def approve_words(parser: argparse.ArgumentParser) -> None:
     answer.add_argument("--hunks", metavar="N,…", help="approve these hunks only")
     answer.add_argument("--edit", action="store_true", help="edit the patch in $EDITOR and approve that")
     answer.add_argument("--patch", metavar="FILE", help="approve the patch as it is edited in this file; '-' for stdin")
+    parser.add_argument("--full", action="store_true", help="show all of what waits, however long")
     parser.add_argument("--digest", metavar="SHA", help="refuse if what waits is not exactly this")

@@ -17,7 +17,7 @@ def policy(shop: Workshop, call: Call) -> int:
     if options.markdown:
         if options.json or options.mode or options.stage or options.role:
             raise UsageError("--markdown writes the whole table, as Markdown", advice="leave out the other options")
-        call.out.stream.write(rules.policy_page())
+        call.out.put(rules.policy_page())
         return 0
     rows = rules.policy_rows(
         Mode(options.mode) if options.mode else None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from pawl.app.workshop import Workshop
 from pawl.core.change import ChangeSet
 from pawl.core.finding import TestCounts
@@ -46,9 +48,7 @@ def as_body(shop: Workshop, report: Report, changes: ChangeSet) -> dict[str, obj
         "entry": report.entry,
         "kept": report.kept,
         "commit": report.commit,
-        "question": None
-        if question is None
-        else {"kind": question.kind, "digest": question.digest, "why": list(question.why), "tool": question.tool},
+        "question": None if question is None else asdict(question),
         "stale": report.stale,
         "rejected": report.rejected,
         "review": None

@@ -18,7 +18,7 @@ EDIT = frozenset({"e", "edit"})
 SHOW = frozenset({"d", "diff"})
 _HUNKS = re.compile(r"(?:h|hunks?)?\s*(?P<numbers>\d{1,6}(?:[\s,]+\d{1,6})*)")
 CHOICES = "y yes, n no, 1,3 these hunks, e edit, d diff, l later"
-CHOICES_OF_CALL = "y yes, n no, l later"
+CHOICES_OF_CALL = "y yes, n no, d show all, l later"
 
 
 class Asker(Protocol):
@@ -41,7 +41,9 @@ def ask_approval(session: Session, report: Report, screens: Screens, asker: Aske
         screens.aside.say(f"! the approval was not taken: {report.stale}", "bold yellow")
     changes = session.shown(report.run)
     screens.out.say()
-    show_question(session.shop, report, screens, changes)
+    complete = show_question(session.shop, report, screens, changes)
+    if not complete:
+        screens.aside.say("! not all of it is shown; d shows all of it", "bold yellow")
     of_call = question.kind == "call"
     prompt = f"carry it out? [{CHOICES_OF_CALL}] " if of_call else f"promote this? [{CHOICES}] "
     while True:
@@ -50,13 +52,17 @@ def ask_approval(session: Session, report: Report, screens: Screens, asker: Aske
         word = word.lower()
         if not word or word in LATER:
             return None
+        if word in YES and not rest and not complete:
+            screens.aside.say("part of it was not shown: d shows all of it, y approves it as it is", "bold yellow")
+            complete = True
+            continue
         if word in YES and not rest:
             return Approved(answer=Answer.APPROVE, digest=question.digest)
         if word in NO:
             reason = rest.strip() or (asker.line("why? [Enter: no reason] ") or "").strip()
             return Approved(answer=Answer.REJECT, digest=question.digest, reason=reason)
-        if not of_call and word in SHOW and not rest:
-            show_question(session.shop, report, screens, changes)
+        if word in SHOW and not rest:
+            complete = show_question(session.shop, report, screens, changes, whole=True)
             continue
         given = None if of_call else _part(session, report, screens, asker, (said or "").strip())
         if given is not None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from pawl.core.display import ERASE_LINE
 from pawl.interfaces.screen.screen import Screen, cells, one_line
-
-_ERASE = "\r\x1b[K"
 
 
 class LiveLine:
@@ -20,13 +19,13 @@ class LiveLine:
             return
         line = self._cut(one_line(text), tail=tail)
         if line != self._shown:
-            self._screen.put(f"{_ERASE if self._shown else ''}{line}")
+            self._screen.draw(f"{ERASE_LINE if self._shown else ''}{line}")
             self._shown = line
 
     def clear(self) -> None:
         """Makes room for what stays."""
         if self._shown:
-            self._screen.put(_ERASE)
+            self._screen.draw(ERASE_LINE)
             self._shown = ""
 
     def _cut(self, line: str, *, tail: bool) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
-from pawl.core.display import SafeWords
+from pawl.core.display import safe_words
+from pawl.core.redact import without_known
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 LONGEST_PART = 60
 """Lines of a block after which what is there is shown; the rest of it is a block of its own."""
+_LIVE = re.compile(r"(?<!\\)(?P<before>(?:\\\\)*)(?:(?P<image>!\[)|(?P<sign>\](?=[(:])|<(?=[A-Za-z/!?])))")
+"""What a viewer of Markdown would fetch, hide behind a label or take for a tag."""
 _FENCE = re.compile(r" {0,3}(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)$")
 
 
@@ -95,15 +98,32 @@ def drawn(text: str, width: int, *, color: bool) -> str:
     console = _console(max(20, width), color=color)
     from rich.segment import Segment
 
-    lines = Segment.split_lines(console.render(_markdown()(text, hyperlinks=False)))
+    lines = Segment.split_lines(console.render(_markdown()(without_known(text))))
     return "\n".join(_line(line, color=color) for line in lines).strip("\n")
+
+
+def inert(page: str) -> str:
+    """A page that no viewer fetches anything for: images, links and tags outside of code stand there as text."""
+    from markdown_it import MarkdownIt
+
+    page = safe_words(page)
+    blocks = MarkdownIt("commonmark").disable(["html_block", "html_inline"]).parse(page)
+    code = [range(*block.map) for block in blocks if block.type in ("fence", "code_block") and block.map]
+    lines = page.split("\n")
+    inside = {number for several in code for number in several}
+    return "\n".join(line if at in inside else _LIVE.sub(_as_text, line) for at, line in enumerate(lines))
+
+
+def _as_text(found: re.Match[str]) -> str:
+    return found["before"] + ("\\!\\[" if found["image"] else f"\\{found['sign']}")
 
 
 def _line(segments: list[Segment], *, color: bool) -> str:
     """One line with its colours, nothing of the text obeyed, and no blanks at its end."""
     from rich.color import ColorSystem
 
-    parts = [(_safe(one.text), one.style) for one in segments if not one.control]
+    # Once more: what stands as `&#x202e;` in the text is a character only now.
+    parts = [(safe_words(one.text), one.style) for one in segments if not one.control]
     while parts and not parts[-1][0].strip():
         parts.pop()
     if parts:
@@ -111,12 +131,6 @@ def _line(segments: list[Segment], *, color: bool) -> str:
     if not color:
         return "".join(text for text, _ in parts)
     return "".join(style.render(text, color_system=ColorSystem.STANDARD) if style else text for text, style in parts)
-
-
-def _safe(text: str) -> str:
-    # Once more: what stands as `&#x202e;` in the text is a character only now.
-    words = SafeWords()
-    return words.feed(text) + words.close()
 
 
 @lru_cache(maxsize=4)
@@ -141,7 +155,8 @@ def _console(width: int, *, color: bool) -> Console:
 
 @lru_cache(maxsize=1)
 def _markdown() -> type[Markdown]:
-    """Headings on the left, and code without a frame or a ground, so that it can be copied as it stands."""
+    """Every address in sight, headings on the left, code without a frame or a ground, so that it can be copied."""
+    from markdown_it import MarkdownIt
     from rich import markdown
     from rich.console import ConsoleOptions, RenderResult
     from rich.padding import Padding
@@ -163,7 +178,15 @@ def _markdown() -> type[Markdown]:
                 syntax = Syntax(code, self.lexer_name, theme="ansi_dark", word_wrap=True, background_color="default")
                 yield Padding(syntax, (0, 0, 0, 2))
 
+    # Nothing is taken for granted that would not be seen: images and references become links or text, tags stay text.
+    parser = MarkdownIt("commonmark").enable(["strikethrough", "table"])
+    parser.disable(["image", "reference", "html_block", "html_inline"])
+
     class Plain(markdown.Markdown):
         elements: ClassVar = {**markdown.Markdown.elements, "heading_open": Heading, "fence": Code, "code_block": Code}
+
+        def __init__(self, markup: str) -> None:
+            super().__init__("", hyperlinks=False)
+            self.markup, self.parsed = markup, parser.parse(markup)
 
     return Plain

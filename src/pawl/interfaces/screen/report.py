@@ -64,19 +64,36 @@ def tell(shop: Workshop, report: Report, screens: Screens, changes: ChangeSet) -
     _tell_cost(report, screens)
 
 
-def show_question(shop: Workshop, report: Report, screens: Screens, changes: ChangeSet) -> None:
-    """What the user is asked about, whole, with its hunks numbered; nothing in it is obeyed by the terminal."""
+def show_question(shop: Workshop, report: Report, screens: Screens, changes: ChangeSet, *, whole: bool = False) -> bool:
+    """What the user is asked about, with its hunks numbered; nothing in it is obeyed by the terminal.
+
+    Whether all of it was shown: of what is very long only the head and the tail, unless it is asked for `whole`.
+    """
     out = screens.out
     question = report.question
     assert question is not None
     if question.kind == "call":
+        from pawl.app.doing.call_questions import whole_call
+
+        all_lines = whole_call(question).lines
+        lines = all_lines if whole else question.shown or all_lines
         out.say(f"the model wants to call {question.tool}:", "bold")
-        for name, value in question.arguments.items():
-            out.lines(f"  {name}: {value}")
-        return
-    show_diff(out, changes, shop.store.blobs)
+        for line in lines:
+            out.say(f"  {line}")
+        if question.flags:
+            out.say(f"! it holds {', '.join(question.flags)}", "bold yellow")
+        complete = lines == all_lines
+    else:
+        complete = show_diff(out, changes, shop.store.blobs, whole=whole)
     for why in question.why:
         out.say(f"! {why}", "bold yellow")
+    return complete
+
+
+def show_waiting(shop: Workshop, report: Report, screens: Screens, changes: ChangeSet, *, whole: bool = False) -> None:
+    """The question where nobody can answer it now."""
+    if not show_question(shop, report, screens, changes, whole=whole):
+        screens.out.hint(f"! not all of it is shown; see all with: {screens.command(f'approve {report.run} --full')}")
 
 
 def changes_of(shop: Workshop, report: Report) -> ChangeSet:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TextIO
 
 from pawl.core.change import Change, ChangeSet, Kind, Node
-from pawl.core.display import Flag, safe_text
+from pawl.core.display import Flag, safe_drawing, safe_text, safe_words
 from pawl.core.patch import FileSummary, What, git_patch, summary, unified
 from pawl.core.ports import BlobReader
+from pawl.core.redact import without_known
 
 _LINE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _MARK_STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "bold red"}
@@ -94,7 +95,10 @@ class Screen:
         self._write(lines, [_MARK_STYLES.get(mark, "") for mark, _, _ in rows])
 
     def patch(self, changes: ChangeSet, blobs: BlobReader, *, most: int | None = None) -> None:
-        """The patch: exact bytes for git into a pipe, coloured and safe for a person in a terminal."""
+        """The patch: exact bytes for git into a pipe, coloured and safe for a person in a terminal.
+
+        It is the only text of elsewhere that goes out as it is, because `git apply` needs every byte.
+        """
         if not self.is_terminal:
             self.stream.flush()
             self.stream.buffer.write(git_patch(changes, blobs))
@@ -134,10 +138,19 @@ class Screen:
     def _write(self, lines: Sequence[str], styles: Sequence[str]) -> None:
         if self.color and any(styles):
             lines = _coloured(lines, styles)
-        self.put("".join(f"{line}\n" for line in lines))
+        self.draw("".join(f"{line}\n" for line in lines))
 
     def put(self, text: str) -> None:
-        """Text that is safe already, as it stands."""
+        """Text from wherever: nothing in it is obeyed but newlines and tabs."""
+        self._send(safe_words(without_known(text)))
+
+    def draw(self, text: str) -> None:
+        """Text that Pawl has put together, with its colours; into a pipe they do not go."""
+        self._send(safe_drawing(text) if self.is_terminal else safe_words(text))
+
+    def _send(self, text: str) -> None:
+        """The one place that writes text to a person or a program: without the user's own secrets."""
+        text = without_known(text)
         try:
             self.stream.write(text if self._marks else text.translate(_PLAIN_MARKS))
             self.stream.flush()
@@ -174,7 +187,7 @@ def has_marks(stream: TextIO) -> bool:
 
 def one_line(text: str) -> str:
     """The text as one line in which nothing is hidden."""
-    return safe_text(text).text.replace("\n", "\\n").replace("\t", "\\t")
+    return safe_text(without_known(text)).text.replace("\n", "\\n").replace("\t", "\\t")
 
 
 def brief(title: str, most: int = 60) -> str:

@@ -57,8 +57,8 @@ class Talk:
         self._unseen = False
         self._said = False
         """The last thing shown was a block of the answer."""
-        self._open = False
-        """A line of the answer has begun, where it goes into a pipe."""
+        self._line = ""
+        """The line of the answer that has begun, where it goes into a pipe: secrets are known in whole lines only."""
         self._thought = ""
         """The line of the reasoning that has begun."""
 
@@ -110,9 +110,7 @@ class Talk:
         self._finish_blocks()
         self._live.clear()
         self._said = False
-        if not self._out.is_terminal:
-            self._out.put(self._safe.close() + ("\n" if self._open else ""))
-        self._open = False
+        self._end_line(self._safe.close())
 
     def _think(self, text: str) -> None:
         """Shows whole lines: reasoning comes in pieces of a word."""
@@ -133,20 +131,24 @@ class Talk:
             for block in self._blocks.feed(self._safe.feed(text)):
                 self._show(block)
             return
-        self._out.put(text.encode("utf-8", "replace").decode())
-        if text:
-            self._open = not text.endswith("\n")
+        whole, found, self._line = (self._line + self._safe.feed(text)).rpartition("\n")
+        self._out.put(whole + found)
 
     def _show(self, block: str) -> None:
         self._live.clear()
         out = self._out
-        out.put(f"{_GAP if self._said else ''}{drawn(block, out.width - 1, color=out.color)}\n")
+        out.draw(f"{_GAP if self._said else ''}{drawn(block, out.width - 1, color=out.color)}\n")
         self._said = True
 
     def _finish_blocks(self) -> None:
         if self._out.is_terminal:
             for block in (*self._blocks.feed(self._safe.close()), *self._blocks.close()):
                 self._show(block)
+
+    def _end_line(self, last: str = "") -> None:
+        line, self._line = self._line + last, ""
+        if line and not self._out.is_terminal:
+            self._out.put(f"{line}\n")
 
     def note(self, text: str) -> None:
         """A line beside the answer, which ends what had begun of it."""
@@ -155,9 +157,7 @@ class Talk:
         self._finish_blocks()
         self._live.clear()
         self._said = False
-        if self._open:
-            self._out.put("\n")
-            self._open = False
+        self._end_line()
         self._aside.say(text, "dim")
 
 

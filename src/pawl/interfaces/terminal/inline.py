@@ -24,7 +24,7 @@ from prompt_toolkit.input import create_input
 from prompt_toolkit.layout import Layout
 
 from pawl.interfaces.screen.editing import edited
-from pawl.interfaces.screen.screen import FoldingScreen, Screen
+from pawl.interfaces.screen.screen import FoldingScreen, Screen, one_line
 from pawl.interfaces.terminal.commands import command
 from pawl.interfaces.terminal.completion import completes
 from pawl.interfaces.terminal.face import Listener
@@ -149,7 +149,7 @@ class Inline:
 
     def activity(self, text: str) -> None:
         """What is being done; empty for nothing."""
-        self._activity = (text, time.monotonic())
+        self._activity = (one_line(text), time.monotonic())
         self._call(self._app.invalidate)
 
     def preview(self, text: str) -> None:
@@ -201,7 +201,7 @@ class Inline:
         question, self._question = self._question, None
         if question is None:
             return
-        self._print(f"{question.text}{text if text is not None else ''}\n")
+        self.out.put(f"{question.text}{text if text is not None else ''}\n")
         self.buffer.set_document(question.draft, bypass_readonly=True)
         question.answer.set_result(text)
 
@@ -229,7 +229,7 @@ class Inline:
             activity=text if working and not question else "",
             seconds=time.monotonic() - since,
             question=question,
-            status=self.listener.status(width, asked=bool(question)),
+            status=one_line(self.listener.status(width, asked=bool(question))),
         )
 
     def _print(self, text: str) -> None:

@@ -102,7 +102,7 @@ class Showing:
     def _print(self, block: str) -> None:
         out = self._face.out
         gap = "\n" if self._said else ""
-        out.put(f"{gap}{drawn(block, out.width - 1, color=out.color)}\n")
+        out.draw(f"{gap}{drawn(block, out.width - 1, color=out.color)}\n")
         self._said = True
 
     def _tool(self, ended: ToolEnded) -> None:
@@ -130,7 +130,9 @@ class Showing:
     def _other(self, event: Event) -> None:
         match event:
             case Retrying(why=reason, wait_seconds=seconds):
-                self.note(f"! {one_line(brief(reason, 80))}; trying again in {seconds:.1f} s", "yellow")
+                when = f"; trying again in {seconds:.1f} s"
+                room = min(80, self._face.out.width - len(when) - 3)
+                self.note(f"! {one_line(brief(reason, room))}{when}", "yellow")
             case FellBack(model=model, to=other, why=reason):
                 self.note(f"! {model} could not answer ({one_line(brief(reason, 60))}); {other} takes over", "yellow")
             case Corrected(name=name):

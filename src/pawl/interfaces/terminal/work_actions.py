@@ -15,6 +15,7 @@ from pawl.core.run import Mode
 from pawl.core.runs import RunState
 from pawl.core.transcript import Said
 from pawl.interfaces.screen.diff import show_diff
+from pawl.interfaces.screen.markdown import inert
 from pawl.interfaces.screen.screen import Screen, brief, one_line
 from pawl.interfaces.screen.when import when
 from pawl.interfaces.terminal.sitting import Sitting, words_of
@@ -127,7 +128,7 @@ class WorkActions:
             return
         blocks = Blocks()
         for block in (*blocks.feed(said.message.text), *blocks.close()):
-            self._out.put(f"{drawn(block, self._out.width - 1, color=self._out.color)}\n\n")
+            self._out.draw(f"{drawn(block, self._out.width - 1, color=self._out.color)}\n\n")
 
     def fork(self, words: str) -> None:
         if not self._wishes.conversation:
@@ -247,4 +248,4 @@ def as_markdown(conversation: str, said: list[Said]) -> str:
             parts += [f"- called `{one_line(call.name)}`: `{one_line(brief(str(call.arguments), 200))}`"]
         if message.calls:
             parts.append("")
-    return "\n".join(parts)
+    return inert("\n".join(parts))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from pawl.core.errors import Conflicted, TaskValidationError
 from pawl.core.finding import Standing
 from pawl.core.run import RoleName
@@ -54,7 +56,7 @@ def act(bench: Workbench, place: Place) -> Outcome:
     try:
         spoken = bench.talks.say(Line(talk=name, role=RoleName.ARTISAN, text=text, history=history))
     except Unanswered as waiting:
-        record.put("question", _question(waiting))
+        record.put("question", asdict(waiting.question))
         return Outcome.ASK
     record.put("answer", spoken.text)
     record.put("ended", spoken.ended)
@@ -166,14 +168,3 @@ def _talks(bench: Workbench) -> dict[str, str]:
 
 def _last_talk(bench: Workbench, task: int) -> str:
     return _talks(bench).get(str(task), f"{task}.1")
-
-
-def _question(waiting: Unanswered) -> dict[str, object]:
-    asked = waiting.question
-    return {
-        "kind": asked.kind,
-        "digest": asked.digest,
-        "why": list(asked.why),
-        "tool": asked.tool,
-        "arguments": dict(asked.arguments),
-    }

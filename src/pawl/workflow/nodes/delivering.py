@@ -48,13 +48,7 @@ def approve(bench: Workbench, place: Place) -> Outcome:
     """Waits for the user. Nothing is done before the answer is there, for this runs again from its start."""
     asked = bench.record.value("question")
     assert isinstance(asked, dict)
-    question = Question(
-        kind=asked["kind"],
-        digest=asked["digest"],
-        why=tuple(asked["why"]),
-        tool=asked.get("tool", ""),
-        arguments=asked.get("arguments", {}),
-    )
+    question = Question.of(asked)
     answer = dict(bench.ask_user(question))
     bench.record.put("question", None)
     bench.record.note("answered", {"kind": question.kind, "answer": answer.get("answer"), "digest": question.digest})

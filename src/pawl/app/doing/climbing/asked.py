@@ -23,9 +23,10 @@ from pawl.app.doing.climbing.workplace import (
     spent_on_tier,
     unasked,
 )
-from pawl.app.doing.talking import Permit, Talker, rules_of
+from pawl.app.doing.talking import Talker, rules_of
 from pawl.app.doing.verifying import Verifier
 from pawl.app.doing.works import BenchWorks
+from pawl.app.permitting import Permit
 from pawl.app.telemetry import Telemetry
 from pawl.app.workshop import Workshop
 from pawl.core.climb_event import ClimbEvent, Warned

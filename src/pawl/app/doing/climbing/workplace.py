@@ -15,9 +15,10 @@ from pawl.app.asking.opening import Models
 from pawl.app.asking.watching import Watch
 from pawl.app.doing.climbing.team import DELEGATE, TeamDesk
 from pawl.app.doing.record import RunRecord
-from pawl.app.doing.talking import DENIALS, Permit, Talker
+from pawl.app.doing.talking import DENIALS, Talker
 from pawl.app.doing.verifying import Verifier
 from pawl.app.doing.works import BENCH, BenchWorks
+from pawl.app.permitting import Permit
 from pawl.app.telemetry import Telemetry
 from pawl.core.change import ChangeSet
 from pawl.core.permission import Permission, Ruling

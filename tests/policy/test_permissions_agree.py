@@ -1,0 +1,97 @@
+"""`pawl permissions check` and the tools of a run are of one mind, whatever the command, the preset and the trust."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from pawl.app.config import load
+from pawl.app.doing.session import Session
+from pawl.app.doing.talking import rules_of
+from pawl.app.permitting import Cage, asked, permissions_of, permit_of
+from pawl.app.trusting import trust
+from pawl.app.workshop import Workshop
+from pawl.core.permission import Ruling
+from pawl.core.run import Approval, Mode
+from pawl.core.runs import Order, RunState
+
+pytestmark = pytest.mark.spec("F8")
+
+WORDS = ["ls", "cat", "rm -rf x", "git push", "git reset --hard", "make", "sudo", "env", "sh -c 'rm -r x'", "find .",
+    "-delete", ".env", "src/app.py", "../x", "*", "$HOME", "$(id)", "`id`", "'", '"', "\\", "> out", ">> .git/config",
+    "<<X", "\n", " ; ", " && ", " | ", "&", "(", ")", "{a,b}", "\u202e", "\t", "x" * 300, "), Bash(ls"]  # fmt: skip
+PATHS = ["app.py", ".env", "a/.env", "keys/id_rsa", ".git/config", "../out", "/etc/passwd", "~/x", "Makefile", ".ENV"]
+THEIRS = '[permissions]\ndeny = ["Bash(make *)"]\nask = ["Edit(src/**)"]\nallow = ["Bash(git push *)"]\n'
+
+
+def commands(seed: int, many: int) -> list[str]:
+    chance = random.Random(seed)
+    return ["".join(f"{chance.choice(WORDS)} " for _ in range(chance.randint(1, 7))) for _ in range(many)]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    workspace = tmp_path / "project"
+    (workspace / ".pawl").mkdir(parents=True)
+    (workspace / ".pawl/settings.toml").write_text(THEIRS)
+    (workspace / "app.py").write_text("x = 1\n")
+    (workspace / ".env").write_text("A_KEY=1\n")
+    monkeypatch.setenv("PAWL_STATE", str(tmp_path / "state"))
+
+    def opened(preset: str, *, trusted: bool) -> Workshop:
+        (tmp_path / "config.toml").write_text(f'[permissions]\npreset = "{preset}"\nask = ["Bash(cat *)"]\n')
+        monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+        config = load()
+        if trusted:
+            trust(config, str(workspace))
+        return Workshop.open(config, workspace)
+
+    return opened
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("preset", ["caged", "standard", "strict"])
+@pytest.mark.parametrize("mode", list(Mode))
+def test_the_check_says_what_the_tools_are_told(shop, preset: str, trusted: bool, mode: Mode):
+    seed = random.randrange(1 << 32)
+    with shop(preset, trusted=trusted) as opened:
+        checked = permit_of(
+            permissions_of(opened.config, opened.workspace, mode=mode, cage=Cage.CLOSED), opened.guardrails
+        )
+        told = rules_of(opened, mode)
+        for command in commands(seed, 150):
+            expected = told("run_command", {"command": command})
+            assert asked(checked, f"Bash({command})") == expected, f"seed {seed}: {command!r}"
+        for path in PATHS:
+            assert asked(checked, f"Edit({path})") == told("file_write", {"path": path, "content": "x"}), path
+            assert asked(checked, f"Read({path})").ruling == told("file_read", {"path": path}).ruling, path
+
+
+@pytest.mark.attack("A40")
+@pytest.mark.parametrize(
+    ("tool", "arguments", "call", "ruling"),
+    [
+        ("run_command", {"command": "true"}, "Bash(true)", Ruling.ALLOW),
+        ("run_command", {"command": "rm -rf x"}, "Bash(rm -rf x)", Ruling.ASK),
+        ("run_command", {"command": "make all"}, "Bash(make all)", Ruling.DENY),
+        ("run_command", {"command": "true; make all"}, "Bash(true; make all)", Ruling.DENY),
+        ("file_read", {"path": "app.py"}, "Read(app.py)", Ruling.ALLOW),
+        ("file_read", {"path": ".env"}, "Read(.env)", Ruling.DENY),
+        ("file_write", {"path": ".env", "content": "x"}, "Edit(.env)", Ruling.DENY),
+        ("file_write", {"path": ".git/config", "content": "x"}, "Edit(.git/config)", Ruling.DENY),
+    ],
+)
+def test_a_run_does_what_the_check_says(shop, tmp_path: Path, tool: str, arguments, call: str, ruling: Ruling):
+    turns = [{"answer": {"text": "", "calls": [{"name": tool, "arguments": arguments}]}}, {"answer": {"text": "done"}}]
+    (tmp_path / "model.jsonl").write_text("".join(json.dumps(turn) + "\n" for turn in turns))
+    with shop("caged", trusted=False) as opened:
+        permit = permit_of(permissions_of(opened.config, opened.workspace), opened.guardrails)
+        assert asked(permit, call).ruling is ruling
+        order = Order(text="clean up app.py", approval=Approval.FINAL, model=f"scripted:{tmp_path / 'model.jsonl'}")
+        report = Session(opened).do(order)
+        waits = report.state is RunState.WAITING and report.question is not None and report.question.kind == "call"
+        assert waits is (ruling is Ruling.ASK)
+        assert bool(report.denials) is (ruling is Ruling.DENY)
