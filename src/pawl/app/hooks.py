@@ -17,7 +17,7 @@ from pawl.app.config import Config
 from pawl.app.hook_process import Ended, host_environment, host_words, run_on_bench, run_on_host
 from pawl.app.hook_settings import HookCommand, HookEvent, hook_commands
 from pawl.app.project_settings import FOLDER, hooks_of, joined_hooks, project_settings
-from pawl.app.trust import is_trusted
+from pawl.app.trust import trusted_files
 from pawl.core.errors import ConfigError, PawlError, SandboxUnavailable
 from pawl.core.execution import Limits
 from pawl.core.permission import Permission, Ruling
@@ -173,8 +173,9 @@ def hooks_for(config: Config, workspace: str) -> Hooks:
     own = joined_hooks(config.tables.hooks, hooks_of(text, str(shared)))
     commands = hook_commands(own, str(config.file), own=True)
     notices: tuple[str, ...] = ()
-    if is_trusted(config, workspace):
-        commands += hook_commands(project_settings(workspace).hooks, FOLDER)
+    trusted = trusted_files(config, workspace)
+    if trusted is not None:
+        commands += hook_commands(project_settings(workspace, trusted).hooks, FOLDER)
     elif _has_hooks(workspace):
         notices = (f"the hooks in {FOLDER} are not run, because the folder is not trusted ('pawl trust')",)
     return Hooks(

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from pawl.app.config import Config
 from pawl.app.extending import own_kinds
+from pawl.app.project_files import ProjectFiles
 from pawl.app.project_settings import SETTINGS, project_settings
-from pawl.app.trust import is_trusted
+from pawl.app.trust import trusted_files
 from pawl.core.errors import ConfigError, UsageError
 from pawl.core.permission import Permission, Ruling
 from pawl.core.run import Mode
@@ -68,7 +69,7 @@ def permissions_of(
     added = own_kinds(config)
     known = (*tools, *added)
     notices: list[str] = []
-    theirs = _of_project(workspace, known, notices, trusted=is_trusted(config, workspace))
+    theirs = _of_project(workspace, known, notices, trusted=trusted_files(config, workspace))
     return Permitting(
         Permissions(
             preset=preset(own.preset),
@@ -108,28 +109,32 @@ def _rules(texts: Iterable[str], source: str, known: Iterable[str]) -> tuple[Rul
 
 
 def _of_project(
-    workspace: str, known: Iterable[str], notices: list[str], *, trusted: bool
+    workspace: str, known: Iterable[str], notices: list[str], *, trusted: ProjectFiles | None
 ) -> Mapping[str, tuple[Rule, ...]]:
     """A mistake in the files of a repository that is not trusted must not stop the user's work."""
     rules: dict[str, tuple[Rule, ...]] = dict.fromkeys(LISTS, ())
     try:
-        table = project_settings(workspace).permissions
+        table = project_settings(workspace, trusted).permissions
         given = permission_settings({**table, "preset": DEFAULT}, SETTINGS)
     except ConfigError as error:
-        if trusted:
+        if trusted is not None:
             raise
         notices.append(f"not used: {error.message}")
         return rules
     if "preset" in table:
         notices.append(f"{SETTINGS}: the preset is the user's to choose; it does not count")
-    if given.allow and not trusted:
+    if given.allow and trusted is None:
         notices.append(f"{SETTINGS}: what it allows does not count, because the folder is not trusted ('pawl trust')")
-    for name, texts in (("deny", given.deny), ("ask", given.ask), ("allow", given.allow if trusted else ())):
+    for name, texts in (
+        ("deny", given.deny),
+        ("ask", given.ask),
+        ("allow", given.allow if trusted is not None else ()),
+    ):
         for text in texts:
             try:
                 rules[name] = (*rules[name], parse_rule(text, SETTINGS, known=known))
             except ConfigError as error:
-                if trusted:
+                if trusted is not None:
                     raise
                 notices.append(f"not used: {error.message}")
     return rules
