@@ -92,9 +92,11 @@ class Hooking:
         said = (*((outcome.reason,) if outcome.blocked else ()), *outcome.context)
         return "".join(f"\n[a hook of the user's says: {one}]" for one in said)
 
-    def answered(self, call: str, name: str, arguments: Mapping[str, object], reply: TapedReply) -> TapedReply:
+    def answered(
+        self, talk: str, step: int, name: str, arguments: Mapping[str, object], reply: TapedReply
+    ) -> TapedReply:
         """The answer of a tool with what hooks say of it."""
-        more = self.after_tool(name, arguments, reply.text, failed=reply.failed, call=call)
+        more = self.after_tool(name, arguments, reply.text, failed=reply.failed, call=f"{talk}.{step}")
         return replace(reply, text=f"{reply.text}{more}") if more else reply
 
     def sending_back(self, tape: Tape, text: str) -> tuple[str, ...]:

@@ -165,11 +165,9 @@ class Talker:
         desk = self.works.desk
         policy = self.policy.narrowed_to(desk.names)
         book = RequestBook(self.shop, models.router.for_role(line.role), telemetry)
-        terms = self.terms
-        sampling = models.config.sampling
+        terms, sampling = self.terms, models.config.sampling
         told = {"tool_summary": line.summary, "last_step_outcome": line.outcome}
-        # Who only looks on changes nothing on the bench, also not by a hook.
-        hooking = self.hooking.on(lambda: self.works.desk.bench.bench) if line.stage is None else self.hooking
+        hooking = self._hooks_of(line)
 
         def hear(event: RunEvent) -> None:
             watch.hear(event)
@@ -194,9 +192,7 @@ class Talker:
                 tape,
                 keep=self._keep_step,
                 permit=lambda step, name, arguments: self._permitted(line.talk, step, name, arguments),
-                after=lambda step, name, arguments, reply: hooking.answered(
-                    f"{line.talk}.{step}", name, arguments, reply
-                ),
+                after=partial(hooking.answered, line.talk),
                 catch_up=self._catch_up,
                 cancel=self.cancel,
             ),
@@ -214,6 +210,10 @@ class Talker:
             detail=Detail(self.shop.config.settings.detail),
             cancel=self.cancel,
         )
+
+    def _hooks_of(self, line: Line) -> Hooking:
+        """Who only looks on changes nothing on the bench, also not by a hook."""
+        return self.hooking.on(lambda: self.works.desk.bench.bench) if line.stage is None else self.hooking
 
     def _limits(self) -> Budget:
         """The time is that of the whole request: what earlier talks and checks took is gone."""
