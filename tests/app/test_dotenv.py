@@ -100,9 +100,9 @@ def test_what_is_written_in_double_quotes_comes_back(values: dict[str, str]) -> 
 
 
 def test_the_environment_wins_over_the_user_and_the_user_over_the_workspace(tmp_path: Path) -> None:
-    user, workspace = tmp_path / "user.env", tmp_path / ".env"
+    user = tmp_path / "user.env"
     user.write_text("B_API_KEY=user\nC_API_KEY=user\nOTHER=user\n")
-    workspace.write_text("A_API_KEY=workspace\nB_API_KEY=workspace\nC_API_KEY=workspace\n")
+    workspace = "A_API_KEY=workspace\nB_API_KEY=workspace\nC_API_KEY=workspace\n"
     real = {"C_API_KEY": "real", "PATH": "/bin"}
     assert environment_of(real, user=user, workspace=workspace) == {
         "A_API_KEY": "workspace",
@@ -131,11 +131,9 @@ REFUSED = """
 def test_a_trusted_workspace_brings_keys_and_nothing_that_says_where_they_go(tmp_path: Path) -> None:
     taken = {"OPENAI_API_KEY": "1", "SOME_AUTH_TOKEN": "2"}
     refused = REFUSED.split()
-    file = tmp_path / ".env"
-    file.write_text("".join(f"{name}={value}\n" for name, value in taken.items()))
-    with file.open("a") as more:
-        more.writelines(f"{name}=$(evil) and more\n" for name in refused)
-    assert environment_of({}, user=tmp_path / "nowhere", workspace=file) == taken
+    text = "".join(f"{name}={value}\n" for name, value in taken.items())
+    text += "".join(f"{name}=$(evil) and more\n" for name in refused)
+    assert environment_of({}, user=tmp_path / "nowhere", workspace=text) == taken
     assert not any(may_come_from_workspace(name) for name in refused)
 
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from world import lay
 
+from pawl.app.commanding import own_commands
 from pawl.app.config import Config, load
+from pawl.app.hooks import hooks_for
 from pawl.app.permitting import Cage, permission_settings, permissions_of
-from pawl.app.trust import is_trusted
+from pawl.app.project_files import project_files, read_text
+from pawl.app.project_settings import project_settings
+from pawl.app.rules import prompts
+from pawl.app.trust import is_trusted, trusted_files
 from pawl.app.trusting import FILE, FolderTrust, Standing, folder_trust, revoke, trust, trusted_folders
 from pawl.core.errors import ConfigError, UsageError
 from pawl.core.permission import Ruling
@@ -77,7 +84,6 @@ CHANGES = {
     "a server came": {".mcp.json": b'{"mcpServers": {"x": {"command": "sh"}}}'},
     "a skill came": {".claude/skills/x/SKILL.md": b"x"},
     "a link came": {".pawl/link": "../a.py"},
-    "a program of a hook changed": {"scripts/check.sh": b"evil"},
 }
 
 
@@ -86,23 +92,93 @@ CHANGES = {
 def test_trust_lapses_when_what_configures_or_executes_changes(config: Config, workspace: Path, change: str):
     lay(workspace, {".pawl/settings.toml": HOOK, "scripts/check.sh": b"good"})
     trust(config, str(workspace))
-    lay(workspace, {"a.py": b"y", ".pawl/memory/notes.md": b"m", ".env": b"A_API_KEY=1"})
+    others = {"a.py": b"y", ".pawl/memory/notes.md": b"m", ".env": b"A_API_KEY=1", "scripts/check.sh": b"on a bench"}
+    lay(workspace, others)
     assert is_trusted(config, str(workspace))
     lay(workspace, CHANGES[change])
     found = folder_trust(config, str(workspace))
     assert (found.standing, found.changed) == (Standing.LAPSED, tuple(CHANGES[change]))
     assert not is_trusted(config, str(workspace))
-    trust(config, str(workspace))
-    assert is_trusted(config, str(workspace))
 
 
-def test_trust_lapses_when_a_file_goes_or_may_be_executed_or_a_link_leads_elsewhere(config: Config, workspace: Path):
-    lay(workspace, {".pawl/run": b"x", ".pawl/link": "../a.py", ".pawl/gone": b""})
+def test_trust_lapses_when_a_file_goes_or_may_be_executed(config: Config, workspace: Path):
+    lay(workspace, {".pawl/run": b"x", ".pawl/gone": b""})
     trust(config, str(workspace))
     (workspace / ".pawl/run").chmod(0o755)
     (workspace / ".pawl/gone").unlink()
-    (workspace / "a.py").write_text("else")
-    assert folder_trust(config, str(workspace)).changed == (".pawl/gone", ".pawl/link", ".pawl/run")
+    assert folder_trust(config, str(workspace)).changed == (".pawl/gone", ".pawl/run")
+
+
+SPECIAL = {
+    "the folder is a link": ("rm -r .pawl && mkdir cfg && ln -s cfg .pawl", ".pawl"),
+    "a folder in it is a link": ("rm -r .pawl/prompts && mkdir p && ln -s ../p .pawl/prompts", ".pawl/prompts"),
+    "a file is a link": ("ln -sf ../../a.py .pawl/prompts/base.md", ".pawl/prompts/base.md"),
+    "a link leads nowhere": ("ln -s nowhere .claude", ".claude"),
+    "a link leads to a device": ("ln -s /dev/zero .pawl/settings.toml", ".pawl/settings.toml"),
+    "a FIFO": ("mkfifo .pawl/settings.toml", ".pawl/settings.toml"),
+    "a FIFO in a folder": ("mkdir -p .claude/commands && mkfifo .claude/commands/x.md", ".claude/commands/x.md"),
+    "a FIFO is the folder": ("mkfifo .agents", ".agents"),
+    "a socket": (
+        "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\".pawl/hooks.json\")'",
+        ".pawl/hooks.json",
+    ),
+}
+
+
+@pytest.mark.attack("A09", "A10", "A46")
+@pytest.mark.parametrize("case", SPECIAL)
+def test_nothing_but_regular_files_is_trusted_and_what_was_trusted_lapses(config: Config, workspace: Path, case: str):
+    trust(config, str(workspace))
+    prepare, path = SPECIAL[case]
+    subprocess.run(["sh", "-c", prepare], cwd=workspace, check=True)
+    found = folder_trust(config, str(workspace))
+    assert found.standing is Standing.LAPSED and path in found.changed
+    assert trusted_files(config, str(workspace)) is None
+    with pytest.raises(ConfigError, match=re.escape(repr(path))):
+        trust(config, str(workspace))
+    hooks_for(config, str(workspace))
+    permissions_of(config, str(workspace))
+    assert own_commands(config, str(workspace)) == ()
+
+
+@pytest.mark.attack("A09")
+def test_a_record_of_a_link_that_was_trusted_once_counts_no_more(config: Config, workspace: Path):
+    lay(workspace, {".claude": "cfg"})
+    (config.state).mkdir(parents=True)
+    digests = {**project_files(str(workspace)).digests, ".claude": "link cfg "}
+    record = {"version": 1, "folders": {str(workspace): {"at": "then", "files": digests}}}
+    (config.state / FILE).write_text(json.dumps(record))
+    (config.state / FILE).chmod(0o600)
+    assert folder_trust(config, str(workspace)).standing is Standing.LAPSED
+
+
+@pytest.mark.attack("A09")
+@pytest.mark.parametrize("case", SPECIAL)
+def test_a_folder_of_the_settings_uses_regular_files_only_too(config: Config, workspace: Path, case: str):
+    listed = replace(config, tables=replace(config.tables, trust={"folders": [str(workspace)]}))
+    prepare, path = SPECIAL[case]
+    subprocess.run(["sh", "-c", prepare], cwd=workspace, check=True)
+    if path == ".agents":
+        assert own_commands(listed, str(workspace)) == ()
+        return
+    with pytest.raises(ConfigError, match=re.escape(repr(path))):
+        (prompts(listed, str(workspace)), hooks_for(listed, str(workspace)), own_commands(listed, str(workspace)))
+
+
+@pytest.mark.attack("A46")
+def test_what_is_used_is_what_was_looked_at_whatever_is_put_there_meanwhile(config: Config, workspace: Path):
+    lay(workspace, {".pawl/settings.toml": b'[permissions]\nallow = ["Bash(make *)"]\n'})
+    trust(config, str(workspace))
+    held = trusted_files(config, str(workspace))
+    lay(workspace, {".pawl/settings.toml": b'[permissions]\nallow = ["Bash(*)"]\n'})
+    assert project_settings(str(workspace), held).permissions == {"allow": ["Bash(make *)"]}
+
+
+@pytest.mark.attack("A09")
+def test_a_link_in_the_place_of_a_key_file_is_not_followed(config: Config, workspace: Path):
+    lay(workspace, {"other": b"A_API_KEY=1\n", ".env": "other"})
+    with pytest.raises(ConfigError, match="symbolic link"):
+        read_text(str(workspace), ".env")
 
 
 @pytest.mark.attack("A09", "A10")

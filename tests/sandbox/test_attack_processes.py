@@ -125,3 +125,11 @@ def test_only_the_three_standard_files_are_open_inside(any_site, network):
     any_site.prelude = f"import os\nos.dup2(os.open({str(secret)!r}, os.O_RDONLY), 77, inheritable=True)\n"
     assert any_site.probe(("open_files",), network=network) == [[0, 1, 2]]
     assert any_site.shell("readlink /proc/self/fd/0")["stdout"]["text"] == "/dev/null\n"
+    assert any_site.probe(("open_files",), network=network, given="x") == [[0, 1, 2]]
+
+
+def test_a_command_reads_what_it_is_given_whole_and_may_leave_it(any_site):
+    long = "0123456789" * 30_000
+    assert any_site.run("wc", "-c", given=long)["stdout"]["text"].strip() == str(len(long))
+    assert any_site.run("true", given=long)["code"] == 0
+    assert any_site.shell("read -r one; cat", given="1\n2\n")["stdout"]["text"] == "2\n"

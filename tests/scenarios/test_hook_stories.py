@@ -30,13 +30,26 @@ def notes(story: Story) -> Story:
 
 @pytest.fixture
 def hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configure:
-    """Configures a shell script for each event."""
+    """Configures a shell script for each event, in the sandbox or as a program of the user's."""
     (tmp_path / "config.toml").write_text('review = "off"\n')
     monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
 
-    def configure(*, matcher: str = "", **scripts: str) -> None:
+    def program(event: str, script: str) -> str:
+        path = tmp_path / f"on{event}"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return str(path)
+
+    def configure(*, matcher: str = "", host: bool = False, **scripts: str) -> None:
         table = {
-            event: [{"matcher": matcher, "hooks": [{"type": "command", "command": script, "timeout": 20}]}]
+            event: [
+                {
+                    "matcher": matcher,
+                    "hooks": [
+                        {"command": program(event, script) if host else script, "timeout": 20, "host": host},
+                    ],
+                }
+            ]
             for event, script in scripts.items()
         }
         (tmp_path / "hooks.json").write_text(json.dumps({"hooks": table}))
@@ -53,7 +66,7 @@ def test_every_event_of_a_run_reaches_its_hook_in_the_common_schema(notes: Story
     log = tmp_path / "log"
     names = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop")
     keep = f"cat >> {log}; echo >> {log}"
-    hooks(**dict.fromkeys((*names, "PermissionRequest", "Notification", "SessionEnd"), keep))
+    hooks(host=True, **dict.fromkeys((*names, "PermissionRequest", "Notification", "SessionEnd"), keep))
     notes.model_says(call("file_read", path="none.txt"), WRITE, say("Written."))
     with notes.session() as session:
         waiting = session.do(order_of(notes, "write a.txt"))
@@ -75,6 +88,8 @@ def test_every_event_of_a_run_reaches_its_hook_in_the_common_schema(notes: Story
     assert (written["tool_name"], written["tool_input"]["path"]) == ("file_write", "a.txt")
     assert written["tool_use_id"] == told[4]["tool_use_id"] and "text" in written["tool_response"]
     assert told[7]["notification_type"] == "permission_prompt"
+    said = [event.text for event in notes.events if isinstance(event, HookSaid)]
+    assert sum("onPreToolUse' of your settings runs on this machine" in text for text in said) == 1
 
 
 def order_of(story: Story, text: str, **more: object):
@@ -93,7 +108,7 @@ def test_a_hook_denies_a_call_and_the_model_is_told_why(notes: Story, hooks: Con
 
 def test_a_hook_asks_and_is_not_run_again_when_the_user_has_answered(notes: Story, hooks: Configure, tmp_path: Path):
     ask = answer(hookEventName="PreToolUse", permissionDecision="ask", permissionDecisionReason="sure?")
-    hooks(matcher="Write", PreToolUse=f"echo x >> {tmp_path}/count; {ask}")
+    hooks(matcher="Write", host=True, PreToolUse=f"echo x >> {tmp_path}/count; {ask}")
     waiting = notes.do("write a.txt", approve="never")
     assert (waiting.state, waiting.question.kind, waiting.question.why) == (RunState.WAITING, "call", ("sure?",))
     assert notes.approve(waiting).delivery is DeliveryState.DONE
@@ -155,14 +170,14 @@ def test_a_hook_that_fails_or_takes_too_long_stops_nothing_and_is_told(notes: St
 @pytest.mark.attack("A15")
 def test_the_hooks_of_a_repository_run_only_where_it_is_trusted(notes: Story, hooks: Configure, tmp_path: Path):
     hooks()
-    table = {"Stop": [{"hooks": [{"type": "command", "command": f"touch {tmp_path}/ran"}]}]}
+    table = {"Stop": [{"hooks": [{"type": "command", "command": "echo ran > ran.txt"}]}]}
     notes.user_writes({".pawl/hooks.json": json.dumps({"hooks": table})})
     assert notes.do("write a.txt", approve="never").delivery is DeliveryState.DONE
-    assert not (tmp_path / "ran").exists()
+    assert "ran.txt" not in notes.files()
     assert any("not trusted" in event.text for event in notes.events if isinstance(event, HookSaid))
     trust(load(), str(notes.workspace))
     notes.do("write a.txt again", approve="never")
-    assert (tmp_path / "ran").exists()
+    assert notes.read("ran.txt") == "ran\n"
 
 
 @pytest.mark.spec("B10")

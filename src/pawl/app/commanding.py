@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from pawl.app.config import Config
-from pawl.app.trust import is_trusted
+from pawl.app.trust import trusted_files
+from pawl.policy.overrides import Folder, files_of
 
 FOLDERS = (".pawl/commands", ".claude/commands")
 MOST = 200
@@ -33,9 +34,10 @@ class OwnCommand:
 def own_commands(config: Config, workspace: str) -> tuple[OwnCommand, ...]:
     """The user's own, and those of the workspace if it is trusted, which go before them."""
     found = {one.name: one for one in _read(config.file.parent / "commands", "your settings")}
-    if is_trusted(config, workspace):
+    trusted = trusted_files(config, workspace)
+    if trusted is not None:
         for folder in reversed(FOLDERS):
-            found |= {one.name: one for one in _read(Path(workspace) / folder, folder)}
+            found |= {one.name: one for one in _read(trusted.folder(folder), folder)}
     return tuple(found[name] for name in sorted(found))
 
 
@@ -55,17 +57,12 @@ def filled(text: str, words: str) -> str:
     return _PLACE.sub(value, text).strip()
 
 
-def _read(folder: Path, source: str) -> Iterator[OwnCommand]:
-    try:
-        paths = sorted(folder.glob("*.md"))[:MOST]
-    except OSError:
-        return
-    for path in paths:
-        name = path.stem.lower()
+def _read(folder: Folder, source: str) -> Iterator[OwnCommand]:
+    for path, _, read in itertools.islice((one for one in files_of(folder, ".md") if "/" not in one[0]), MOST):
+        name = path.removesuffix(".md").lower()
         try:
-            with path.open("rb") as file:
-                text = file.read(LONGEST).decode("utf-8", "replace")
-        except OSError:
+            text = read()[:LONGEST]
+        except (OSError, UnicodeDecodeError):
             continue
         if _NAME.fullmatch(name):
             yield _command(name, text, source)

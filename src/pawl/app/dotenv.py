@@ -30,13 +30,13 @@ _FILLED_IN = re.compile(r"(?<!\\)(?:\$[({]|`)")
 _WORKSPACE_NAME = re.compile(r"(?!PAWL_|OTEL_)[A-Z0-9_]*(?:_API_KEY|_ACCESS_TOKEN|_AUTH_TOKEN|_API_TOKEN)")
 
 
-def environment_of(environment: Mapping[str, str], *, user: Path, workspace: Path | None = None) -> dict[str, str]:
+def environment_of(environment: Mapping[str, str], *, user: Path, workspace: str = "") -> dict[str, str]:
     """The environment with what the files add to it.
 
-    `user` is the user's own file. `workspace` is that of a workspace which the user trusts: only keys are taken from
-    it. The environment wins over the user's file, and that over the workspace's.
+    `user` is the user's own file. `workspace` is the text of one that the user trusts: only keys are taken from it.
+    The environment wins over the user's file, and that over the workspace's.
     """
-    keys = {} if workspace is None else read(workspace, wanted=may_come_from_workspace)
+    keys = parse(workspace, ".env", wanted=may_come_from_workspace)
     return {**keys, **read(user), **environment}
 
 

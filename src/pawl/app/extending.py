@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from pawl.app.config import Config
-from pawl.app.project_settings import FOLDER, read_inside
-from pawl.app.trust import is_trusted
+from pawl.app.project_settings import FOLDER
+from pawl.app.trust import trusted_files
 from pawl.core.errors import ConfigError, PawlError, ToolError
 from pawl.policy.allowances import Kind, allowances
 
@@ -183,9 +183,8 @@ def own_phrases_of(config: Config, workspace: str) -> tuple[Phrase, ...]:
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{str(file)!r} cannot be read: {error}", advice="mend or remove the file") from error
     theirs = f"{FOLDER}/{INTENTS}"
-    if os.path.lexists(os.path.join(workspace, theirs)) and is_trusted(config, workspace):
-        made += own_phrases(read_inside(workspace, theirs), theirs)
-    return made
+    trusted = trusted_files(config, workspace) if os.path.lexists(os.path.join(workspace, theirs)) else None
+    return made + own_phrases(trusted.text(theirs), theirs) if trusted is not None else made
 
 
 @functools.cache

@@ -1,11 +1,17 @@
-"""Runs one hook as a child with the user's own rights: bounded in output and time, and ended with its whole tree."""
+"""Runs one hook: on a bench in the sandbox, or on this machine, where the user's own settings ask for it.
+
+On this machine it is bounded in output and time and ended with its whole tree, and neither its program, its words, its
+folder nor its variables lead into the workspace.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import select
 import signal
+import stat
 import subprocess
 import tempfile
 import threading
@@ -15,8 +21,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pawl.core.errors import ConfigError
+from pawl.core.execution import Completed, Ending, Execution, Limits
 from pawl.core.ports import Cancel
 from pawl.sandbox.process_tree import tree_use
+from pawl.sandbox.surroundings import is_below
+from pawl.workspace.bench import Bench
 
 MOST_BYTES = 1 << 20
 """Kept of each stream."""
@@ -24,6 +34,16 @@ MARK = "PAWL_HOOK"
 _AFTER_EXIT_SECONDS = 0.5
 """How long output that is already written is waited for, when something that the hook left keeps the pipe open."""
 _ROUNDS = 100
+_MOST_LINKS = 40
+# On a machine without namespaces the bench stands at another path, which only the command itself sees.
+_INSIDE = 'export PAWL_PROJECT_DIR="$PWD" CLAUDE_PROJECT_DIR="$PWD"; exec "$@"'
+_STOPPED = {Ending.CANCELLED: "it was stopped", Ending.TIMED_OUT: "its time was up"}
+_KEPT_VARIABLES = frozenset(
+    {"HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TERM", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY"}
+    | {"XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_SESSION_TYPE"}
+    | {"DBUS_SESSION_BUS_ADDRESS"}
+)
+"""What a hook on this machine gets of the user's variables, beside `LC_*` and PATH: nothing that loads code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,16 +58,29 @@ class Ended:
     """Why, when it did not end by itself."""
 
 
-def run_hook(
+def run_on_bench(
+    bench: Bench, argv: Sequence[str], payload: bytes, limits: Limits, cancel: Cancel | None = None
+) -> Ended:
+    """Runs the command in the sandbox, as any command of the run."""
+    execution = Execution(argv=("/bin/sh", "-c", _INSIDE, "hook", *argv), given=payload, limits=limits)
+    done = bench.run(execution, cancel=cancel)
+    stopped = "" if done.ending is Ending.EXITED else _STOPPED.get(done.ending) or _why(done)
+    return Ended(code=done.code, stdout=done.stdout.text, stderr=done.stderr.text, stopped=stopped)
+
+
+def _why(done: Completed) -> str:
+    return done.notices[-1] if done.notices else f"{done.ending} {done.signal or ''}".strip()
+
+
+def run_on_host(
     argv: Sequence[str],
     payload: bytes,
     *,
     seconds: float,
-    directory: str,
     environment: Mapping[str, str],
     cancel: Cancel | None = None,
 ) -> Ended:
-    """Runs the command until it ends, its time is up, or the user stops it."""
+    """Runs the command on this machine until it ends, its time is up, or the user stops it."""
     mark = secrets.token_hex(16)
     with tempfile.TemporaryFile() as given:
         given.write(payload)
@@ -58,7 +91,7 @@ def run_hook(
                 stdin=given,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                cwd=directory,
+                cwd="/",
                 env={**environment, MARK: mark},
                 start_new_session=True,
             )
@@ -66,6 +99,71 @@ def run_hook(
             return Ended(code=None, stopped=f"it cannot be started: {error}")
     with process:
         return _Following(process, mark, time.monotonic() + seconds, cancel).until_its_end()
+
+
+def host_words(argv: Sequence[str], *, workspace: str, home: str) -> tuple[str, ...]:
+    """The words that are started on this machine, the program by its real path; `ConfigError` where it may not be."""
+    program, *words = argv
+    program = home.rstrip("/") + program[1:] if program.startswith("~/") else program
+    inside = [word for word in words if _leads_into(word, workspace)]
+    if inside:
+        raise ConfigError(f"its word {inside[0]!r:.200} leads into the workspace", advice="leave it out")
+    return (_checked_program(program, workspace), *words)
+
+
+def host_environment(environment: Mapping[str, str], workspace: str) -> dict[str, str]:
+    """What a hook on this machine may know of the user's variables: no key, no code, no folder of the workspace."""
+    kept = {name: value for name, value in environment.items() if name in _KEPT_VARIABLES or name.startswith("LC_")}
+    entries = environment.get("PATH", os.defpath).split(":")
+    path = [one for one in entries if os.path.isabs(one) and not _leads_into(one, workspace)]
+    return {**kept, "PATH": ":".join(path), "PAWL_PROJECT_DIR": workspace, "CLAUDE_PROJECT_DIR": workspace}
+
+
+def _leads_into(word: str, workspace: str) -> bool:
+    """Whether the word names something in the workspace, by its spelling or through links."""
+    named = re.search(rf"{re.escape(workspace)}(?![\w.-])", word) is not None
+    return named or (os.path.isabs(word) and any(is_below(one, workspace) for one in _way(word)))
+
+
+def _way(path: str) -> list[str]:
+    """Every place that the kernel passes on its way to what the path names, each without links above it."""
+    passed, left, at = [], path.split("/")[::-1], "/"
+    links = 0
+    while left:
+        name = left.pop()
+        at = os.path.dirname(at) if name == ".." else os.path.join(at, name) if name not in ("", ".") else at
+        passed.append(at)
+        if os.path.islink(at):
+            links += 1
+            if links > _MOST_LINKS:
+                break
+            target = os.readlink(at)
+            at = "/" if target.startswith("/") else os.path.dirname(at)
+            left += target.split("/")[::-1]
+    return passed
+
+
+def _checked_program(program: str, workspace: str) -> str:
+    way = _way(program)
+    if any(is_below(one, workspace) for one in (os.path.normpath(program), *way)):
+        raise ConfigError(f"{program!r} leads through the workspace", advice="keep it outside of any workspace")
+    real = os.path.realpath(program)
+    try:
+        status = os.stat(real)
+    except OSError as error:
+        why = error.strerror or "it cannot be looked at"
+        raise ConfigError(f"{program!r}: {why}", advice="put its words into args; no shell reads it") from error
+    if not stat.S_ISREG(status.st_mode) or not os.access(real, os.X_OK):
+        raise ConfigError(f"{program!r} is not a program", advice="name a file that can be executed")
+    if status.st_mode & 0o022 or status.st_uid not in (0, os.getuid()):
+        raise ConfigError(f"others can write {real!r}", advice=f"chmod go-w {real}, and own it")
+    for place in way:
+        folder = os.path.dirname(place)
+        found = os.stat(folder)
+        writable = found.st_mode & (0o002 if found.st_uid == 0 else 0o022)
+        if found.st_uid not in (0, os.getuid()) or (writable and not found.st_mode & stat.S_ISVTX):
+            raise ConfigError(f"others can put another program into {folder!r}", advice="keep it in a folder of yours")
+    return real
 
 
 class _Following:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pawl.core.errors import ConfigError
@@ -62,9 +62,15 @@ class HookCommand:
     seconds: float = DEFAULT_SECONDS
     condition: Rule | None = None
     source: str = ""
+    host: bool = False
+    """It runs on this machine, outside of the sandbox; `command` is then an absolute path that no shell reads."""
+    is_own: bool = False
+    """It stands in the user's own settings."""
 
     @property
     def argv(self) -> tuple[str, ...]:
+        if self.host:
+            return (self.command, *(self.args or ()))
         return ("/bin/sh", "-c", self.command) if self.args is None else (self.command, *self.args)
 
     def is_meant(self, payload: Mapping[str, object], place: Place) -> bool:
@@ -88,12 +94,14 @@ def _matches(matcher: str, name: str) -> bool:
     return re.search(matcher, name) is not None
 
 
-def hook_commands(table: Mapping[str, object], source: str) -> tuple[HookCommand, ...]:
-    """The commands of a table of events, in the form that agents share."""
+def hook_commands(table: Mapping[str, object], source: str, *, own: bool = False) -> tuple[HookCommand, ...]:
+    """The commands of a table of events, in the form that agents share; only the user's own may ask for the host."""
     found = tuple(one for name, groups in table.items() for one in _of_event(name, groups, source))
+    if not own and any(one.host for one in found):
+        raise _wrong(source, "host = true is not a repository's to say", "put that hook into your own settings")
     if len(found) > MOST_HOOKS:
         raise ConfigError(f"{source!r}: [hooks]: {len(found)} hooks are too many", advice=f"at most {MOST_HOOKS}")
-    return found
+    return tuple(replace(one, is_own=True) for one in found) if own else found
 
 
 def _of_event(name: str, groups: object, source: str) -> Iterator[HookCommand]:
@@ -113,7 +121,7 @@ def _of_event(name: str, groups: object, source: str) -> Iterator[HookCommand]:
 
 
 def _hook(event: HookEvent, matcher: str, hook: Mapping[str, object], source: str) -> HookCommand:
-    _check_fields(hook, {"type", "command", "args", "timeout", "if"}, source, event)
+    _check_fields(hook, {"type", "command", "args", "timeout", "if", "host"}, source, event)
     if hook.get("type", "command") != "command":
         raise _wrong(source, f"{event}: hooks of the type {hook['type']!r} are not known", 'use type = "command"')
     command = _text(hook.get("command"), source, f"{event}: command")
@@ -126,6 +134,15 @@ def _hook(event: HookEvent, matcher: str, hook: Mapping[str, object], source: st
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
         raise _wrong(source, f"{event}: the timeout {seconds!r} is not a number of seconds", "write timeout = 60")
     condition = _text(hook.get("if", ""), source, f"{event}: if")
+    host = hook.get("host", False)
+    if not isinstance(host, bool):
+        raise _wrong(source, f"{event}: host must be true or false, not {host!r:.80}", "write host = true")
+    if host and not command.startswith(("/", "~/")):
+        raise _wrong(
+            source,
+            f"{event}: host = true needs an absolute program, not {command!r:.80}",
+            "name it by its whole path, with its words in args",
+        )
     return HookCommand(
         event=event,
         command=command,
@@ -134,6 +151,7 @@ def _hook(event: HookEvent, matcher: str, hook: Mapping[str, object], source: st
         seconds=float(seconds),
         condition=parse_rule(condition, source) if condition else None,
         source=source,
+        host=host,
     )
 
 

@@ -1,32 +1,34 @@
-"""Runs the user's hooks at the events of a run, and puts what they say together.
+"""Runs hooks at the events of a run, and puts what they say together.
 
-They are the user's own programs and run with the user's rights, outside of the sandbox. Those of a repository are run
-only where the user trusts it. What a hook allows, rules that deny or ask still hold.
+They run in the sandbox, on a bench, as commands do: an agent may have written what they start. Only a hook of the
+user's own settings may ask for this machine. Those of a repository are run only where the user trusts it. A hook
+tightens what the rules say; only one on this machine, which no agent can rewrite, lifts what no rule has said.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pawl.app.config import Config
-from pawl.app.hook_process import Ended, run_hook
+from pawl.app.hook_process import Ended, host_environment, host_words, run_on_bench, run_on_host
 from pawl.app.hook_settings import HookCommand, HookEvent, hook_commands
 from pawl.app.project_settings import FOLDER, hooks_of, joined_hooks, project_settings
-from pawl.app.secret_values import is_secret_name
-from pawl.app.trust import is_trusted
-from pawl.core.errors import ConfigError
+from pawl.app.trust import trusted_files
+from pawl.core.errors import ConfigError, PawlError, SandboxUnavailable
+from pawl.core.execution import Limits
 from pawl.core.permission import Permission, Ruling
 from pawl.core.ports import Cancel
 from pawl.policy.permission_rules import Place, names_of
+from pawl.workspace.bench import Bench
 
 MOST_CHARACTERS = 10_000
 BLOCKS = 2
 """The exit code that says no."""
+_NO_PROGRAM = (126, 127)
 CAN_BLOCK = frozenset(HookEvent) - {
     HookEvent.SESSION_START,
     HookEvent.SESSION_END,
@@ -37,7 +39,12 @@ CAN_BLOCK = frozenset(HookEvent) - {
 SAYS_CONTEXT = frozenset({HookEvent.SESSION_START, HookEvent.USER_PROMPT_SUBMIT})
 """Events at which plain output is told to the model."""
 
-_AT_ONCE = 16
+IN_SANDBOX = (
+    "hooks run in the sandbox, on a bench: without a network, your home and your variables; one that needs them takes "
+    "host = true and a program by its absolute path"
+)
+
+Benches = Callable[[], AbstractContextManager[Bench]]
 _DECISIONS = {
     "allow": Ruling.ALLOW,
     "approve": Ruling.ALLOW,
@@ -68,6 +75,8 @@ class HookOutcome:
     stop_reason: str = ""
     notices: tuple[str, ...] = ()
     """Hooks that failed, which stops nothing."""
+    remarks: tuple[str, ...] = ()
+    """For the user, once in a run."""
 
     def and_then(self, other: HookOutcome) -> HookOutcome:
         """Both; what is stricter counts, and of two other arguments the later."""
@@ -82,6 +91,7 @@ class HookOutcome:
             stop=self.stop or other.stop,
             stop_reason=self.stop_reason or other.stop_reason,
             notices=(*self.notices, *other.notices),
+            remarks=(*self.remarks, *other.remarks),
         )
 
     def over(self, permission: Permission) -> Permission:
@@ -103,70 +113,79 @@ class Hooks:
     workspace: str = ""
     home: str = ""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The user's, of which a hook on this machine is given a part."""
+    limits: Callable[[float], Limits] = lambda seconds: Limits(seconds=seconds)
+    """What a hook may use up in that many seconds."""
     common: Mapping[str, object] = field(default_factory=dict)
     """What every event says: session_id, transcript_path, permission_mode."""
     notices: tuple[str, ...] = ()
     """What of the repository's hooks does not count, and why."""
 
     def run(
-        self, event: HookEvent | str, payload: Mapping[str, object] | None = None, *, cancel: Cancel | None = None
+        self,
+        event: HookEvent | str,
+        payload: Mapping[str, object] | None = None,
+        *,
+        bench: Benches,
+        cancel: Cancel | None = None,
     ) -> HookOutcome:
-        """Runs every hook that is meant, at the same time, and waits for all."""
+        """Runs every hook that is meant, one after the other: they share the bench, which is opened for the first."""
         event = HookEvent(event)
         body = {**self.common, **(payload or {}), "cwd": self.workspace, "hook_event_name": str(event)}
         if "tool_name" in body:
             body["tool_names"] = list(names_of(str(body["tool_name"])))
         place = Place(self.workspace, self.home)
-        meant = [one for one in self.commands if one.event is event and one.is_meant(body, place)]
-        if not meant:
-            return HookOutcome()
         given = json.dumps(body, default=str).encode()
-        with ThreadPoolExecutor(max_workers=min(len(meant), _AT_ONCE)) as pool:
-            ended = list(pool.map(lambda one: self._ended(one, given, cancel), meant))
         outcome = HookOutcome()
-        for command, end in zip(meant, ended, strict=True):
-            outcome = outcome.and_then(said(command, end))
+        with ExitStack() as opened:
+            stands: Bench | None = None
+            for command in self.commands:
+                if command.event is not event or not command.is_meant(body, place):
+                    continue
+                try:
+                    if stands is None and not command.host:
+                        stands = opened.enter_context(bench())
+                    ended = self._ended(command, given, stands, cancel)
+                except PawlError as error:
+                    if isinstance(error, SandboxUnavailable) and event in CAN_BLOCK:
+                        # What nobody could say no to does not happen.
+                        raise
+                    ended = Ended(code=None, stopped=f"it cannot be started: {error.message}; {error.advice}")
+                outcome = outcome.and_then(said(command, ended))
         return outcome
 
     def about(self, **common: object) -> Hooks:
         """The same hooks, told this with every event."""
         return replace(self, common={**self.common, **common})
 
-    def _ended(self, command: HookCommand, given: bytes, cancel: Cancel | None) -> Ended:
-        return run_hook(
-            command.argv,
-            given,
-            seconds=command.seconds,
-            directory=self.workspace,
-            environment=self.environment,
-            cancel=cancel,
-        )
+    def _ended(self, command: HookCommand, given: bytes, bench: Bench | None, cancel: Cancel | None) -> Ended:
+        if bench is not None and not command.host:
+            return run_on_bench(bench, command.argv, given, self.limits(command.seconds), cancel)
+        words = host_words(command.argv, workspace=self.workspace, home=self.home)
+        environment = host_environment(self.environment, self.workspace)
+        return run_on_host(words, given, seconds=command.seconds, environment=environment, cancel=cancel)
 
 
 def hooks_for(config: Config, workspace: str) -> Hooks:
     """The user's hooks, and the repository's if the user trusts it."""
     shared = config.file.parent / "hooks.json"
     text = shared.read_text("utf-8", "replace") if shared.is_file() else ""
-    commands = hook_commands(joined_hooks(config.tables.hooks, hooks_of(text, str(shared))), str(config.file))
+    own = joined_hooks(config.tables.hooks, hooks_of(text, str(shared)))
+    commands = hook_commands(own, str(config.file), own=True)
     notices: tuple[str, ...] = ()
-    if is_trusted(config, workspace):
-        commands += hook_commands(project_settings(workspace).hooks, FOLDER)
+    trusted = trusted_files(config, workspace)
+    if trusted is not None:
+        commands += hook_commands(project_settings(workspace, trusted).hooks, FOLDER)
     elif _has_hooks(workspace):
         notices = (f"the hooks in {FOLDER} are not run, because the folder is not trusted ('pawl trust')",)
     return Hooks(
         commands=commands,
         workspace=workspace,
         home=str(config.home),
-        environment=hook_environment(config.environment, workspace),
+        environment=config.environment,
+        limits=config.settings.limits,
         notices=notices,
     )
-
-
-def hook_environment(environment: Mapping[str, str], workspace: str) -> dict[str, str]:
-    """The user's variables without keys, and without folders that a repository could put programs into."""
-    kept = {name: value for name, value in environment.items() if not is_secret_name(name)}
-    path = [folder for folder in environment.get("PATH", os.defpath).split(":") if os.path.isabs(folder)]
-    return {**kept, "PATH": ":".join(path), "PAWL_PROJECT_DIR": workspace, "CLAUDE_PROJECT_DIR": workspace}
 
 
 def _has_hooks(workspace: str) -> bool:
@@ -179,6 +198,13 @@ def _has_hooks(workspace: str) -> bool:
 def said(command: HookCommand, ended: Ended) -> HookOutcome:
     """What one hook says by how it ended and what it wrote."""
     name = _cut(command.command, 80)
+    if command.host:
+        told = f"the hook {name!r} of your settings runs on this machine, outside of the sandbox (host = true)"
+        return replace(_said(command, ended, name), remarks=(told,))
+    return _said(command, ended, name)
+
+
+def _said(command: HookCommand, ended: Ended, name: str) -> HookOutcome:
     if ended.code == 0:
         return _answer(command, ended.stdout)
     if ended.code == BLOCKS:
@@ -188,7 +214,8 @@ def said(command: HookCommand, ended: Ended) -> HookOutcome:
         asked = command.event in (HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST)
         return HookOutcome(blocked=True, reason=reason, permission=Ruling.DENY if asked else None)
     why = ended.stopped or f"it ended with {ended.code}: {_cut(ended.stderr.strip(), 400)}"
-    return HookOutcome(notices=(f"the hook {name!r} at {command.event} failed: {why}",))
+    more = f"; {IN_SANDBOX}" if ended.code in _NO_PROGRAM and command.is_own and not command.host else ""
+    return HookOutcome(notices=(f"the hook {name!r} at {command.event} failed: {why}{more}",))
 
 
 def _answer(command: HookCommand, text: str) -> HookOutcome:
@@ -204,10 +231,14 @@ def _answer(command: HookCommand, text: str) -> HookOutcome:
     specific = specific if isinstance(specific, dict) else {}
     ruling, reason, updated = _decision(command.event, body, specific)
     goes_on = body.get("continue", True) is not False
+    # An agent may have written what ran on the bench: it cannot give itself what the user would be asked about.
+    counts = command.event in (HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST) and (
+        command.host or ruling is not Ruling.ALLOW
+    )
     return HookOutcome(
         blocked=ruling is Ruling.DENY and command.event in CAN_BLOCK,
-        reason=reason,
-        permission=ruling if command.event in (HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST) else None,
+        reason=reason if counts or ruling is not Ruling.ALLOW else "",
+        permission=ruling if counts else None,
         updated_input=updated,
         context=tuple(_texts(specific, body, key="additionalContext")),
         messages=tuple(_texts(body, key="systemMessage")),

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from pawl.app.config import Config
 from pawl.app.extending import extension_settings, own_kinds
+from pawl.app.project_files import ProjectFiles
 from pawl.app.project_settings import SETTINGS, project_settings
-from pawl.app.trust import is_trusted
+from pawl.app.trust import trusted_files
 from pawl.core.errors import ConfigError, UsageError
 from pawl.core.guardrails import Guardrails
 from pawl.core.permission import Judge, Permission, Ruling
@@ -88,7 +89,7 @@ def changes_judge(config: Config, workspace: str) -> Judge:
 def _read(config: Config, workspace: str, known: Iterable[str]) -> tuple[Permissions, tuple[str, ...]]:
     own = permission_settings(config.tables.permissions, str(config.file))
     notices: list[str] = []
-    theirs = _of_project(workspace, known, notices, trusted=is_trusted(config, workspace))
+    theirs = _of_project(workspace, known, notices, trusted=trusted_files(config, workspace))
     made = Permissions(
         preset=preset(own.preset),
         deny=(*_tightening(own.deny, config, known), *theirs["deny"]),
@@ -176,28 +177,32 @@ def _followed(rule: Rule, home: str) -> Rule | None:
 
 
 def _of_project(
-    workspace: str, known: Iterable[str], notices: list[str], *, trusted: bool
+    workspace: str, known: Iterable[str], notices: list[str], *, trusted: ProjectFiles | None
 ) -> Mapping[str, tuple[Rule, ...]]:
     """A mistake in the files of a repository that is not trusted must not stop the user's work."""
     rules: dict[str, tuple[Rule, ...]] = dict.fromkeys(LISTS, ())
     try:
-        table = project_settings(workspace).permissions
+        table = project_settings(workspace, trusted).permissions
         given = permission_settings({**table, "preset": DEFAULT}, SETTINGS)
     except ConfigError as error:
-        if trusted:
+        if trusted is not None:
             raise
         notices.append(f"not used: {error.message}")
         return rules
     if "preset" in table:
         notices.append(f"{SETTINGS}: the preset is the user's to choose; it does not count")
-    if given.allow and not trusted:
+    if given.allow and trusted is None:
         notices.append(f"{SETTINGS}: what it allows does not count, because the folder is not trusted ('pawl trust')")
-    for name, texts in (("deny", given.deny), ("ask", given.ask), ("allow", given.allow if trusted else ())):
+    for name, texts in (
+        ("deny", given.deny),
+        ("ask", given.ask),
+        ("allow", given.allow if trusted is not None else ()),
+    ):
         for text in texts:
             try:
                 rules[name] = (*rules[name], parse_rule(text, SETTINGS, known=known))
             except ConfigError as error:
-                if trusted:
+                if trusted is not None:
                     raise
                 notices.append(f"not used: {error.message}")
     return rules

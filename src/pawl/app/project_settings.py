@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 import tomllib
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
+from pawl.app.project_files import ProjectFiles, read_text
 from pawl.core.errors import ConfigError
 
 FOLDER = ".pawl"
 SETTINGS = f"{FOLDER}/settings.toml"
 HOOKS = f"{FOLDER}/hooks.json"
-LARGEST_BYTES = 256 << 10
 
 Table = Mapping[str, object]
 
@@ -28,16 +26,17 @@ class ProjectSettings:
     hooks: Table = field(default_factory=dict)
 
 
-def project_settings(workspace: str) -> ProjectSettings:
-    """What the files say; `ConfigError` when they cannot be read as what they are."""
-    table = _toml(read_inside(workspace, SETTINGS), SETTINGS)
+def project_settings(workspace: str, trusted: ProjectFiles | None = None) -> ProjectSettings:
+    """What the files say, read now or as they were trusted; `ConfigError` when they are not what they should be."""
+    text = partial(read_text, workspace) if trusted is None else trusted.text
+    table = _toml(text(SETTINGS), SETTINGS)
     unknown = sorted(set(table) - {"permissions", "hooks"})
     if unknown:
         raise ConfigError(
             f"{SETTINGS!r} has {unknown[0]!r}, which a repository cannot set",
             advice="it takes [permissions] and [hooks]",
         )
-    shared = hooks_of(read_inside(workspace, HOOKS), HOOKS)
+    shared = hooks_of(text(HOOKS), HOOKS)
     own = _table(table.get("hooks", {}), f"{SETTINGS}: hooks")
     permissions = _table(table.get("permissions", {}), f"{SETTINGS}: permissions")
     return ProjectSettings(permissions, joined_hooks(own, shared))
@@ -65,40 +64,6 @@ def joined_hooks(first: Table, second: Table) -> Table:
     return joined
 
 
-def read_inside(workspace: str, path: str) -> str:
-    """The text of a regular file of the workspace, without following links; empty when there is none."""
-    *folders, name = path.split("/")
-    held: list[int] = []
-    try:
-        held.append(os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-        for folder in folders:
-            held.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=held[-1]))
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        held.append(os.open(name, flags, dir_fd=held[-1]))
-        if not stat.S_ISREG(os.fstat(held[-1]).st_mode):
-            raise _unreadable(path, "it is not a regular file")
-        return _text(held[-1], path)
-    except (FileNotFoundError, NotADirectoryError):
-        return ""
-    except OSError as error:
-        raise _unreadable(path, error.strerror or "it cannot be opened") from error
-    finally:
-        for descriptor in held:
-            with suppress(OSError):
-                os.close(descriptor)
-
-
-def _text(descriptor: int, path: str) -> str:
-    with open(descriptor, "rb", closefd=False) as file:
-        data = file.read(LARGEST_BYTES + 1)
-    if len(data) > LARGEST_BYTES:
-        raise _unreadable(path, f"it is larger than {LARGEST_BYTES} bytes")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _unreadable(path, "it is not UTF-8") from error
-
-
 def _toml(text: str, name: str) -> Table:
     try:
         return tomllib.loads(text)
@@ -110,7 +75,3 @@ def _table(value: object, name: str) -> Table:
     if not isinstance(value, dict):
         raise ConfigError(f"{name!r} must be a table, not {value!r:.200}", advice="see docs/settings.md")
     return value
-
-
-def _unreadable(path: str, why: str) -> ConfigError:
-    return ConfigError(f"{path!r} cannot be read: {why}", advice="mend or remove the file")

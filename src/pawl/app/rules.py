@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from pawl.app.config import Config
 from pawl.app.extending import own_kinds
-from pawl.app.trust import is_trusted
+from pawl.app.trust import trusted_files
 from pawl.core.errors import UsageError
 from pawl.core.run import Mode, RoleName, Stage
+from pawl.policy.overrides import Folder
 from pawl.policy.prompts import Prompt, PromptFault, PromptRepository, check_prompts
 from pawl.policy.role_files import load_roles
 from pawl.policy.table import Policy, Row, standard_policy
@@ -32,21 +32,21 @@ __all__ = [
 ]
 
 
-def prompt_folders(config: Config, workspace: str) -> tuple[Path, ...]:
+def prompt_folders(config: Config, workspace: str) -> tuple[Folder, ...]:
     """Where overrides come from: the user's own, then the repository's if the user trusts it."""
-    folders = [config.file.parent / "prompts"]
-    if is_trusted(config, workspace):
-        folders.append(Path(workspace) / ".pawl" / "prompts")
-    return tuple(folder for folder in folders if folder.is_dir())
+    return _folders(config, workspace, "prompts")
+
+
+def _folders(config: Config, workspace: str, name: str) -> tuple[Folder, ...]:
+    own = config.file.parent / name
+    trusted = trusted_files(config, workspace)
+    theirs = None if trusted is None else trusted.folder(f".pawl/{name}")
+    return (*((own,) if own.is_dir() else ()), *((theirs,) if theirs is not None and theirs.files else ()))
 
 
 def policy_of(config: Config, workspace: str) -> Policy:
     """The table with the roles of the user's own, and of the repository if the user trusts it."""
-    folders: list[Path] = [config.file.parent / "roles"]
-    theirs = Path(workspace) / ".pawl" / "roles"
-    if theirs.is_dir() and is_trusted(config, workspace):
-        folders.append(theirs)
-    present = tuple(folder for folder in folders if folder.is_dir())
+    present = _folders(config, workspace, "roles")
     policy = Policy(load_roles(present)) if present else standard_policy()
     own = own_kinds(config)
     return replace(policy, own=own) if own else policy

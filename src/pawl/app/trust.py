@@ -6,13 +6,22 @@ import os
 from pathlib import Path
 
 from pawl.app.config import Config
+from pawl.app.project_files import USED, ProjectFiles, project_files
 from pawl.app.trusting import Standing, folder_trust
 from pawl.core.errors import ConfigError
 
 
 def is_trusted(config: Config, workspace: str) -> bool:
     """Whether the user's settings list it, or `pawl trust` was said of its files as they are now."""
-    return is_listed(config, workspace) or folder_trust(config, workspace).standing is Standing.TRUSTED
+    return trusted_files(config, workspace) is not None
+
+
+def trusted_files(config: Config, workspace: str) -> ProjectFiles | None:
+    """The very contents that are trusted, to be used instead of reading again; None where the folder is not trusted."""
+    if is_listed(config, workspace):
+        return project_files(workspace, USED)
+    found = folder_trust(config, workspace)
+    return found.held if found.standing is Standing.TRUSTED else None
 
 
 def is_listed(config: Config, workspace: str) -> bool:

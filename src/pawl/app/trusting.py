@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
 import secrets
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
 from pawl.app.config import Config
-from pawl.app.project_settings import ProjectSettings, project_settings
-from pawl.core.errors import ConfigError, UsageError
-from pawl.policy.shell_words import read_shell
+from pawl.app.project_files import ProjectFiles, project_files
+from pawl.core.errors import UsageError
 from pawl.workspace.lock import writer_lock
 
-CONFIGURING = (".pawl", ".mcp.json", "mcp.json", ".agents", ".claude")
-"""Files, and folders with all that they hold, by which a repository configures agents or has them execute something."""
-WORDS = ".pawl/memory"
-"""Text for models, which changes with the work and configures nothing."""
-MOST_FILES = 2_000
-MOST_BYTES = 32 << 20
 FILE = "trust.json"
-
-_PROJECT = re.compile(r"\$(?:\{(?:PAWL|CLAUDE)_PROJECT_DIR\}|(?:PAWL|CLAUDE)_PROJECT_DIR)/?")
-_PATH = re.compile(r"[\w.@+-]+(?:/[\w.@+-]+)*")
 
 
 class Standing(StrEnum):
@@ -56,31 +44,36 @@ class FolderTrust:
 
     standing: Standing
     files: tuple[str, ...]
-    """What configures or executes there now."""
+    """What configures there now."""
     changed: tuple[str, ...] = ()
     """What has changed, come or gone since it was trusted."""
+    held: ProjectFiles | None = field(default=None, compare=False, repr=False)
+    """The contents that this was said of."""
 
 
 def folder_trust(config: Config, workspace: str) -> FolderTrust:
     """How the workspace stands, by its own files. One that has too many of them is never trusted."""
     try:
-        now = _digests(workspace)
+        held = project_files(workspace)
     except (UsageError, OSError):
         return FolderTrust(standing=Standing.UNKNOWN, files=())
+    now = held.digests
     known = {one.folder: one for one in trusted_folders(config)}.get(workspace)
     if known is None:
-        return FolderTrust(standing=Standing.UNKNOWN, files=tuple(now))
+        return FolderTrust(standing=Standing.UNKNOWN, files=tuple(now), held=held)
     changed = sorted(path for path in {*now, *known.files} if now.get(path) != known.files.get(path))
-    standing = Standing.LAPSED if changed else Standing.TRUSTED
-    return FolderTrust(standing=standing, files=tuple(now), changed=tuple(changed))
+    standing = Standing.LAPSED if changed or held.refused else Standing.TRUSTED
+    return FolderTrust(standing=standing, files=tuple(now), changed=tuple(changed), held=held)
 
 
 def trust(config: Config, workspace: str) -> FolderTrust:
-    """Trusts the workspace as it is now."""
-    now = _digests(workspace)
+    """Trusts the workspace as it is now; `ConfigError` where a link or anything but a file would configure Pawl."""
+    held = project_files(workspace)
+    held.check()
+    now = held.digests
     at = datetime.now(UTC).isoformat(timespec="seconds")
     _keep(config, workspace, TrustedFolder(folder=workspace, at=at, files=now))
-    return FolderTrust(standing=Standing.TRUSTED, files=tuple(now))
+    return FolderTrust(standing=Standing.TRUSTED, files=tuple(now), held=held)
 
 
 def revoke(config: Config, workspace: str) -> bool:
@@ -129,73 +122,3 @@ def _replace(path: Path, text: str) -> None:
         with suppress(OSError):
             made.unlink()
         raise
-
-
-def _digests(workspace: str) -> dict[str, str]:
-    """What every file that configures or executes is."""
-    found: dict[str, str] = {}
-    size = 0
-    for path in sorted({*_configuring(workspace), *_executed(workspace)}):
-        full = os.path.join(workspace, path)
-        status = os.lstat(full)
-        size += status.st_size
-        if len(found) >= MOST_FILES or size > MOST_BYTES:
-            raise UsageError(
-                f"{workspace!r} has more files that configure or execute than can be looked at",
-                advice=f"at most {MOST_FILES} files and {MOST_BYTES >> 20} MB in {', '.join(CONFIGURING)}",
-            )
-        found[path] = _digest(full, status)
-    return found
-
-
-def _digest(full: str, status: os.stat_result) -> str:
-    """The content and whether it can be executed; of a link both where it leads and what stands there."""
-    if stat.S_ISLNK(status.st_mode):
-        behind = hashlib.sha256(_content(full)).hexdigest() if os.path.isfile(full) else ""
-        return f"link {os.readlink(full)} {behind}"
-    if not stat.S_ISREG(status.st_mode):
-        return "special"
-    executable = " executable" if status.st_mode & 0o111 else ""
-    return hashlib.sha256(_content(full)).hexdigest() + executable
-
-
-def _content(full: str) -> bytes:
-    with open(full, "rb") as file:
-        return file.read(MOST_BYTES)
-
-
-def _configuring(workspace: str) -> Iterator[str]:
-    for name in CONFIGURING:
-        full = os.path.join(workspace, name)
-        if os.path.islink(full) or os.path.isfile(full):
-            yield name
-        for folder, folders, files in os.walk(full) if not os.path.islink(full) else ():
-            folders[:] = [one for one in folders if os.path.relpath(os.path.join(folder, one), workspace) != WORDS]
-            links = [one for one in folders if os.path.islink(os.path.join(folder, one))]
-            yield from (os.path.relpath(os.path.join(folder, one), workspace) for one in (*files, *links))
-
-
-def _executed(workspace: str) -> Iterator[str]:
-    """The files of the workspace that its hooks name, so that what they run cannot be changed under them."""
-    try:
-        settings = project_settings(workspace)
-    except ConfigError:
-        settings = ProjectSettings()
-    for text in _texts(settings.hooks):
-        words = [word.text for one in read_shell(text).commands for word in (*one.words, *one.assignments)]
-        for word in (text, *words, *text.split()):
-            for path in _PATH.findall(_PROJECT.sub("", word)):
-                plain = os.path.normpath(path)
-                if not plain.startswith("..") and os.path.isfile(os.path.join(workspace, plain)):
-                    yield plain
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _texts(inner)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pawl.app.running import bench_places, open_sandbox_for
 from pawl.app.workshop import Workshop
-from pawl.core.errors import UsageError
+from pawl.core.errors import ConfigError, UsageError
 from pawl.core.execution import Protection
 from pawl.core.history import Retention
 from pawl.workspace.bench import sweep
@@ -18,6 +19,19 @@ class Examination:
     problems: tuple[str, ...]
     state_bytes: int
     benches: int
+    hooks: tuple[HookPlace, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookPlace:
+    """Where a hook runs."""
+
+    event: str
+    command: str
+    source: str
+    host: bool
+    problem: str = ""
+    """Why it is not started on this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +46,34 @@ class Cleaned:
 def examine(shop: Workshop, *, thorough: bool) -> Examination:
     """What protection commands get here, and whether the state file is sound; `thorough` reads all of it."""
     places = [place for place in bench_places(shop.config) if place.is_dir()]
+    problems = list(shop.store.integrity()) if thorough else []
+    hooks: tuple[HookPlace, ...] = ()
+    try:
+        hooks = tuple(_hooks(shop))
+    except ConfigError as error:
+        problems.append(f"{error.message}; {error.advice}")
     return Examination(
         protection=open_sandbox_for(shop).protection(),
-        problems=tuple(shop.store.integrity()) if thorough else (),
+        problems=tuple(problems),
         state_bytes=shop.store.size_bytes(),
         benches=sum(1 for place in places for _ in place.iterdir()),
+        hooks=hooks,
     )
+
+
+def _hooks(shop: Workshop) -> Iterator[HookPlace]:
+    from pawl.app.hook_process import host_words
+    from pawl.app.hooks import hooks_for
+
+    hooks = hooks_for(shop.config, shop.workspace)
+    for one in hooks.commands:
+        problem = ""
+        try:
+            if one.host:
+                host_words(one.argv, workspace=hooks.workspace, home=hooks.home)
+        except ConfigError as error:
+            problem = f"{error.message}; {error.advice}"
+        yield HookPlace(event=one.event, command=one.command, source=one.source, host=one.host, problem=problem)
 
 
 def clean(shop: Workshop, *, days: int | None, backups: int | None) -> Cleaned:

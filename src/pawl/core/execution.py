@@ -49,6 +49,8 @@ class Execution:
     hidden: tuple[str, ...] = ()
     """Workspace paths shown as empty files; the bench fills it from `secrets`."""
     writable_git: bool = False
+    given: bytes = b""
+    """Its standard input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
 from types import MappingProxyType
 
 from pawl.core.errors import PromptError
 from pawl.core.run import Decision, Mode
+from pawl.policy.overrides import Folder, files_of
 
 VARIABLES = ("project_root", "user_input", "tool_summary", "last_step_outcome")
 STABLE = ("base", "project_root", "modes/", "roles/", "detail/", "reasoning/")
@@ -74,7 +74,7 @@ class PromptRepository:
         self._prompts = dict(sorted(prompts.items()))
 
     @classmethod
-    def load(cls, directories: Sequence[Path] = (), *, extra: Collection[str] = ()) -> PromptRepository:
+    def load(cls, directories: Sequence[Folder] = (), *, extra: Collection[str] = ()) -> PromptRepository:
         """Pawl's own prompts; files of the directories replace those of their name, later directories win.
 
         `extra` are names beside Pawl's own, such as the prompts of custom roles. Whoever calls decides which
@@ -123,25 +123,25 @@ class PromptRepository:
         ]
 
 
-def check_prompts(directories: Sequence[Path] = (), *, extra: Collection[str] = ()) -> list[PromptFault]:
+def check_prompts(directories: Sequence[Folder] = (), *, extra: Collection[str] = ()) -> list[PromptFault]:
     """Every fault of the prompts, for those who want to see them all rather than be stopped."""
     prompts, faults = _collect(directories, extra)
     return faults + PromptRepository(prompts).check()
 
 
-def _collect(directories: Sequence[Path], extra: Collection[str]) -> tuple[dict[str, Prompt], list[PromptFault]]:
+def _collect(directories: Sequence[Folder], extra: Collection[str]) -> tuple[dict[str, Prompt], list[PromptFault]]:
     faults: list[PromptFault] = []
     prompts = {}
     for name, text in _built_in():
         prompts[name] = _prompt(name, text, f"prompts/{name}.md", faults)
     known = {*prompts, *extra}
     for directory in directories:
-        for path in sorted(directory.rglob("*.md")):
-            name = path.relative_to(directory).with_suffix("").as_posix()
+        for path, source, read in files_of(directory, ".md"):
+            name = path.removesuffix(".md")
             if name not in known:
-                faults.append(PromptFault(str(path), 1, f"there is no prompt {name!r} to override{_near(name, known)}"))
-            elif (content := _read(path, faults)) is not None:
-                prompts[name] = _prompt(name, content, str(path), faults)
+                faults.append(PromptFault(source, 1, f"there is no prompt {name!r} to override{_near(name, known)}"))
+            elif (content := _read(read, source, faults)) is not None:
+                prompts[name] = _prompt(name, content, source, faults)
     missing = sorted(set(extra) - prompts.keys())
     faults += [PromptFault(f"{name}.md", 1, "no directory has this prompt") for name in missing]
     return prompts, faults
@@ -153,14 +153,14 @@ def _built_in() -> Iterator[tuple[str, str]]:
             yield path.relative_to(folder).with_suffix("").as_posix(), path.read_text("utf-8")
 
 
-def _read(path: Path, faults: list[PromptFault]) -> str | None:
+def _read(read: Callable[[], str], source: str, faults: list[PromptFault]) -> str | None:
     try:
-        text = path.read_text("utf-8")
+        text = read()
     except (OSError, UnicodeDecodeError) as error:
-        faults.append(PromptFault(str(path), 1, f"cannot be read: {error}"))
+        faults.append(PromptFault(source, 1, f"cannot be read: {error}"))
         return None
     if len(text) > MOST_CHARACTERS:
-        faults.append(PromptFault(str(path), 1, f"{len(text):,} characters, and {MOST_CHARACTERS:,} is the limit"))
+        faults.append(PromptFault(source, 1, f"{len(text):,} characters, and {MOST_CHARACTERS:,} is the limit"))
         return None
     return text
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
-from pathlib import Path
 from types import MappingProxyType
 
 from pawl.core.errors import PromptError
 from pawl.core.run import RoleName
 from pawl.policy.allowances import allowances
 from pawl.policy.contract_names import CONTRACTS
+from pawl.policy.overrides import Folder, files_of
 from pawl.policy.roles import Example, Role, check_examples
 
 _TEXTS = ("description", "prompt", "contract", "model")
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 Table = Mapping[str, object]
 
 
-def load_roles(directories: Sequence[Path] = ()) -> Mapping[str, Role]:
+def load_roles(directories: Sequence[Folder] = ()) -> Mapping[str, Role]:
     """The roles that come with Pawl, and those of the directories, of which later ones win.
 
     A file named like a role of Pawl's replaces it and may only narrow its tools; its delegates are those of the role or
@@ -39,12 +39,14 @@ def load_roles(directories: Sequence[Path] = ()) -> Mapping[str, Role]:
         return built_in
     mistakes: list[str] = []
     files: dict[str, tuple[str, Table]] = {}
-    for path in (path for directory in directories for path in sorted(directory.glob("*.toml"))):
-        table = _read(path, mistakes)
-        if not _NAME.fullmatch(path.stem):
-            mistakes.append(f"{path}: the name of a role is made of small letters, digits and _, not {path.stem!r}")
+    for path, source, read in (one for directory in directories for one in files_of(directory, ".toml")):
+        if "/" in path:
+            continue
+        name, table = path.removesuffix(".toml"), _read(read, source, mistakes)
+        if not _NAME.fullmatch(name):
+            mistakes.append(f"{source}: the name of a role is made of small letters, digits and _, not {name!r}")
         elif table is not None:
-            files[path.stem] = (str(path), table)
+            files[name] = (source, table)
     names = frozenset(built_in) | files.keys()
     roles = dict(built_in)
     for name, (source, table) in files.items():
@@ -91,11 +93,11 @@ def role_mistakes(name: str, text: str) -> tuple[str, ...]:
     return tuple(found) or check_examples(_role(name, name, table))
 
 
-def _read(path: Path, mistakes: list[str]) -> Table | None:
+def _read(read: Callable[[], str], source: str, mistakes: list[str]) -> Table | None:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(read())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        mistakes.append(f"{path}: {error}")
+        mistakes.append(f"{source}: {error}")
         return None
 
 

@@ -139,6 +139,7 @@ class LandlockSandbox:
             sources.append(repository)
         return {
             "argv": execution.argv,
+            "given": base64.b64encode(execution.given).decode(),
             "environment": {"PWD": directory, **environment},
             "directory": directory,
             "readable": ["/usr", *SYSTEM_FOLDERS, *system_files(execution.network), *_KERNEL_FILES, *sources],

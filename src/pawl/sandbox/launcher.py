@@ -87,13 +87,24 @@ def _prepare(order: dict[str, Any], parent: int) -> None:
     # Python ignores these two; a command expects them to work.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    os.dup2(os.open("/dev/null", os.O_RDONLY), 3)
+    os.dup2(_given(base64.b64decode(order["given"])), 3)
     os.closerange(4, os.sysconf("SC_OPEN_MAX"))
     os.chdir(order["directory"])
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     _restrict_files(order)
     _drop_capabilities()
     _load_filter(base64.b64decode(order["filter"]))
+
+
+def _given(data: bytes) -> int:
+    """A descriptor of the command's standard input."""
+    if not data:
+        return os.open("/dev/null", os.O_RDONLY)
+    file = os.memfd_create("given")
+    with os.fdopen(os.dup(file), "wb") as stream:
+        stream.write(data)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
 def _restrict_files(order: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ from pawl.sandbox.groups import GroupPool, Seat, process_pool
 from pawl.sandbox.launched import Arrival, Launched, Stopping, memory_file, start_process, started_in
 from pawl.sandbox.layers import Layers
 from pawl.sandbox.process_tree import children, filter_count
-from pawl.sandbox.profile import HOME, Profile, bubblewrap_arguments, hidden_places
+from pawl.sandbox.profile import GIVEN, HOME, Profile, bubblewrap_arguments, hidden_places
 from pawl.sandbox.programs import Programs
 from pawl.sandbox.repository import has_git_folder, linked_repository
 from pawl.sandbox.seccomp import Sockets, filter_program
@@ -41,7 +41,7 @@ lowerdir=/proc/self/fd/3,upperdir=/proc/self/fd/4,workdir=/proc/self/fd/5,userxa
 shift 5
 exec "$@"
 """
-_GATE_SCRIPT = f'printf R; read -r go || exit {_NO_GO}; exec "$@" </dev/null'
+_GATE_SCRIPT = f'printf R; read -r go || exit {_NO_GO}; exec "$@" <"$0"'
 _SETTLE_SECONDS = 10.0
 _ROOTS_SECONDS = 5.0
 
@@ -121,13 +121,16 @@ class NamespaceSandbox:
         if self._programs.bubblewrap is None:
             raise SandboxUnavailable("bubblewrap is not installed", advice=remedies.INSTALL_BUBBLEWRAP)
         program = filter_program(platform.machine(), Sockets.PRIVATE)
-        with memory_file("filter", program) as filter_file:
-            arguments = bubblewrap_arguments(profile, filter_file)
+        given = profile.execution.given
+        with memory_file("filter", program) as filter_file, memory_file("given", given) as given_file:
+            arguments = bubblewrap_arguments(profile, filter_file, given_file)
             # By file and not on the command line, which every user of the machine can read.
             with memory_file("arguments", os.fsencode("\0".join(arguments) + "\0")) as file:
-                inside = (self._programs.shell, "-c", _GATE_SCRIPT, "pawl", *profile.execution.argv)
+                source = GIVEN if given else "/dev/null"
+                inside = (self._programs.shell, "-c", _GATE_SCRIPT, source, *profile.execution.argv)
                 words = [*self._mounting(view), self._programs.bubblewrap, "--args", str(file), "--", *inside]
-                start = functools.partial(start_process, words, (filter_file, file))
+                files = (filter_file, file, *((given_file,) if given else ()))
+                start = functools.partial(start_process, words, files)
                 process = started_in(seat, start)
         with Launched(process, Stopping.KILL) as launched:
             yield launched

@@ -16,6 +16,8 @@ from pawl.sandbox.layers import Layers, Place
 from pawl.sandbox.surroundings import SYSTEM_FOLDERS, Root, is_below, system_files
 
 HOME = "/home/agent"
+GIVEN = "/run/given"
+"""Where a command's standard input lies."""
 _SMALL_STORE = 64 << 20
 _NOTHING = str(Path(__file__).with_name("nothing"))
 
@@ -36,7 +38,7 @@ class Profile:
     repository: str | None = None
 
 
-def bubblewrap_arguments(profile: Profile, filter_file: int) -> list[str]:
+def bubblewrap_arguments(profile: Profile, filter_file: int, given_file: int) -> list[str]:
     return [
         *_namespaces(profile.execution.network),
         *_environment(profile.environment),
@@ -44,6 +46,7 @@ def bubblewrap_arguments(profile: Profile, filter_file: int) -> list[str]:
         *_stores(profile.execution.limits.scratch_bytes),
         *_toolchains(profile.roots, profile.home),
         *_workspace(profile),
+        *(("--file", str(given_file), GIVEN) if profile.execution.given else ()),
         # Last: from here on nothing can be made in the root, which is memory.
         *("--remount-ro", "/"),
         *("--chdir", profile.directory),

@@ -17,8 +17,9 @@ from pawl.app.asking.model_config import ModelConfig, budget, model_config, mode
 from pawl.app.asking.opening import Models
 from pawl.app.asking.recording import RequestBook
 from pawl.app.asking.watching import Watch
-from pawl.app.dotenv import environment_of
+from pawl.app.dotenv import LARGEST_BYTES, environment_of
 from pawl.app.handing import Subject, handed_over
+from pawl.app.project_files import read_text
 from pawl.app.rules import policy_of, prompts
 from pawl.app.telemetry import Telemetry
 from pawl.app.trust import is_trusted
@@ -79,7 +80,7 @@ def configured(shop: Workshop, model: str = "") -> ModelConfig:
     environment = environment_of(
         shop.config.environment,
         user=shop.config.file.parent / ".env",
-        workspace=Path(shop.workspace) / ".env" if trusted else None,
+        workspace=read_text(shop.workspace, ".env", LARGEST_BYTES) if trusted else "",
     )
     config = model_config(shop.config, environment)
     return config.with_model(model) if model else config

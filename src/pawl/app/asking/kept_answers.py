@@ -15,6 +15,7 @@ from pawl.app.workshop import Workshop
 from pawl.core.errors import StoreError
 from pawl.core.memory import KeptAnswer
 from pawl.core.run import RunTerms
+from pawl.policy.overrides import files_of
 
 _SCRIPT = "scripted:"
 
@@ -75,8 +76,13 @@ class AnswerShelf:
 
 def _own_prompts(shop: Workshop) -> list[str]:
     """The prompts that the user or the workspace overrides: with others the model may answer otherwise."""
-    files = [file for folder in prompt_folders(shop.config, shop.workspace) for file in sorted(folder.rglob("*.md"))]
-    return [f"{file}\0{file.read_text('utf-8', 'replace')}" for file in files]
+    found = []
+    for folder in prompt_folders(shop.config, shop.workspace):
+        for _, source, read in files_of(folder, ".md"):
+            # One that cannot be read stops the question with its name.
+            with suppress(OSError, UnicodeDecodeError):
+                found.append(f"{source}\0{read()}")
+    return found
 
 
 def _script(model: str) -> str:

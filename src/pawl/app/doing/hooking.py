@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pawl.app.workshop import Workshop
@@ -14,10 +15,16 @@ from pawl.core.ports import Cancel
 from pawl.core.run import Approval, Mode
 from pawl.core.runs import Order, Question
 from pawl.core.session_event import HookSaid
+from pawl.workflow.tape import Tape, TapedReply
 
 if TYPE_CHECKING:
     from pawl.app.hooks import HookOutcome, Hooks
+    from pawl.workspace.bench import Bench
 
+ABOUT_WORK = frozenset({"PostToolUse", "PostToolUseFailure", "Stop"})
+"""Events whose hooks work on the bench of the run. Others run on a fresh one, where no agent could rewrite them."""
+TOLD = "hooks-in-sandbox"
+"""A file of the state folder that says that the user knows where hooks run."""
 MOST_STOPS = 3
 """How often hooks may send a role back to work that says it is done."""
 _AUTO = "auto"
@@ -33,8 +40,16 @@ class Hooking:
     conversation: str
     tell: Callable[[HookSaid], object]
     cancel: Cancel | None = None
+    bench: Callable[[], Bench] | None = None
+    """The bench of the run, where there is one to work on."""
     _hooks: Hooks | None = None
     _looked: bool = False
+    _remarks: set[str] = field(default_factory=set)
+    """What was said once."""
+
+    def on(self, bench: Callable[[], Bench]) -> Hooking:
+        """The same hooks over the bench that a role works on."""
+        return replace(self, bench=bench)
 
     @property
     def exist(self) -> bool:
@@ -44,6 +59,7 @@ class Hooking:
         """A session starts, new or again; what hooks want the model to know."""
         for notice in self._known.notices if self._known is not None else ():
             self.tell(HookSaid(event="SessionStart", text=notice))
+        self._tell_where_they_run()
         return self._context(self._called("SessionStart", source=source))
 
     def end(self, reason: str) -> None:
@@ -75,6 +91,17 @@ class Hooking:
             return ""
         said = (*((outcome.reason,) if outcome.blocked else ()), *outcome.context)
         return "".join(f"\n[a hook of the user's says: {one}]" for one in said)
+
+    def answered(
+        self, talk: str, step: int, name: str, arguments: Mapping[str, object], reply: TapedReply
+    ) -> TapedReply:
+        """The answer of a tool with what hooks say of it."""
+        more = self.after_tool(name, arguments, reply.text, failed=reply.failed, call=f"{talk}.{step}")
+        return replace(reply, text=f"{reply.text}{more}") if more else reply
+
+    def sending_back(self, tape: Tape, text: str) -> tuple[str, ...]:
+        before = sum(step.get("by") == "hook" for step in tape.steps)
+        return tape.heard(lambda: self.stopping(text, before=before), by="hook")
 
     def stopping(self, text: str, *, before: int) -> tuple[str, ...]:
         """Why a role that says it is done is to go on; `before` is how often it was sent back already."""
@@ -127,14 +154,39 @@ class Hooking:
         hooks = self._known
         if hooks is None:
             return None
-        outcome = hooks.run(event, payload, cancel=self.cancel)
-        for text in (*outcome.messages, *outcome.notices):
+        outcome = hooks.run(event, payload, bench=lambda: self._bench(event), cancel=self.cancel)
+        fresh = [one for one in dict.fromkeys(outcome.remarks) if one not in self._remarks]
+        self._remarks.update(fresh)
+        for text in (*fresh, *outcome.messages, *outcome.notices):
             self.tell(HookSaid(event=event, text=text))
         if self.cancel is not None and self.cancel.requested:
             raise Cancelled("stopped by the user")
         if outcome.stop and event not in ("SessionEnd", "Notification"):
             raise Cancelled(f"a hook at {event} stopped the run: {outcome.stop_reason or 'no reason was given'}")
         return outcome
+
+    @contextmanager
+    def _bench(self, event: str) -> Iterator[Bench]:
+        if self.bench is not None and event in ABOUT_WORK:
+            yield self.bench()
+            return
+        from pawl.app.running import open_bench
+
+        with open_bench(self.shop) as fresh:
+            yield fresh
+
+    def _tell_where_they_run(self) -> None:
+        """Once for all: hooks that were written for this machine may find less in the sandbox."""
+        hooks = self._known
+        if hooks is None or not any(one.is_own and not one.host for one in hooks.commands):
+            return
+        from pawl.app.hooks import IN_SANDBOX
+
+        try:
+            os.close(os.open(self.shop.config.state / TOLD, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except OSError:
+            return
+        self.tell(HookSaid(event="SessionStart", text=f"{IN_SANDBOX} (said once; see docs/settings.md#hooks)"))
 
     def _context(self, outcome: HookOutcome | None) -> tuple[str, ...]:
         return () if outcome is None else tuple(f"[from a hook of the user's]\n{one}" for one in outcome.context)

@@ -42,7 +42,7 @@ from pawl.core.runs import Answer
 from pawl.policy.allowances import Kind, allowances
 from pawl.policy.table import Policy
 from pawl.workflow.seat import Seat, Spoken
-from pawl.workflow.tape import Tape, TapedModel, TapedReply, TapedTools
+from pawl.workflow.tape import Tape, TapedModel, TapedTools
 from pawl.workflow.turns import converse
 from pawl.workflow.workbench import Line, Unanswered
 
@@ -162,9 +162,9 @@ class Talker:
         desk = self.works.desk
         policy = self.policy.narrowed_to(desk.names)
         book = RequestBook(self.shop, models.router.for_role(line.role), telemetry)
-        terms = self.terms
-        sampling = models.config.sampling
+        terms, sampling = self.terms, models.config.sampling
         told = {"tool_summary": line.summary, "last_step_outcome": line.outcome}
+        hooking = self._hooks_of(line)
 
         def hear(event: RunEvent) -> None:
             watch.hear(event)
@@ -189,7 +189,7 @@ class Talker:
                 tape,
                 keep=self._keep_step,
                 permit=lambda step, name, arguments: self._permitted(line.talk, step, name, arguments),
-                after=lambda step, name, arguments, reply: self._told(f"{line.talk}.{step}", name, arguments, reply),
+                after=partial(hooking.answered, line.talk),
                 catch_up=self._catch_up,
                 cancel=self.cancel,
             ),
@@ -199,7 +199,7 @@ class Talker:
             compress=partial(self._compressed, watch),
             context=self._context(line),
             heard=partial(self._heard, tape) if line.stage is None else tuple,
-            stopping=partial(self._stopping, tape) if line.stage is None else lambda text: (),
+            stopping=partial(hooking.sending_back, tape) if line.stage is None else lambda text: (),
             limits=self._limits(),
             sampling=replace(
                 sampling, max_output=min(sampling.max_output, models.most_output(terms.model_for(line.role)))
@@ -207,6 +207,10 @@ class Talker:
             detail=Detail(self.shop.config.settings.detail),
             cancel=self.cancel,
         )
+
+    def _hooks_of(self, line: Line) -> Hooking:
+        """Who only looks on changes nothing on the bench, also not by a hook."""
+        return self.hooking.on(lambda: self.works.desk.bench.bench) if line.stage is None else self.hooking
 
     def _limits(self) -> Budget:
         """The time is that of the whole request: what earlier talks and checks took is gone."""
@@ -277,7 +281,7 @@ class Talker:
                 self.record.put("scripts", models.used)
 
     def _keep_step(self, tool: str, write: Callable[[], None]) -> None:
-        changes = self._kind(tool) in (Kind.WRITES, Kind.RUNS)
+        changes = self._kind(tool) in (Kind.WRITES, Kind.RUNS) or self.hooking.exist
         standing = self.works.standing() if changes and self.works.desk.bench.is_open else None
         with self.shop.store.together():
             if standing is not None:
@@ -342,14 +346,6 @@ class Talker:
     def _denials(self) -> list[object]:
         known = self.record.value(DENIALS)
         return list(known) if isinstance(known, list) else []
-
-    def _told(self, call: str, name: str, arguments: Mapping[str, object], reply: TapedReply) -> TapedReply:
-        more = self.hooking.after_tool(name, arguments, reply.text, failed=reply.failed, call=call)
-        return replace(reply, text=f"{reply.text}{more}") if more else reply
-
-    def _stopping(self, tape: Tape, text: str) -> tuple[str, ...]:
-        sent_back = sum(step.get("by") == "hook" for step in tape.steps)
-        return tape.heard(lambda: self.hooking.stopping(text, before=sent_back), by="hook")
 
     def _compressed(
         self, watch: Watch, messages: Sequence[Message], *, request: int, too_long: bool

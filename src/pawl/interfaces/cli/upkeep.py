@@ -35,6 +35,7 @@ def doctor(shop: Workshop, call: Call) -> int:
                 "benches": report.benches,
                 "guardrails": shop.guardrails.name,
                 "settings": str(shop.config.file),
+                "hooks": [asdict(hook) for hook in report.hooks],
                 "problems": list(report.problems),
             }
         )
@@ -79,6 +80,15 @@ def _tell(shop: Workshop, call: Call, report: Examination) -> None:
     out.say(f"state       {shop.store.path} ({report.state_bytes / 1e6:.1f} MB{benches})")
     out.say(f"settings    {shop.config.file}{'' if shop.config.file.exists() else ' (not there: defaults)'}")
     out.say(f"guardrails  {shop.guardrails.name}")
+    if report.hooks:
+        host = [hook for hook in report.hooks if hook.host]
+        out.say(f"hooks       {len(report.hooks) - len(host)} in the sandbox, {len(host)} on this machine")
+        for hook in host:
+            out.say(
+                f"  ! {hook.event}: {hook.command!r} runs outside of the sandbox, as {hook.source!r} says", "yellow"
+            )
+            if hook.problem:
+                out.say(f"      not started: {hook.problem}")
     for problem in report.problems:
         out.say(f"  ! {problem}", "bold red")
     if call.options.verify and not report.problems:

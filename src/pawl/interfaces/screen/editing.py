@@ -26,7 +26,8 @@ def edited(text: str, suffix: str, environment: Mapping[str, str]) -> str:
         path = Path(folder) / f"change{suffix}"
         path.write_text(text, "utf-8", "surrogateescape", newline="")
         try:
-            done = subprocess.run([*words, str(path)], check=False)
+            # Not where Pawl was started: an editor may read configuration of the folder that it stands in.
+            done = subprocess.run([*words, str(path)], check=False, cwd=folder)
         except OSError as error:
             raise UsageError(
                 f"the editor {words[0]!r} cannot be started: {error.strerror}", advice="set EDITOR to one that can"
@@ -51,9 +52,12 @@ def editor_words(environment: Mapping[str, str]) -> list[str]:
         words = shlex.split(named)
     except ValueError as error:
         raise UsageError(f"EDITOR is {named!r}, which cannot be read: {error}", advice="close the quotes") from error
+    # A relative folder would be the workspace's to fill.
+    path = ":".join(one for one in environment.get("PATH", "").split(":") if one.startswith("/"))
+    for name in words[:1] or FALLBACKS:
+        found = name if "/" in name else shutil.which(name, path=path)
+        if found is not None:
+            return [found, *words[1:]]
     if words:
-        return words
-    for name in FALLBACKS:
-        if shutil.which(name, path=environment.get("PATH")):
-            return [name]
+        raise UsageError(f"the editor {words[0]!r} cannot be started: it is not on PATH", advice="set EDITOR anew")
     raise UsageError("there is no editor", advice="set EDITOR, such as EDITOR=nano, or use --patch FILE")
