@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pawl.core.change import ChangeSet
-from pawl.core.errors import CommitFailed, Conflicted, NothingToDo, PawlError
+from pawl.core.errors import Conflicted, GitFailed, NothingToDo, PawlError
 from pawl.core.run import Approval, DeliveryState
 from pawl.core.runs import Answer, Place, Question
 from pawl.workflow.evidence import counts_json, judged
@@ -101,11 +101,12 @@ def _commit(bench: Workbench, chosen: ChangeSet) -> None:
     """Only where the user wants it. A commit that cannot be made is told; the change stands."""
     record = bench.record
     try:
-        name = bench.works.commit(chosen, record.order.text)
-    except CommitFailed as error:
+        name, notes = bench.works.commit(chosen, record.order.text)
+    except GitFailed as error:
+        name, notes = "", (f"not committed: {error.message}" + (f" ({error.advice})" if error.advice else ""),)
+    if notes:
         known = record.value("notes")
-        record.put("notes", [*(known if isinstance(known, list) else ()), f"not committed: {error.message}"])
-        return
+        record.put("notes", [*(known if isinstance(known, list) else ()), *notes])
     if name:
         record.put("commit", name)
         record.note("committed", {"commit": name})
