@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -87,11 +87,13 @@ class Repository:
 
     @staticmethod
     def _text(tree: Tree, path: str, limit: int = 4096) -> str:
-        """Nothing where there is no such file."""
+        """Nothing where there is no such file; `PathRefused` where it is no plain one."""
         try:
             return tree.read(path, limit).decode("utf-8", "surrogateescape")
-        except (NotFound, IsADirectoryError):
+        except NotFound:
             return ""
+        except (PawlError, OSError) as error:
+            raise PathRefused(f"'.git/{path}' cannot be read: {error}", advice="see 'git fsck'") from error
 
 
 @contextmanager
@@ -101,7 +103,10 @@ def opened(workspace: Tree) -> Iterator[Repository]:
     if seen is None:
         raise NotFound("the workspace is not a git repository", advice="git init, or leave out --commit")
     if seen.kind is Kind.DIRECTORY:
-        fd = workspace.open_folder(".git")
+        try:
+            fd = workspace.open_folder(".git")
+        except OSError as error:
+            raise PathRefused(f"'.git' cannot be read: {error.strerror}", advice="mend its permissions") from error
         try:
             own = common = Tree(f"/proc/self/fd/{fd}")
         finally:
@@ -146,10 +151,3 @@ def _line(tree: Tree, path: str) -> str:
 
 def _holds(folder: str, inner: str) -> bool:
     return os.path.commonpath((os.path.realpath(folder), inner)) == os.path.realpath(folder)
-
-
-def standing(tree: Tree, *paths: str) -> str:
-    """The first of these that is there, whatever it is; empty where none is."""
-    with suppress(OSError):
-        return next((path for path in paths if tree.look(path) is not None), "")
-    return ""
