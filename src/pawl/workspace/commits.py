@@ -18,7 +18,7 @@ from pawl.core.patch import git_mode
 from pawl.core.ports import BlobReader, CommandRunner
 from pawl.workspace.git import Entry, Git
 from pawl.workspace.git_config import is_true, user_attributes, user_values
-from pawl.workspace.git_trees import edited_tree, folders_above
+from pawl.workspace.git_trees import FOLDER, edited_tree, folders_above
 from pawl.workspace.line_ends import as_git_keeps, converts
 from pawl.workspace.repository import Head, Repository, opened
 from pawl.workspace.repository_writing import move_head, new_index, object_name, put_object
@@ -86,15 +86,16 @@ class Commits:
             with self.runner() as runner:
                 git = self._git(runner, repository, head, settings)
                 tree = git.folders(folders_above(step.path for step in steps)) if head.commit else {}
-                files = self._files(git, repository, steps, tree, settings)
-                if head.commit and all(tree.get(one.path) == one.after for one in files):
+                held = {path: entry for path, entry in tree.items() if entry.mode != FOLDER}
+                files = self._files(git, repository, steps, held, settings)
+                if head.commit and all(held.get(one.path) == one.after for one in files):
                     return head.commit, ()
-                _refuse_edited(files, tree)
+                _refuse_edited(files, held)
                 who = _identity(self.environment, settings)
                 seen = repository.own.look("index")
                 staged = git.staged([one.path for one in files])
                 # What the user had not staged follows HEAD; what was staged stays as it is.
-                following = {one.path: one.after for one in files if staged.get(one.path) == tree.get(one.path)}
+                following = {one.path: one.after for one in files if staged.get(one.path) == held.get(one.path)}
                 index = git.index_with(following) if following else None
             for one in files:
                 if one.after is not None:
@@ -137,7 +138,7 @@ class Commits:
         git: Git,
         repository: Repository,
         steps: Sequence[Change],
-        tree: Mapping[str, Entry],
+        held: Mapping[str, Entry],
         settings: Mapping[str, str],
     ) -> list[_File]:
         attributes = git.attributes_of([step.path for step in steps])
@@ -148,11 +149,11 @@ class Commits:
                         f"git converts {path!r} by its attribute {name}={found[name]}, and Pawl runs no filter",
                         advice=f"git add {path} and commit it by hand",
                     )
-        return [self._file(step, repository, converts(attributes[step.path], settings), tree) for step in steps]
+        return [self._file(step, repository, converts(attributes[step.path], settings), held) for step in steps]
 
-    def _file(self, step: Change, repository: Repository, how: str, tree: Mapping[str, Entry]) -> _File:
-        held = tree.get(step.path)
-        fixed = held.mode if held and not is_true(repository.config.get("core.filemode", "true")) else ""
+    def _file(self, step: Change, repository: Repository, how: str, held: Mapping[str, Entry]) -> _File:
+        there = held.get(step.path)
+        fixed = there.mode if there and not is_true(repository.config.get("core.filemode", "true")) else ""
 
         def entry(node: Node, content: bytes) -> Entry:
             mode = fixed if fixed.startswith("100") and node.kind is Kind.FILE else git_mode(node)
@@ -164,7 +165,7 @@ class Commits:
             lain = self._content(step.before)
             before = (entry(step.before, lain), entry(step.before, as_git_keeps(lain, how, step.before)))
             # Git leaves line ends alone that it already holds as they are.
-            raw = how == "auto" and held == before[0] and b"\r\n" in lain
+            raw = how == "auto" and there == before[0] and b"\r\n" in lain
         if step.after is None:
             return _File(step.path, before, None)
         content = self._content(step.after)
@@ -201,15 +202,11 @@ def _refuse_unfit(repository: Repository) -> None:
         )
 
 
-def _refuse_edited(files: Sequence[_File], tree: Mapping[str, Entry]) -> None:
-    edited = [one.path for one in files if not _stood(one, tree.get(one.path))]
+def _refuse_edited(files: Sequence[_File], held: Mapping[str, Entry]) -> None:
+    edited = [one.path for one in files if held.get(one.path) not in (one.before or (None,))]
     if edited:
         names = ", ".join(map(repr, edited))
         raise GitFailed(f"{names} held changes of yours that are not committed", advice="commit them by hand")
-
-
-def _stood(one: _File, held: Entry | None) -> bool:
-    return held in one.before if one.before else held is None or held.mode == "040000"
 
 
 def _after_failure(

@@ -179,7 +179,9 @@ class Git:
         except OverlayUnavailable:
             raise
         except SandboxUnavailable as error:
-            raise GitFailed(f"git is not run unconfined: {error.message}", advice=error.advice) from error
+            raise GitFailed(
+                f"git is not run unconfined: {error.message}", advice=error.advice or "see 'pawl doctor'"
+            ) from error
         if not done.ok or done.stdout.dropped:
             said = done.stderr.text.strip().splitlines()
             raise GitFailed(f"git does not answer: {said[-1] if said else done.ending}", advice="see 'git fsck'")
