@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from pawl.core.ports import Sandbox
 from pawl.sandbox.choice import open_sandbox
 from pawl.sandbox.surroundings import Surroundings
 from pawl.workspace.git import Git
+from pawl.workspace.repository import opened
+from pawl.workspace.tree import Tree
 
 Trap = Callable[[Path, Path], None]
 
@@ -136,10 +139,11 @@ def test_odd_names_and_many_of_them_are_asked_about(overlay_stand: Stand):
     git(overlay_stand.workspace, "add", "-A")
     git(overlay_stand.workspace, "rm", "-q", "--cached", "untracked")
     bench = overlay_stand.bench()
-    asked = Git(overlay_stand.sandbox, bench.view)
-    assert asked.tracked([*names, "untracked", "missing"]) == set(names)
-    assert asked.tracked(["src"]) == {"src/greeter.py", "src/main.py"}
-    assert asked.tracked([]) == frozenset()
+    with Tree(overlay_stand.workspace) as tree, opened(tree) as repository:
+        asked = Git(run=partial(overlay_stand.sandbox.run, bench.view), repository=repository)
+        assert asked.tracked([*names, "untracked", "missing"]) == set(names)
+        assert asked.tracked(["src"]) == {"src/greeter.py", "src/main.py"}
+        assert asked.tracked([]) == frozenset()
 
 
 def test_without_an_answer_nothing_counts_as_tracked(overlay_stand: Stand):
@@ -147,6 +151,11 @@ def test_without_an_answer_nothing_counts_as_tracked(overlay_stand: Stand):
         def run(self, view, execution, *, on_output=None, cancel=None):
             raise SandboxUnavailable("nothing confines a command here")
 
-    view = overlay_stand.bench().view
-    assert Git(Unavailable(), view).tracked(["README.md"]) == frozenset()
-    assert Git(UnsharedSandbox(), view).tracked(["README.md"]) == frozenset()
+    git(overlay_stand.workspace, "init", "-q")
+    (overlay_stand.workspace / "a.log").touch()
+    git(overlay_stand.workspace, "add", "a.log")
+    (overlay_stand.workspace / ".gitignore").write_text("*.log\n")
+    overlay_stand.sandbox = Unavailable()
+    bench = overlay_stand.bench()
+    bench.files.write("a.log", b"2")
+    assert bench.capture().ignored == ("a.log",)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pawl.app.workshop import Workshop
 from pawl.context.librarian import CodeLibrarian
 from pawl.core.locating import Suspicion
-from pawl.core.ports import CommandRunner, DependencyMap
+from pawl.core.ports import DependencyMap
 from pawl.workspace.git_log import GitLog
 from pawl.workspace.reading import WorkspaceFiles
+
+if TYPE_CHECKING:
+    from pawl.workspace.bench import Bench
 
 
 def index_path(state: Path, workspace: str) -> Path:
@@ -47,16 +49,11 @@ def import_graph(shop: Workshop) -> DependencyMap:
 def open_librarian(shop: Workshop) -> CodeLibrarian:
     """The caller closes it. Nothing is indexed before `refresh`."""
 
-    @contextmanager
-    def runner() -> Iterator[CommandRunner]:
+    def runner() -> Bench:
         # Loaded here, because an index that knows the commits of this HEAD needs no bench.
         from pawl.app.running import open_bench
 
-        bench = open_bench(shop)
-        try:
-            yield bench
-        finally:
-            bench.discard()
+        return open_bench(shop)
 
     path = index_path(shop.config.state, shop.workspace)
     return CodeLibrarian(path, source_files(shop), GitLog(shop.tree, runner))

@@ -14,7 +14,7 @@ PawlError
 │   └── BadPatch               a patch file that cannot be read
 ├── Conflicted                 what was to change has changed meanwhile
 ├── PromotionFailed            the tree could not be written and is as it was
-├── CommitFailed               git has not made a commit; the change itself stands
+├── GitFailed                  git gives no answer, or no commit was made; the change itself stands
 ├── Refused                    a guardrail says no
 │   ├── PathRefused            a path that leaves the workspace or is not a plain name
 │   ├── SecretRefused          a file that holds secrets
@@ -141,7 +141,7 @@ class PromotionFailed(PawlError):
     pass
 
 
-class CommitFailed(PawlError):
+class GitFailed(PawlError):
     pass
 
 

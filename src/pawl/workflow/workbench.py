@@ -163,8 +163,11 @@ class Works(Protocol):
         """The entry."""
         ...
 
-    def commit(self, changes: ChangeSet, title: str) -> str:
-        """The commit of what was promoted, empty where the user wants none; `CommitFailed` where it cannot be made."""
+    def commit(self, changes: ChangeSet, title: str) -> tuple[str, tuple[str, ...]]:
+        """The commit of what was promoted, empty where the user wants none, with what there is to say of it.
+
+        `GitFailed` where it cannot be made.
+        """
         ...
 
     def keep(self, changes: ChangeSet, title: str, reason: str) -> int: ...

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from pawl.core.change import ChangeSet
-from pawl.core.errors import ConfigError, DiskFull, OverlayUnavailable, PathRefused, PawlError, UsageError
+from pawl.core.errors import ConfigError, DiskFull, GitFailed, OverlayUnavailable, PathRefused, PawlError, UsageError
 from pawl.core.execution import Completed, Execution, OverlayView, Secrets, Stream, View
 from pawl.core.guardrails import Guardrails
 from pawl.core.permission import Judge
@@ -27,6 +28,7 @@ from pawl.workspace.git import Git
 from pawl.workspace.hiding import secret_files
 from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore, IgnoreNothing
 from pawl.workspace.layered import LayeredSurface
+from pawl.workspace.repository import opened
 from pawl.workspace.surface import Surface
 from pawl.workspace.tree import LARGEST_BLOB, Tree
 
@@ -255,16 +257,25 @@ class Bench:
         if workspace.find(".git") is None:
             return frozenset()
         if isinstance(self._surface, CopiedSurface):
-            return Git(self._means.sandbox, self.view).tracked(paths)
+            return self._tracked_in(self.view, paths)
         made = _layered(workspace, self.folder.parent, new_identity())
         if made is None:
             return frozenset()
         folder, surface = made
         try:
-            return Git(self._means.sandbox, surface.view).tracked(paths)
+            return self._tracked_in(surface.view, paths)
         finally:
             surface.close()
             folder.discard()
+
+    def _tracked_in(self, view: View, paths: Sequence[str]) -> frozenset[str]:
+        """None where git gives no answer."""
+        try:
+            with opened(self._surface.workspace) as repository:
+                run = partial(self._means.sandbox.run, view)
+                return Git(run=run, repository=repository).tracked(paths)
+        except (GitFailed, PathRefused):
+            return frozenset()
 
     def _fall_back(self, error: OverlayUnavailable) -> None:
         """Moves to the second place, or else to a copy, with everything that is on the bench."""

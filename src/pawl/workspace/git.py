@@ -1,67 +1,201 @@
-"""What Pawl itself asks git. The repository's own configuration can name programs, so git runs in the sandbox too."""
+"""The one place that starts git: in the sandbox, over a private repository folder that is written for each call.
+
+The private folder holds a HEAD and a configuration of ours. Of the repository it sees the objects, through links to the
+folders that hold them, and copies of plain data: the index, the shallow boundary, attributes, patterns to ignore. The
+repository's own configuration, hooks, alternates, grafts, replacements and remotes are not there for git to read, nor
+is the user's configuration, so nothing that they name can be run, fetched or written, not even inside the sandbox.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from pawl.core.errors import OverlayUnavailable, SandboxUnavailable
-from pawl.core.execution import Execution, Limits, Stream, View
-from pawl.core.ports import Sandbox
+from pawl.core.errors import GitFailed, OverlayUnavailable, SandboxUnavailable
+from pawl.core.execution import Completed, Execution, Limits, Secrets
+from pawl.workspace.repository import Repository
+
+Run = Callable[[Execution], Completed]
+"""Runs a command on a view of the workspace."""
 
 _WORDS_AT_ONCE = 64 << 10
-_LIMITS = Limits(seconds=20.0, processes=16, disk_bytes=1 << 20)
-
-COMMAND = (
-    "git",
-    "--no-optional-locks",
-    "--literal-pathspecs",
-    # Nothing that the repository configures is started, even inside the sandbox.
-    *("-c", "core.fsmonitor=false"),
-    *("-c", "core.hooksPath=/dev/null"),
-    *("-c", "core.pager=cat"),
-    # Inside the sandbox the workspace may seem to belong to somebody else.
-    *("-c", "safe.directory=*"),
-)
-ENVIRONMENT = {
+_LIMITS = Limits(seconds=9.0, processes=16, disk_bytes=512 << 20, output_bytes=128 << 20)
+_ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_PAGER": "cat",
+    "LC_ALL": "C.UTF-8",
 }
+_CONFIG = """\
+[core]
+	repositoryFormatVersion = 1
+	bare = false
+	hooksPath = /dev/null
+	fsmonitor = false
+	splitIndex = false
+	untrackedCache = false
+	commitGraph = false
+[extensions]
+	objectFormat = {algorithm}
+[protocol]
+	allow = never
+[safe]
+	bareRepository = explicit
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+"""
+_BOOLEAN = frozenset({"true", "false"})
+_COMPARING = {"autocrlf": _BOOLEAN | {"input"}, "eol": frozenset({"lf", "crlf", "native"}), "filemode": _BOOLEAN}
+_SET_UP = r"""
+set -eu
+PATH=/usr/local/bin:/usr/bin:/bin
+absolute() { case $1 in /*) printf '%s' "$1" ;; *) printf '%s' "$PWD/$1" ;; esac; }
+own=$(absolute "$1") common=$(absolute "$2")
+shift 2
+bad=$(find "$common/objects" ! -type d ! -type f -print -quit)
+if [ -n "$bad" ]; then echo "'$bad' is no file" >&2; exit 4; fi
+GIT_WORK_TREE=$PWD
+GIT_DIR=$(mktemp -d)
+trap 'rm -rf "$GIT_DIR"' EXIT
+GIT_INDEX_FILE=$GIT_DIR/index
+export GIT_WORK_TREE GIT_DIR GIT_INDEX_FILE PATH
+mkdir -p "$GIT_DIR/refs" "$GIT_DIR/objects/info" "$GIT_DIR/info" "$GIT_DIR/theirs"
+printf '%s\n' "$GIT_DIR/theirs" > "$GIT_DIR/objects/info/alternates"
+printf '%s\n' "$PAWL_GIT_HEAD" > "$GIT_DIR/HEAD"
+printf '%s' "$PAWL_GIT_CONFIG" > "$GIT_DIR/config"
+printf '%s' "$PAWL_GIT_ATTRIBUTES" > "$GIT_DIR/attributes"
+for one in "$common"/objects/[0-9a-f][0-9a-f] "$common/objects/pack"; do
+    if [ -d "$one" ]; then printf '%s\0' "$one"; fi
+done | xargs -0 -r ln -s -t "$GIT_DIR/theirs"
+copy() { if [ -f "$1" ] && [ ! -h "$1" ]; then cp -p "$1" "$GIT_DIR/$2"; fi; }
+copy "$own/index" index
+for one in "$own"/sharedindex.*; do copy "$one" "${one##*/}"; done
+copy "$common/shallow" shallow
+copy "$common/info/attributes" info/attributes
+copy "$common/info/exclude" info/exclude
+git() { command git -c core.attributesFile="$GIT_DIR/attributes" "$@"; }
+"""
+_LOG = 'git "$@"'
+_TRACKED = 'git ls-files -z -- "$@"'
+_STAGED = 'git ls-files -z -s -- "$@"'
+_FOLDERS = 'git ls-tree -z HEAD; if [ $# -gt 0 ]; then git ls-tree -z -t HEAD -- "$@"; fi'
+_ATTRIBUTES = 'git check-attr -z filter ident working-tree-encoding text eol crlf -- "$@"'
+_PUT = r"""printf '%s\0' "$@" | git update-index -z --index-info; cat "$GIT_INDEX_FILE" """
+_DIFF = r"""
+bad=$(find . '(' -name .gitattributes -o -name .gitignore ')' ! -type f ! -type l -print -quit)
+if [ -n "$bad" ]; then echo "'$bad' is no file" >&2; exit 4; fi
+git add --all --intent-to-add . || true
+git diff --no-ext-diff --no-textconv --no-color "$1"
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Git:
-    """The repository of a view, with its `.git` read-only."""
+class Entry:
+    """What git has at a path: a mode and the name of an object."""
 
-    sandbox: Sandbox
-    view: View
+    mode: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Git:
+    """Git over the repository of a workspace. `GitFailed` where it does not answer."""
+
+    run: Run
+    repository: Repository
+    head: str = ""
+    """The commit to start from; none is needed for what only reads the index."""
+    attributes: str = ""
+    """The user's own attributes, which count beside those of the repository."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What the user and the repository configure; only how line ends and modes are compared is taken from it."""
 
     def tracked(self, paths: Sequence[str]) -> frozenset[str]:
-        """Which of these paths, and of the paths below them, the index holds; none where git gives no answer."""
-        found: set[str] = set()
+        """Which of these paths, and of the paths below them, the index holds."""
+        return frozenset(name for part in _parts(paths) for name in _split(self._git(_TRACKED, *part)))
+
+    def log(self, words: Sequence[str]) -> bytes:
+        """The answer to a `log` command; HEAD is `head`."""
+        return self._git(_LOG, *words)
+
+    def staged(self, paths: Sequence[str]) -> dict[str, Entry]:
+        """What the index has at these paths and is in no conflict."""
+        rows = [row for part in _parts(paths) for row in _split(self._git(_STAGED, *part))]
+        return {path: Entry(mode, name) for (mode, name, stage), path in map(_row, rows) if stage == "0"}
+
+    def folders(self, paths: Sequence[str]) -> dict[str, Entry]:
+        """What HEAD has in its root and in these folders, by path."""
+        parts = [*_parts([f"{path}/" for path in paths])] or [[]]
+        rows = [row for part in parts for row in _split(self._git(_FOLDERS, *part))]
+        return {path: Entry(mode, name) for (mode, _, name), path in map(_row, rows)}
+
+    def attributes_of(self, paths: Sequence[str]) -> dict[str, dict[str, str]]:
+        """By path the attributes that say how git converts a file; `unset` and `unspecified` are values too."""
+        found: dict[str, dict[str, str]] = {path: {} for path in paths}
         for part in _parts(paths):
-            found.update(self._names("ls-files", "-z", "--", *part))
-        return frozenset(found)
+            words = _split(self._git(_ATTRIBUTES, *part))
+            for path, name, value in zip(words[::3], words[1::3], words[2::3], strict=True):
+                found[path][name] = value
+        return found
 
-    def _names(self, *words: str) -> Iterator[str]:
-        output = bytearray()
+    def index_with(self, entries: Mapping[str, Entry | None]) -> bytes:
+        """The index, whole, with these entries put or taken out."""
+        none = Entry("0", "0" * (64 if self.repository.algorithm == "sha256" else 40))
+        lines = [f"{(one or none).mode} {(one or none).name}\t{path}" for path, one in entries.items()]
+        return self._git(_PUT, *lines)
 
-        def collect(stream: Stream, data: bytes) -> None:
-            if stream is Stream.STDOUT:
-                output.extend(data)
+    def diff(self) -> str:
+        """How the files stand against HEAD, with files that are new."""
+        empty = hashlib.new(self.repository.algorithm, b"tree 0\0", usedforsecurity=False).hexdigest()
+        return self._git(_DIFF, self.head or empty, secrets=Secrets.HIDDEN).decode("utf-8", "replace")
 
-        execution = Execution(argv=(*COMMAND, *words), environment=ENVIRONMENT, limits=_LIMITS)
+    def _git(self, script: str, *words: str, secrets: Secrets = Secrets.SHOWN) -> bytes:
+        config = _CONFIG.format(algorithm=self.repository.algorithm)
+        for key, known in _COMPARING.items():
+            value = self.settings.get(f"core.{key}", "").lower()
+            config += f"[core]\n\t{key} = {value}\n" if value in known else ""
+        environment = {
+            **_ENVIRONMENT,
+            "PAWL_GIT_HEAD": self.head or "ref: refs/heads/main",
+            "PAWL_GIT_CONFIG": config,
+            "PAWL_GIT_ATTRIBUTES": self.attributes,
+        }
+        # A folder of the workspace is named from there: not every sandbox shows the workspace at its own path.
+        folders = (".git", ".git") if self.repository.linked is None else self.repository.linked
+        argv = ("/bin/sh", "-c", _SET_UP + script, "git", *folders, *words)
         try:
-            completed = self.sandbox.run(self.view, execution, on_output=collect)
+            done = self.run(Execution(argv=argv, environment=environment, limits=_LIMITS, secrets=secrets))
         except OverlayUnavailable:
             raise
-        except SandboxUnavailable:
-            return
-        if completed.ok:
-            yield from (os.fsdecode(name) for name in bytes(output).split(b"\0") if name)
+        except SandboxUnavailable as error:
+            raise GitFailed(
+                f"git is not run unconfined: {error.message}", advice=error.advice or "see 'pawl doctor'"
+            ) from error
+        if not done.ok or done.stdout.dropped:
+            said = done.stderr.text.strip().splitlines()
+            raise GitFailed(f"git does not answer: {said[-1] if said else done.ending}", advice="see 'git fsck'")
+        return done.stdout.head + done.stdout.tail
+
+
+def _split(output: bytes) -> list[str]:
+    return [os.fsdecode(part) for part in output.split(b"\0")[:-1]]
+
+
+def _row(line: str) -> tuple[list[str], str]:
+    """The fields of a listing, and the path behind them."""
+    fields, _, path = line.partition("\t")
+    return fields.split(), path
 
 
 def _parts(paths: Sequence[str]) -> Iterator[list[str]]:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pawl.app.running import RunRequest, run_on_bench
+from pawl.app.running import open_bench
 from pawl.app.workshop import Workshop
-from pawl.core.errors import UsageError
-from pawl.core.ports import Cancel
+from pawl.core.errors import GitFailed, NotFound, PathRefused, UsageError
+from pawl.workspace.git import Git
+from pawl.workspace.git_config import user_values
+from pawl.workspace.repository import opened
 
-_SCRIPT = (
-    "git rev-parse --is-inside-work-tree >/dev/null || exit 3; "
-    "git add --all --intent-to-add . >/dev/null 2>&1; "
-    "if git rev-parse --verify --quiet HEAD >/dev/null; then base=HEAD; "
-    "else base=$(git hash-object -t tree /dev/null); fi; "
-    "exec git -c core.fsmonitor=false --no-pager diff --no-ext-diff --no-textconv --no-color $base"
-)
 MOST = 120_000
 """Characters of a diff that are sent."""
 _REVIEW = """\
@@ -26,18 +21,17 @@ it where the diff is not enough. Change nothing.{words}
 </diff>"""
 
 
-def present_diff(shop: Workshop, cancel: Cancel | None = None) -> str:
+def present_diff(shop: Workshop) -> str:
     """The change since the last commit, with files that are new."""
-    ran = run_on_bench(shop, RunRequest(argv=("/bin/sh", "-c", _SCRIPT), seconds=60.0), cancel=cancel)
-    done = ran.completed
-    if done.code == 3 or done.code == 127:
-        raise UsageError("this workspace is no git repository", advice="name the files in a question instead")
-    if done.code:
-        said = done.stderr.text.strip().splitlines()
-        raise UsageError(
-            f"git cannot say what is changed: {said[-1] if said else done.ending}", advice="see 'git diff'"
-        )
-    return done.stdout.text
+    try:
+        with opened(shop.tree) as repository, open_bench(shop) as bench:
+            settings = {**user_values(shop.config.environment), **repository.config}
+            head = repository.head().commit
+            return Git(run=bench.run, repository=repository, head=head, settings=settings).diff()
+    except (NotFound, PathRefused) as error:
+        raise UsageError(error.message, advice="name the files in a question instead") from error
+    except GitFailed as error:
+        raise UsageError(f"git cannot say what is changed: {error.message}", advice="see 'git diff'") from error
 
 
 def review_request(diff: str, words: str = "") -> str:

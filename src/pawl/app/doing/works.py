@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from pawl.app.asking.desk import Desk, LateBench
 from pawl.app.doing.record import RunRecord
@@ -165,14 +166,18 @@ class BenchWorks:
         self.shop.note("promoted", {"entry": promotion.entry, "digest": promotion.changes.digest})
         return promotion.entry
 
-    def commit(self, changes: ChangeSet, title: str) -> str:
+    def commit(self, changes: ChangeSet, title: str) -> tuple[str, tuple[str, ...]]:
         settings, order = self.shop.config.settings, self.record.order
         if (order.commit or settings.commit) != "on":
-            return ""
+            return "", ()
+        from pawl.app.running import open_bench
         from pawl.workspace.commits import Commits
 
         commits = Commits(
-            workspace=self.shop.workspace, environment=self.shop.config.environment, blobs=self.shop.store.blobs
+            workspace=self.shop.tree,
+            environment=self.shop.config.environment,
+            blobs=self.shop.store.blobs,
+            runner=partial(open_bench, self.shop),
         )
         records = self.shop.store.requests.records(self.shop.workspace, run=self.record.run)
         trailer = _trailer(settings.attribution, records[-1].model if records else "")

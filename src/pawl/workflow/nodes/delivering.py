@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pawl.core.change import ChangeSet
-from pawl.core.errors import CommitFailed, Conflicted, NothingToDo, PawlError
+from pawl.core.errors import Conflicted, GitFailed, NothingToDo, PawlError
 from pawl.core.run import Approval, DeliveryState
 from pawl.core.runs import Answer, Place, Question
 from pawl.workflow.evidence import counts_json, judged
@@ -95,10 +95,11 @@ def _commit(bench: Workbench, chosen: ChangeSet) -> None:
     """Only where the user wants it. A commit that cannot be made is told; the change stands."""
     record = bench.record
     try:
-        name = bench.works.commit(chosen, record.order.text)
-    except CommitFailed as error:
-        _note(bench, f"not committed: {error.message}")
-        return
+        name, notes = bench.works.commit(chosen, record.order.text)
+    except GitFailed as error:
+        name, notes = "", (f"not committed: {error.message}" + (f" ({error.advice})" if error.advice else ""),)
+    for note in notes:
+        _note(bench, note)
     if name:
         record.put("commit", name)
         record.note("committed", {"commit": name})

@@ -1,0 +1,153 @@
+"""The repository of a workspace, found and read without git: bounded, and through no link, FIFO or device.
+
+A repository is `.git` in the workspace itself: a folder, or the file of a linked worktree whose repository knows it.
+What merely looks like a repository (`HEAD`, `objects`, `refs` lying in a folder) never is one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+from pawl.core.change import Kind
+from pawl.core.errors import NotFound, PathRefused, PawlError
+from pawl.workspace.git_config import LARGEST, Values, values
+from pawl.workspace.tree import Tree
+
+OBJECT_NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_BRANCH = re.compile(
+    r"refs/heads/(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|/\.|\.(?:/|$)|/$))[^\x00-\x20\x7f~^:?*\[\\./][^\x00-\x20\x7f~^:?*\[\\]*"
+)
+_LARGEST_REFS = 64 << 20
+_KNOWN = frozenset(
+    {"noop", "noop-v1", "objectformat", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where HEAD stands."""
+
+    branch: str
+    """Empty where HEAD is detached."""
+    commit: str
+    """Empty where the branch has no commit yet."""
+
+
+@dataclass(frozen=True)
+class Repository:
+    """Its folders, held open."""
+
+    own: Tree
+    """Of this worktree: HEAD and the index."""
+    common: Tree
+    """Of all worktrees: objects, branches and configuration."""
+
+    linked: tuple[str, str] | None = None
+    """Where both lie, for a worktree whose repository is elsewhere."""
+
+    @cached_property
+    def config(self) -> Values:
+        return values(self._text(self.common, "config", LARGEST))
+
+    @property
+    def algorithm(self) -> str:
+        return "sha256" if self.config.get("extensions.objectformat", "").lower() == "sha256" else "sha1"
+
+    def head(self) -> Head:
+        """`PathRefused` where it cannot be told."""
+        self.refuse_unknown()
+        text = self._text(self.own, "HEAD").strip()
+        if OBJECT_NAME.fullmatch(text):
+            return Head("", text)
+        branch = text.removeprefix("ref:").strip()
+        if not text.startswith("ref:") or not _BRANCH.fullmatch(branch):
+            raise PathRefused(f"HEAD is no branch and no commit: {text[:80]!r}", advice="see 'git status'")
+        loose = self._text(self.common, branch).strip()
+        if not loose:
+            packed = self._text(self.common, "packed-refs", _LARGEST_REFS)
+            line = re.search(rf"^([0-9a-f]+) {re.escape(branch)}$", packed, re.MULTILINE)
+            loose = line[1] if line else ""
+        if loose and not OBJECT_NAME.fullmatch(loose):
+            raise PathRefused(f"{branch!r} names no commit: {loose[:80]!r}", advice="see 'git status'")
+        return Head(branch, loose)
+
+    def refuse_unknown(self) -> None:
+        """A format that is not known here is not guessed at."""
+        extensions = {key.partition(".")[2] for key in self.config if key.startswith("extensions.")}
+        table = "reftable" in (self.config.get("extensions.refstorage"), *self.common.kinds())
+        odd = sorted(extensions - _KNOWN - {"refstorage"})
+        if table or odd:
+            kind = "keeps its branches in a reftable" if table else f"has the extension {odd[0]!r}"
+            raise PathRefused(f"the repository {kind}, which Pawl does not read", advice="commit it by hand")
+
+    @staticmethod
+    def _text(tree: Tree, path: str, limit: int = 4096) -> str:
+        """Nothing where there is no such file; `PathRefused` where it is no plain one."""
+        try:
+            return tree.read(path, limit).decode("utf-8", "surrogateescape")
+        except NotFound:
+            return ""
+        except (PawlError, OSError) as error:
+            raise PathRefused(f"'.git/{path}' cannot be read: {error}", advice="see 'git fsck'") from error
+
+
+@contextmanager
+def opened(workspace: Tree) -> Iterator[Repository]:
+    """`NotFound` where the workspace is no repository, `PathRefused` where its `.git` is not taken for one."""
+    seen = workspace.look(".git")
+    if seen is None:
+        raise NotFound("the workspace is not a git repository", advice="git init, or leave out --commit")
+    if seen.kind is Kind.DIRECTORY:
+        try:
+            fd = workspace.open_folder(".git")
+        except OSError as error:
+            raise PathRefused(f"'.git' cannot be read: {error.strerror}", advice="mend its permissions") from error
+        try:
+            own = common = Tree(f"/proc/self/fd/{fd}")
+        finally:
+            os.close(fd)
+        linked = None
+    else:
+        own, common = _linked(workspace)
+        linked = (own.root, common.root)
+    try:
+        yield Repository(own, common, linked)
+    finally:
+        own.close()
+        common.close()
+
+
+def _linked(workspace: Tree) -> tuple[Tree, Tree]:
+    """A worktree's file can name any folder; it is believed where that belongs to a repository and points back."""
+    refused = PathRefused(
+        "'.git' is neither a folder nor the file of a linked worktree that its repository knows",
+        advice="use git by hand for submodules and folders kept apart",
+    )
+    try:
+        named = _line(workspace, ".git").removeprefix("gitdir: ")
+        own = Tree(os.path.realpath(os.path.join(workspace.root, named)))
+    except (PawlError, OSError, ValueError) as error:
+        raise refused from error
+    try:
+        back, shared = _line(own, "gitdir"), os.path.realpath(os.path.join(own.root, _line(own, "commondir")))
+        knows = os.path.realpath(os.path.join(own.root, back)) == f"{os.path.realpath(workspace.root)}/.git"
+        if knows and os.path.dirname(own.root) == f"{shared}/worktrees" and not _holds(workspace.root, shared):
+            return own, Tree(shared)
+    except (PawlError, OSError, ValueError):
+        own.close()
+        raise refused from None
+    own.close()
+    raise refused
+
+
+def _line(tree: Tree, path: str) -> str:
+    return os.fsdecode(tree.read(path, 8192)).partition("\n")[0].rstrip("\r")
+
+
+def _holds(folder: str, inner: str) -> bool:
+    return os.path.commonpath((os.path.realpath(folder), inner)) == os.path.realpath(folder)
