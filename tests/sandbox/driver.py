@@ -31,7 +31,6 @@ def execution_of(order):
     fields = dict(order["execution"])
     fields["argv"] = tuple(word.replace("{pid}", str(os.getpid())) for word in fields["argv"])
     fields["network"] = Network(fields.get("network", "off"))
-    fields["hidden"] = tuple(fields.get("hidden", ()))
     fields["limits"] = Limits(**fields.get("limits", {}))
     return Execution(**fields)
 
