@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pawl.app.config import Config
 from pawl.app.trust import is_trusted
+from pawl.core import bounded
 
 FOLDERS = (".pawl/commands", ".claude/commands")
 MOST = 200
@@ -63,7 +64,7 @@ def _read(folder: Path, source: str) -> Iterator[OwnCommand]:
     for path in paths:
         name = path.stem.lower()
         try:
-            with path.open("rb") as file:
+            with bounded.opened(path) as file:
                 text = file.read(LONGEST).decode("utf-8", "replace")
         except OSError:
             continue

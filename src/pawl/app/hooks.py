@@ -18,6 +18,7 @@ from pawl.app.hook_process import Ended, run_hook
 from pawl.app.hook_settings import HookCommand, HookEvent, hook_commands
 from pawl.app.project_settings import FOLDER, hooks_of, joined_hooks, project_settings
 from pawl.app.trust import is_trusted
+from pawl.core import bounded
 from pawl.core.errors import ConfigError
 from pawl.core.permission import Permission, Ruling
 from pawl.core.ports import Cancel
@@ -146,7 +147,7 @@ class Hooks:
 def hooks_for(config: Config, workspace: str) -> Hooks:
     """The user's hooks, and the repository's if the user trusts it."""
     shared = config.file.parent / "hooks.json"
-    text = shared.read_text("utf-8", "replace") if shared.is_file() else ""
+    text = bounded.read_bytes(shared).decode("utf-8", "replace") if shared.is_file() else ""
     commands = hook_commands(joined_hooks(config.tables.hooks, hooks_of(text, str(shared))), str(config.file))
     notices: tuple[str, ...] = ()
     if is_trusted(config, workspace):

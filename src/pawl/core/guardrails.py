@@ -70,6 +70,8 @@ class Guardrails:
 
     def secrets_among(self, folder: str, names: Sequence[str]) -> list[str]:
         """Which of a folder's names are secret. Where none is, one look at all of them tells."""
+        if not names:
+            return []
         text = "/".join(names)
         plain = text.isascii() and _ODD.search(text) is None and not _matches(self.secret, folder)
         if plain and _last_names(self.secret).search(text.lower()) is None:
@@ -142,8 +144,11 @@ def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
 @functools.cache
 def _last_names(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """What the last name of a path that fits a pattern looks like, anywhere in names with slashes between them."""
-    names = (pattern.removesuffix("/**").rpartition("/")[2] for pattern in patterns)
-    return re.compile(f"(?:^|/)(?:{'|'.join(map(_translated, names))})(?:/|\\Z)", re.DOTALL)
+    names = [pattern.removesuffix("/**").rpartition("/")[2] for pattern in patterns]
+    # A star at the start means any place of a name, which is found far sooner without it.
+    whole = [_translated(name) for name in names if not name.startswith("*")]
+    ends = [_translated(name.lstrip("*")) for name in names if name.startswith("*")]
+    return re.compile(f"(?:(?:^|/)(?:{'|'.join(whole) or '(?!)'})|{'|'.join(ends) or '(?!)'})(?:/|\\Z)", re.DOTALL)
 
 
 def _translated(pattern: str) -> str:

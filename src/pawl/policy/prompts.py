@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
+from pawl.core import bounded
 from pawl.core.errors import PromptError
 from pawl.core.run import Decision, Mode
 
@@ -155,7 +156,7 @@ def _built_in() -> Iterator[tuple[str, str]]:
 
 def _read(path: Path, faults: list[PromptFault]) -> str | None:
     try:
-        text = path.read_text("utf-8")
+        text = bounded.read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         faults.append(PromptFault(str(path), 1, f"cannot be read: {error}"))
         return None

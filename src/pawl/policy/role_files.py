@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
+from pawl.core import bounded
 from pawl.core.errors import PromptError
 from pawl.core.run import RoleName
 from pawl.policy.allowances import allowances
@@ -93,7 +94,7 @@ def role_mistakes(name: str, text: str) -> tuple[str, ...]:
 
 def _read(path: Path, mistakes: list[str]) -> Table | None:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(bounded.read_text(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         mistakes.append(f"{path}: {error}")
         return None

@@ -120,15 +120,16 @@ class Search:
         gits = self.guardrails.never(folder)
         with os.scandir(fd) as entries:
             for entry in entries:
-                if entry.is_symlink():
-                    links.append(entry.name)
-                elif entry.is_file(follow_symlinks=False):
+                if entry.is_file(follow_symlinks=False):
                     names.append(entry.name)
                     inodes.append(entry.inode())
-                elif not entry.is_dir(follow_symlinks=False):
+                elif entry.is_dir(follow_symlinks=False):
+                    if not (gits and entry.name == "objects"):  # as many as git likes, and all its own
+                        folders.append(entry.name)
+                elif entry.is_symlink():
+                    links.append(entry.name)
+                else:
                     special.append(entry.name)
-                elif not (gits and entry.name == "objects"):  # as many as git likes, and all its own
-                    folders.append(entry.name)
         secrets = self.guardrails.secrets_among(folder, names)
         named = self.guardrails.secrets_among(folder, links)
         return _Listing(_state(status), at, tuple(folders), tuple(secrets), tuple(named), tuple(special), inodes)

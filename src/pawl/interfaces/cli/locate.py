@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pawl.app.locating import open_librarian, suspected
 from pawl.app.workshop import Workshop
+from pawl.core import bounded
 from pawl.core.errors import UsageError
 from pawl.core.locating import Hit, Query
 from pawl.core.outline import Definition
@@ -53,7 +54,7 @@ def _text(call: Call) -> str:
 
 def _read(file: Path) -> str:
     try:
-        with file.open("rb") as opened:
+        with bounded.opened(file) as opened:
             data = opened.read(_LARGEST_ISSUE)
     except OSError as error:
         raise UsageError(
