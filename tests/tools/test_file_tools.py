@@ -149,7 +149,7 @@ def test_a_search_that_the_user_stops_looks_at_no_further_file(workspace: Path):
 def test_a_search_out_of_time_reports_how_far_it_came(workspace: Path):
     limits = ToolLimits(tool_seconds=-1.0)
     search = file_search(FolderFiles(workspace), GUARDRAILS, limits, Page("", "")).handler
-    with pytest.raises(TimedOut, match="searched 0 of"):
+    with pytest.raises(TimedOut, match="searched 0 files"):
         search(FileSearch(query="hello"))
 
 
