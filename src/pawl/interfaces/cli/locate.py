@@ -26,7 +26,9 @@ def locate(shop: Workshop, call: Call) -> int:
         text=text, suspicions=suspected(shop, text), tests=not options.no_tests, history=not options.no_history
     )
     with open_librarian(shop) as librarian:
-        librarian.refresh()
+        left = librarian.refresh().left
+        if left:
+            call.aside.say(f"{left:,} files are not in the index yet, because they are many; ask again to go on")
         hits = librarian.locate(query, options.top)
         empty = not hits and librarian.is_empty
     if options.json:
