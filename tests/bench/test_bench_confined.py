@@ -121,13 +121,17 @@ def test_what_would_run_later_does_not_reach_the_workspace(confined: Stand):
 
 
 @pytest.mark.spec("A15", "B13")
-def test_a_confined_command_reads_no_secret_and_cannot_change_a_hidden_one(confined: Stand):
+def test_a_confined_command_reads_no_secret_and_its_changes_of_one_are_held_back(confined: Stand):
     lay(confined.workspace, {".env": b"KEY=canary\n", "deploy/prod.pem": b"canary\n"})
     bench = confined.bench()
-    done = bench.run(Execution(argv=("sh", "-c", "cat .env deploy/prod.pem; echo evil > .env; rm -f .env; ls -A")))
+    done = bench.run(Execution(argv=("sh", "-c", "cat .env deploy/prod.pem; echo evil > .env")))
+    assert not done.ok
     assert "canary" not in done.stdout.text + done.stderr.text
     assert bench.capture() == Capture()
     assert (confined.workspace / ".env").read_text() == "KEY=canary\n"
+    removing = confined.bench()
+    shell(removing, "rm -f .env; mv deploy/prod.pem moved; test ! -s moved; rm moved")
+    assert removing.capture() == Capture(held=(Held(".env", Reason.SECRET), Held("deploy/prod.pem", Reason.SECRET)))
     shown = shell(bench, "cat .env; echo changed > .env", secrets=Secrets.SHOWN)
     assert shown.stdout.text == "KEY=canary\n"
     assert bench.capture() == Capture(held=(Held(".env", Reason.SECRET),))

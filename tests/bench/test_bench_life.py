@@ -19,7 +19,7 @@ from world import lay, snapshot
 
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
 from pawl.core.errors import ConfigError, OverlayUnavailable, SandboxUnavailable, TooLarge, UsageError
-from pawl.core.execution import Completed, Ending, Execution, Secrets
+from pawl.core.execution import Execution, Secrets
 from pawl.workspace.bench import Bench, BenchSettings, Ground, sweep
 from pawl.workspace.capture import DEEPEST, Capture, Held, Reason
 from pawl.workspace.staging import empty, tick
@@ -311,29 +311,17 @@ def test_secrets_in_reach_are_empty_for_a_command_unless_they_are_shown(stand: S
     )
     bench = stand.bench()
     read = "cat .env config/.env a/b/server.pem .env.example node_modules/p/x.pem"
-    assert shell(bench, read).stdout.text == "KEY=\nK\n"
-    assert shell(bench, read, secrets=Secrets.SHOWN).stdout.text == "KEY=1\nKEY=2\nKEY=3\nKEY=\nK\n"
-    assert bench.capture() == Capture()
+    for _ in range(2):
+        assert shell(bench, read).stdout.text == "KEY=\nK\n"
+        assert shell(bench, read, secrets=Secrets.SHOWN).stdout.text == "KEY=1\nKEY=2\nKEY=3\nKEY=\nK\n"
+        assert bench.capture() == Capture()
 
 
-def test_a_secret_that_a_command_made_is_hidden_from_the_next(stand: Stand):
+def test_a_key_that_a_command_made_is_there_for_the_next_and_held_back(stand: Stand):
     bench = stand.bench()
     shell(bench, "echo KEY=1 > .env")
-    assert shell(bench, "cat .env").stdout.text == ""
+    assert shell(bench, "cat .env").stdout.text == "KEY=1\n"
     assert bench.capture().held == (Held(".env", Reason.SECRET),)
-
-
-def test_a_search_for_secrets_that_finds_too_much_says_so(stand: Stand):
-    lay(stand.workspace, {f"keys/{number}.pem": b"x" for number in range(201)})
-
-    class Listening(UnsharedSandbox):
-        def run(self, view, execution, *, on_output=None, cancel=None):
-            assert len(execution.hidden) == 200
-            return Completed(ending=Ending.EXITED, code=0)
-
-    stand.sandbox = Listening()
-    done = stand.bench().run(Execution(argv=("true",)))
-    assert done.notices == ("the workspace is too large to look everywhere for secrets to hide",)
 
 
 def test_an_edit_waits_for_the_command_that_is_running(stand: Stand):

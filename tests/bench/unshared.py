@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,19 +22,18 @@ from pawl.core.execution import (
 from pawl.core.ports import Cancel
 
 OVERLAY = r"""
-folders="lowerdir=$(escaped "$1"),upperdir=$(escaped "$2"),workdir=$(escaped "$3")"
+lower=$(escaped "$1"); [ -z "$5" ] || lower="$(escaped "$5"):$lower"
+folders="lowerdir=$lower,upperdir=$(escaped "$2"),workdir=$(escaped "$3")"
 mount -t overlay overlay -o "$folders,userxattr" "$4" || exit 111
 mount --bind "$4" "$1" || exit 112
-shift 4
+shift 5
 """
 COPY = r"""
 mount --bind "$2" "$1" || exit 112
 shift 2
 """
 REST = r"""
-empty="$1"; directory="$2"; shift 2
-cd "$directory" || exit 113
-while [ "$1" != -- ]; do mount --bind "$empty" "$1" || exit 114; shift; done
+cd "$1" || exit 113
 shift
 exec "$@"
 """
@@ -61,20 +59,18 @@ class UnsharedSandbox:
         if isinstance(view, OverlayView):
             if not self.overlay or view.upper.startswith(self.broken):
                 raise OverlayUnavailable("overlays are switched off in this test")
-            folders, script = [view.workspace, view.upper, view.work, view.merged], ESCAPED + OVERLAY
+            folders, script = [view.workspace, view.upper, view.work, view.merged, view.masks], ESCAPED + OVERLAY
         else:
             folders, script = [view.workspace, view.copy], COPY
         directory = os.path.join(view.workspace, execution.directory)
-        with tempfile.NamedTemporaryFile() as empty:
-            words = [*folders, empty.name, directory, *execution.hidden, "--", *execution.argv]
-            done = subprocess.run(
-                ["unshare", "-Urm", "sh", "-c", script + REST, "sh", *words],
-                capture_output=True,
-                stdin=subprocess.DEVNULL,
-                env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **execution.environment},
-                check=False,
-            )
-        assert done.returncode not in range(111, 115), done.stderr
+        done = subprocess.run(
+            ["unshare", "-Urm", "sh", "-c", script + REST, "sh", *folders, directory, *execution.argv],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **execution.environment},
+            check=False,
+        )
+        assert done.returncode not in range(111, 114), done.stderr
         if on_output is not None:
             on_output(Stream.STDOUT, done.stdout)
         return Completed(

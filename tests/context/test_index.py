@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pawl.context import indexing
 from pawl.context.index import Index
 from pawl.context.ranking.tables import Tables
 from pawl.core.errors import StoreBusy, StoreError
@@ -333,6 +334,7 @@ _INDEX = """
 import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
+from pawl.context import indexing
 from pawl.context.index import Index
 from pawl.core.errors import StoreBusy
 from pawl.policy.guardrails import preset
@@ -423,3 +425,14 @@ def test_a_busy_index_is_told_and_not_thrown_away(shop: Shop, monkeypatch: pytes
             second.refresh()
         first._connection.execute("ROLLBACK")
         assert contents(second) == known
+
+
+def test_an_index_that_takes_too_long_stops_says_what_is_left_and_goes_on(shop: Shop, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(indexing, "_BATCH", 2)
+    shop.write({f"more/m{number}.py": "import shop.cart\n" for number in range(3)})
+    with shop.open() as index:
+        first = index.refresh(seconds=-1.0)
+        assert (first.read, first.left, len(contents(index))) == (2, 4, 2)
+        assert index.refresh(seconds=-1.0).left == 2
+        assert index.refresh().left == 0
+        assert len(contents(index)) == 6

@@ -215,3 +215,30 @@ def test_stars_stay_within_a_name_and_double_stars_do_not():
 @given(st.lists(st.text(max_size=6), max_size=6), st.sampled_from([".env", ".ENV", ".Env.local", "x.PEM"]))
 def test_a_secret_is_a_secret_in_whatever_folder(folders: list[str], name: str):
     assert STANDARD.is_secret("/".join([*folders, name]))
+
+
+NAMES = st.sampled_from(
+    [
+        ".env",
+        "x.key",
+        "X.PEM",
+        "id_rsa",
+        "id_rsa.pub",
+        "config",
+        ".ssh",
+        ".env.example",
+        "a.py",
+        "key",
+        "env",
+        ".ENV.",
+        "x.pem ",
+    ]
+)
+
+
+@given(st.lists(NAMES | st.text(alphabet="ab./:é \n", min_size=1).filter(lambda name: "/" not in name)), NAMES, NAMES)
+def test_one_look_at_a_folder_finds_the_secrets_that_each_name_tells(names: list[str], above: str, folder: str):
+    for place in ("", folder, f"{above}/{folder}", ".kube", "x/.aws"):
+        every = [f"{place}/{name}" if place else name for name in names]
+        found = [name for name, path in zip(names, every, strict=True) if STANDARD.is_secret(path)]
+        assert STANDARD.secrets_among(place, names) == found

@@ -32,7 +32,6 @@ def execution_of(order):
     fields["argv"] = tuple(word.replace("{pid}", str(os.getpid())) for word in fields["argv"])
     fields["network"] = Network(fields.get("network", "off"))
     fields["given"] = fields.get("given", "").encode()
-    fields["hidden"] = tuple(fields.get("hidden", ()))
     fields["limits"] = Limits(**fields.get("limits", {}))
     return Execution(**fields)
 

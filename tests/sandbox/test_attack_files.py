@@ -156,31 +156,3 @@ def test_the_secrets_of_the_home_are_not_there(any_site):
     answers = any_site.probe(*[("read_file", path) for path in paths], *[("list_folder", path) for path in paths])
     assert denied(answers), answers
     assert any_site.probe_bare(*[("read_file", path) for path in paths[:5]]) == ["CANARY"] * 5
-
-
-@pytest.mark.attack("A26")
-def test_hidden_files_of_the_workspace_are_empty(any_site):
-    (any_site.workspace / "deep").mkdir()
-    (any_site.workspace / "deep/.env").write_text("CANARY")
-    (any_site.workspace / "keys").mkdir()
-    (any_site.workspace / "keys/private.pem").write_text("CANARY")
-    (any_site.workspace / "alias").symlink_to("deep/.env")
-    any_site.user.own(any_site.folder)
-    hidden = ["deep/.env", "keys", "missing.pem", "alias"]
-    script = "grep -r CANARY . ; cat alias ; ls -A keys ; test ! -e missing.pem ; echo $?"
-    answer = any_site.shell(script, hidden=hidden)
-    assert answer["stdout"]["text"] == "0\n"
-    assert any_site.shell("cat deep/.env keys/private.pem alias")["stdout"]["text"] == "CANARY" * 3
-
-
-@pytest.mark.attack("A26")
-def test_a_hidden_file_comes_back_whatever_the_command_put_in_its_place(any_site):
-    (any_site.workspace / "deep").mkdir()
-    (any_site.workspace / "deep/.env").write_text("CANARY")
-    any_site.user.own(any_site.folder)
-    script = f"rm -f deep/.env; mkdir deep/.env; mv deep deeper; ln -s {any_site.outside} deep; chmod 0 deeper/.env"
-    any_site.shell(script, hidden=["deep/.env"])
-    assert list(any_site.outside.iterdir()) == []
-    if any_site.kind == "landlock":
-        assert (any_site.upper / "deeper/.env").read_text() == "CANARY"
-    assert (any_site.workspace / "deep/.env").read_text() == "CANARY"

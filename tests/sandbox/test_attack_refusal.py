@@ -123,12 +123,12 @@ def test_the_fault_of_one_command_does_not_weaken_the_next(site):
     """A workspace that cannot be shown is an error of its own; namespaces work, so Landlock is not tried."""
     site.kind, site.view_kind = "chosen", "copy"
     site.prelude = """\
-import pawl.sandbox.profile as profile
-profile._NOTHING = "/nowhere/at/all"
+import pawl.sandbox.namespaces as namespaces
+namespaces.has_git_folder = lambda layers: layers.stand("broken") is not None
 """
-    (site.workspace / ".env").write_text("CANARY")
+    (site.workspace / "broken").touch()
     site.user.own(site.folder)
-    answer = site.shell("touch ran", hidden=[".env"])
+    answer = site.shell("touch ran")
     refused(answer, "SandboxUnavailable")
     assert not has_run(site)
 

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pawl.core.change import EMPTY, Change, ChangeSet, Node, blob_digest
-from pawl.core.errors import Conflicted, MissingBlob, StoreError, UnknownEntry
-from pawl.core.history import Entry, EntryKind, EntryState, NewEntry
+from pawl.core.errors import Conflicted, MissingBlob, StoreBusy, StoreError, UnknownEntry
+from pawl.core.history import Entry, EntryKind, EntryState, NewEntry, Retention
+from pawl.store import Store, journal
 
 pytestmark = pytest.mark.spec("B9")
 
@@ -275,3 +276,44 @@ def test_changes_of_an_entry_cannot_be_rewritten_even_by_hand(desk):
     desk.edit(a="1")
     with pytest.raises(sqlite3.IntegrityError, match="written once"):
         desk.store._database.run("UPDATE entry_change SET after_blob = NULL")
+
+
+def test_many_changes_are_written_in_steps_between_which_others_write(desk, state_directory, monkeypatch):
+    """No step that another writer could wait for holds more than a part of them, and nobody sees the parts."""
+    monkeypatch.setattr(journal, "AT_ONCE", 10)
+    other = Store.open(state_directory, busy_seconds=0.0)
+    whole = journal.insert_changes
+    seen = []
+
+    def insert(database, owner, number, changes):
+        whole(database, owner, number, changes)
+        seen.append((len(tuple(changes)), len(other.journal.entries(desk.workspace))))
+        with pytest.raises(StoreBusy):
+            other.blobs.put(b"while a step is under way")
+
+    class Between:
+        def wait(self, seconds):
+            other.blobs.put(b"%d" % len(seen))
+
+    monkeypatch.setattr(journal, "insert_changes", insert)
+    monkeypatch.setattr(journal.threading, "Event", Between)
+    changes = desk.changes(**{f"f{number:02}": "same" for number in range(35)})
+    number = desk.store.journal.begin(desk.new(), changes, {"f01": 0o600})
+    assert seen == [(10, 0), (10, 0), (10, 0), (5, 0)]
+    assert desk.store.journal.changes(number) == changes
+    assert desk.entry(number).files == 35
+    assert desk.store.journal.modes(number) == {"f01": 0o600}
+    assert desk.store.blobs.verify() == []
+    other.close()
+
+
+def test_a_large_entry_whose_writing_broke_off_is_nowhere_and_goes_with_retention(desk, clock, monkeypatch):
+    monkeypatch.setattr(journal, "AT_ONCE", 10)
+    changes = desk.changes(**{f"f{number:02}": "same" for number in range(35)})
+    digest = blob_digest(b"same")
+    desk.store.journal._drafted(changes)
+    assert desk.refs(digest) == 35
+    assert list(desk.store.journal.entries(desk.workspace)) == list(desk.store.journal.pending(desk.workspace)) == []
+    clock.pass_days(60)
+    desk.store.journal.prune(Retention(days=30, backups=1))
+    assert desk.store._database.first("SELECT 1 FROM blob WHERE hash = ?", (digest,)) is None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +15,11 @@ from pawl.core.errors import Cancelled, TimedOut
 from pawl.sandbox.cancel import CancelToken
 from pawl.tools.expression import Expression
 from pawl.tools.file_read import Lines
-from pawl.tools.file_search import FileSearch, Match, Matches, file_search
+from pawl.tools.file_search import FileSearch, Match, Matches, Where, file_search
 from pawl.tools.limits import ToolLimits
 from pawl.tools.page import Page
 from pawl.tools.registry import Registry
+from pawl.tools.timed import TimedFiles
 from pawl.tools.tool import ToolFailure, ToolResult
 
 pytestmark = pytest.mark.spec("A5")
@@ -149,8 +152,22 @@ def test_a_search_that_the_user_stops_looks_at_no_further_file(workspace: Path):
 def test_a_search_out_of_time_reports_how_far_it_came(workspace: Path):
     limits = ToolLimits(tool_seconds=-1.0)
     search = file_search(FolderFiles(workspace), GUARDRAILS, limits, Page("", "")).handler
-    with pytest.raises(TimedOut, match="searched 0 of"):
+    with pytest.raises(TimedOut, match="searched 0 files"):
         search(FileSearch(query="hello"))
+
+
+@pytest.mark.spec("A11")
+def test_a_listing_without_end_does_not_hold_a_search_beyond_its_time(workspace: Path):
+    class Endless(FolderFiles):
+        def walk(self, under: str = "") -> Iterator[str]:
+            return (f"folder/{number}.txt" for number in itertools.count())
+
+    files = TimedFiles(Endless(workspace), seconds=5.0)
+    search = file_search(files, GUARDRAILS, ToolLimits(tool_seconds=0.2), Page("", "")).handler
+    names = FileSearch(query="zz", where=Where.NAMES)
+    for given in (FileSearch(query="x"), names, FileSearch(query="x", extensions=("py",))):
+        with pytest.raises(TimedOut, match=r"searched \d+ files in 0.2 s"):
+            search(given)
 
 
 def test_a_file_is_read_as_numbered_lines(tools: Registry):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pawl.core import bounded
 from pawl.core.errors import ConfigError
 from pawl.policy.guardrails import presets
 
@@ -169,7 +170,7 @@ def _folder(env: Mapping[str, str], name: str, default: Path) -> Path:
 
 def _settings(file: Path, *, required: bool) -> tuple[Settings, Tables]:
     try:
-        text = file.read_text("utf-8")
+        text = bounded.read_text(file)
     except FileNotFoundError:
         if required:
             raise ConfigError(

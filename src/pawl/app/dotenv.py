@@ -6,12 +6,11 @@ that says where they are sent. Nothing is executed or filled in.
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from pawl.core import bounded
 from pawl.core.errors import ConfigError
 
 LARGEST_BYTES = 64 << 10
@@ -105,22 +104,11 @@ def _checked(value: str, name: str, quote: str, source: str, line: int) -> str:
 def _text(path: Path) -> str:
     """A regular file of a bounded size; a pipe would not end, and a device would not either."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return bounded.read_text(path, LARGEST_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
         raise _unreadable(path, error.strerror or "it cannot be opened") from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise _unreadable(path, "it is not a regular file")
-        with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(LARGEST_BYTES + 1)
-    finally:
-        os.close(descriptor)
-    if len(data) > LARGEST_BYTES:
-        raise _unreadable(path, f"it is larger than {LARGEST_BYTES} bytes")
-    try:
-        return data.decode("utf-8")
     except UnicodeDecodeError:
         # The error itself would show bytes of the file.
         raise _unreadable(path, "it is not UTF-8") from None

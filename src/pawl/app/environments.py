@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pawl
+from pawl.core import bounded
 
 TOOLS = ("ruff", "ty")
 """Pawl depends on them, so that every workspace can be linted and type-checked."""
@@ -44,7 +45,7 @@ def own_python() -> tuple[str, tuple[str, ...]]:
 
 def _base(environment: Path) -> Path | None:
     try:
-        lines = (environment / "pyvenv.cfg").read_text("utf-8", "replace").splitlines()
+        lines = bounded.read_bytes(environment / "pyvenv.cfg").decode("utf-8", "replace").splitlines()
     except OSError:
         return None
     pairs = (line.partition("=") for line in lines)

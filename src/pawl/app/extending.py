@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pawl.app.config import Config
 from pawl.app.project_settings import FOLDER
 from pawl.app.trust import trusted_files
+from pawl.core import bounded
 from pawl.core.errors import ConfigError, PawlError, ToolError
 from pawl.policy.allowances import Kind, allowances
 
@@ -179,7 +180,7 @@ def own_phrases_of(config: Config, workspace: str) -> tuple[Phrase, ...]:
     made: tuple[Phrase, ...] = ()
     if file.is_file():
         try:
-            made = own_phrases(file.read_text("utf-8"), str(file))
+            made = own_phrases(bounded.read_text(file), str(file))
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{str(file)!r} cannot be read: {error}", advice="mend or remove the file") from error
     theirs = f"{FOLDER}/{INTENTS}"

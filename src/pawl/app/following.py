@@ -5,6 +5,7 @@ It makes the next answer faster and never wrong: whoever asks the librarian stil
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable
@@ -84,7 +85,7 @@ class Follower:
         )
         # The watch begins with its first answer, and only what changes from then on is told.
         next(changes, None)
-        self._listen(index.refresh())
+        self._listen(index.refresh(seconds=math.inf))
         for found in changes:
             if found and not self._stop.is_set():
                 self._listen(index.refresh(self._chosen(path for _, path in found)))

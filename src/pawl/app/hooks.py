@@ -18,6 +18,7 @@ from pawl.app.hook_process import Ended, host_environment, host_words, run_on_be
 from pawl.app.hook_settings import HookCommand, HookEvent, hook_commands
 from pawl.app.project_settings import FOLDER, hooks_of, joined_hooks, project_settings
 from pawl.app.trust import trusted_files
+from pawl.core import bounded
 from pawl.core.errors import ConfigError, PawlError, SandboxUnavailable
 from pawl.core.execution import Limits
 from pawl.core.permission import Permission, Ruling
@@ -169,7 +170,7 @@ class Hooks:
 def hooks_for(config: Config, workspace: str) -> Hooks:
     """The user's hooks, and the repository's if the user trusts it."""
     shared = config.file.parent / "hooks.json"
-    text = shared.read_text("utf-8", "replace") if shared.is_file() else ""
+    text = bounded.read_bytes(shared).decode("utf-8", "replace") if shared.is_file() else ""
     own = joined_hooks(config.tables.hooks, hooks_of(text, str(shared)))
     commands = hook_commands(own, str(config.file), own=True)
     notices: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pawl.app.config import Config
 from pawl.context.instructions import MOST_BYTES, Instructions, gather
+from pawl.core import bounded
 from pawl.core.errors import ConfigError
 from pawl.core.ports import Files
 
@@ -22,7 +23,7 @@ def _own(config: Config) -> str:
     if not path.is_file():
         return ""
     try:
-        with path.open("rb") as file:
+        with bounded.opened(path) as file:
             # One byte more, so that a longer file is known to be cut.
             return file.read(MOST_BYTES + 1).decode("utf-8", "replace")
     except OSError as error:

@@ -67,14 +67,23 @@ class WatchedFiles:
         return found
 
     def walk(self, under: str = "") -> Iterable[str]:
+        found: list[str] = []
         try:
-            found = tuple(self._files.walk(under))
+            for path in self._files.walk(under):
+                found.append(path)
+                # A list that is too long to look after is not kept.
+                self._unsteady = self._unsteady or len(found) > MOST_FILES
+                if self._unsteady:
+                    found = []
+                yield path
         except (PawlError, OSError) as error:
             self._note(RestKind.LISTING, under, "" if isinstance(error, TimedOut) else _UNREADABLE)
             raise
+        except GeneratorExit:
+            self._unsteady = True
+            raise
         self._note(RestKind.LISTING, under, _listing(found))
-        self._walked[under] = found
-        return found
+        self._walked[under] = tuple(found)
 
     def write(self, path: str, data: bytes) -> None:
         self._unsteady = True
@@ -115,6 +124,9 @@ class WatchedFiles:
         return _tree((path, digest or _content(self._files, path)) for path, digest in seen.items())
 
     def _note(self, kind: RestKind, path: str, digest: str) -> None:
+        if len(self._rests) >= MOST_FILES:
+            self._unsteady = True
+            return
         known = self._rests.setdefault((kind, path), digest)
         if known != digest or not digest:
             self._unsteady = True

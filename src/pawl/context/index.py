@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +22,9 @@ from pawl.core.ports import CommitLog, SourceFiles
 _MOST_PROCESSES = 4
 _FEW = 20_000
 """Pieces that are gone and cost nothing yet."""
+
+PATIENCE_SECONDS = 30.0
+"""How long whoever asks waits for files to be taken in."""
 
 T = TypeVar("T")
 
@@ -46,14 +50,18 @@ class Index:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def refresh(self, paths: Iterable[str] | None = None) -> Refreshed:
-        """Takes in what has changed: these files, or whatever a walk through the workspace finds."""
+    def refresh(self, paths: Iterable[str] | None = None, *, seconds: float = PATIENCE_SECONDS) -> Refreshed:
+        """Takes in what has changed: these files, or whatever a walk through the workspace finds.
+
+        It stops when the time is up; what it has taken in by then counts, and the next time goes on.
+        """
         chosen = None if paths is None else sorted(set(paths))
+        until = time.monotonic() + seconds
 
         def work() -> Refreshed:
             if self._is_worn():
                 self.rebuild()
-            return self._refresh(chosen)
+            return self._refresh(chosen, until)
 
         return self._sound(work)
 
@@ -65,7 +73,7 @@ class Index:
         self._connection = connect(self._path)
         self._tables = None
 
-    def _refresh(self, paths: Sequence[str] | None) -> Refreshed:
+    def _refresh(self, paths: Sequence[str] | None, until: float) -> Refreshed:
         if paths is None:
             if self._connection.execute("SELECT 1 FROM file LIMIT 1").fetchone() is None:
                 self._parsers.start()
@@ -79,7 +87,7 @@ class Index:
         with alone(self._path):
             known = writer.known(paths)
             gone = [path for path in (known if paths is None else paths) if path not in there]
-            return writer.update(stamps, gone, known)
+            return writer.update(stamps, gone, known, until)
 
     def _sound(self, work: Callable[[], T]) -> T:
         """Does the work; an index that turns out to be damaged is made anew, once, with every file in it."""
@@ -90,7 +98,7 @@ class Index:
                 if not is_damage(error):
                     raise
             self.rebuild()
-            self._refresh(None)
+            self._refresh(None, time.monotonic() + PATIENCE_SECONDS)
             return work()
         except sqlite3.DatabaseError as error:
             raise store_error(error, self._path) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -113,6 +114,8 @@ class Refreshed:
     written: int = 0
     """Files that were."""
     removed: int = 0
+    left: int = 0
+    """Files for which there was no time; the next update goes on with them."""
 
 
 class IndexWriter:
@@ -144,8 +147,10 @@ class IndexWriter:
             return True
         return any(path in known and path not in wanted for path in (known if paths is None else paths))
 
-    def update(self, stamps: Iterable[Stamp], gone: Iterable[str], known: Mapping[str, Known]) -> Refreshed:
-        """Takes in these files, as far as they have changed, and forgets those that are gone."""
+    def update(
+        self, stamps: Iterable[Stamp], gone: Iterable[str], known: Mapping[str, Known], until: float = math.inf
+    ) -> Refreshed:
+        """Takes in these files, as far as they have changed and there is time, and forgets those that are gone."""
         changed = [one for one in stamps if kind_by_name(one.path) is not None and _differs(one, known.get(one.path))]
         removed = [known[path].id for path in gone if path in known]
         self._written = []
@@ -157,11 +162,14 @@ class IndexWriter:
                     self._forget(number)
                     self._connection.execute("DELETE FROM edge WHERE target = ?", (number,))
                     self._connection.execute("DELETE FROM file WHERE id = ?", (number,))
-        for start in range(0, len(changed), _BATCH):
+        read = 0
+        while read < len(changed) and (not read or time.monotonic() < until):
             with transaction(self._connection):
-                self._take(changed[start : start + _BATCH], known)
+                self._take(changed[read : read + _BATCH], known)
+            read = min(read + _BATCH, len(changed))
         self._link(everything=everything)
-        return Refreshed(read=len(changed), written=len(self._written), removed=len(removed))
+        left = len(changed) - read
+        return Refreshed(read=read, written=len(self._written), removed=len(removed), left=left)
 
     def _take(self, batch: Iterable[Stamp], known: Mapping[str, Known]) -> None:
         """Files are read as the parsers need them, so that few are held in memory."""

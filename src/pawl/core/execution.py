@@ -46,8 +46,6 @@ class Execution:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Added to the clean environment."""
     limits: Limits = field(default_factory=Limits)
-    hidden: tuple[str, ...] = ()
-    """Workspace paths shown as empty files; the bench fills it from `secrets`."""
     writable_git: bool = False
     given: bytes = b""
     """Its standard input."""
@@ -61,6 +59,8 @@ class OverlayView:
     upper: str
     work: str
     merged: str
+    masks: str = ""
+    """A layer right above the workspace with what stands in the place of secrets; empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -67,6 +67,16 @@ class Guardrails:
     def is_secret(self, path: str) -> bool:
         """Whether the file holds keys: never read into a prompt, never written."""
         return _matches(self.secret, path) and not _matches(self.not_secret, path)
+
+    def secrets_among(self, folder: str, names: Sequence[str]) -> list[str]:
+        """Which of a folder's names are secret. Where none is, one look at all of them tells."""
+        if not names:
+            return []
+        text = "/".join(names)
+        plain = text.isascii() and _ODD.search(text) is None and not _matches(self.secret, folder)
+        if plain and _last_names(self.secret).search(text.lower()) is None:
+            return []
+        return [name for name in names if self.is_secret(f"{folder}/{name}" if folder else name)]
 
     def is_protected(self, path: str) -> bool:
         """Whether the file configures or executes, and is changed only with the user's own yes."""
@@ -138,6 +148,16 @@ def _matches(patterns: tuple[str, ...], path: str) -> bool:
 def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """All patterns as one expression, because a walk asks about every file."""
     return re.compile(f"(?:^|/)(?:{'|'.join(_translated(pattern) for pattern in patterns)})\\Z", re.DOTALL)
+
+
+@functools.cache
+def _last_names(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """What the last name of a path that fits a pattern looks like, anywhere in names with slashes between them."""
+    names = [pattern.removesuffix("/**").rpartition("/")[2] for pattern in patterns]
+    # A star at the start means any place of a name, which is found far sooner without it.
+    whole = [_translated(name) for name in names if not name.startswith("*")]
+    ends = [_translated(name.lstrip("*")) for name in names if name.startswith("*")]
+    return re.compile(f"(?:(?:^|/)(?:{'|'.join(whole) or '(?!)'})|{'|'.join(ends) or '(?!)'})(?:/|\\Z)", re.DOTALL)
 
 
 def _translated(pattern: str) -> str:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
+from pawl.core import bounded
 from pawl.core.dialogue import FellBack, ModelEvent, Retrying, Stop, TextDelta, Thought, ThoughtDelta, Usage
 from pawl.core.errors import UnknownModel
 from pawl.models.tables import Fields, raise_mistakes
@@ -124,7 +125,7 @@ class Turn:
 def read_script(path: Path) -> tuple[Turn, ...]:
     """The turns of a file; `UnknownModel` when it is not there, `ConfigError` with every mistake in it."""
     try:
-        text = path.read_text("utf-8")
+        text = bounded.read_text(path, bounded.LARGEST_DATA)
     except (OSError, UnicodeDecodeError) as error:
         raise UnknownModel(
             f"the script {str(path)!r} cannot be read: {error}", advice="name a file of turns"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from pawl.core import bounded
+
 
 @dataclass(frozen=True, slots=True)
 class ReadFolder:
@@ -23,7 +25,7 @@ def files_of(folder: Folder, suffix: str) -> Iterator[tuple[str, str, Callable[[
     """Its files of that ending, sorted: the path in the folder, the path to show, and what reads the text."""
     if isinstance(folder, Path):
         for path in sorted(folder.rglob(f"*{suffix}")):
-            yield path.relative_to(folder).as_posix(), str(path), partial(path.read_text, "utf-8")
+            yield path.relative_to(folder).as_posix(), str(path), partial(bounded.read_text, path)
         return
     for name, data in sorted(folder.files.items()):
         if name.endswith(suffix):

@@ -22,7 +22,6 @@ from pawl.core.errors import OverlayUnavailable, SandboxUnavailable
 from pawl.core.execution import Completed, Confinement, CopyView, Ending, Execution, Network, OverlayView, View
 from pawl.core.ports import Cancel
 from pawl.sandbox import remedies
-from pawl.sandbox.aside import set_aside
 from pawl.sandbox.ceilings import set_ceilings
 from pawl.sandbox.commands import Scenery, check_command, check_directory
 from pawl.sandbox.disk import Allowance, DiskWatch
@@ -32,7 +31,6 @@ from pawl.sandbox.launched import Arrival, Launched, Stopping, memory_file, star
 from pawl.sandbox.launcher import landlock_version
 from pawl.sandbox.layers import Layers
 from pawl.sandbox.process_tree import children
-from pawl.sandbox.profile import hidden_places
 from pawl.sandbox.repository import linked_repository
 from pawl.sandbox.seccomp import Sockets, filter_program
 from pawl.sandbox.surroundings import (
@@ -97,7 +95,6 @@ class LandlockSandbox:
             order = self._order(view, execution, layers, private)
             limits = execution.limits
             disk = DiskWatch(Allowance(view.copy, limits.disk_bytes), Allowance(private, limits.scratch_bytes))
-            stack.enter_context(set_aside(view.copy, hidden_places(layers, execution.hidden)))
             seat = stack.enter_context(self._groups.seat(limits))
             launched = stack.enter_context(_launch(order, seat))
             arrival = launched.wait_until_up(cancel)

@@ -23,7 +23,7 @@ from pawl.sandbox.groups import GroupPool, Seat, process_pool
 from pawl.sandbox.launched import Arrival, Launched, Stopping, memory_file, start_process, started_in
 from pawl.sandbox.layers import Layers
 from pawl.sandbox.process_tree import children, filter_count
-from pawl.sandbox.profile import GIVEN, HOME, Profile, bubblewrap_arguments, hidden_places
+from pawl.sandbox.profile import GIVEN, HOME, Profile, bubblewrap_arguments
 from pawl.sandbox.programs import Programs
 from pawl.sandbox.repository import has_git_folder, linked_repository
 from pawl.sandbox.seccomp import Sockets, filter_program
@@ -34,11 +34,12 @@ _NO_OVERLAY = 97
 _NO_GO = 125
 # The folders are handed over as open files, so that no character in their names means anything to mount.
 _MOUNT_SCRIPT = f"""\
-mount=$1 target=$5
+mount=$1 target=$5 lower=/proc/self/fd/3
+[ -z "$6" ] || lower=/proc/self/fd/6:$lower
 "$mount" -t overlay overlay -o \
-lowerdir=/proc/self/fd/3,upperdir=/proc/self/fd/4,workdir=/proc/self/fd/5,userxattr,volatile "$target" \
-3<"$2" 4<"$3" 5<"$4" || exit {_NO_OVERLAY}
-shift 5
+lowerdir=$lower,upperdir=/proc/self/fd/4,workdir=/proc/self/fd/5,userxattr,volatile "$target" \
+3<"$2" 4<"$3" 5<"$4" 6<"${{6:-$2}}" || exit {_NO_OVERLAY}
+shift 6
 exec "$@"
 """
 _GATE_SCRIPT = f'printf R; read -r go || exit {_NO_GO}; exec "$@" <"$0"'
@@ -102,7 +103,6 @@ class NamespaceSandbox:
             directory=directory,
             roots=roots,
             home=self._surroundings.home,
-            hidden=hidden_places(layers, execution.hidden),
             git_folder=has_git_folder(layers) and not execution.writable_git,
             repository=linked_repository(layers),
         )
@@ -142,7 +142,7 @@ class NamespaceSandbox:
             raise OverlayUnavailable("unshare and mount are not installed", advice="install util-linux")
         _forget_mark(view.work)
         script = (self._programs.shell, "-c", _MOUNT_SCRIPT, "sh", self._programs.mount)
-        folders = (view.workspace, view.upper, view.work, view.merged)
+        folders = (view.workspace, view.upper, view.work, view.merged, view.masks)
         return (self._programs.unshare, "-Urm", "--", *script, *folders)
 
 

@@ -9,17 +9,14 @@ import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from pawl.core.execution import Execution, Network
-from pawl.sandbox.layers import Layers, Place
 from pawl.sandbox.surroundings import SYSTEM_FOLDERS, Root, is_below, system_files
 
 HOME = "/home/agent"
 GIVEN = "/run/given"
 """Where a command's standard input lies."""
 _SMALL_STORE = 64 << 20
-_NOTHING = str(Path(__file__).with_name("nothing"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +30,6 @@ class Profile:
     roots: tuple[Root, ...]
     home: str
     """The caller's own home: what is shown of it appears under the command's home too."""
-    hidden: tuple[Place, ...] = ()
     git_folder: bool = False
     repository: str | None = None
 
@@ -52,18 +48,6 @@ def bubblewrap_arguments(profile: Profile, filter_file: int, given_file: int) ->
         *("--chdir", profile.directory),
         *("--seccomp", str(filter_file)),
     ]
-
-
-def hidden_places(layers: Layers, hidden: Iterable[str]) -> tuple[Place, ...]:
-    """What has to be covered so that no hidden path can be read; a link is covered where it leads to."""
-    found = (layers.follow(os.path.normpath(path)) for path in hidden)
-    places = {place.path: place for place in found if place is not None and not place.is_outside and place.path}
-    folders = [place.path for place in places.values() if place.is_folder]
-    return tuple(
-        place
-        for place in places.values()
-        if not any(place.path != folder and is_below(place.path, folder) for folder in folders)
-    )
 
 
 def _namespaces(network: Network) -> Iterator[str]:
@@ -127,9 +111,3 @@ def _workspace(profile: Profile) -> Iterator[str]:
         yield from ("--ro-bind", profile.repository, profile.repository)
     if profile.git_folder:
         yield from ("--ro-bind", f"{profile.shown}/.git", f"{profile.workspace}/.git")
-    for place in profile.hidden:
-        path = f"{profile.workspace}/{place.path}"
-        if place.is_folder:
-            yield from ("--perms", "0500", "--size", "4096", "--tmpfs", path, "--remount-ro", path)
-        else:
-            yield from ("--ro-bind", _NOTHING, path)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Mapping, Sequence
 
 from pawl.core.change import ChangeSet
@@ -17,6 +19,8 @@ from pawl.store.rows import CHANGE_COLUMNS, Clock, change_set, insert_changes, i
 _ENTRY = (
     "SELECT id, workspace, run, kind, title, reason, created, state, reverses, reversed_by, pruned, files FROM entry"
 )
+AT_ONCE = 2000
+"""Changes that are written in one step."""
 _OUTCOMES = frozenset({EntryState.DONE, EntryState.ROLLED_BACK, EntryState.CONFLICT})
 
 
@@ -32,7 +36,8 @@ class Journal:
 
     def record(self, entry: NewEntry, changes: ChangeSet) -> int:
         """Keeps a change set that is not in the workspace; returns its number."""
-        return self._insert(entry, EntryState.CAPTURED, changes, {})
+        draft = self._drafted(changes)
+        return self._insert(entry, EntryState.CAPTURED, changes, {}, draft)
 
     def begin(self, entry: NewEntry, changes: ChangeSet, modes: Mapping[str, int]) -> int:
         """Writes the intent; it is durable when this returns, which is the point of no return."""
@@ -41,8 +46,9 @@ class Journal:
                 "an entry cannot begin inside a batch, where its intent is not yet durable",
                 advice="leave the batch of contents first",
             )
+        draft = self._drafted(changes)
         with self._database.transaction():
-            number = self._insert(entry, EntryState.PREPARED, changes, modes)
+            number = self._insert(entry, EntryState.PREPARED, changes, modes, draft)
             _, blocked = self._flips(number)
             if blocked is not None:
                 by = self._found(blocked)[9]
@@ -51,15 +57,44 @@ class Journal:
                 )
         return number
 
-    def _insert(self, entry: NewEntry, state: EntryState, changes: ChangeSet, modes: Mapping[str, int]) -> int:
+    def _drafted(self, changes: ChangeSet) -> int | None:
+        """Writes many changes in steps, between which others can write; the number of the entry they will be of.
+
+        No workspace has the entry until `_insert` gives it to one, and one that never gets there goes with retention.
+        """
+        if len(changes) <= AT_ONCE or self._database.in_transaction:
+            return None
+        every = tuple(changes)
+        number = 0
+        for start in range(0, len(every), AT_ONCE):
+            began = time.monotonic()
+            with self._database.transaction():
+                if not number:
+                    cursor = self._database.run(
+                        "INSERT INTO entry (workspace, run, kind, title, reason, created, state, files)"
+                        " VALUES (x'', '', ?, '', '', ?, ?, 0)",
+                        (EntryKind.EDIT.value, iso(self._clock()), EntryState.CAPTURED.value),
+                    )
+                    number = int(cursor.lastrowid or 0)
+                insert_changes(self._database, "entry", number, every[start : start + AT_ONCE])
+            # Who waits looks only now and then whether it may write.
+            threading.Event().wait((time.monotonic() - began) / 4)
+        return number
+
+    def _insert(
+        self, entry: NewEntry, state: EntryState, changes: ChangeSet, modes: Mapping[str, int], draft: int | None
+    ) -> int:
         workspace = os.fsencode(entry.workspace)
         with self._database.transaction():
             for target in (*entry.reverses_all, *(() if entry.reverses is None else (entry.reverses,))):
                 self._found(target, workspace)
             cursor = self._database.run(
-                "INSERT INTO entry (workspace, run, kind, title, reason, created, state, reverses, files)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO entry (id, workspace, run, kind, title, reason, created, state, reverses, files)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET workspace = excluded.workspace,"
+                " run = excluded.run, kind = excluded.kind, title = excluded.title, reason = excluded.reason,"
+                " state = excluded.state, reverses = excluded.reverses, files = excluded.files",
                 (
+                    draft,
                     workspace,
                     readable(entry.run),
                     entry.kind.value,
@@ -71,8 +106,9 @@ class Journal:
                     len(changes),
                 ),
             )
-            number = int(cursor.lastrowid or 0)
-            insert_changes(self._database, "entry", number, changes)
+            number = draft or int(cursor.lastrowid or 0)
+            if draft is None:
+                insert_changes(self._database, "entry", number, changes)
             rows = ((number, os.fsencode(path), mode) for path, mode in modes.items())
             self._database.run_many("INSERT INTO entry_mode (entry, path, mode) VALUES (?, ?, ?)", rows)
             pairs = ((number, target) for target in entry.reverses_all)

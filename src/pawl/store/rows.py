@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -29,7 +29,7 @@ def readable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def insert_changes(database: Database, owner: Owner, number: int, changes: ChangeSet) -> None:
+def insert_changes(database: Database, owner: Owner, number: int, changes: Iterable[Change]) -> None:
     """Writes the rows that name blobs. `MissingBlob` when one of the blobs is not stored."""
     rows = ((number, os.fsencode(c.path), *_columns(c.before), *_columns(c.after)) for c in changes)
     sql = f"INSERT INTO {owner}_change ({owner}, {CHANGE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -53,7 +53,7 @@ def _node(columns: Row) -> Node | None:
     return None if kind is None else Node(Kind(kind), blob, mode)
 
 
-def _refused(database: Database, changes: ChangeSet, error: sqlite3.IntegrityError) -> PawlError:
+def _refused(database: Database, changes: Iterable[Change], error: sqlite3.IntegrityError) -> PawlError:
     for change in changes:
         for node in (change.before, change.after):
             name = node and node.blob

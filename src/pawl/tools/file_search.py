@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Annotated
 
 from pawl.core.content import Text
@@ -20,6 +21,9 @@ from pawl.tools.schema import AtLeast
 from pawl.tools.tool import Effect, Tool
 
 SHOWN_CHARACTERS = 300
+_NAMES_AT_ONCE = 1000
+_LATE = "/"
+"""Stands for a path where the time was up: no path of a workspace is this."""
 
 Matcher = Callable[[str], Iterable[int]]
 """From a text with line feeds to the numbers of its lines that match."""
@@ -79,9 +83,10 @@ class _Search:
     def run(self, given: FileSearch) -> Matches:
         if not given.query:
             raise BadArguments("query: is empty", advice="say what to look for")
-        paths = self._paths(given)
+        until = time.monotonic() + self.limits.tool_seconds
         with ExitStack() as stack:
             matcher = self._matcher(given, stack)
+            paths = self._in_time(self._paths(given), until)
             if given.where is Where.NAMES:
                 found = self._in_names(given, paths, matcher)
             else:
@@ -94,24 +99,40 @@ class _Search:
             )
         return found
 
-    def _paths(self, given: FileSearch) -> list[str]:
+    def _paths(self, given: FileSearch) -> Iterator[str]:
+        """What is to be searched; empty texts in between, so that who waits can look at the clock."""
         under = given.path.removeprefix("./").strip("/") if given.path not in (".", "./") else ""
-        try:
-            below = list(self.files.walk(under))
-        except (NotADirectoryError, NotAFile):
-            below = []
-        if not below and under:
-            if not self.files.exists(under):
-                raise NotFound(f"there is nothing at {given.path!r}", advice="search without a path, or in its parent")
-            below = [under]
         endings = tuple(f".{extension.removeprefix('*').removeprefix('.')}" for extension in given.extensions)
-        return [
-            path
-            for path in below
-            if (not endings or path.endswith(endings))
-            and not self.guardrails.is_secret(path)
-            and not self.guardrails.never(path)
-        ]
+        for path in self._below(under, given.path):
+            wanted = not endings or path.endswith(endings)
+            if wanted and not self.guardrails.is_secret(path) and not self.guardrails.never(path):
+                yield path
+            else:
+                yield ""
+
+    def _below(self, under: str, path: str) -> Iterator[str]:
+        found = False
+        try:
+            for each in self.files.walk(under):
+                found = True
+                yield each
+        except (NotADirectoryError, NotAFile):
+            pass
+        if not found and under:
+            if not self.files.exists(under):
+                raise NotFound(f"there is nothing at {path!r}", advice="search without a path, or in its parent")
+            yield under
+
+    def _in_time(self, paths: Iterator[str], until: float) -> Iterator[str]:
+        """The paths until the time is up, which `_LATE` says."""
+        for path in paths:
+            if self.cancel is not None and self.cancel.requested:
+                raise Cancelled("the search was stopped by the user")
+            if time.monotonic() > until:
+                yield _LATE
+                return
+            if path:
+                yield path
 
     def _matcher(self, given: FileSearch, stack: ExitStack) -> Matcher:
         if given.regex:
@@ -121,27 +142,37 @@ class _Search:
             return stack.enter_context(expression).matching_lines
         return lambda text: _lines_with(text, given.query, ignore_case=given.ignore_case)
 
-    def _in_names(self, given: FileSearch, paths: list[str], matcher: Matcher) -> Matches:
-        numbers = matcher("\n".join(path.replace("\n", " ") for path in paths))
-        matches = [Match(path=paths[number - 1], line=0, text="") for number in numbers]
+    def _in_names(self, given: FileSearch, paths: Iterator[str], matcher: Matcher) -> Matches:
         most = min(given.limit, self.limits.matches)
-        return Matches(matches=tuple(matches[:most]), files=len(paths), skipped=0, complete=len(matches) <= most)
+        matches: list[Match] = []
+        searched, late = 0, False
+        while not late and len(matches) <= most and (part := list(islice(paths, _NAMES_AT_ONCE))):
+            late = part[-1] == _LATE
+            names = part[:-1] if late else part
+            searched += len(names)
+            numbers = matcher("\n".join(path.replace("\n", " ") for path in names)) if names else ()
+            matches += [Match(path=names[number - 1], line=0, text="") for number in numbers]
+        if late and not matches:
+            raise self._too_late(searched)
+        complete = not late and len(matches) <= most
+        return Matches(matches=tuple(matches[:most]), files=searched, skipped=0, complete=complete)
 
-    def _in_contents(self, given: FileSearch, paths: list[str], matcher: Matcher) -> Matches:
-        until = time.monotonic() + self.limits.tool_seconds
+    def _too_late(self, searched: int) -> TimedOut:
+        return TimedOut(
+            f"searched {searched} files in {self.limits.tool_seconds:g} s without a match, and there are more",
+            advice="give a path or extensions to search fewer files",
+        )
+
+    def _in_contents(self, given: FileSearch, paths: Iterator[str], matcher: Matcher) -> Matches:
         most = min(given.limit, self.limits.matches)
         matches: list[Match] = []
         searched = skipped = 0
+        complete = True
         for path in paths:
-            if self.cancel is not None and self.cancel.requested:
-                raise Cancelled("the search was stopped by the user")
-            late = time.monotonic() > until
-            if late and not matches:
-                raise TimedOut(
-                    f"searched {searched} of {len(paths)} files in {self.limits.tool_seconds:g} s without a match",
-                    advice="give a path or extensions to search fewer files",
-                )
-            if late or len(matches) > most:
+            if path == _LATE and not matches:
+                raise self._too_late(searched)
+            if path == _LATE or len(matches) > most:
+                complete = False
                 break
             text = self._text(path)
             if text is None:
@@ -150,7 +181,7 @@ class _Search:
             searched += 1
             for number in matcher(text.plain):
                 matches.append(Match(path=path, line=number, text=text.lines[number - 1][:SHOWN_CHARACTERS]))
-        complete = searched + skipped == len(paths) and len(matches) <= most
+        complete = complete and len(matches) <= most
         return Matches(matches=tuple(matches[:most]), files=searched, skipped=skipped, complete=complete)
 
     def _text(self, path: str) -> Text | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Generic, TypeVar
 
 from pawl.core.errors import PawlError, TimedOut
 from pawl.core.ports import Files
 
 T = TypeVar("T")
+_PART = 1000
 
 
 class _Job(Generic[T]):
@@ -103,4 +105,11 @@ class TimedFiles:
         return self._worker.run(lambda: self._files.exists(path), self._seconds, f"looking for {path!r}")
 
     def walk(self, under: str = "") -> Iterable[str]:
-        return self._worker.run(lambda: tuple(self._files.walk(under)), self._seconds, f"listing {under or '.'!r}")
+        """The deadline is that of each part, so that a large folder is no fault; whoever reads it may stop."""
+        what = f"listing {under or '.'!r}"
+        found = self._worker.run(lambda: iter(self._files.walk(under)), self._seconds, what)
+        return self._parts(found, what)
+
+    def _parts(self, found: Iterator[str], what: str) -> Iterator[str]:
+        while part := self._worker.run(lambda: tuple(islice(found, _PART)), self._seconds, what):
+            yield from part

@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pawl.core import bounded
 from pawl.core.errors import ConfigError
 from pawl.verify.parsers.registry import PARSERS
 
@@ -131,7 +132,7 @@ def _of(folder: Path) -> tuple[Framework, ...]:
     made = []
     for path in sorted(folder.glob("*.toml")):
         try:
-            made.append(framework(path.read_text("utf-8"), str(path)))
+            made.append(framework(bounded.read_text(path), str(path)))
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{str(path)!r} cannot be read: {error}", advice="mend or remove the file") from error
     return tuple(made)

@@ -25,7 +25,7 @@ from pawl.workspace.bench_folder import BenchFolder, new_identity, sweep
 from pawl.workspace.capture import Capture, Rules, capture
 from pawl.workspace.copied import LARGEST_COPY, CopiedSurface
 from pawl.workspace.git import Git
-from pawl.workspace.hiding import secret_files
+from pawl.workspace.hiding import Search
 from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore, IgnoreNothing
 from pawl.workspace.layered import LayeredSurface
 from pawl.workspace.repository import opened
@@ -78,6 +78,7 @@ class Bench:
         self._folder = folder
         self._surface = surface
         self._means = means
+        self._search = Search(surface.workspace, means.guardrails)
         self._lock = threading.RLock()
         self._discarded = False
         self.files = BenchFiles(self._held, means.guardrails, self._ignore)
@@ -103,7 +104,7 @@ class Bench:
                     made = _layered(tree, candidate, identity)
                     if made is not None:
                         return cls(places[0], *made, means)
-            folder, surface = _copied(tree, places[0], identity, means.settings)
+            folder, surface = _copied(tree, places[0], identity, means)
             return cls(places[0], folder, surface, means)
         except BaseException:
             tree.close()
@@ -136,18 +137,17 @@ class Bench:
         """Runs a command on the bench. Where an overlay cannot be mounted the bench becomes a copy, and says so."""
         with self._held():
             known = len(self.notices)
-            notices: tuple[str, ...] = ()
-            if execution.secrets is Secrets.HIDDEN:
-                execution, notices = self._with_hidden(execution)
+            masks = self._search.masks()
             while True:
                 try:
+                    self._surface.cover(masks, secrets=execution.secrets is Secrets.HIDDEN)
                     done = self._means.sandbox.run(self.view, execution, on_output=on_output, cancel=cancel)
                     break
                 except OverlayUnavailable as error:
                     self._fall_back(error)
                 finally:
                     self._surface.renew()
-            return replace(done, notices=(*done.notices, *notices, *self.notices[known:]))
+            return replace(done, notices=(*done.notices, *self.notices[known:]))
 
     def capture(self) -> Capture:
         """What the bench changed. The bench stays as it is."""
@@ -244,13 +244,6 @@ class Bench:
             judge=means.settings.judge,
         )
 
-    def _with_hidden(self, execution: Execution) -> tuple[Execution, tuple[str, ...]]:
-        found = secret_files(self._surface, self._means.guardrails)
-        self._surface.restore()
-        hidden = tuple(dict.fromkeys((*execution.hidden, *found.paths)))
-        notices = () if found.complete else ("the workspace is too large to look everywhere for secrets to hide",)
-        return replace(execution, hidden=hidden), notices
-
     def _tracked(self, paths: Sequence[str]) -> frozenset[str]:
         """Asked on a view of its own, so that nothing git could be talked into shows up on this bench."""
         workspace = self._surface.workspace
@@ -297,7 +290,7 @@ class Bench:
 
     def _as_copy(self, old: LayeredSurface) -> tuple[BenchFolder, CopiedSurface]:
         identity = self.id if self._folder.path.parent != self._place else f"{self.id}c"
-        folder, surface = _copied(old.workspace, self._place, identity, self._means.settings)
+        folder, surface = _copied(old.workspace, self._place, identity, self._means)
         try:
             surface.adopt(old.upper, old.differences())
         except BaseException:
@@ -336,10 +329,11 @@ def _layered(tree: Tree, place: Path, identity: str) -> tuple[BenchFolder, Layer
         raise
 
 
-def _copied(tree: Tree, place: Path, identity: str, settings: BenchSettings) -> tuple[BenchFolder, CopiedSurface]:
+def _copied(tree: Tree, place: Path, identity: str, means: _Means) -> tuple[BenchFolder, CopiedSurface]:
     folder = BenchFolder.create(place, identity, tree.root)
     try:
-        return folder, CopiedSurface.create(tree, folder.path, limit=settings.largest_copy)
+        hides = Search(tree, means.guardrails).hides()
+        return folder, CopiedSurface.create(tree, folder.path, hides, limit=means.settings.largest_copy)
     except BaseException as error:
         folder.discard()
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):

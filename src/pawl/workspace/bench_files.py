@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from pawl.core.change import Kind
 from pawl.core.errors import (
@@ -83,8 +83,10 @@ class BenchFiles:
             return self._ignore(surface).topmost(place, folder=True) is not None
 
     def walk(self, under: str = "") -> Iterator[str]:
-        """Every regular file that is not ignored and not git's own, sorted; nothing when there is no such folder."""
-        found: list[str] = []
+        """Every regular file that is not ignored and not git's own, sorted; nothing when there is no such folder.
+
+        Folders are listed as they are reached, so that little is held in memory and a reader can stop at any time.
+        """
         top = clean(under) if under not in ("", ".") else ""
         with self._hold() as surface:
             seen = surface.look(top) if top else None
@@ -92,18 +94,30 @@ class BenchFiles:
                 return iter(())
             if seen is not None and seen.kind is not Kind.DIRECTORY:
                 raise NotAFile(f"{under!r} is not a folder", advice="name a folder, or read the file")
-            ignore = self._ignore(surface)
-            pending = [top]
-            while pending:
-                folder = pending.pop()
-                for name, kind in surface.kinds(folder).items():
-                    path = f"{folder}/{name}" if folder else name
-                    is_folder = kind is Kind.DIRECTORY
-                    if not (is_folder or kind is Kind.FILE) or self._is_gits(path):
-                        continue
-                    if ignore.topmost(path, folder=is_folder) is None:
-                        (pending if is_folder else found).append(path)
-        return iter(sorted(found))
+            first = list(self._listed(surface, top, ignore := self._ignore(surface)))
+        return self._walked(first, ignore)
+
+    def _walked(self, pending: list[str], ignore: Ignore) -> Iterator[str]:
+        """From the paths of a folder, the last first, whose folders end with a slash."""
+        while pending:
+            path = pending.pop()
+            if not path.endswith("/"):
+                yield path
+                continue
+            with self._hold() as surface, suppress(NotFound):  # gone since it was listed
+                pending += self._listed(surface, path[:-1], ignore)
+
+    def _listed(self, surface: Surface, folder: str, ignore: Ignore) -> list[str]:
+        found = []
+        for name, kind in surface.kinds(folder).items():
+            path = f"{folder}/{name}" if folder else name
+            is_folder = kind is Kind.DIRECTORY
+            if not (is_folder or kind is Kind.FILE) or self._is_gits(path):
+                continue
+            if ignore.topmost(path, folder=is_folder) is None:
+                found.append(f"{path}/" if is_folder else path)
+        # With its slash a folder comes where its files come among all paths.
+        return sorted(found, reverse=True)
 
     @contextmanager
     def _opened(self, path: str, *, secrets: bool = False) -> Iterator[tuple[Surface, str]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from pawl.core import rebase
+from pawl.core.blobs import StagedBlobs
 from pawl.core.change import EMPTY, Change, ChangeSet, Kind, Node
 from pawl.core.errors import Conflicted, NotAFile, NotFound, PathRefused, TooLarge
 from pawl.core.guardrails import Guardrails, is_git
@@ -89,13 +90,13 @@ class Rules:
 
 
 def capture(surface: Surface, rules: Rules) -> Capture:
-    """Reads what the bench changed. Contents go to the blob store as one durable step; those of secrets never do."""
+    """Reads what the bench changed. Contents are durable when it returns; those of secrets are never stored."""
     sorting = _Sorting(surface, rules)
     for difference in surface.differences():
         sorting.take(difference)
     sorting.take_back_tracked()
-    # Only now: nobody else can write to the store while a batch is open.
-    with rules.blobs.batch():
+    with StagedBlobs(rules.blobs) as blobs:
+        sorting.rules = replace(rules, blobs=blobs)
         for difference in sorting.open:
             sorting.read(difference)
     return sorting.settled()

@@ -6,7 +6,7 @@ A manifest of how each path was copied tells what a command touched; only that i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from pawl.core.errors import AlreadyThere, NotAFile, NotFound
 from pawl.core.execution import CopyView
 from pawl.core.ports import BlobStore
 from pawl.workspace.copying import Copier
+from pawl.workspace.hiding import Masks
 from pawl.workspace.paths import depth, parent
 from pawl.workspace.staging import Staging, tick
 from pawl.workspace.surface import Difference, OwnTree, change_mode
@@ -45,22 +46,29 @@ class CopiedSurface:
         self.tree = OwnTree(folder / "copy")
         self.staging = Staging(folder / "staging")
         self.manifest = manifest
+        self._hidden: dict[str, bool] = {}
+        """Of each secret of the workspace: whether an empty file stands for it now."""
 
     @classmethod
-    def create(cls, workspace: Tree, folder: Path, *, limit: int = LARGEST_COPY) -> CopiedSurface:
+    def create(
+        cls, workspace: Tree, folder: Path, hides: Callable[[str], bool], *, limit: int = LARGEST_COPY
+    ) -> CopiedSurface:
+        """A copy in which an empty file stands for each that it `hides`."""
         (folder / "copy").mkdir(mode=0o700)
         (folder / "staging").mkdir(mode=0o700, exist_ok=True)
         surface = cls(workspace, folder, {})
         try:
-            surface._fill(limit)
+            surface._fill(limit, hides)
         except BaseException:
             surface.close()
             raise
         return surface
 
-    def _fill(self, limit: int) -> None:
+    def _fill(self, limit: int, hides: Callable[[str], bool]) -> None:
         newest = 0
-        for copied in Copier(self.workspace, self.tree, limit).copied():
+        for copied in Copier(self.workspace, self.tree, limit, masked=hides).copied():
+            if copied.source.kind is Kind.FILE and hides(copied.path):
+                self._hidden[copied.path] = True
             self.manifest[copied.path] = Record(_facts(copied.source), _facts(copied.copy))
             newest = max(newest, copied.copy.changed_ns)
         self.tree.set_mode("", Seen.of(os.fstat(self.workspace.fd)).mode)
@@ -165,6 +173,19 @@ class CopiedSurface:
             self.manifest.pop(path, None)
         else:
             self.manifest[path] = Record(_facts(before), _UNKNOWN)
+
+    def cover(self, masks: Masks, *, secrets: bool) -> None:
+        """Changes only what commands left alone. Special files are not copied at all."""
+        del masks
+        copier = Copier(self.workspace, self.tree, LARGEST_COPY, masked=lambda _: secrets)
+        for path in [path for path, hidden in self._hidden.items() if hidden is not secrets]:
+            source, copy = self.workspace.find(path), self.tree.find(path)
+            alone = copy is not None and _same(self.manifest[path].copy, _facts(copy))
+            if alone and source is not None and source.kind is Kind.FILE:
+                copier.copy_over(path, source)
+                copied = self.tree.find(path)
+                self.manifest[path] = Record(_facts(source), _facts(copied) if copied is not None else _UNKNOWN)
+                self._hidden[path] = secrets
 
     def restore(self) -> None:
         self.tree.restore()

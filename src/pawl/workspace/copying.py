@@ -6,12 +6,13 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
 from pawl.core.change import Kind
 from pawl.core.errors import PathRefused, PawlError, TooLarge
+from pawl.workspace.masking import make_empty
 from pawl.workspace.paths import depth
 from pawl.workspace.surface import OwnTree
 from pawl.workspace.tree import Seen, Tree
@@ -40,6 +41,8 @@ class Copier:
     """How many bytes may be written; shared blocks do not count."""
     marks: bool = False
     """Whether the signs of an overlay's upper layer are copied too."""
+    masked: Callable[[str], bool] = lambda _: False
+    """Whether an empty file is to stand for the one at a path."""
     written: int = 0
 
     def copied(self) -> Iterator[Copied]:
@@ -92,6 +95,8 @@ class Copier:
                 return seen
             case Kind.LINK:
                 os.symlink(self.source.link_target(path), os.fsencode(name), dir_fd=folder)
+            case Kind.FILE if self.masked(path):
+                make_empty(folder, name, seen)
             case Kind.FILE:
                 self._copy_file(folder, name, path, seen)
             case None:

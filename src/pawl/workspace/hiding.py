@@ -1,76 +1,189 @@
-"""Finding the secrets of a workspace that a command must not read, without searching all of it."""
+"""Finding what of a workspace no command is shown: secrets, special files, and folders that cannot be searched.
+
+The whole tree is looked through before a command starts. Folders that have not changed since the last look are not
+listed again, which one `stat` tells; the search has no limit that a workspace could use up.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+import os
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from pawl.core.change import Kind
 from pawl.core.errors import PawlError
 from pawl.core.guardrails import Guardrails
-from pawl.workspace.surface import Surface
+from pawl.workspace.tree import Tree
 
-LEVELS = 12
-MOST_NAMES = 5000
-MOST_NAMES_OF_A_FOLDER = 1000
-MOST_SECRETS = 200
-NOT_ENTERED = frozenset(
-    {"node_modules", ".venv", "venv", "site-packages", "__pycache__", ".tox", ".nox", ".mypy_cache", ".pytest_cache"}
-)
-"""Folders of installed packages and caches: what looks like a key there, such as a list of certificates, is none."""
+DEEPEST = 500
+"""A folder with more folders above it than this is hidden: nothing but a fault or an attack makes one."""
+PACKAGES = frozenset({"node_modules", ".venv", "venv", "site-packages", ".tox", ".nox"})
+"""Folders of installed packages. They bring lists of certificates, without which no program inside gets far."""
+_LARGEST_LIST = 4 << 20
+_PRIVATE = b"PRIVATE KEY"
+_SETTLED_NS = 2_000_000_000
+"""How old the last change of a folder must be to be told from a later one by its time, on any file system."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    paths: tuple[str, ...]
-    complete: bool
-    """Whether everything within reach was looked at."""
+class Masks:
+    """What of a workspace no command is shown, as paths."""
+
+    secrets: frozenset[str] = frozenset()
+    """Files, shown empty."""
+    special: frozenset[str] = frozenset()
+    """Devices, FIFOs and sockets: not shown at all."""
+    closed: frozenset[str] = frozenset()
+    """Folders that could not be searched, shown empty: a command may be able to open what Pawl cannot."""
+    certificates: frozenset[str] = frozenset()
+    """Files that are named like secrets and shown all the same."""
 
 
-def secret_files(surface: Surface, guardrails: Guardrails) -> Found:
-    """The secret files of the workspace, the shallow ones first.
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    state: tuple[int, int, int, int]
+    at_ns: int
+    folders: tuple[str, ...]
+    secrets: tuple[str, ...]
+    links: tuple[str, ...]
+    """Links that are named like secrets."""
+    special: tuple[str, ...]
+    inodes: array[int]
 
-    At most 5,000 names are looked at, 1,000 of each folder, twelve levels deep, and 200 secrets found; the folders of
-    installed packages, known caches and git's own are not entered. A secret out of reach is not hidden, which is said,
-    and is still never stored.
-    """
-    search = _Search(surface, guardrails)
-    level = [""]
-    for _ in range(LEVELS):
-        level = [below for folder in level for below in search.folder(folder)]
-    return Found(tuple(sorted(search.found)), search.complete)
+    def holds(self, status: os.stat_result) -> bool:
+        """Whether the folder is as it was listed. A change right before the listing may have had one right after it."""
+        return self.state == _state(status) and status.st_ctime_ns < self.at_ns - _SETTLED_NS
 
 
 @dataclass(slots=True)
-class _Search:
-    surface: Surface
-    guardrails: Guardrails
-    found: list[str] = field(default_factory=list)
-    looked: int = 0
-    complete: bool = True
+class Search:
+    """Looks through one workspace, again and again."""
 
-    def folder(self, folder: str) -> Iterator[str]:
-        """Looks at the names in a folder; gives the folders in it that are worth entering."""
-        most = min(MOST_NAMES_OF_A_FOLDER, MOST_NAMES - self.looked)
-        if most <= 0:
-            self.complete = False
-            return
+    tree: Tree
+    guardrails: Guardrails
+    _listings: dict[str, _Listing] = field(default_factory=dict)
+
+    def hides(self) -> Callable[[str], bool]:
+        """Whether a file is masked, for who copies the workspace: also one that is put there meanwhile."""
+        masks = self.masks()
+
+        def hides(path: str) -> bool:
+            return path in masks.secrets or (path not in masks.certificates and self.guardrails.is_secret(path))
+
+        return hides
+
+    def masks(self) -> Masks:
+        found: dict[str, _Listing] = {}
+        closed: set[str] = set()
+        pending = [("", 0)]
+        while pending:
+            folder, depth = pending.pop()
+            listing = self._listed(folder) if depth <= DEEPEST else None
+            if listing is None:
+                closed.add(folder)
+                continue
+            found[folder] = listing
+            pending.extend((_join(folder, name), depth + 1) for name in listing.folders)
+        self._listings = found
+        named = {_join(folder, name) for folder, listing in found.items() for name in listing.secrets}
+        named.update(self._linked())
+        certificates = frozenset(path for path in named if self._is_certificate(path))
+        secrets = named - certificates
+        secrets.update(self._same_files(secrets))
+        special = frozenset(_join(folder, name) for folder, listing in found.items() for name in listing.special)
+        return Masks(frozenset(secrets), special, frozenset(closed), certificates)
+
+    def _listed(self, folder: str) -> _Listing | None:
+        known = self._listings.get(folder)
+        if known is not None:
+            with suppress(OSError):
+                if known.holds(os.lstat(os.path.join(self.tree.root, folder))):
+                    return known
         try:
-            kinds = self.surface.kinds(folder)
-        except (PawlError, OSError):
+            fd = self.tree.open_folder(folder)
+        except (OSError, PawlError):
+            return None
+        try:
+            return self._list(fd, folder)
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+
+    def _list(self, fd: int, folder: str) -> _Listing:
+        at = time.time_ns()
+        status = os.fstat(fd)
+        folders, names, links, special = [], [], [], []
+        inodes = array("Q")
+        gits = self.guardrails.never(folder)
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    names.append(entry.name)
+                    inodes.append(entry.inode())
+                elif entry.is_dir(follow_symlinks=False):
+                    if not (gits and entry.name == "objects"):  # as many as git likes, and all its own
+                        folders.append(entry.name)
+                elif entry.is_symlink():
+                    links.append(entry.name)
+                else:
+                    special.append(entry.name)
+        secrets = self.guardrails.secrets_among(folder, names)
+        named = self.guardrails.secrets_among(folder, links)
+        return _Listing(_state(status), at, tuple(folders), tuple(secrets), tuple(named), tuple(special), inodes)
+
+    def _is_certificate(self, path: str) -> bool:
+        """Whether a package's file is named like a key and holds none."""
+        if not path.lower().endswith(".pem") or PACKAGES.isdisjoint(path.split("/")):
+            return False
+        try:
+            return _PRIVATE not in self.tree.read(path, _LARGEST_LIST)
+        except (OSError, PawlError):
+            return False
+
+    def _linked(self) -> Iterator[str]:
+        """The files of the workspace that links with the name of a secret lead to."""
+        root = self.tree.root
+        for folder, listing in self._listings.items():
+            for name in listing.links:
+                link = _join(folder, name)
+                target = os.path.relpath(os.path.realpath(os.path.join(root, link)), root)
+                if target in self._listings:
+                    yield from self._below(target, link)
+                elif target.partition("/")[0] not in (".", ".."):
+                    yield target
+
+    def _below(self, top: str, link: str) -> Iterator[str]:
+        """The files below a folder that are secret by the name of a link to it, such as `.ssh`."""
+        for folder in [one for one in self._listings if one == top or one.startswith(f"{top}/")]:
+            with suppress(OSError, PawlError):
+                names = self.tree.names(folder)
+                for name in self.guardrails.secrets_among(link + folder[len(top) :], names):
+                    yield _join(folder, name)
+
+    def _same_files(self, secrets: set[str]) -> Iterator[str]:
+        """Further names of the same files."""
+        wanted: set[tuple[int, int]] = set()
+        for path in frozenset(secrets):
+            seen = self.tree.find(path)
+            if seen is not None and seen.links > 1:
+                wanted.add((seen.device, seen.inode))
+        if not wanted:
             return
-        self.looked += min(most, len(kinds))
-        self.complete = self.complete and len(kinds) <= most
-        for name, kind in itertools.islice(kinds.items(), most):
-            path = f"{folder}/{name}" if folder else name
-            if kind is Kind.FILE and self.guardrails.is_secret(path):
-                if len(self.found) < MOST_SECRETS:
-                    self.found.append(path)
-                else:
-                    self.complete = False
-            elif kind is Kind.DIRECTORY and name not in NOT_ENTERED and not self.guardrails.never(path):
-                if path.count("/") < LEVELS - 1:
-                    yield path
-                else:
-                    self.complete = False
+        inodes = {inode for _, inode in wanted}
+        for folder, listing in self._listings.items():
+            if not inodes.isdisjoint(listing.inodes):
+                with suppress(OSError, PawlError):
+                    for name, seen in self.tree.entries(folder).items():
+                        if (seen.device, seen.inode) in wanted:
+                            yield _join(folder, name)
+
+
+def _state(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

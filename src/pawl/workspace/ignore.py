@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
+from pawl.core import bounded
 from pawl.workspace.gitignore import Patterns, parse
 from pawl.workspace.paths import parent
 
@@ -120,7 +121,7 @@ def _of_user(file: Path | None) -> Patterns:
     if file is None:
         return Patterns.of(())
     try:
-        with file.open("rb") as opened:
+        with bounded.opened(file) as opened:
             return Patterns.of(parse(opened.read(LARGEST_IGNORE_FILE)))
     except OSError:
         return Patterns.of(())

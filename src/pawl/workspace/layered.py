@@ -10,6 +10,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from pawl.core.change import Kind, Node
@@ -17,6 +18,8 @@ from pawl.core.errors import AlreadyThere, NotAFile, NotFound, PathRefused
 from pawl.core.execution import OverlayView
 from pawl.core.ports import BlobStore
 from pawl.workspace.copying import Copier
+from pawl.workspace.hiding import Masks
+from pawl.workspace.masking import MaskLayer
 from pawl.workspace.overlay import OPAQUE, Age, differences, is_opaque, is_whiteout
 from pawl.workspace.paths import parent
 from pawl.workspace.staging import Staging, tick
@@ -38,6 +41,7 @@ class LayeredSurface:
             work=str(folder / "work"),
             merged=str(folder / "merged"),
         )
+        self._masks = MaskLayer(folder / "masks", workspace)
         self.upper = OwnTree(folder / "upper")
         self.staging = Staging(folder / "staging")
         self._cover: dict[str, tuple[bool, bool]] = {}
@@ -154,6 +158,10 @@ class LayeredSurface:
         seen = self.workspace.find(path)
         if seen is not None:
             self.age.trusted[path] = seen.changed_ns
+
+    def cover(self, masks: Masks, *, secrets: bool) -> None:
+        wanted = masks if secrets else Masks(special=masks.special)
+        self.view = replace(self.view, masks=self._masks.lay(wanted))
 
     def restore(self) -> None:
         self.upper.restore()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from pawl.core.blobs import StagedBlobs
 from pawl.core.change import EMPTY, Change, ChangeSet, Kind, Node, is_directory
 from pawl.core.errors import (
     Conflicted,
@@ -135,9 +136,9 @@ class Promoter:
         if odd:
             raise Conflicted(f"{', '.join(map(repr, odd))} is no file, folder or link that could be changed", odd)
         if fresh:
-            with self.blobs.batch():
+            with StagedBlobs(self.blobs) as staged:
                 for path in fresh:
-                    node = self.tree.node(path, self.blobs)
+                    node = self.tree.node(path, staged)
                     found[path] = None if node is None else replace(node, mode=modes.get(path, node.mode))
         return found
 

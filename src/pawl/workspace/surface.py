@@ -11,6 +11,7 @@ from typing import Protocol
 from pawl.core.change import Kind, Node
 from pawl.core.execution import View
 from pawl.core.ports import BlobStore
+from pawl.workspace.hiding import Masks
 from pawl.workspace.tree import Seen, Tree
 
 _HANDLE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -68,6 +69,10 @@ class Surface(Protocol):
 
     def trust(self, path: str) -> None:
         """Takes what the workspace has at the path now for what the bench was made from."""
+        ...
+
+    def cover(self, masks: Masks, *, secrets: bool) -> None:
+        """Puts masks over what no command is shown; over secrets only where `secrets` says so."""
         ...
 
     def restore(self) -> None:

@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from pawl.app.asking.desk import Desk
 from pawl.app.extending import own_form
 from pawl.app.rules import prompt_folders
 from pawl.app.workshop import Workshop
+from pawl.core import bounded
 from pawl.core.errors import StoreError
 from pawl.core.memory import KeptAnswer
 from pawl.core.run import RunTerms
@@ -87,8 +87,11 @@ def _own_prompts(shop: Workshop) -> list[str]:
 
 def _script(model: str) -> str:
     """What a script says is the model; another text is another one."""
-    if not model.startswith(_SCRIPT):
-        return ""
+    return _digest(model.removeprefix(_SCRIPT)) if model.startswith(_SCRIPT) else ""
+
+
+def _digest(path: str) -> str:
+    """Of a file's content; empty for one that cannot be read, which is told where it is used."""
     with suppress(OSError):
-        return hashlib.sha256(Path(model.removeprefix(_SCRIPT)).read_bytes()).hexdigest()
+        return hashlib.sha256(bounded.read_bytes(path, bounded.LARGEST_DATA)).hexdigest()
     return ""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.app.looping.yaml_places import Reader
+from pawl.core import bounded
 from pawl.core.errors import ConfigError
 from pawl.core.run import RoleName
 from pawl.core.tiers import Ladder, Tier, TierMode
@@ -58,7 +59,7 @@ KnownModel = Callable[[str], str]
 def read_tiers(path: Path, known_model: KnownModel = lambda model: "") -> Ladder:
     """The ladder of a file."""
     try:
-        text = path.read_text("utf-8")
+        text = bounded.read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"the tier file {str(path)!r} cannot be read: {error}", advice="name a YAML file with a list of tiers"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pawl.app.locating import open_librarian, suspected
 from pawl.app.workshop import Workshop
+from pawl.core import bounded
 from pawl.core.errors import UsageError
 from pawl.core.locating import Hit, Query
 from pawl.core.outline import Definition
@@ -25,7 +26,9 @@ def locate(shop: Workshop, call: Call) -> int:
         text=text, suspicions=suspected(shop, text), tests=not options.no_tests, history=not options.no_history
     )
     with open_librarian(shop) as librarian:
-        librarian.refresh()
+        left = librarian.refresh().left
+        if left:
+            call.aside.say(f"{left:,} files are not in the index yet, because they are many; ask again to go on")
         hits = librarian.locate(query, options.top)
         empty = not hits and librarian.is_empty
     if options.json:
@@ -53,7 +56,7 @@ def _text(call: Call) -> str:
 
 def _read(file: Path) -> str:
     try:
-        with file.open("rb") as opened:
+        with bounded.opened(file) as opened:
             data = opened.read(_LARGEST_ISSUE)
     except OSError as error:
         raise UsageError(

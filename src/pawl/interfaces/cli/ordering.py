@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 from pawl.app.doing.session import Session
 from pawl.app.looping.ordering import NO_ESCALATION, escalation
+from pawl.core import bounded
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import Approval, Mode
 from pawl.core.runs import Order, Report
@@ -83,7 +83,7 @@ def _schema(path: str | None) -> dict[str, object] | None:
     if path is None:
         return None
     try:
-        schema = json.loads(Path(path).read_text("utf-8"))
+        schema = json.loads(bounded.read_text(path))
     except (OSError, ValueError) as error:
         raise UsageError(
             f"--json-schema {path!r} cannot be read: {error}", advice="name a file that holds one"

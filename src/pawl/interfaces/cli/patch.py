@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pawl.app.patching import Proposal, propose_patch, propose_text
 from pawl.app.workshop import Workshop
+from pawl.core import bounded
 from pawl.core.errors import Refused, UsageError
 from pawl.core.history import EntryKind
 from pawl.interfaces.cli.call import Call
@@ -65,12 +66,15 @@ def _proposal(shop: Workshop, call: Call) -> Proposal:
 def _text(name: str | None) -> bytes:
     if name is not None and name != "-":
         try:
-            return Path(name).read_bytes()
+            return bounded.read_bytes(name, bounded.LARGEST_DATA)
         except OSError as error:
             raise UsageError(f"the patch {name!r} cannot be read: {error.strerror}", advice="check the path") from error
     if sys.stdin.isatty():
         raise UsageError("there is no patch", advice="name a file, or pipe one: git diff | pawl patch -")
-    return sys.stdin.buffer.read()
+    text = sys.stdin.buffer.read(bounded.LARGEST_DATA + 1)
+    if len(text) > bounded.LARGEST_DATA:
+        raise UsageError(f"the patch has more than {bounded.LARGEST_DATA >> 20} MB", advice="split it")
+    return text
 
 
 def _within_guardrails(shop: Workshop, call: Call, proposal: Proposal) -> None:

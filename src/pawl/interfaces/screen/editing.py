@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from pawl.core import bounded
 from pawl.core.errors import UsageError
 
 FALLBACKS = ("sensible-editor", "nano", "vi")
@@ -38,7 +39,7 @@ def edited(text: str, suffix: str, environment: Mapping[str, str]) -> str:
 
 
 def read_text(path: Path) -> str:
-    with path.open("rb") as file:
+    with bounded.opened(path) as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise UsageError("the edited text is too large", advice=f"at most {MOST_BYTES >> 20} MB")
