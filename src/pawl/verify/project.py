@@ -86,6 +86,15 @@ def dependencies(files: Folder) -> frozenset[str]:
     return frozenset(name.lower() for name in names)
 
 
+def project_name(files: Folder) -> str:
+    """The name under which a Python project is installed, as modules are spelt; empty where it says none."""
+    data = toml(files, "pyproject.toml")
+    poetry = _table(_table(data, "tool"), "poetry")
+    setup = _setup_cfg(text(files, "setup.cfg")).get("metadata", "name", fallback="")
+    name = _table(data, "project").get("name") or poetry.get("name") or setup
+    return re.sub(r"[-_.]+", "_", str(name)).lower()
+
+
 def _python_requirements(data: Mapping[str, Any]) -> Iterator[str]:
     project = _table(data, "project")
     yield from _names(project.get("dependencies", []))
@@ -102,15 +111,20 @@ def _python_requirements(data: Mapping[str, Any]) -> Iterator[str]:
 
 def _listed_in_setup_cfg(setup: str) -> list[str]:
     """The lines of what is installed with a project, and with its extras."""
-    parser = configparser.ConfigParser(interpolation=None, strict=False)
-    try:
-        parser.read_string(setup)
-    except configparser.Error:
-        return []
+    parser = _setup_cfg(setup)
     values = [parser.get("options", key, fallback="") for key in ("install_requires", "tests_require")]
     if parser.has_section("options.extras_require"):
         values += [value for _, value in parser.items("options.extras_require")]
     return "\n".join(values).splitlines()
+
+
+def _setup_cfg(setup: str) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(setup)
+    except configparser.Error:
+        parser.clear()
+    return parser
 
 
 def _table(data: Any, key: str) -> dict[str, Any]:
