@@ -89,24 +89,24 @@ def dependencies(files: Folder) -> frozenset[str]:
 def project_name(files: Folder) -> str:
     """The name under which a Python project is installed, as modules are spelt; empty where it says none."""
     data = toml(files, "pyproject.toml")
-    poetry = _table(_table(data, "tool"), "poetry")
+    poetry = table(table(data, "tool"), "poetry")
     setup = _setup_cfg(text(files, "setup.cfg")).get("metadata", "name", fallback="")
-    name = _table(data, "project").get("name") or poetry.get("name") or setup
+    name = table(data, "project").get("name") or poetry.get("name") or setup
     return re.sub(r"[-_.]+", "_", str(name)).lower()
 
 
 def _python_requirements(data: Mapping[str, Any]) -> Iterator[str]:
-    project = _table(data, "project")
+    project = table(data, "project")
     yield from _names(project.get("dependencies", []))
-    for group in (*_table(project, "optional-dependencies").values(), *_table(data, "dependency-groups").values()):
+    for group in (*table(project, "optional-dependencies").values(), *table(data, "dependency-groups").values()):
         yield from _names(group)
-    tools = _table(data, "tool")
-    poetry = _table(tools, "poetry")
-    yield from _table(poetry, "dependencies")
-    yield from _table(poetry, "dev-dependencies")
-    for group in _table(poetry, "group").values():
-        yield from _table(group, "dependencies")
-    yield from _names(_table(tools, "uv").get("dev-dependencies", []))
+    tools = table(data, "tool")
+    poetry = table(tools, "poetry")
+    yield from table(poetry, "dependencies")
+    yield from table(poetry, "dev-dependencies")
+    for group in table(poetry, "group").values():
+        yield from table(group, "dependencies")
+    yield from _names(table(tools, "uv").get("dev-dependencies", []))
 
 
 def _listed_in_setup_cfg(setup: str) -> list[str]:
@@ -127,7 +127,8 @@ def _setup_cfg(setup: str) -> configparser.ConfigParser:
     return parser
 
 
-def _table(data: Any, key: str) -> dict[str, Any]:
+def table(data: Any, key: str) -> dict[str, Any]:
+    """The table of that name; empty where it is none."""
     value = data.get(key) if isinstance(data, Mapping) else None
     return value if isinstance(value, dict) else {}
 
