@@ -136,9 +136,9 @@ def named(added, before=(), changed=(), **files):
 @pytest.mark.parametrize(
     "path",
     ["json.py", "src/pytest.py", "tests/unit/json.py", "lib/xml/__init__.py", "a/b/sitecustomize.py", "json.abi3.so",
-     "_ssl.cpython-311-x86_64-linux-gnu.so", "evil.pth", "x/site-packages/six.py", "node_modules/.bin/jest",
-     "web/node_modules/a", "evil-1.0.dist-info/entry_points.txt", ".venv/bin/pytest", "xdist.py", "cgi/__init__.py",
-     "NODE_MODULES/a"],
+     "json.pyc", "_ssl.cpython-311-x86_64-linux-gnu.so", "evil.pth", "x/site-packages/six.py",
+     "node_modules/.bin/jest", "web/node_modules/a", "evil-1.0.dist-info/entry_points.txt", ".venv/bin/pytest", "xdist.py",
+     "cgi/__init__.py", "NODE_MODULES/a"],
 )  # fmt: skip
 def test_a_file_that_takes_the_place_of_a_runner_is_named(path):
     assert named([path]) == [path]
@@ -171,6 +171,9 @@ def test_a_library_of_the_runner_may_be_changed_in_its_own_repository_and_the_ru
     own = {"pyproject_toml": b'[project]\nname = "packaging"\n'}
     assert named([], changed=["src/packaging/tags.py"], before=["src/packaging/__init__.py"], **own) == []
     assert named(["json.py"], **own) == ["json.py"]
+    assert named(["setup.py"], changed=["coverage/cmd.py"], before=["coverage/__init__.py"]) == ["coverage/cmd.py"]
+    files = Files({"setup.py": b"setup(name='coverage')", "coverage/__init__.py": b"", "coverage/cmd.py": b""})
+    assert shadowing(ChangeSet.of([Change("coverage/cmd.py", OTHER, FILE)]), files) == ()
     own = {"pyproject_toml": b'[project]\nname = "pluggy"\n'}
     assert named([], changed=["src/pluggy/_hooks.py"], before=["src/pluggy/__init__.py"], **own) == [
         "src/pluggy/_hooks.py"

@@ -37,6 +37,9 @@ _REQUIREMENTS = (
 )
 _PREFIXES = frozenset({"sudo", "env", "time", "uv", "poetry", "pipenv", "pdm", "hatch", "run", "exec", "npx", "bundle"})
 _LARGEST = 256 << 10
+PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
+"""Those that may name a Python project."""
+_CALLED = re.compile(r"""\bname\s*=\s*['"]([\w.-]+)['"]""")
 
 
 class Folder(Protocol):
@@ -91,7 +94,8 @@ def project_name(files: Folder) -> str:
     data = toml(files, "pyproject.toml")
     poetry = table(table(data, "tool"), "poetry")
     setup = _setup_cfg(text(files, "setup.cfg")).get("metadata", "name", fallback="")
-    name = table(data, "project").get("name") or poetry.get("name") or setup
+    called = _CALLED.search(text(files, "setup.py"))
+    name = table(data, "project").get("name") or poetry.get("name") or setup or (called[1] if called else "")
     return re.sub(r"[-_.]+", "_", str(name)).lower()
 
 

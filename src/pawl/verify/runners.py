@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from importlib import resources
 
 from pawl.core.change import Change, ChangeSet, Kind
-from pawl.verify.project import Folder, project_name
+from pawl.verify.project import PROJECT_FILES, Folder, project_name
 
 _RUNNERS = ("pytest", "unittest")
 _PYTHON = re.compile(r"python[\d.]*")
-_MODULE = re.compile(r"\.(?:py|so|pyd|[\w-]+\.so)")
+_MODULE = re.compile(r"\.(?:py[cdo]?|so|[\w-]+\.so)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ def _name_taken(change: Change, changes: ChangeSet, files: Folder) -> str:
 def _taken(changes: ChangeSet, files: Folder) -> frozenset[str]:
     known = _known()
     core = {name for names in known.runner.values() for name in names}
-    own = known.own(files) - core if changes.paths.isdisjoint(("pyproject.toml", "setup.cfg")) else frozenset()
+    own = known.own(files) - core if changes.paths.isdisjoint(PROJECT_FILES) else frozenset()
     standard = (sys.stdlib_module_names | set(known.shadows["former"])) - set(known.shadows["usual"])
     return (known.modules | standard) - own
 
