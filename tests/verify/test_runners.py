@@ -137,8 +137,8 @@ def named(added, before=(), changed=(), **files):
     "path",
     ["json.py", "src/pytest.py", "tests/unit/json.py", "lib/xml/__init__.py", "a/b/sitecustomize.py", "json.abi3.so",
      "json.pyc", "_ssl.cpython-311-x86_64-linux-gnu.so", "evil.pth", "x/site-packages/six.py",
-     "node_modules/.bin/jest", "web/node_modules/a", "evil-1.0.dist-info/entry_points.txt", ".venv/bin/pytest", "xdist.py",
-     "cgi/__init__.py", "NODE_MODULES/a"],
+     "node_modules/.bin/jest", "web/node_modules/a", "evil-1.0.dist-info/entry_points.txt", ".venv/bin/pytest",
+     "xdist.py", "cgi/__init__.py", "NODE_MODULES/a"],
 )  # fmt: skip
 def test_a_file_that_takes_the_place_of_a_runner_is_named(path):
     assert named([path]) == [path]
