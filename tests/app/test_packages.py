@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -99,3 +100,55 @@ def test_a_package_that_makes_its_folder_a_link_hands_out_nothing_of_this_machin
             bench.hand_out("node_modules", tmp_path / "taken")
     assert not list((site.config.state / "packages").rglob("key"))
     assert not (tmp_path / "taken").exists()
+
+
+SCRIPTED = {**PACKAGE, "scripts": {"postinstall": "node setup/install.js"}}
+SETUP = "const fs = require('fs');\nfs.mkdirSync('node_modules/made', {recursive: true});\n"
+MADE = f"{SETUP}fs.writeFileSync('node_modules/made/index.js', 'module.exports = \\'made\\'');\n"
+
+
+@pytest.mark.attack("V2")
+def test_what_a_script_installed_in_one_workspace_never_reaches_another(greeter, site, memory):
+    site.write("package.json", json.dumps(SCRIPTED).encode())
+    site.write("setup/install.js", MADE.encode())
+    [(first,), _] = provided(greeter, INSTALL)
+    assert first.key
+    shutil.copytree(site.workspace, memory / "other")
+    with Workshop.open(site.config, memory / "other") as other:
+        [(found,), said] = provided(other)
+    assert (found.key, said) == ("", "")
+    assert provided(greeter)[0][0].key == first.key
+
+
+def test_everything_that_decides_about_an_installation_makes_it_another(greeter, site):
+    site.write("package.json", json.dumps(SCRIPTED).encode())
+    site.write("setup/install.js", MADE.encode())
+    site.write("setup/helper.js", b"")
+    kept = provided(greeter, INSTALL)[0][0].key
+    for name in ("greet/index.js", "greet/new.js", "setup/helper.js", "patches/greet+1.0.0.patch", ".yarnrc.yml",
+                 ".pnpmfile.cjs", "pnpm-workspace.yaml", "web/package.json", ".yarn/plugins/own.cjs"):  # fmt: skip
+        path = site.workspace / name
+        before = path.read_bytes() if path.exists() else None
+        site.write(name, b"// other\n")
+        assert provided(greeter)[0][0].key == "", name
+        path.unlink() if before is None else path.write_bytes(before)
+    site.write("src/greeter.py", b"other\n")
+    assert kept and provided(greeter)[0][0].key == kept
+
+
+@pytest.mark.attack("V2")
+def test_a_kept_installation_that_was_changed_is_not_used_and_no_bench_can_change_it(greeter, site):
+    kept = provided(greeter, INSTALL)[0][0].key
+    with open_bench(greeter) as bench:
+        provide(greeter, bench)
+        edit = "echo 1 > node_modules/evil.js; rm node_modules/greet; echo > node_modules/.package-lock.json"
+        assert bench.run(Execution(argv=("/bin/sh", "-c", edit))).ok
+    [(found,), said] = provided(greeter)
+    assert (found.key, said) == (kept, "hello")
+    (file,) = (site.config.state / "packages").rglob(".package-lock.json")
+    stamp, data = file.stat(), file.read_bytes()
+    file.write_bytes(data.replace(b"1.0.0", b"6.6.6"))
+    os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    [(found,), said] = provided(greeter)
+    assert (found.key, said) == ("", "")
+    assert "are not installed" in found.note

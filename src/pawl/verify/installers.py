@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import functools
+import json
+import posixpath
 import tomllib
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
-from pawl.verify.project import Folder, package_json
+from pawl.verify.project import Folder, package_json, table, text
+from pawl.verify.rungs import is_named
+
+_HERE = ("file:", "link:", "portal:", "./", "../")
+_DEPENDENCIES = (
+    "dependencies",
+    "devDependencies",
+    "optionalDependencies",
+    "peerDependencies",
+    "resolutions",
+    "overrides",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +38,49 @@ class Installer:
         """The lock file that the project has; empty without one."""
         return next((name for name in self.lock if files.exists(name)), "")
 
+    def inputs(self, files: Folder) -> frozenset[str]:
+        """The files that decide what is installed: manifests, locks, settings, local packages, what scripts run."""
+        every = frozenset(files.walk())
+        manifests = [path for path in every if posixpath.basename(path) == "package.json"]
+        places = {place for path in manifests for place in _places(files, path, every)}
+        settings = tuple(_data()["settings"])
+        return frozenset(
+            path
+            for path in (*every, *(name for name in settings if files.exists(name)))
+            if is_named(path, (*self.lock, "package.json", *settings))
+            or any(path == place or path.startswith(f"{place}/") for place in places)
+        )
+
+
+def _places(files: Folder, manifest: str, every: Collection[str]) -> Iterator[str]:
+    """Files and folders of the workspace that a package.json takes packages from, or that its scripts name."""
+    try:
+        data = json.loads(text(files, manifest))
+    except ValueError:
+        return
+    folder = posixpath.dirname(manifest)
+    scripts = table(data, "scripts")
+    ran = [word.strip("'\"") for name in _data()["scripts"] for word in str(scripts.get(name, "")).split()]
+    taken = [value for key in _DEPENDENCIES for value in table(data, key).values() if isinstance(value, str)]
+    local = [value.removeprefix(mark) for value in taken for mark in _HERE[:3] if value.startswith(mark)]
+    for name in (*ran, *local, *(value for value in taken if value.startswith(_HERE[3:]))):
+        place = posixpath.normpath(posixpath.join(folder, name))
+        if name in ran and place not in every:
+            continue
+        # What a script runs may run what lies beside it.
+        beside = posixpath.dirname(place) if name in ran and posixpath.dirname(place) != folder else place
+        if not beside.startswith(("..", "/")) and beside != ".":
+            yield beside
+
+
+@functools.cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads((resources.files("pawl.verify") / "installers.toml").read_text(encoding="utf-8"))
+
 
 @functools.cache
 def installers() -> tuple[Installer, ...]:
-    data = tomllib.loads((resources.files("pawl.verify") / "installers.toml").read_text(encoding="utf-8"))
+    data = _data()
     return tuple(
         Installer(
             name=entry["name"],

@@ -102,10 +102,10 @@ def _is_lasting(verdict: Verdict) -> bool:
     return all(finding.code != "incomplete" for finding in verdict.findings) and "gave up" not in verdict.reason
 
 
-def contents_of(files: Folder) -> dict[str, str]:
-    """The hash of every file that is not ignored; one that may not be read counts by its name."""
+def contents_of(files: Folder, paths: Iterable[str] | None = None) -> dict[str, str]:
+    """The hash of each file, by default of all that are not ignored; one that may not be read counts by its name."""
     found: dict[str, str] = {}
-    for path in files.walk():
+    for path in files.walk() if paths is None else paths:
         try:
             found[path] = hashlib.sha256(files.read(path)).hexdigest()
         except PawlError as error:

@@ -37,6 +37,9 @@ _REQUIREMENTS = (
 )
 _PREFIXES = frozenset({"sudo", "env", "time", "uv", "poetry", "pipenv", "pdm", "hatch", "run", "exec", "npx", "bundle"})
 _LARGEST = 256 << 10
+PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
+"""Those that may name a Python project."""
+_CALLED = re.compile(r"""\bname\s*=\s*['"]([\w.-]+)['"]""")
 
 
 class Folder(Protocol):
@@ -86,34 +89,50 @@ def dependencies(files: Folder) -> frozenset[str]:
     return frozenset(name.lower() for name in names)
 
 
+def project_name(files: Folder) -> str:
+    """The name under which a Python project is installed, as modules are spelt; empty where it says none."""
+    data = toml(files, "pyproject.toml")
+    poetry = table(table(data, "tool"), "poetry")
+    setup = _setup_cfg(text(files, "setup.cfg")).get("metadata", "name", fallback="")
+    called = _CALLED.search(text(files, "setup.py"))
+    name = table(data, "project").get("name") or poetry.get("name") or setup or (called[1] if called else "")
+    return re.sub(r"[-_.]+", "_", str(name)).lower()
+
+
 def _python_requirements(data: Mapping[str, Any]) -> Iterator[str]:
-    project = _table(data, "project")
+    project = table(data, "project")
     yield from _names(project.get("dependencies", []))
-    for group in (*_table(project, "optional-dependencies").values(), *_table(data, "dependency-groups").values()):
+    for group in (*table(project, "optional-dependencies").values(), *table(data, "dependency-groups").values()):
         yield from _names(group)
-    tools = _table(data, "tool")
-    poetry = _table(tools, "poetry")
-    yield from _table(poetry, "dependencies")
-    yield from _table(poetry, "dev-dependencies")
-    for group in _table(poetry, "group").values():
-        yield from _table(group, "dependencies")
-    yield from _names(_table(tools, "uv").get("dev-dependencies", []))
+    tools = table(data, "tool")
+    poetry = table(tools, "poetry")
+    yield from table(poetry, "dependencies")
+    yield from table(poetry, "dev-dependencies")
+    for group in table(poetry, "group").values():
+        yield from table(group, "dependencies")
+    yield from _names(table(tools, "uv").get("dev-dependencies", []))
 
 
 def _listed_in_setup_cfg(setup: str) -> list[str]:
     """The lines of what is installed with a project, and with its extras."""
-    parser = configparser.ConfigParser(interpolation=None, strict=False)
-    try:
-        parser.read_string(setup)
-    except configparser.Error:
-        return []
+    parser = _setup_cfg(setup)
     values = [parser.get("options", key, fallback="") for key in ("install_requires", "tests_require")]
     if parser.has_section("options.extras_require"):
         values += [value for _, value in parser.items("options.extras_require")]
     return "\n".join(values).splitlines()
 
 
-def _table(data: Any, key: str) -> dict[str, Any]:
+def _setup_cfg(setup: str) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(setup)
+    except configparser.Error:
+        parser.clear()
+    return parser
+
+
+def table(data: Any, key: str) -> dict[str, Any]:
+    """The table of that name; empty where it is none."""
     value = data.get(key) if isinstance(data, Mapping) else None
     return value if isinstance(value, dict) else {}
 

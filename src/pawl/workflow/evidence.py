@@ -24,6 +24,8 @@ class Checked:
     """Of the tests, without the change."""
     verdicts: tuple[Verdict, ...]
     weakened: tuple[str, ...] = ()
+    shadowing: tuple[str, ...] = ()
+    """Changes that take the place of what runs the tests: whatever these then say, it proves nothing."""
 
     @property
     def tests(self) -> Verdict | None:
@@ -58,7 +60,7 @@ class Judgement:
 
 def judged(checked: Checked, wanted: Wanted) -> Judgement:
     """Whether the change may be delivered."""
-    refused: list[str] = []
+    refused: list[str] = list(checked.shadowing)
     notes: list[str] = []
     findings: list[Finding] = []
     for verdict in checked.verdicts:

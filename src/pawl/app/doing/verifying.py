@@ -19,6 +19,7 @@ from pawl.core.ports import Cancel, CommandRunner, Files
 from pawl.verify.baseline import Baseline
 from pawl.verify.ladder import Stop, climb
 from pawl.verify.output import printed
+from pawl.verify.runners import launched, shadowing
 from pawl.verify.steps.step import Step, Subject
 from pawl.verify.steps.suite import Tests
 from pawl.workflow.evidence import Checked, counts_json, counts_of
@@ -114,12 +115,14 @@ class Verifier:
                 self.listen(verdict)
             whole = replace(subject, changed=())
             dear = climb((Tests(),), whole, stop=Stop.NEVER, baseline=Baseline.of([before]), on_verdict=self.listen)
+            shadows = shadowing(changes, bench.files)
             asked = tuple(self._asked(command, whole) for command in self.commands)
         return Checked(
             digest=changes.digest,
             before=before,
             verdicts=(*cheap, *dear, *asked),
             weakened=tuple(line for change in changes for line in self._weakened(change.path, changes)),
+            shadowing=shadows,
         )
 
     def run_python(self, changes: ChangeSet, words: Sequence[str], files: Mapping[str, bytes]) -> Completed | None:
@@ -129,7 +132,7 @@ class Verifier:
             for path, data in files.items():
                 bench.files.write(path, data)
             subject = self._subject(bench, ())
-            return subject.run((subject.python, *words))
+            return subject.run(launched(subject.files, (subject.python, *words)))
 
     def lacks_program(self) -> bool:
         """Whether the test command names a program that is nowhere where the command would look for it."""

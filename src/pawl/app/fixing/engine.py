@@ -11,6 +11,7 @@ from pawl.core.ports import Cancel
 from pawl.repair.model import BaselineTaken, RepairEvent, RepairRequest
 from pawl.repair.stream import command, parse_event
 from pawl.sandbox.cancel import CancelToken
+from pawl.verify.runners import launched
 from pawl.workspace.bench import Bench
 
 Take = Callable[[RepairEvent], None]
@@ -22,7 +23,7 @@ class Engine:
     python: str
 
     def run(self, request: RepairRequest, limits: Limits, take: Take, cancel: Cancel | None = None) -> Completed:
-        words = command(request, self.python)
+        words = launched(self.bench.files, command(request, self.python))
         return self.bench.run(Execution(argv=words, limits=limits), on_output=EventLines(take).feed, cancel=cancel)
 
     def survey(self, request: RepairRequest, limits: Limits) -> BaselineTaken | None:

@@ -26,6 +26,7 @@ from pawl.verify.ladder import Stop, climb
 from pawl.verify.recover import python_map
 from pawl.verify.recovery_map import Entry, merged
 from pawl.verify.report import UNLISTED
+from pawl.verify.runners import launched
 from pawl.verify.steps.step import Step, Subject, failed, skipped, stopped
 from pawl.verify.steps.suite import Tests
 from pawl.workspace.bench import Bench
@@ -253,7 +254,7 @@ class Ground:
     def _collected(self, test: str) -> list[str]:
         """The ids of a test with each of its parameters."""
         words = (self.subject.python, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=", test)
-        completed = self.subject.run(words)
+        completed = self.subject.run(launched(self.bench.files, words))
         lines = completed.stdout.text.splitlines() if completed is not None and completed.ok else ()
         return [line for line in lines if line.startswith(f"{test}[")]
 

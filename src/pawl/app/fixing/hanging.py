@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from pawl.core.execution import Completed, Execution, Stream
 from pawl.sandbox.cancel import CancelToken
+from pawl.verify.runners import launched
 from pawl.verify.steps.step import Subject
 from pawl.verify.tracebacks import places
 from pawl.workspace.bench import Bench
@@ -68,7 +69,7 @@ class Patient:
 def where_it_hangs(subject: Subject, framework: str, words: Sequence[str], seconds: float) -> str:
     """The place in the workspace that collecting the tests does not get past in that time; empty when it does."""
     script = _OR_SAY_WHERE + _COLLECT[framework]
-    completed = subject.run((subject.python, "-c", script, str(seconds), *words))
+    completed = subject.run(launched(subject.files, (subject.python, "-c", script, str(seconds), *words)))
     if completed is None or "Timeout" not in completed.stderr.text:
         return ""
     stack = places(completed.stderr.text, subject.origin)

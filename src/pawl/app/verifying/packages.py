@@ -11,6 +11,7 @@ import posixpath
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from pawl.app.workshop import Workshop
 from pawl.core.errors import CommandNotFound, PawlError
 from pawl.core.execution import Execution, Network
 from pawl.verify.installers import Installer, installer_of, missing_modules
+from pawl.verify.keeping import contents_of
 from pawl.verify.nested import Within, nested_projects
 from pawl.verify.output import cleaned, printed
 from pawl.verify.project import Folder
@@ -28,10 +30,13 @@ from pawl.verify.steps.step import stopped
 from pawl.workspace.bench import Bench
 
 SECONDS = 300.0
+FORM = 2
+"""Changes when installations are made or kept otherwise than before."""
 MOST_KEPT = 8
 """Installations; of more the one that was not used for the longest time goes."""
 HOW = "--install does it on the bench, with a network"
 _PLACES = "places.json"
+_VERSIONS = 'node --version; "$1" --version'
 _SHOWN_LINES = 3
 _SPEAKER = re.compile(r"^(?:npm|pnpm|yarn)? ?(?:error|ERR!|ERR_\w+)")
 _NOISE = re.compile(r"^(?:npm warn|npm notice|code |errno |syscall |A complete log|yarn install v|\[\d/\d\]|info )")
@@ -81,7 +86,7 @@ def provide(shop: Workshop, bench: Bench, wanted: Wanted | None = None) -> tuple
     for one in _lacking(bench.files):
         if wishes.only_ignored and not bench.files.ignores(posixpath.join(one.folder, one.installer.modules)):
             continue
-        kept = _Kept(shop.config.state / "packages", _key(one, bench))
+        kept = _Kept(shop.config.state / "packages", _key(shop, one, bench))
         if kept.bring(bench):
             found.append(Provided(note=f"the packages{one.where} are those of {one.lock}", key=kept.key))
         elif wishes.install or verify_settings(shop.config).install:
@@ -102,15 +107,18 @@ def _lacking(files: Folder) -> Iterator[_Lacking]:
             yield _Lacking(folder, inner, installer, lock)
 
 
-def _key(lacking: _Lacking, bench: Bench) -> str:
-    """A hash of what decides about an installation: the lock file, what the packages say, the place, and Node."""
-    digest = hashlib.sha256(f"{lacking.installer.name}\0{lacking.folder}\0".encode())
-    names = ("package.json", lacking.lock)
-    for path in sorted(one for one in lacking.files.walk() if posixpath.basename(one) in names):
-        digest.update(path.encode("utf-8", "surrogatepass") + b"\0" + lacking.files.read(path) + b"\0")
-    with suppress(CommandNotFound):
-        digest.update(bench.run(Execution(argv=("node", "--version"))).stdout.text.encode())
-    return digest.hexdigest()[:32]
+def _key(shop: Workshop, lacking: _Lacking, bench: Bench) -> str:
+    """A hash of what decides about an installation. Scripts run in it, so that it is never another workspace's."""
+    installer = lacking.installer
+    versions = bench.run(Execution(argv=("/bin/sh", "-c", _VERSIONS, "sh", installer.name)))
+    parts = [
+        FORM,
+        [shop.workspace, lacking.folder, shop.config.search_path],
+        [installer.name, *installer.install, *installer.quiet],
+        [versions.code, versions.stdout.text],
+        sorted(contents_of(lacking.files, installer.inputs(lacking.files)).items()),
+    ]
+    return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _installed(shop: Workshop, lacking: _Lacking, bench: Bench, kept: _Kept, say: Say) -> Provided:
@@ -149,13 +157,17 @@ class _Kept:
         return self.place / self.key
 
     def bring(self, bench: Bench) -> bool:
-        """Whether there is one, and it stands on the bench now."""
+        """Whether there is one, as it was when it was kept, and it stands on the bench now."""
         try:
-            places: list[str] = json.loads((self._folder / _PLACES).read_text(encoding="utf-8"))
+            places: dict[str, str] = json.loads((self._folder / _PLACES).read_text(encoding="utf-8"))
+            folders = {path: self._folder / str(number) for number, path in enumerate(places)}
+            if {path: _digest(folder) for path, folder in folders.items()} != places:
+                raise ValueError("it was changed")
         except (OSError, ValueError):
+            shutil.rmtree(self._folder, ignore_errors=True)
             return False
-        for number, path in enumerate(places):
-            bench.bring(self._folder / str(number), path)
+        for path, folder in folders.items():
+            bench.bring(folder, path)
         os.utime(self._folder)
         return True
 
@@ -166,9 +178,11 @@ class _Kept:
         try:
             made.mkdir(mode=0o700)
             places = [path for path in bench.made_folders(modules) if path.startswith(f"{folder}/" if folder else "")]
+            digests = {}
             for number, path in enumerate(places):
                 bench.hand_out(path, made / str(number))
-            (made / _PLACES).write_text(json.dumps(places), encoding="utf-8")
+                digests[path] = _digest(made / str(number))
+            (made / _PLACES).write_text(json.dumps(digests), encoding="utf-8")
             made.rename(self._folder)
         except (OSError, PawlError):
             shutil.rmtree(made, ignore_errors=True)
@@ -179,3 +193,22 @@ class _Kept:
             every = sorted(self.place.iterdir(), key=lambda one: one.stat().st_mtime, reverse=True)
             for old in every[MOST_KEPT:]:
                 shutil.rmtree(old, ignore_errors=True)
+
+
+def _digest(folder: Path) -> str:
+    """Of everything in it: names, modes, contents, and where links lead."""
+    digest = hashlib.sha256()
+    for parent, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted((*folders, *names)):
+            path = os.path.join(parent, name)
+            mode = os.lstat(path).st_mode
+            if stat.S_ISLNK(mode):
+                content = os.fsencode(os.readlink(path))
+            elif stat.S_ISREG(mode):
+                with open(path, "rb") as file:
+                    content = hashlib.file_digest(file, "sha256").digest()
+            else:
+                content = b""
+            digest.update(f"{os.path.relpath(path, folder)}\0{mode:o}\0".encode("utf-8", "surrogateescape") + content)
+    return digest.hexdigest()

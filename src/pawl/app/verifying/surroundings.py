@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import json
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -10,15 +12,12 @@ from pathlib import Path
 from pawl import __version__
 from pawl.verify.steps.step import Subject
 
-_PACKAGES = ("node_modules", ".venv", "venv", "env")
-_NOT_LOOKED_INTO = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", *_PACKAGES})
-_INSTALLED = (".package-lock.json", ".yarn-integrity", ".modules.yaml", ".yarn-state.yml")
-_MOST = 20_000
-"""Ignored files that are looked at; where there are more, nothing is kept."""
-_PYTHON = """
-import sys, importlib.metadata as found
-print(sys.version, *sorted(f"{one.metadata['Name']}={one.version}" for one in found.distributions()))
-"""
+_PACKAGES = frozenset({"node_modules", "site-packages", "dist-packages"})
+_NOT_LOOKED_INTO = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
+"""Unless they lie among installed packages."""
+_MOST = 150_000
+"""Files that are looked at; where there are more, nothing is kept."""
+_PYTHON = "import json, sys; print(json.dumps([sys.version, *sys.path]))"
 _SAYS_ITS_VERSION: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ".go": ("go", ("version",)),
     ".rs": ("rustc", ("--version",)),
@@ -32,9 +31,11 @@ _SAYS_ITS_VERSION: Mapping[str, tuple[str, tuple[str, ...]]] = {
 def surroundings(subject: Subject, paths: Collection[str]) -> str | None:
     """A digest of them; None where they are too many to tell."""
     digest = hashlib.sha256(__version__.encode())
-    for part in (*_tools(subject), *_versions(subject, paths), *_installed(Path(subject.workspace))):
-        digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
-    for number, part in enumerate(_ignored(Path(subject.workspace), frozenset(paths))):
+    python = _python(subject) if any(path.endswith(".py") for path in paths) else []
+    outside = (place for place in python[1:] if not os.path.realpath(place).startswith(f"{subject.workspace}/"))
+    files = itertools.chain(_stamps(subject.workspace, frozenset(paths)), *map(_stamps, outside))
+    parts = itertools.chain(_tools(subject), _versions(subject, paths), python[:1], files)
+    for number, part in enumerate(parts):
         if number > _MOST:
             return None
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
@@ -53,45 +54,36 @@ def _versions(subject: Subject, paths: Collection[str]) -> Iterator[str]:
     for program, words in dict.fromkeys(_SAYS_ITS_VERSION[one] for one in sorted(endings & set(_SAYS_ITS_VERSION))):
         completed = subject.run((program, *words))
         yield f"{program} {completed.stdout.text if completed is not None else 'missing'}"
-    if ".py" in endings:
-        completed = subject.run((subject.python, "-c", _PYTHON))
-        yield f"python {completed.stdout.text if completed is not None else 'missing'}"
 
 
-def _installed(workspace: Path) -> Iterator[str]:
-    """Installed packages: what the package manager noted, and the names and times of what stands there."""
-    for modules in sorted({workspace / "node_modules", *workspace.glob("*/node_modules")}):
-        for name in _INSTALLED:
-            yield f"{name} {_stamp(modules / name)}"
-        yield from _listed(modules)
-        for scope in sorted(modules.glob("@*")):
-            yield from _listed(scope)
-    for environment in _PACKAGES[1:]:
-        for folder in sorted((workspace / environment).glob("lib/python*/site-packages")):
-            yield from _listed(folder)
-
-
-def _listed(folder: Path) -> Iterator[str]:
+def _python(subject: Subject) -> list[str]:
+    """The version of the workspace's interpreter, and where it finds modules."""
+    completed = subject.run((subject.python, "-I", "-c", _PYTHON))
     try:
-        with os.scandir(folder) as entries:
-            yield from sorted(f"{entry.name} {entry.stat(follow_symlinks=False).st_mtime_ns}" for entry in entries)
-    except OSError:
-        return
+        return [str(part) for part in json.loads(completed.stdout.text)] if completed is not None else ["missing"]
+    except (ValueError, TypeError):
+        return ["unknown"]
 
 
-def _ignored(workspace: Path, known: frozenset[str]) -> Iterator[str]:
-    """Every other file of the workspace, by size and time: ignored, but a build or a test may read it."""
-    for folder, folders, names in os.walk(workspace):
-        folders[:] = sorted(name for name in folders if name not in _NOT_LOOKED_INTO)
-        for name in sorted(names):
-            path = os.path.relpath(os.path.join(folder, name), workspace)
+def _stamps(root: str, known: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Every file below that is not known by its content: ignored or installed, but a build or a test may read it."""
+    yield f"{root} {_stamp(root)}" if os.path.isfile(root) else root
+    for folder, folders, names in os.walk(root):
+        below = os.path.relpath(folder, root)
+        if _PACKAGES.isdisjoint(f"{root}/{below}".split("/")):
+            folders[:] = [name for name in folders if name not in _NOT_LOOKED_INTO]
+        folders.sort()
+        links = (name for name in folders if os.path.islink(os.path.join(folder, name)))
+        for name in sorted((*names, *links)):
+            path = os.path.normpath(os.path.join(below, name))
             if path not in known:
                 yield f"{path} {_stamp(os.path.join(folder, name))}"
 
 
 def _stamp(path: str | Path) -> str:
+    """Changes with every edit in place, also where its time is set back."""
     try:
         seen = os.stat(path, follow_symlinks=False)
     except OSError:
         return "missing"
-    return f"{seen.st_size} {seen.st_mtime_ns}"
+    return f"{seen.st_size} {seen.st_mtime_ns} {seen.st_ctime_ns} {seen.st_ino}"

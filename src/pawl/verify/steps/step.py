@@ -58,7 +58,7 @@ class Subject:
         """Words that may start a tool: the workspace's own, one on the PATH, Pawl's, or the interpreter's module."""
         own, spare = self.tool(name), self.spare.get(name)
         named = [(own,)] if own else []
-        last = (spare,) if spare else (self.python, "-m", name)
+        last = (spare,) if spare else (self.python, "-I", "-m", name)
         return [*named, (name,), last]
 
     def node_programs(self, name: str) -> list[str]:
@@ -72,7 +72,7 @@ class Subject:
         """The absolute path of the workspace's interpreter; empty when it cannot be run."""
         if posixpath.isabs(self.python):
             return self.python
-        completed = self.run((self.python, "-c", "import sys; print(sys.executable)"))
+        completed = self.run((self.python, "-I", "-c", "import sys; print(sys.executable)"))
         return completed.stdout.text.strip() if completed is not None and completed.ok else ""
 
     def python_files(self) -> tuple[str, ...]:

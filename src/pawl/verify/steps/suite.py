@@ -13,6 +13,7 @@ from pawl.verify.detect import Detection, detect, read
 from pawl.verify.installers import missing_modules
 from pawl.verify.output import printed
 from pawl.verify.report import UNLISTED, TestReport
+from pawl.verify.runners import launched, starts_runner
 from pawl.verify.steps.step import Subject, amount, failed, passed, skipped, stopped
 
 
@@ -32,7 +33,8 @@ class Tests:
         if detection.framework is None and not given:
             return skipped(self.name, detection.reason)
         argv = given or _own_command(detection, subject)
-        completed = subject.run_first([*_by_module(argv, subject), *_without_npx(argv, subject)])
+        candidates = [*_by_module(argv, subject), *_without_npx(argv, subject)]
+        completed = subject.run_first(launched(subject.files, one) if starts_runner(one) else one for one in candidates)
         if completed is None:
             program = argv[2] if argv[0] in (subject.python, "npx") else argv[0]
             return skipped(self.name, missing_modules(subject.files) or f"{program!r} is not installed")

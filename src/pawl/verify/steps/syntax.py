@@ -42,7 +42,7 @@ class Syntax:
             return skipped(self.name, "no Python file to look at")
         findings: list[Finding] = []
         for batch in _batches(paths):
-            completed = subject.run((subject.python, "-W", "ignore", "-c", _COMPILE, *batch))
+            completed = subject.run((subject.python, "-I", "-W", "ignore", "-c", _COMPILE, *batch))
             if completed is None:
                 return _without_interpreter(self.name, subject, paths)
             if not completed.ok:

@@ -12,7 +12,7 @@ from pawl.app.doing.verifying import Verifier
 from pawl.core.change import ChangeSet
 from pawl.workflow.climbing.test_files import module_of
 
-SCRIPT, ORDER = "pawl_attack.py", "pawl_attack.json"
+ORDER = "pawl_attack.json"
 
 
 def callables(source: str) -> dict[tuple[str, str], str]:
@@ -40,10 +40,10 @@ def answered(
     verifier: Verifier, changes: ChangeSet, functions: Sequence[Mapping[str, Any]], **more: object
 ) -> dict[str, Any]:
     """What the script says about the functions on a bench with the changes; nothing where it cannot be run."""
-    script = (resources.files("pawl.app.doing.climbing") / "inside" / "attack.py").read_bytes()
+    script = (resources.files("pawl.app.doing.climbing") / "inside" / "attack.py").read_text(encoding="utf-8")
     tests = [word for word in verifier.test_command if word.endswith(".py") or "::" in word]
     order = json.dumps({"functions": list(functions), "tests": tests, **more}).encode()
-    completed = verifier.run_python(changes, (SCRIPT, ORDER), {SCRIPT: script, ORDER: order})
+    completed = verifier.run_python(changes, ("-c", script, ORDER), {ORDER: order})
     if completed is None or not completed.ok:
         return {}
     try:
