@@ -10,6 +10,7 @@ from pawl.core.errors import UsageError
 from pawl.core.execution import Protection
 from pawl.core.history import Retention
 from pawl.workspace.bench import sweep
+from pawl.workspace.bench_folder import benches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +32,11 @@ class Cleaned:
 
 def examine(shop: Workshop, *, thorough: bool) -> Examination:
     """What protection commands get here, and whether the state file is sound; `thorough` reads all of it."""
-    places = [place for place in bench_places(shop.config) if place.is_dir()]
     return Examination(
         protection=open_sandbox_for(shop).protection(),
         problems=tuple(shop.store.integrity()) if thorough else (),
         state_bytes=shop.store.size_bytes(),
-        benches=sum(1 for place in places for _ in place.iterdir()),
+        benches=sum(len(benches(place)) for place in bench_places(shop.config)),
     )
 
 

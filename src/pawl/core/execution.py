@@ -49,6 +49,8 @@ class Execution:
     hidden: tuple[str, ...] = ()
     """Workspace paths shown as empty files; the bench fills it from `secrets`."""
     writable_git: bool = False
+    files: tuple[int, ...] = ()
+    """Open files that the command inherits under their numbers; refused where it has no network of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,7 +127,7 @@ class NamespaceSandbox:
             with memory_file("arguments", os.fsencode("\0".join(arguments) + "\0")) as file:
                 inside = (self._programs.shell, "-c", _GATE_SCRIPT, "pawl", *profile.execution.argv)
                 words = [*self._mounting(view), self._programs.bubblewrap, "--args", str(file), "--", *inside]
-                start = functools.partial(start_process, words, (filter_file, file))
+                start = functools.partial(start_process, words, (filter_file, file, *profile.execution.files))
                 process = started_in(seat, start)
         with Launched(process, Stopping.KILL) as launched:
             yield launched
