@@ -73,7 +73,8 @@ _KERNEL_FILES = (
 class LandlockSandbox:
     def __init__(self, surroundings: Surroundings, *, reason: str = "") -> None:
         self._surroundings = surroundings
-        self._notice = NOTICE + (reason or remedies.INSTALL_BUBBLEWRAP)
+        self._remedy = reason or remedies.INSTALL_BUBBLEWRAP
+        self._notice = NOTICE + self._remedy
 
     @functools.cached_property
     def _groups(self) -> GroupPool:
@@ -90,7 +91,7 @@ class LandlockSandbox:
         check_words(execution)
         check_landlock()
         if execution.files:
-            raise SandboxUnavailable(NO_NETWORK, advice=remedies.INSTALL_BUBBLEWRAP)
+            raise SandboxUnavailable(NO_NETWORK, advice=self._remedy)
         if isinstance(view, OverlayView):
             raise OverlayUnavailable("an overlay needs namespaces", advice=remedies.ALLOW_NAMESPACES)
         # Here the command sees the copy at the copy's own path.
