@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
+import urllib.request
 
 import pytest
 
@@ -77,3 +79,28 @@ def test_missing_packages_are_installed_on_the_bench_and_the_storefront_is_verif
     told = pawl.json("verify", "--install", "--test", "npx vitest run")
     assert {step["step"]: step["standing"] for step in told["steps"]}["tests"] == "pass"
     assert not (pawl.workspace / "node_modules").exists()
+
+
+@pytest.mark.spec("A13")
+def test_the_dev_server_of_vite_answers_and_tells_of_edits_over_its_web_socket(storefront):
+    # A file of its own, since the others are links to the installation.
+    pawl = storefront(("src/cart.ts", "let sum = 0", "let sum  = 0"))
+    told = pawl.json("dev", "start")
+    try:
+        with socket.create_connection(("127.0.0.1", told["port"]), timeout=60) as one, one.makefile("rb") as answers:
+            one.sendall(b"GET /?token= HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n")
+            one.sendall(b"Sec-WebSocket-Protocol: vite-hmr\r\nSec-WebSocket-Version: 13\r\n")
+            one.sendall(b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+            assert b" 101 " in b"".join(iter(answers.readline, b"\r\n"))
+            assert b"connected" in answers.read(answers.read(2)[1])
+            loaded = urllib.request.urlopen(f"{told['url']}src/cart.ts", timeout=60).read()
+            assert b"total" in loaded
+            with (pawl.workspace / "src/cart.ts").open("a") as source:
+                source.write("\nexport const fresh = 1;\n")
+            # Every message is short enough for a length of one byte, or of two after 126.
+            size = answers.read(2)[1]
+            size = int.from_bytes(answers.read(2)) if size == 126 else size
+            assert b'"type":"update"' in answers.read(size)
+        assert b"fresh" in urllib.request.urlopen(f"{told['url']}src/cart.ts", timeout=60).read()
+    finally:
+        pawl("dev", "stop")

@@ -132,6 +132,11 @@ def open_socket(family, kind, protocol):
     socket.socket(int(family), int(kind), int(protocol)).close()
 
 
+def open_pair(family, kind, protocol):
+    for one in socket.socketpair(int(family), int(kind), int(protocol)):
+        one.close()
+
+
 def loopback_server():
     with (
         socket.create_server(("127.0.0.1", 0)) as server,

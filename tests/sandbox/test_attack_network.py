@@ -112,6 +112,18 @@ def test_no_socket_outside_the_network_namespace_can_be_opened(any_site):
     assert any_site.probe(*families) == ["denied EPERM"] * 6
 
 
+@pytest.mark.attack("A24")
+@pytest.mark.parametrize("network", ["off", "on"])
+def test_netlink_beyond_routing_is_closed(any_site, network):
+    """Socket diagnosis, netfilter, audit, connector, device events, generic families, crypto and the rest."""
+    opened = any_site.probe(*[("open_socket", NETLINK, RAW, protocol) for protocol in range(1, 32)], network=network)
+    assert opened == ["denied EPERM"] * 31
+    paired = any_site.probe(*[("open_pair", NETLINK, RAW, protocol) for protocol in (0, 4, 9, 15, 16)], network=network)
+    assert paired == ["denied EPERM"] * 5
+    bare = any_site.probe_bare(("open_socket", NETLINK, RAW, 4), ("open_socket", NETLINK, RAW, 16))
+    assert bare == ["allowed", "allowed"]
+
+
 def test_a_server_on_the_sandboxs_own_loopback_works(site):
     answers = site.probe(("loopback_server",), ("socket_pair",), ("open_socket", NETLINK, RAW, 0))
     assert answers == ["hello", "hello", "allowed"]

@@ -117,6 +117,31 @@ def test_sockets_are_allowed_by_family_and_kind(machine):
         assert may(sockets, NETLINK, RAW) is (sockets is not Sockets.NONE)
 
 
+@pytest.mark.attack("A24")
+def test_routing_is_the_only_netlink_protocol(machine, sockets):
+    number = _MACHINES[machine].socket
+    for kind in (RAW, DATAGRAM | FLAGS):
+        for protocol in (*range(1, 64), 1 << 31, 2**32 - 1):
+            assert ask(machine, sockets, number, NETLINK, kind, protocol) == REFUSE
+        # The kernel reads the low half of the argument.
+        routing = REFUSE if sockets is Sockets.NONE else ALLOW
+        assert ask(machine, sockets, number, NETLINK, kind, 1 << 32) == routing
+        assert ask(machine, sockets, number, NETLINK | 1 << 32, kind, 9) == REFUSE
+
+
+@pytest.mark.attack("A24")
+def test_only_local_sockets_come_in_pairs(machine, sockets):
+    number = _MACHINES[machine].socketpair
+    families = [family for family in range(64) if ask(machine, sockets, number, family, STREAM) == ALLOW]
+    assert families == [UNIX]
+
+
+@pytest.mark.attack("A28")
+def test_io_uring_stays_closed_by_every_numbering(machine, sockets):
+    second = 0x40000000 if machine == "x86_64" else 0
+    assert {ask(machine, sockets, number | second) for number in (425, 426, 427)} == {REFUSE}
+
+
 def test_without_namespaces_pairs_stay_joined_and_nothing_connects(machine):
     numbers = _MACHINES[machine]
     for sockets in (Sockets.NONE, Sockets.INTERNET):

@@ -39,6 +39,7 @@ PROJECTS = {
 }
 SAYS = {
     "vite": "  ➜  Local:   http://127.0.0.1:5174/",
+    "vite over IPv6": "  ➜  Local:   http://[::1]:5174/",
     "next": "   - Local:        http://127.0.0.1:3001",
     "create-react-app": "  http://127.0.0.1:3001",
     "create-react-app with an address": "  Local:            http://localhost:3001",

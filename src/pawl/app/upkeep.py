@@ -11,6 +11,7 @@ from pawl.core.errors import ConfigError, UsageError
 from pawl.core.execution import Protection
 from pawl.core.history import Retention
 from pawl.workspace.bench import sweep
+from pawl.workspace.bench_folder import benches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,6 @@ class Cleaned:
 
 def examine(shop: Workshop, *, thorough: bool) -> Examination:
     """What protection commands get here, and whether the state file is sound; `thorough` reads all of it."""
-    places = [place for place in bench_places(shop.config) if place.is_dir()]
     problems = list(shop.store.integrity()) if thorough else []
     hooks: tuple[HookPlace, ...] = ()
     try:
@@ -56,7 +56,7 @@ def examine(shop: Workshop, *, thorough: bool) -> Examination:
         protection=open_sandbox_for(shop).protection(),
         problems=tuple(problems),
         state_bytes=shop.store.size_bytes(),
-        benches=sum(1 for place in places for _ in place.iterdir()),
+        benches=sum(len(benches(place)) for place in bench_places(shop.config)),
         hooks=hooks,
     )
 

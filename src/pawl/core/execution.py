@@ -49,6 +49,8 @@ class Execution:
     writable_git: bool = False
     given: bytes = b""
     """Its standard input."""
+    files: tuple[int, ...] = ()
+    """Open files that the command inherits under their numbers; refused where it has no network of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

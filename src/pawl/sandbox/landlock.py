@@ -50,6 +50,7 @@ NOTICE = (
     "protection is weaker here: no namespaces, so the command could see which files exist and change modes and times "
     "of your own files outside the workspace. To get more: "
 )
+NO_NETWORK = "without namespaces a command has no network of its own, so a server could not be kept apart"
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _KERNEL_FILES = (
@@ -70,7 +71,8 @@ _KERNEL_FILES = (
 class LandlockSandbox:
     def __init__(self, surroundings: Surroundings, *, reason: str = "") -> None:
         self._surroundings = surroundings
-        self._notice = NOTICE + (reason or remedies.INSTALL_BUBBLEWRAP)
+        self._remedy = reason or remedies.INSTALL_BUBBLEWRAP
+        self._notice = NOTICE + self._remedy
 
     @functools.cached_property
     def _groups(self) -> GroupPool:
@@ -86,6 +88,8 @@ class LandlockSandbox:
     ) -> Completed:
         check_words(execution)
         check_landlock()
+        if execution.files:
+            raise SandboxUnavailable(NO_NETWORK, advice=self._remedy)
         if isinstance(view, OverlayView):
             raise OverlayUnavailable("an overlay needs namespaces", advice=remedies.ALLOW_NAMESPACES)
         # Here the command sees the copy at the copy's own path.

@@ -129,7 +129,7 @@ class NamespaceSandbox:
                 source = GIVEN if given else "/dev/null"
                 inside = (self._programs.shell, "-c", _GATE_SCRIPT, source, *profile.execution.argv)
                 words = [*self._mounting(view), self._programs.bubblewrap, "--args", str(file), "--", *inside]
-                files = (filter_file, file, *((given_file,) if given else ()))
+                files = (filter_file, file, *((given_file,) if given else ()), *profile.execution.files)
                 start = functools.partial(start_process, words, files)
                 process = started_in(seat, start)
         with Launched(process, Stopping.KILL) as launched:

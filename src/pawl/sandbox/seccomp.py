@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -16,7 +16,10 @@ class Sockets(Enum):
     """Which sockets a command may open."""
 
     PRIVATE = "private"
-    """Inside a network namespace of its own, or with the network allowed: local, IPv4, IPv6 and routing sockets."""
+    """Inside a network namespace of its own, or with the network allowed: local, IPv4, IPv6 and routing sockets.
+
+    Routing is the one netlink protocol: programs list their addresses by it. The others are ways into the kernel.
+    """
     INTERNET = "internet"
     """No namespaces, network allowed: no local sockets, because those of the machine could be connected to."""
     NONE = "none"
@@ -25,6 +28,7 @@ class Sockets(Enum):
 
 _UNIX, _IPV4, _IPV6, _NETLINK = 1, 2, 10, 16
 _STREAM, _DATAGRAM, _SEQUENTIAL = 1, 2, 5
+_ROUTING = 0
 _FAMILIES = MappingProxyType(
     {
         Sockets.PRIVATE: (_UNIX, _NETLINK, _IPV4, _IPV6),
@@ -117,7 +121,7 @@ _TERMINAL_REQUESTS = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX: both can type into the terminal that Pawl runs in."""
 
 _LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _AUDIT, _FIRST, _SECOND = 0, 4, 16, 24
+_NUMBER, _AUDIT, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
 _ALLOW, _KILL, _NOT_PERMITTED, _NOT_IMPLEMENTED = 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026
 
 
@@ -159,32 +163,35 @@ def _steps(machine: _Machine, sockets: Sockets) -> Iterator[_Step | str]:
     yield _Step(_EQUAL, machine.clone, "clone", "")
     yield _Step(_EQUAL, machine.ioctl, "ioctl", "")
     yield _Step(_EQUAL, machine.socket, "socket", "")
-    if sockets is not Sockets.PRIVATE:
-        yield _Step(_EQUAL, machine.socketpair, "socketpair", "")
+    yield _Step(_EQUAL, machine.socketpair, "socketpair", "")
     if sockets is Sockets.NONE:
         yield _Step(_EQUAL, machine.connect, "refuse", "")
     yield _Step(_RETURN, _ALLOW)
-    yield from _arguments(_FAMILIES[sockets])
+    yield from _arguments(sockets)
     yield from ("allow", _Step(_RETURN, _ALLOW), "refuse", _Step(_RETURN, _NOT_PERMITTED))
     yield from ("unknown", _Step(_RETURN, _NOT_IMPLEMENTED), "kill", _Step(_RETURN, _KILL))
 
 
-def _arguments(families: Iterable[int]) -> Iterator[_Step | str]:
+def _arguments(sockets: Sockets) -> Iterator[_Step | str]:
     """The rules that look at arguments."""
     yield from ("clone", _Step(_LOAD, _FIRST), _Step(_ANY_BIT, _NEW_NAMESPACES, "refuse", "allow"))
     yield from ("ioctl", _Step(_LOAD, _SECOND))
     yield from (_Step(_EQUAL, request, "refuse", "") for request in _TERMINAL_REQUESTS)
     yield _Step(_RETURN, _ALLOW)
     yield from ("socket", _Step(_LOAD, _FIRST))
-    for family in families:
-        # Raw sockets forge packets; routing sockets are raw by nature and harmless without privileges.
-        yield _Step(_EQUAL, family, "type" if family in (_IPV4, _IPV6) else "allow", "")
+    for family in _FAMILIES[sockets]:
+        yield _Step(_EQUAL, family, {_UNIX: "allow", _NETLINK: "netlink"}.get(family, "type"), "")
     yield _Step(_RETURN, _NOT_PERMITTED)
+    yield from ("netlink", _Step(_LOAD, _THIRD), _Step(_EQUAL, _ROUTING, "allow", "refuse"))
+    # Raw sockets forge packets.
     yield from ("type", _Step(_LOAD, _SECOND), _Step(_AND, 0xF))
     yield from (_Step(_EQUAL, _STREAM, "allow", ""), _Step(_EQUAL, _DATAGRAM, "allow", "refuse"))
-    # A datagram pair could be connected anew to a socket of the machine; the other kinds stay joined.
-    yield from ("socketpair", _Step(_LOAD, _SECOND), _Step(_AND, 0xF))
-    yield from (_Step(_EQUAL, _STREAM, "allow", ""), _Step(_EQUAL, _SEQUENTIAL, "allow", "refuse"))
+    yield from ("socketpair", _Step(_LOAD, _FIRST), _Step(_EQUAL, _UNIX, "", "refuse"))
+    if sockets is not Sockets.PRIVATE:
+        # A datagram pair could be connected anew to a socket of the machine; the other kinds stay joined.
+        yield from (_Step(_LOAD, _SECOND), _Step(_AND, 0xF))
+        yield from (_Step(_EQUAL, _STREAM, "allow", ""), _Step(_EQUAL, _SEQUENTIAL, "allow", "refuse"))
+    yield _Step(_RETURN, _ALLOW)
 
 
 def _assemble(items: list[_Step | str]) -> bytes:

@@ -10,6 +10,7 @@ from pawl.core.change import blob_digest
 from pawl.core.errors import MissingBlob, StoreCorrupt, StoreError
 from pawl.store.database import Database
 from pawl.store.rows import Clock
+from pawl.store.schema import OWNERS
 
 GRACE_SECONDS = 3600.0
 """How long a content that no row names is kept: a writer stores contents first and names them afterwards."""
@@ -18,12 +19,10 @@ LARGEST = 1_000_000_000 - 4096
 """What SQLite holds in one row."""
 
 _FRESH_SECONDS = 600
-_COUNTED = """
-    SELECT name, count(*) AS named FROM (
-        SELECT before_blob AS name FROM entry_change UNION ALL SELECT after_blob FROM entry_change
-        UNION ALL SELECT before_blob FROM checkpoint_change UNION ALL SELECT after_blob FROM checkpoint_change
-    ) WHERE name IS NOT NULL GROUP BY name
-"""
+_NAMED = " UNION ALL ".join(
+    f"SELECT {side}_blob AS name FROM {owner}_change" for owner in OWNERS for side in ("before", "after")
+)
+_COUNTED = f"SELECT name, count(*) AS named FROM ({_NAMED}) WHERE name IS NOT NULL GROUP BY name"
 
 
 class Blobs:

@@ -229,6 +229,10 @@ _ANSWERS = (
 )
 
 
+OWNERS = ("entry", "checkpoint", "work")
+"""Who has a table of changes."""
+
+
 def _changes_of(owner: str) -> tuple[str, ...]:
     """A table of changes, and the triggers that count the blobs which its rows name."""
     table = f"{owner}_change"

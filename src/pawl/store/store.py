@@ -115,12 +115,14 @@ class Store:
     def integrity(self) -> list[str]:
         """What is wrong with the file: its pages and links, and every content against its name. Empty when sound."""
         try:
-            pages = [row[0] for row in self._database.rows("PRAGMA integrity_check") if row[0] != "ok"]
-            links = [
-                f"row {row[1]} of {row[0]!r} names a row of {row[2]!r} that is not there"
-                for row in self._database.rows("PRAGMA foreign_key_check")
-            ]
-            return [*pages, *links, *self.blobs.verify()]
+            # One moment of the file, whatever other processes write and drop meanwhile.
+            with self._database.reading():
+                pages = [row[0] for row in self._database.rows("PRAGMA integrity_check") if row[0] != "ok"]
+                links = [
+                    f"row {row[1]} of {row[0]!r} names a row of {row[2]!r} that is not there"
+                    for row in self._database.rows("PRAGMA foreign_key_check")
+                ]
+                return [*pages, *links, *self.blobs.verify()]
         except StoreCorrupt as error:
             return [error.message]
 

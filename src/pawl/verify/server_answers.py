@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Protocol
 
-from pawl.core.execution import Execution, Network
+from pawl.core.errors import SandboxUnavailable
+from pawl.core.execution import Execution, Limits, Network
 from pawl.core.finding import Finding, Verdict
 from pawl.verify.dev_servers import DevServer, Serving, found_in
 from pawl.verify.installers import missing_modules
@@ -19,7 +23,21 @@ _GRACE_SECONDS = 15.0
 _MODULE = "pawl.verify.serving"
 
 
-def question(serving: Serving, seconds: float, *, port: int | None = None, stay: bool = False) -> str:
+class Joint(Protocol):
+    """Joins the network of a server to the services it needs."""
+
+    failure: str
+
+    @property
+    def file(self) -> int:
+        """What the process on the bench inherits."""
+        ...
+
+
+Joining = Callable[[], AbstractContextManager[Joint]]
+
+
+def question(serving: Serving, seconds: float, joint: int, *, port: int | None = None, stay: bool = False) -> str:
     """What the process on the bench is asked."""
     server = serving.server
     return json.dumps(
@@ -30,15 +48,15 @@ def question(serving: Serving, seconds: float, *, port: int | None = None, stay:
             "ready": server.ready,
             "busy": server.busy,
             "seconds": seconds,
+            "joint": joint,
             "stay": stay,
         }
     )
 
 
-def execution(serving: Serving, host: Host, subject: Subject, seconds: float = SECONDS) -> Execution:
-    limits = dataclasses.replace(subject.limits, seconds=seconds + _GRACE_SECONDS)
-    words = inside(host, _MODULE, question(serving, seconds))
-    return Execution(argv=words, limits=limits, network=Network.OFF)
+def execution(host: Host, limits: Limits, asked: str, joint: int) -> Execution:
+    """Runs a server in a network of its own; whoever holds the other end of the joint decides what it reaches."""
+    return Execution(argv=inside(host, _MODULE, asked), limits=limits, network=Network.OFF, files=(joint,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +64,7 @@ class ServerAnswers:
     """Fits `Step`."""
 
     host: Host
+    joining: Joining
     own: tuple[DevServer, ...] = ()
     """The user's."""
     name: str = "server"
@@ -56,7 +75,15 @@ class ServerAnswers:
             return skipped(self.name, "the project has no dev server that is known")
         if serving.server.program and (missing := missing_modules(subject.files)):
             return skipped(self.name, missing)
-        completed = subject.runner.run(execution(serving, self.host, subject))
+        limits = dataclasses.replace(subject.limits, seconds=SECONDS + _GRACE_SECONDS)
+        with self.joining() as joint:
+            asked = question(serving, SECONDS, joint.file)
+            try:
+                completed = subject.runner.run(execution(self.host, limits, asked, joint.file))
+            except SandboxUnavailable as error:
+                return skipped(self.name, error.message)
+        if joint.failure:
+            return failed(self.name, joint.failure)
         marked = [line for line in completed.stdout.text.splitlines() if line.startswith(MARK)]
         name = serving.server.name
         if not marked:

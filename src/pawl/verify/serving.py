@@ -6,7 +6,9 @@ everything else is what the server prints.
 
 from __future__ import annotations
 
+import ctypes
 import http.client
+import itertools
 import json
 import os
 import re
@@ -15,12 +17,17 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 MARK = "@pawl-serving "
+_GO = b"g"
+_FAMILIES = {b"4": socket.AF_INET, b"6": socket.AF_INET6}
+_PR_SET_DUMPABLE = 4
+_LONGEST_LINE = 1 << 16
 _TRIES = 5
 _PROBE_SECONDS = 5.0
 _END_SECONDS = 3.0
@@ -36,11 +43,43 @@ def main() -> None:
     question = json.loads(sys.argv[1])
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _ended)
+    # What it starts must not write into its memory or open its files.
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    joint = _Joint(question["joint"])
     try:
-        outcome = _served(question)
+        outcome = _served(question) if joint.is_up() else {"failed": "the services it needs cannot be reached"}
     except SystemExit:
         outcome = {"ended": "stopped"}
     _tell(outcome)
+
+
+class _Joint:
+    """Hands sockets of this network to Pawl, which alone connects and listens with them."""
+
+    def __init__(self, file: int) -> None:
+        os.set_inheritable(file, False)
+        self._control = socket.socket(fileno=file)
+        self._settled = threading.Event()
+        self._up = False
+        threading.Thread(target=self._hand_out, daemon=True).start()
+
+    def is_up(self) -> bool:
+        """Whether Pawl has brought in all that it was asked to; waits until that is known."""
+        self._settled.wait()
+        return self._up
+
+    def _hand_out(self) -> None:
+        while asked := self._control.recv(1):
+            if asked == _GO:
+                self._up = True
+                self._settled.set()
+                continue
+            try:
+                with socket.socket(_FAMILIES[asked]) as fresh:
+                    socket.send_fds(self._control, [b"."], [fresh.fileno()])
+            except OSError:
+                self._control.send(b"!")
+        self._settled.set()
 
 
 def _ended(number: int, _: object) -> None:
@@ -160,21 +199,29 @@ class _Server:
                 if not data:
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(_END_SECONDS)
+                    if rest:
+                        yield self._passed_on(rest)
                     return
-                sys.stdout.buffer.write(data)
-                sys.stdout.buffer.flush()
                 *lines, rest = (rest + data).split(b"\n")
-                for line in lines:
-                    plain = _ESCAPES.sub("", line.decode("utf-8", "replace")).rstrip()
-                    self._lines = [*self._lines[-200:], plain] if plain else self._lines
-                    yield plain
+                if len(rest) > _LONGEST_LINE:
+                    lines, rest = [*lines, rest], b""
+                yield from map(self._passed_on, lines)
+
+    def _passed_on(self, line: bytes) -> str:
+        """Prints and remembers a line of the server's; one that starts with the mark is Pawl's alone to write."""
+        sys.stdout.buffer.write((b" " if line.startswith(MARK.encode()) else b"") + line + b"\n")
+        sys.stdout.buffer.flush()
+        plain = _ESCAPES.sub("", line.decode("utf-8", "replace")).rstrip()
+        self._lines = [*self._lines[-200:], plain] if plain else self._lines
+        return plain
 
 
 def _probed(port: int, deadline: float, process: subprocess.Popen[bytes]) -> int | None:
     """The status of an answer over HTTP; None when there is none in time."""
     selector = selectors.DefaultSelector()
+    hosts = itertools.cycle(("127.0.0.1", "::1"))
     while time.monotonic() < deadline and process.poll() is None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=max(1.0, deadline - time.monotonic()))
+        connection = http.client.HTTPConnection(next(hosts), port, timeout=max(1.0, deadline - time.monotonic()))
         try:
             connection.request("GET", "/", headers={"Accept": "text/html,*/*"})
             answer = connection.getresponse()

@@ -114,11 +114,20 @@ def remove(path: Path) -> None:
     path.rmdir()
 
 
+def benches(place: Path) -> list[Path]:
+    """The folders of benches in a place; none where others can write: they could plant what is then removed."""
+    try:
+        _check_private(place)
+        return [path for path in sorted(place.iterdir()) if path.is_dir() and not path.is_symlink()]
+    except (OSError, ConfigError):
+        return []
+
+
 def sweep(place: Path) -> int:
     """Removes every bench whose owner is dead; returns how many there were."""
     count = 0
-    for path in sorted(place.iterdir()) if place.is_dir() else ():
-        if path.is_symlink() or not path.is_dir() or not _is_abandoned(path):
+    for path in benches(place):
+        if not _is_abandoned(path):
             continue
         # One that belongs to another user, such as root after sudo, does not keep the others from going.
         with suppress(OSError):

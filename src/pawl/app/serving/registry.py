@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -33,6 +32,8 @@ class Record:
     state: ServerState
     port: int = 0
     reason: str = ""
+    notice: str = ""
+    """Why it is not where it was asked to be."""
 
     @property
     def url(self) -> str:
@@ -87,11 +88,13 @@ class Registry:
                 path.unlink(missing_ok=True)
         return tuple(gone)
 
-    def records(self) -> Iterator[Record]:
-        for path in sorted(self.folder.glob("*.json")):
+    def holder(self, port: int) -> str:
+        """The server of a workspace that has a port; empty where none does."""
+        for path in self.folder.glob("*.json"):
             record = self._read(path)
-            if record is not None:
-                yield record
+            if record is not None and record.port == port and record.is_alive:
+                return f"{record.name} of {record.workspace!r}"
+        return ""
 
     def _read(self, path: Path) -> Record | None:
         with suppress(OSError, ValueError, TypeError, KeyError):

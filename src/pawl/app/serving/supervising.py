@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -16,24 +17,27 @@ from typing import BinaryIO
 from pawl.app.config import load
 from pawl.app.environments import brought_along
 from pawl.app.running import bench_places, open_bench
+from pawl.app.serving.ports import holder
 from pawl.app.serving.registry import Record, Registry, ServerState, born
 from pawl.app.verifying.packages import Wanted, provide
 from pawl.app.verifying.servers import host, readable
 from pawl.app.verifying.settings import verify_settings
 from pawl.app.workshop import Workshop
 from pawl.core.errors import NotFound, PawlError
-from pawl.core.execution import Execution, Network, Stream
+from pawl.core.execution import Stream
 from pawl.core.redact import redacted
 from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.forwarding import Forwarder
 from pawl.verify.dev_servers import found_in
-from pawl.verify.lsp.host import inside
-from pawl.verify.server_answers import question
+from pawl.verify.server_answers import execution
+from pawl.verify.server_answers import question as asking
 from pawl.verify.serving import MARK
 from pawl.verify.steps.step import Subject
 from pawl.workspace.bench import sweep
 
 LONGEST_SECONDS = 7 * 86_400.0
 LARGEST_LOG = 4 << 20
+LONGEST_LINE = 1 << 20
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -79,19 +83,36 @@ def _serve(shop: Workshop, keeper: _Keeper, cancel: CancelToken, asked: dict[str
                 "the project has no dev server that is known",
                 advice="known are Vite, Next.js, Create React App, uvicorn, Flask and Django",
             )
-        keeper.named(serving.server.name)
-        port = asked["port"]
-        words = inside(
-            host(),
-            "pawl.verify.serving",
-            question(serving, float(str(asked["seconds"])), port=port if isinstance(port, int) else None, stay=True),
-        )
-        # What answers on the loopback of this machine shares its network; it listens nowhere else.
-        execution = Execution(argv=words, network=Network.ON, limits=shop.config.settings.limits(LONGEST_SECONDS))
-        completed = bench.run(execution, on_output=keeper.feed, cancel=cancel)
-        if keeper.record.state is ServerState.STARTING:
+        services = verify_settings(shop.config).dev_services
+        with Forwarder(services) as forwarder:
+            wanted = asked["port"] if isinstance(asked["port"], int) else serving.server.port
+            keeper.named(serving.server.name, forwarder, _taken(forwarder, wanted, services, keeper.registry))
+            question = asking(serving, float(str(asked["seconds"])), forwarder.file, port=forwarder.port, stay=True)
+            limits = shop.config.settings.limits(LONGEST_SECONDS)
+            command = execution(host(), limits, question, forwarder.file)
+            completed = bench.run(command, on_output=keeper.feed, cancel=cancel)
+        if forwarder.failure:
+            keeper.told({"failed": forwarder.failure})
+        elif keeper.record.state is ServerState.STARTING:
             said = completed.stderr.text.strip().splitlines()[-1:] or [f"it ended by {completed.ending.value}"]
             keeper.told({"failed": said[0]})
+
+
+def _taken(forwarder: Forwarder, wanted: int, services: Sequence[tuple[str, int]], registry: Registry) -> str:
+    """Takes the wanted port of this machine, or any; says why it is another one."""
+    try:
+        if any(port == wanted for _, port in services):
+            why = "is a service of your settings"
+        else:
+            forwarder.listen(wanted)
+            return ""
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            why = f"cannot be used: {error.strerror}"
+        else:
+            why = f"is taken by {registry.holder(wanted) or holder(wanted) or 'another program'}"
+    forwarder.listen(0)
+    return f"port {wanted} {why}; using {forwarder.port}"
 
 
 @dataclass(slots=True)
@@ -101,16 +122,20 @@ class _Keeper:
     registry: Registry
     record: Record
     path: Path
+    _forwarder: Forwarder | None = None
     _log: BinaryIO | None = None
     _rest: bytes = b""
     _written: int = 0
     _closed: bool = field(default=False)
 
-    def named(self, name: str) -> None:
-        self._put(replace(self.record, name=name))
+    def named(self, name: str, forwarder: Forwarder, notice: str) -> None:
+        self._forwarder = forwarder
+        self._put(replace(self.record, name=name, notice=notice))
 
     def feed(self, stream: Stream, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > LONGEST_LINE:
+            lines, self._rest = [*lines, self._rest], b""
         for line in lines:
             if line.startswith(MARK.encode()):
                 self.told(json.loads(line.removeprefix(MARK.encode())))
@@ -118,8 +143,9 @@ class _Keeper:
                 self._write(line + b"\n")
 
     def told(self, body: dict[str, object]) -> None:
-        if "ready" in body:
-            self._put(replace(self.record, state=ServerState.READY, port=int(str(body["ready"]))))
+        if "ready" in body and self._forwarder is not None:
+            self._forwarder.forward(int(str(body["ready"])))
+            self._put(replace(self.record, state=ServerState.READY, port=self._forwarder.port))
         elif "failed" in body:
             self._put(replace(self.record, state=ServerState.FAILED, reason=str(body["failed"])))
         elif self.record.state is ServerState.READY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 
 from pawl.app.config import Config
 from pawl.app.verifying.servers import diagnostics_steps, host
@@ -38,7 +39,11 @@ def steps_of(
         steps = in_order((*steps, *diagnostics_steps(files, present, settings.servers)), settings.wishes)
     own = settings.dev_server
     if Kind.SERVER in wanted and found_in(Subject(files=files, runner=NoCommands()), own) is not None:
-        steps = in_order((*steps, Placed(ServerAnswers(host(), own), Kind.SERVER)), settings.wishes)
+        # Loaded by those who start a server.
+        from pawl.sandbox.forwarding import Forwarder
+
+        joining = partial(Forwarder, settings.dev_services)
+        steps = in_order((*steps, Placed(ServerAnswers(host(), joining, own), Kind.SERVER)), settings.wishes)
     return tuple(step for step in steps if step.kind in wanted)
 
 

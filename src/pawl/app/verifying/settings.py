@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ipaddress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -31,6 +32,8 @@ class VerifySettings:
     """Language servers whose diagnostics are a step; empty for those that say what no other step says."""
     dev_server: tuple[DevServer, ...] = ()
     """Dev servers of the user's own, looked for before the known ones."""
+    dev_services: tuple[tuple[str, int], ...] = ()
+    """Servers on this machine's loopback that a dev server may reach."""
     recovery: tuple[Entry, ...] = ()
     """Entries of the recovery map; one with a known id takes its place."""
     step: tuple[Rung, ...] = ()
@@ -57,6 +60,9 @@ def verify_settings(config: Config) -> VerifySettings:
         install=_install(config, table),
         servers=servers,
         dev_server=dev_servers(_server_tables(config, table), "[verify]"),
+        dev_services=tuple(
+            service for text in _names(config, table, "dev_services") for service in _services(config, text)
+        ),
         recovery=entries_of(table.get("recovery", []), "[verify]", RECOVERIES.keys()),
         step=load(table, "[verify]"),
     )
@@ -81,6 +87,20 @@ def _server_tables(config: Config, table: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise _wrong(config, "dev_server must be an array of tables", "write [[verify.dev_server]]")
     return {"server": value}
+
+
+def _services(config: Config, text: str) -> Iterator[tuple[str, int]]:
+    """`localhost` stands for both addresses of the loopback."""
+    host, _, port = text.rpartition(":")
+    try:
+        number = int(port)
+        hosts = ("127.0.0.1", "::1") if host == "localhost" else (host.removeprefix("[").removesuffix("]"),)
+        if not 0 < number < 1 << 16 or not all(ipaddress.ip_address(one).is_loopback for one in hosts):
+            raise ValueError(text)
+    except ValueError:
+        advice = 'such as dev_services = ["127.0.0.1:5432"]'
+        raise _wrong(config, f"dev_services: {text!r:.200} is no port of this machine's loopback", advice) from None
+    yield from ((str(ipaddress.ip_address(one)), number) for one in hosts)
 
 
 def _seconds(config: Config, table: Mapping[str, Any]) -> float:

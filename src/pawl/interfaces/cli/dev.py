@@ -75,6 +75,8 @@ def _tell(call: Call, record: Record, before: str = "") -> int:
     where = f" at {record.url}" if record.url else ""
     why = f": {record.reason}" if record.reason else ""
     verb = "is" if runs else "has"
+    if record.notice and runs:
+        call.out.say(record.notice, "yellow")
     call.out.say(f"{before}{record.name or 'the dev server'} {verb} {record.state}{where}{why}")
     if record.url and record.state is ServerState.READY:
         call.out.hint("stop it with: pawl dev stop")
@@ -91,4 +93,5 @@ def _shape(record: Record | None) -> dict[str, object]:
         "port": record.port if record else None,
         "pid": record.pid if record else None,
         "reason": record.reason if record else "",
+        "notice": record.notice if record else "",
     }

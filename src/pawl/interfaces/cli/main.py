@@ -51,7 +51,7 @@ MODULES = {
     "gc": "upkeep",
 }
 
-READING = frozenset({"ask", "audit", "locate", "models", "policy", "prompts", "history", "diff"})
+READING = frozenset({"ask", "audit", "locate", "models", "policy", "prompts", "history", "diff", "doctor"})
 """Commands that never write the workspace."""
 
 
