@@ -55,6 +55,7 @@ def test_what_was_interrupted_is_recovered_before_anything_else_and_told(site: S
 
 @pytest.mark.spec("F2")
 def test_what_cannot_be_recovered_now_does_not_keep_the_user_from_their_history(site: Site) -> None:
+    site.write("one", b"0")
     with site.open() as shop:
         shop.store.journal.begin(shop.new_entry(EntryKind.EDIT, "interrupted"), changes(shop, one=b"1", two=b"2"), {})
         shop.promoter.locks.mkdir(mode=0o700, exist_ok=True)
