@@ -16,6 +16,7 @@ from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import ConfigError, Conflicted, StoreError, UnknownEntry, UsageError
 from pawl.core.history import EntryKind, EntryState, RollbackPolicy
 from pawl.store import Store
+from pawl.workspace.staging_names import staging_names
 
 CANARY = "c4nary-Zq8"
 TEN = b"".join(b"line %d\n" % n for n in range(1, 11))
@@ -54,12 +55,14 @@ def test_what_was_interrupted_is_recovered_before_anything_else_and_told(site: S
 
 @pytest.mark.spec("F2")
 def test_what_cannot_be_recovered_now_does_not_keep_the_user_from_their_history(site: Site) -> None:
+    site.write("one", b"0")
     with site.open() as shop:
         shop.store.journal.begin(shop.new_entry(EntryKind.EDIT, "interrupted"), changes(shop, one=b"1", two=b"2"), {})
-        staging = shop.promoter._staging_name(1)
+        shop.promoter.locks.mkdir(mode=0o700, exist_ok=True)
+        names = staging_names(shop.promoter.locks, 1)
     site.write("one", b"1")
-    # A folder that cannot be swept, where the content would be staged.
-    lay(site.workspace, {f"{staging}/folder/file": b""})
+    # Folders that cannot be swept, wherever the content would be staged.
+    lay(site.workspace, {f"{name}/folder/file": b"" for name in names})
     with site.open() as shop:
         assert "entry 1 was interrupted" in shop.unrecovered
         assert shop.entry(1).state is EntryState.PREPARED
