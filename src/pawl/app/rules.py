@@ -41,7 +41,10 @@ def _folders(config: Config, workspace: str, name: str) -> tuple[Folder, ...]:
     own = config.file.parent / name
     trusted = trusted_files(config, workspace)
     theirs = None if trusted is None else trusted.folder(f".pawl/{name}")
-    return (*((own,) if own.is_dir() else ()), *((theirs,) if theirs is not None and theirs.files else ()))
+    folders: tuple[Folder, ...] = (own,) if own.is_dir() else ()
+    if theirs is not None and theirs.files:
+        folders += (replace(theirs, name=f"{workspace}/{theirs.name}"),)
+    return folders
 
 
 def policy_of(config: Config, workspace: str) -> Policy:
