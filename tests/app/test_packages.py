@@ -107,7 +107,7 @@ SETUP = "const fs = require('fs');\nfs.mkdirSync('node_modules/made', {recursive
 MADE = f"{SETUP}fs.writeFileSync('node_modules/made/index.js', 'module.exports = \\'made\\'');\n"
 
 
-@pytest.mark.attack("V2")
+@pytest.mark.attack("A54")
 def test_what_a_script_installed_in_one_workspace_never_reaches_another(greeter, site, memory):
     site.write("package.json", json.dumps(SCRIPTED).encode())
     site.write("setup/install.js", MADE.encode())
@@ -136,7 +136,7 @@ def test_everything_that_decides_about_an_installation_makes_it_another(greeter,
     assert kept and provided(greeter)[0][0].key == kept
 
 
-@pytest.mark.attack("V2")
+@pytest.mark.attack("A54")
 def test_a_kept_installation_that_was_changed_is_not_used_and_no_bench_can_change_it(greeter, site):
     kept = provided(greeter, INSTALL)[0][0].key
     with open_bench(greeter) as bench:

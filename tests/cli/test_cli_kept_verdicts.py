@@ -12,7 +12,7 @@ import pytest
 from cli.console import Pawl
 from cli.projects import Project
 
-pytestmark = [pytest.mark.spec("A8"), pytest.mark.attack("V2")]
+pytestmark = [pytest.mark.spec("A8"), pytest.mark.attack("A54")]
 
 
 def edited_in_place(path: Path, old: bytes, new: bytes) -> None:

@@ -11,7 +11,7 @@ from verify.conftest import RealFolder
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.verify.runners import launched, shadowing, starts_runner
 
-pytestmark = [pytest.mark.spec("A8"), pytest.mark.attack("V1")]
+pytestmark = [pytest.mark.spec("A8"), pytest.mark.attack("A54")]
 FAKE = "import os, sys\nsys.stdout.write('1 passed in 0.01s\\n')\nsys.stdout.flush()\nos._exit(0)\n"
 TEST = "def test_it():\n    assert {}\n"
 FILE, OTHER = Node.file("0" * 64), Node.file("1" * 64)

@@ -11,13 +11,13 @@ import posixpath
 import re
 import secrets
 import shutil
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pawl.app.verifying.settings import verify_settings
+from pawl.app.verifying.surroundings import stamp, stamps
 from pawl.app.workshop import Workshop
 from pawl.core.errors import CommandNotFound, PawlError
 from pawl.core.execution import Execution, Network
@@ -36,7 +36,6 @@ MOST_KEPT = 8
 """Installations; of more the one that was not used for the longest time goes."""
 HOW = "--install does it on the bench, with a network"
 _PLACES = "places.json"
-_VERSIONS = 'node --version; "$1" --version'
 _SHOWN_LINES = 3
 _SPEAKER = re.compile(r"^(?:npm|pnpm|yarn)? ?(?:error|ERR!|ERR_\w+)")
 _NOISE = re.compile(r"^(?:npm warn|npm notice|code |errno |syscall |A complete log|yarn install v|\[\d/\d\]|info )")
@@ -110,12 +109,15 @@ def _lacking(files: Folder) -> Iterator[_Lacking]:
 def _key(shop: Workshop, lacking: _Lacking, bench: Bench) -> str:
     """A hash of what decides about an installation. Scripts run in it, so that it is never another workspace's."""
     installer = lacking.installer
-    versions = bench.run(Execution(argv=("/bin/sh", "-c", _VERSIONS, "sh", installer.name)))
+    program = shutil.which(installer.install[0], path=shop.config.search_path) or ""
+    node = ""
+    with suppress(CommandNotFound):
+        node = bench.run(Execution(argv=("node", "--version"))).stdout.text
     parts = [
         FORM,
         [shop.workspace, lacking.folder, shop.config.search_path],
         [installer.name, *installer.install, *installer.quiet],
-        [versions.code, versions.stdout.text],
+        [node, stamp(os.path.realpath(program))],
         sorted(contents_of(lacking.files, installer.inputs(lacking.files)).items()),
     ]
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -196,19 +198,7 @@ class _Kept:
 
 
 def _digest(folder: Path) -> str:
-    """Of everything in it: names, modes, contents, and where links lead."""
-    digest = hashlib.sha256()
-    for parent, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted((*folders, *names)):
-            path = os.path.join(parent, name)
-            mode = os.lstat(path).st_mode
-            if stat.S_ISLNK(mode):
-                content = os.fsencode(os.readlink(path))
-            elif stat.S_ISREG(mode):
-                with open(path, "rb") as file:
-                    content = hashlib.file_digest(file, "sha256").digest()
-            else:
-                content = b""
-            digest.update(f"{os.path.relpath(path, folder)}\0{mode:o}\0".encode("utf-8", "surrogateescape") + content)
-    return digest.hexdigest()
+    """Changes with every edit of anything in it."""
+    return hashlib.sha256(
+        "\0".join(stamps(str(folder), skipped=frozenset())).encode("utf-8", "surrogatepass")
+    ).hexdigest()

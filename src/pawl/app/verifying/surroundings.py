@@ -33,8 +33,8 @@ def surroundings(subject: Subject, paths: Collection[str]) -> str | None:
     digest = hashlib.sha256(__version__.encode())
     python = _python(subject) if any(path.endswith(".py") for path in paths) else []
     outside = (place for place in python[1:] if not os.path.realpath(place).startswith(f"{subject.workspace}/"))
-    files = itertools.chain(_stamps(subject.workspace, frozenset(paths)), *map(_stamps, outside))
-    parts = itertools.chain(_tools(subject), _versions(subject, paths), python[:1], files)
+    files = itertools.chain(stamps(subject.workspace, frozenset(paths)), *map(stamps, outside))
+    parts = itertools.chain(_tools(subject), _versions(subject, paths), python, files)
     for number, part in enumerate(parts):
         if number > _MOST:
             return None
@@ -45,7 +45,7 @@ def surroundings(subject: Subject, paths: Collection[str]) -> str | None:
 def _tools(subject: Subject) -> Iterator[str]:
     """Pawl's own tools, by what their files look like."""
     for name, path in sorted(subject.spare.items()):
-        yield f"{name} {_stamp(path)}"
+        yield f"{name} {stamp(path)}"
 
 
 def _versions(subject: Subject, paths: Collection[str]) -> Iterator[str]:
@@ -65,22 +65,23 @@ def _python(subject: Subject) -> list[str]:
         return ["unknown"]
 
 
-def _stamps(root: str, known: frozenset[str] = frozenset()) -> Iterator[str]:
+def stamps(root: str, known: frozenset[str] = frozenset(), skipped: frozenset[str] = _NOT_LOOKED_INTO) -> Iterator[str]:
     """Every file below that is not known by its content: ignored or installed, but a build or a test may read it."""
-    yield f"{root} {_stamp(root)}" if os.path.isfile(root) else root
+    if os.path.isfile(root):
+        yield stamp(root)
     for folder, folders, names in os.walk(root):
         below = os.path.relpath(folder, root)
         if _PACKAGES.isdisjoint(f"{root}/{below}".split("/")):
-            folders[:] = [name for name in folders if name not in _NOT_LOOKED_INTO]
+            folders[:] = [name for name in folders if name not in skipped]
         folders.sort()
         links = (name for name in folders if os.path.islink(os.path.join(folder, name)))
         for name in sorted((*names, *links)):
             path = os.path.normpath(os.path.join(below, name))
             if path not in known:
-                yield f"{path} {_stamp(os.path.join(folder, name))}"
+                yield f"{path} {stamp(os.path.join(folder, name))}"
 
 
-def _stamp(path: str | Path) -> str:
+def stamp(path: str | Path) -> str:
     """Changes with every edit in place, also where its time is set back."""
     try:
         seen = os.stat(path, follow_symlinks=False)
