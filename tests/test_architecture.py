@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -33,6 +34,10 @@ STANDARD_LIBRARY_ONLY = frozenset({"core", "policy"})
 SCREEN = frozenset({"rich", "prompt_toolkit"})
 DRAWING = "screen"
 """What several interfaces are drawn with; it knows none of them."""
+STARTS_GIT = "src/pawl/workspace/git.py"
+GIT_COMMAND = re.compile(
+    r"(?:^|[\n;&|(]\s*|\b(?:exec|command|then|do|else)\s+)(?:/\S*/)?git\s+(?:-|\"|[a-z]+-?[a-z]*\s)"
+)
 READS_ENVIRONMENT = frozenset({"src/pawl/app/config.py"})
 # A benchmark that calls functions under test must survive whatever they raise.
 OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.py"})
@@ -240,6 +245,29 @@ def nothing_sleeps(module: Module) -> list[str]:
     return [f"{line}: time.sleep" for line, name in names_used(module) if name == "time.sleep"]
 
 
+def one_module_starts_git(module: Module) -> list[str]:
+    """Neither as the first word of a command nor in the text of a script.
+
+    Advice, and the examples that an interface shows, are no scripts.
+    """
+    if module.path == STARTS_GIT:
+        return []
+    told = [node for node in nodes_of(module) if isinstance(node, ast.Raise | ast.Compare)]
+    told += [node for node in nodes_of(module) if isinstance(node, ast.keyword) and node.arg in ("advice", "help")]
+    told += [one.value for one in nodes_of(module) if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)]
+    said = {id(inner) for node in told for inner in ast.walk(node)}
+    words = [node for node in nodes_of(module) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    first = {id(node.elts[0]) for node in nodes_of(module) if isinstance(node, ast.Tuple | ast.List) and node.elts} | {
+        id(node.args[0]) for node in nodes_of(module) if isinstance(node, ast.Call) and node.args
+    }
+    return [
+        f"{node.lineno}: starts git"
+        for node in words
+        if (id(node) in first and Path(node.value).name == "git")
+        or (id(node) not in said and module.package != "interfaces" and GIT_COMMAND.search(node.value))
+    ]
+
+
 def one_module_reads_the_environment(module: Module) -> list[str]:
     if module.path in READS_ENVIRONMENT:
         return []
@@ -264,6 +292,7 @@ IN_SOURCE: tuple[Rule, ...] = (
     signatures_are_narrow,
     booleans_have_names,
     one_module_reads_the_environment,
+    one_module_starts_git,
     only_interfaces_print,
 )
 EVERYWHERE: tuple[Rule, ...] = (
@@ -317,6 +346,10 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (nothing_sleeps, STORE, "import time as clock\nclock.sleep(1)"),
     (one_module_reads_the_environment, STORE, 'import os\nos.environ["HOME"]'),
     (one_module_reads_the_environment, STORE, 'from os import getenv\ngetenv("HOME")'),
+    (one_module_starts_git, STORE, 'run(["git", "log"])'),
+    (one_module_starts_git, STORE, 'COMMAND = ("/usr/bin/git", "-c", "x")'),
+    (one_module_starts_git, STORE, 'SCRIPT = "cd x; git add --all ."'),
+    (one_module_starts_git, STORE, 'SCRIPT = "exec git diff HEAD"'),
     (only_interfaces_print, STORE, 'print("x")'),
 ]
 
@@ -332,6 +365,7 @@ SOUND: list[tuple[Rule, str, str]] = [
     (booleans_have_names, STORE, "def f(a=1, *, deep: bool = False): ..."),
     (errors_are_caught_by_name, STORE, "try: x()\nexcept BaseException:\n    undo()\n    raise"),
     (one_module_reads_the_environment, "src/pawl/app/config.py", 'import os\nos.environ["HOME"]'),
+    (one_module_starts_git, STORE, 'raise UsageError("see", advice="git init, or leave it out")'),
     (only_interfaces_print, CLI, 'print("x")'),
 ]
 

@@ -10,11 +10,11 @@ from terminal.conftest import Place
 
 ANSWERS = """
 [[turn]]
+match = { user_regex = "(?s)<diff>.*new file mode.*\\\\+second.*</diff>" }
+answer = "`notes.txt:2` is new; nothing is wrong."
+[[turn]]
 match = { user = "AGENTS.md" }
 answer = "```markdown\\n# Project\\n\\nRun `pytest` on `app.py`.\\n```"
-[[turn]]
-match = { user_regex = "(?s)<diff>.*\\\\+second.*</diff>" }
-answer = "`notes.txt:2` is new; nothing is wrong."
 [[turn]]
 match = { user = "Plan only" }
 answer = "1. Change `app.py`."

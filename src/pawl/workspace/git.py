@@ -63,8 +63,6 @@ PATH=/usr/local/bin:/usr/bin:/bin
 absolute() { case $1 in /*) printf '%s' "$1" ;; *) printf '%s' "$PWD/$1" ;; esac; }
 own=$(absolute "$1") common=$(absolute "$2")
 shift 2
-bad=$(find "$common/objects" ! -type d ! -type f -print -quit)
-if [ -n "$bad" ]; then echo "'$bad' is no file" >&2; exit 4; fi
 GIT_WORK_TREE=$PWD
 GIT_DIR=$(mktemp -d)
 trap 'rm -rf "$GIT_DIR"' EXIT
@@ -75,9 +73,6 @@ printf '%s\n' "$GIT_DIR/theirs" > "$GIT_DIR/objects/info/alternates"
 printf '%s\n' "$PAWL_GIT_HEAD" > "$GIT_DIR/HEAD"
 printf '%s' "$PAWL_GIT_CONFIG" > "$GIT_DIR/config"
 printf '%s' "$PAWL_GIT_ATTRIBUTES" > "$GIT_DIR/attributes"
-for one in "$common"/objects/[0-9a-f][0-9a-f] "$common/objects/pack"; do
-    if [ -d "$one" ]; then printf '%s\0' "$one"; fi
-done | xargs -0 -r ln -s -t "$GIT_DIR/theirs"
 copy() { if [ -f "$1" ] && [ ! -h "$1" ]; then cp -p "$1" "$GIT_DIR/$2"; fi; }
 copy "$own/index" index
 for one in "$own"/sharedindex.*; do copy "$one" "${one##*/}"; done
@@ -85,6 +80,13 @@ copy "$common/shallow" shallow
 copy "$common/info/attributes" info/attributes
 copy "$common/info/exclude" info/exclude
 git() { command git -c core.attributesFile="$GIT_DIR/attributes" "$@"; }
+"""
+_OBJECTS = r"""
+bad=$(find "$common/objects" ! -type d ! -type f -print -quit)
+if [ -n "$bad" ]; then echo "'$bad' is no file" >&2; exit 4; fi
+for one in "$common"/objects/[0-9a-f][0-9a-f] "$common/objects/pack"; do
+    if [ -d "$one" ]; then printf '%s\0' "$one"; fi
+done | xargs -0 -r ln -s -t "$GIT_DIR/theirs"
 """
 _LOG = 'git "$@"'
 _TRACKED = 'git ls-files -z -- "$@"'
@@ -173,7 +175,11 @@ class Git:
         }
         # A folder of the workspace is named from there: not every sandbox shows the workspace at its own path.
         folders = (".git", ".git") if self.repository.linked is None else self.repository.linked
-        argv = ("/bin/sh", "-c", _SET_UP + script, "git", *folders, *words)
+        # Only the index of a sparse checkout cannot be listed without objects.
+        configured = self.repository.config
+        plain = not {"core.sparsecheckout", "extensions.worktreeconfig"} & configured.keys()
+        objects = "" if script == _TRACKED and plain else _OBJECTS
+        argv = ("/bin/sh", "-c", _SET_UP + objects + script, "git", *folders, *words)
         try:
             done = self.run(Execution(argv=argv, environment=environment, limits=_LIMITS, secrets=secrets))
         except OverlayUnavailable:
