@@ -25,9 +25,11 @@ def opened(path: str | os.PathLike[str], *, follow: bool = True) -> Iterator[Bin
     flags = (
         os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW) | (0 if piped else os.O_NONBLOCK)
     )
-    with open(os.open(path, flags), "rb") as file:
-        if not piped and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+    descriptor = os.open(path, flags)
+    if not piped and not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+    with open(descriptor, "rb") as file:
         yield file
 
 
