@@ -28,7 +28,7 @@ seconds = 2
 """
 NAMED = (
     *("../outside/x", "/etc/cron.d/x", "~/.bashrc", "l-up/x", "l-file", ".git/config", ".git/hooks/pre-commit", ".env"),
-    *("AGENTS.md", ".pawl/settings.toml", ".vscode/tasks.json", "migrations/1.sql", "docs/../../outside/x", "a\x00b", ""),
+    *("AGENTS.md", ".pawl/settings.toml", ".vscode/tasks.json", "migrations/1.sql", "docs/../../outside/x", "made\x00b", ""),
     *(".github/workflows/x.yml", "Makefile", "x" * 5000, "made/\x1b[2J", "file:///etc/passwd", ".yarnrc.yml", "tools/pwn.sh"),
 )
 SHELL = (

@@ -1,235 +1,31 @@
 """Runs every command of Pawl on hostile workspaces, each in a process that is forked off one with all modules loaded.
 
-    python tests/hostile/driver.py --count 1000 --seed 7          all that must not happen is told, with seed and case
-    python tests/hostile/driver.py --seed 7 --only 31 --keep      one case again, its folder kept to be looked at
+    scripts/hostile --count 1000 --seed 7 --user ordinary     all that must not happen is told, with seed and case
+    scripts/hostile --seed 7 --only 31 --keep                 one case again, its folder kept to be looked at
+    scripts/hostile --scenarios                               the short stories of old defects and of red teams
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import ctypes
 import json
 import os
 import random
-import re
-import select
-import shutil
-import signal
 import subprocess
 import sys
-import tempfile
+import sysconfig
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-import nursery
-from hostile import commands, ingredients
-from hostile.site import CANARY, KEY, Site, begin
+import users
+from hostile import commands, ingredients, redteam, scenarios
+from hostile.case import SECONDS, TELL, Case, a_case, prepare
+from hostile.defects import DEFECTS
 
-PATIENCE = 10.0
-"""Seconds after which a command hangs."""
-CODES = frozenset({0, 1, 2, 3, 4, 41, 42, 44, 52, 53, 54, 75, 124, 127, 130, 141})
-"""The exit codes that docs/commands.md has; `run` passes on those of its command."""
-RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b]")
-PASSED_ON = frozenset({"run", "diff"})
-"""Commands whose stdout is, where it is no terminal, to the byte what a program or a file said."""
-_SUBREAPER = 36
-SECONDS: Counter[str] = Counter()
-"""What each command has taken in all."""
-
-Tree = dict[bytes, tuple[int, ...] | bytes]
-
-
-@dataclass(frozen=True)
-class Said:
-    code: int | None
-    """None: it hung and was ended."""
-    out: str
-    err: str
-    left: tuple[str, ...]
-    """Processes that outlived it."""
-
-
-@dataclass
-class Case:
-    """One hostile workspace with all that is watched while commands run on it."""
-
-    site: Site
-    defect: Callable[[], None] = lambda: None
-    """Puts an old defect back, in the process that is about to be Pawl."""
-    problems: list[str] = field(default_factory=list)
-    cwd: Path | None = None
-    gone: bool = False
-    """Whether the folder that Pawl is called in has gone meanwhile."""
-    _seen: Tree | None = None
-
-    @property
-    def requests(self) -> Path:
-        return self.site.folder / "tmp/requests"
-
-    def call(self, *words: str, stdin: bytes = b"", keeps: bool = False) -> Said:
-        """Runs a command and notes all that must not happen; `keeps`: a process of it may go on."""
-        before = self._seen or self.look()
-        started = time.monotonic()
-        said = self._forked(words, stdin)
-        SECONDS[words[0]] += time.monotonic() - started
-        self._judge(words, said, keeps=keeps)
-        self._seen = after = self.look()
-        changed = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
-        if foreign := [os.fsdecode(path) for path in changed if not path.startswith(commands.ORDINARY)]:
-            ran = self.site.marker.read_text() if self.site.marker.exists() else ""
-            self.note(words, f"written: {foreign[:5]} {ran[:200]!r}")
-            self.site.marker.unlink(missing_ok=True)
-        return said
-
-    def note(self, words: Sequence[str], what: str) -> None:
-        self.problems.append(f"pawl {' '.join(words)[:120]!r}: {what}")
-
-    def _judge(self, words: Sequence[str], said: Said, *, keeps: bool) -> None:
-        if said.code is None:
-            self.note(words, f"hung for {PATIENCE:.0f} s")
-        elif said.code not in CODES and words[0] != "run":
-            self.note(words, f"exit code {said.code}")
-        if "something unexpected" in said.out + said.err or re.search("^Traceback", said.err, re.MULTILINE):
-            self.note(words, f"a defect: {self._traceback() or said.err[-300:]}")
-        shown = said.err if words[0] in PASSED_ON else said.out + said.err
-        if found := RAW.search(shown):
-            self.note(words, f"a raw {found[0]!r} in {shown[max(0, found.start() - 40) : found.end() + 20]!r}")
-        if said.left and not keeps:
-            self.note(words, f"processes are left: {said.left}")
-        sent = self.requests.read_text(errors="replace") if self.requests.exists() else ""
-        self.requests.unlink(missing_ok=True)
-        for secret in (CANARY, KEY):
-            if secret in sent or secret in said.out + said.err:
-                self.note(words, f"the secret {secret!r} was {'sent' if secret in sent else 'shown'}")
-
-    def _traceback(self) -> str:
-        place = self.site.folder / "state/defect.txt"
-        return place.read_text()[-700:] if place.exists() else ""
-
-    def look(self) -> Tree:
-        """The workspace, and all beside it but the state; what lies beside it has `../` before its name."""
-        site = self.site
-        beside = {b"../" + os.fsencode(name): b"" for name in os.listdir(site.folder)}
-        beside |= tree(site.outside, b"../outside/") | tree(site.home, b"../home/")
-        return beside | (tree(site.workspace) if not self.gone else {})
-
-    def _forked(self, words: Sequence[str], stdin: bytes) -> Said:
-        folder = self.site.folder / "tmp"
-        streams = [folder / name for name in ("in", "out", "err")]
-        streams[0].write_bytes(stdin)
-        pid = os.fork()
-        if pid == 0:
-            self._become(words, streams)
-        code = _waited(pid, PATIENCE)
-        left = tuple(_ended_children())
-        out, err = (each.read_bytes()[:5_000_000].decode("utf-8", "replace") for each in streams[1:])
-        for each in streams:
-            each.unlink()
-        return Said(code, out, err, left)
-
-    def _become(self, words: Sequence[str], streams: Sequence[Path]) -> None:
-        """The rest of this process is a Pawl."""
-        os.setsid()
-        flags = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
-        fds = [os.open(path, flag, 0o600) for path, flag in zip(streams, flags, strict=True)]
-        call = {"words": list(words), "cwd": str(self.cwd or self.site.workspace), "leads": False}
-        if self.gone:
-            os.mkdir(call["cwd"])
-        words = nursery._entered({**call, "variables": variables(self.site)}, fds)
-        if self.gone:
-            os.rmdir(call["cwd"])
-        _record_requests(self.requests)
-        self.defect()
-        import pawl.__main__
-
-        sys.argv = [pawl.__main__.__file__, *words]
-        nursery._ended(pawl.__main__.main)
-
-
-def variables(site: Site) -> dict[str, str]:
-    fixed = {"HOME": str(site.home), "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb"}
-    own = {"PAWL_STATE": str(site.folder / "state"), "PAWL_CONFIG": str(site.folder / "config.toml")}
-    own |= {"TMPDIR": str(site.folder / "tmp"), "GIT_CONFIG_NOSYSTEM": "1"}
-    python = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}  # noqa: TID251
-    return fixed | own | python | {"ACME_API_KEY": KEY, "DEPLOY_TOKEN": KEY}
-
-
-def tree(root: Path, prefix: bytes = b"") -> Tree:
-    """What stands below a folder, by name: mode, size, time and number of each, read without opening anything."""
-    found: Tree = {}
-    top = os.fsencode(root)
-    for folder, folders, files in os.walk(top):
-        for name in (*folders, *files):
-            path = os.path.join(folder, name)
-            with contextlib.suppress(OSError):
-                held = os.lstat(path)
-                link = os.readlink(path) if os.path.islink(path) else b""
-                file = (held.st_size, held.st_mtime_ns, held.st_ino) if name in files else ()
-                found[prefix + path[len(top) + 1 :]] = link or (held.st_mode, *file)
-    return found
-
-
-def _record_requests(place: Path) -> None:
-    """Keeps what is sent to a model where the driver finds it."""
-    from pawl.models.scripted import ScriptedModel
-
-    stream = ScriptedModel.stream
-
-    def recorded(self: object, request: object, **options: object) -> Iterator[object]:
-        with open(place, "a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(f"{request!r}\n")
-        return stream(self, request, **options)
-
-    ScriptedModel.stream = recorded
-
-
-def _waited(pid: int, patience: float) -> int | None:
-    """The exit code, or None for a process that had to be ended."""
-    watched = os.pidfd_open(pid)
-    ready, _, _ = select.select([watched], [], [], patience)
-    os.close(watched)
-    if not ready:
-        os.kill(pid, signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return (code if code >= 0 else 128 - code) if ready else None
-
-
-def _ended_children() -> Iterator[str]:
-    """Ends what a command left behind: this process adopts it. A sandbox that is just going is no finding."""
-    deadline = time.monotonic() + 2
-    while children := _children():
-        for pid in children:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
-        if time.monotonic() > deadline:
-            break
-        select.select([], [], [], 0.01)
-    for pid in children:
-        with contextlib.suppress(OSError):
-            yield Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")[:200]
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-
-
-def _children() -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
-
-
-@contextlib.contextmanager
-def a_case(chance: random.Random, *, keep: bool = False, defect: Callable[[], None] | None = None) -> Iterator[Case]:
-    folder = Path(tempfile.mkdtemp(prefix="pawl-hostile-", dir="/tmp"))
-    try:
-        yield Case(begin(folder, chance), defect or (lambda: None))
-    finally:
-        if not keep:
-            subprocess.run(["chmod", "-R", "u+rwX", str(folder)], stderr=subprocess.DEVNULL, check=False)
-            subprocess.run(["rm", "-rf", str(folder)], check=False)
+MOST_HANGS = 3
+"""After so many hangs a workspace has shown what it does."""
 
 
 def play(case: Case, wanted: str = "", only: str = "") -> list[str]:
@@ -240,7 +36,7 @@ def play(case: Case, wanted: str = "", only: str = "") -> list[str]:
     case.gone = root == "gone"
     commands.configure(site)
     for words, stdin in commands.calls(site):
-        if not only or words[0] == only:
+        if sum("hung" in problem for problem in case.problems) < MOST_HANGS and only in ("", words[0]):
             case.call(*words, stdin=stdin, keeps=words[:2] == ("dev", "start"))
     return [f"root: {root}", *taken]
 
@@ -251,32 +47,59 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--only", type=int, help="this case alone")
     parser.add_argument("--command", default="", help="this command alone")
-    parser.add_argument("--class", dest="wanted", default="", choices=["", *ingredients.CLASSES])
+    parser.add_argument("--each-class", action="store_true", help="one workspace of each class of ingredients")
+    parser.add_argument("--scenarios", nargs="*", metavar="NAME", help="short stories instead of random workspaces")
+    parser.add_argument("--defect", choices=sorted(DEFECTS), help="put this old defect back")
     parser.add_argument("--keep", action="store_true", help="keep the folders")
+    parser.add_argument("--tell", action="store_true", help="show all that commands say")
+    parser.add_argument("--user", choices=users.NAMES)
     options = parser.parse_args()
+    if options.user == "ordinary" and os.geteuid() == 0:
+        return _as_ordinary(sys.argv[1:])
     prepare()
-    cases = range(options.count) if options.only is None else [options.only]
+    TELL[0] = options.tell
+    found = _stories(options) if options.scenarios is not None else _workspaces(options)
+    return bool(found)
+
+
+def _workspaces(options: argparse.Namespace) -> int:
+    wanted = list(ingredients.CLASSES) if options.each_class else [""] * options.count
+    cases = list(enumerate(wanted)) if options.only is None else [(options.only, "")]
     print(f"seed {options.seed}, {len(cases)} workspaces, user {os.getuid()}", flush=True)
     started = time.monotonic()
     found = 0
-    for number in cases:
-        with a_case(random.Random(f"{options.seed}:{number}"), keep=options.keep) as case:
-            taken = play(case, options.wanted, options.command)
+    for number, kind in cases:
+        with a_case(random.Random(f"{options.seed}:{number}"), keep=options.keep, defect=options.defect) as case:
+            taken = play(case, kind, options.command)
             for problem in case.problems:
                 print(f"seed {options.seed} case {number}: {problem}", flush=True)
             if case.problems or options.keep:
                 print(f"   in {case.site.folder} of {json.dumps(taken)}", flush=True)
             found += bool(case.problems)
-    seconds = time.monotonic() - started
     print(", ".join(f"{name} {taken:.1f} s" for name, taken in SECONDS.most_common(8)))
+    seconds = time.monotonic() - started
     print(f"{found} of {len(cases)} workspaces with problems, {seconds:.1f} s, seed {options.seed}")
-    return bool(found)
+    return found
 
 
-def prepare() -> None:
-    """Loads all of Pawl once and adopts whatever a command leaves behind."""
-    nursery._load()
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+def _stories(options: argparse.Namespace) -> int:
+    """Each story as a line of JSON: its name and what must not have happened."""
+    found = 0
+    for name, story in {**scenarios.STORIES, **redteam.STORIES}.items():
+        if not options.scenarios or name in options.scenarios:
+            with a_case(random.Random(name), keep=options.keep, defect=options.defect) as case:
+                story(case)
+                print(json.dumps([name, case.problems]), flush=True)
+                found += bool(case.problems)
+    return found
+
+
+def _as_ordinary(words: list[str]) -> int:
+    """The same as another user, by an interpreter and a copy of the source that this user can read."""
+    user = users.become("ordinary")
+    path = os.pathsep.join((user.source, sysconfig.get_path("purelib")))
+    called = user.words([user.python, "-B", __file__, *words])
+    return subprocess.run(called, env=user.environment("/tmp", {"PYTHONPATH": path}), cwd="/", check=False).returncode
 
 
 if __name__ == "__main__":
