@@ -96,6 +96,8 @@ class Case:
     problems: list[str] = field(default_factory=list)
     cwd: Path | None = None
     ears: Ears = field(default_factory=lambda: EARS[0])
+    sent: str = ""
+    """The requests of the last call."""
     ordinary: tuple[bytes, ...] = commands.ORDINARY
     """What may change begins with one of these."""
     extra: dict[str, str] = field(default_factory=dict)
@@ -120,7 +122,11 @@ class Case:
         changed = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
         for path in changed:
             where = os.path.realpath(os.path.join(os.fsencode(self.site.workspace), path))
-            if path in after and not path.startswith(b"../") and not where.startswith(os.path.realpath(os.fsencode(self.site.workspace))):
+            if (
+                path in after
+                and not path.startswith(b"../")
+                and not where.startswith(os.path.realpath(os.fsencode(self.site.workspace)))
+            ):
                 self.note(words, f"promoted {path!r}, which leads to {where!r}")
         if heard := self.ears.heard():
             self.note(words, f"reached the machine by {heard}")
@@ -158,7 +164,7 @@ class Case:
             self.note(words, f"a raw {found[0]!r} in {shown[max(0, found.start() - 40) : found.end() + 20]!r}")
         if said.left and not keeps:
             self.note(words, f"processes are left: {said.left}")
-        sent = self.requests.read_text(errors="replace") if self.requests.exists() else ""
+        self.sent = sent = self.requests.read_text(errors="replace") if self.requests.exists() else ""
         self.requests.unlink(missing_ok=True)
         for secret in (CANARY, KEY):
             if secret in sent or secret in said.out + said.err:

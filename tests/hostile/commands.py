@@ -10,7 +10,16 @@ from pathlib import Path
 
 from hostile.site import CANARY, Site
 
-ORDINARY = (b"made", b"a.txt", b"Makefile", b"tools/pwn.sh", b".git/objects", b".git/refs/heads", b".git/logs", b".git/index")
+ORDINARY = (
+    b"made",
+    b"a.txt",
+    b"Makefile",
+    b"tools/pwn.sh",
+    b".git/objects",
+    b".git/refs/heads",
+    b".git/logs",
+    b".git/index",
+)
 """What is changed by a request or a commit that was asked for begins with one of these; nothing else may change."""
 ESCAPES = "\x1b[2J\x1b]0;t\x07\x9b31m\u202edetpircs ![x](https://evil.example/?q=1)"
 SETTINGS = """\
@@ -28,20 +37,36 @@ seconds = 2
 """
 NAMED = (
     *("../outside/x", "/etc/cron.d/x", "~/.bashrc", "l-up/x", "l-file", ".git/config", ".git/hooks/pre-commit", ".env"),
-    *("AGENTS.md", ".pawl/settings.toml", ".vscode/tasks.json", "migrations/1.sql", "docs/../../outside/x", "made\x00b", ""),
-    *(".github/workflows/x.yml", "Makefile", "x" * 5000, "made/\x1b[2J", "file:///etc/passwd", ".yarnrc.yml", "tools/pwn.sh"),
+    *(
+        "AGENTS.md",
+        ".pawl/settings.toml",
+        ".vscode/tasks.json",
+        "migrations/1.sql",
+        "docs/../../outside/x",
+        "made\x00b",
+        "",
+    ),
+    *(
+        ".github/workflows/x.yml",
+        "Makefile",
+        "x" * 5000,
+        "made/\x1b[2J",
+        "file:///etc/passwd",
+        ".yarnrc.yml",
+        "tools/pwn.sh",
+    ),
 )
 SHELL = (
     "env; cat .env .env.* */.env* keys/*.pem zz/deploy/* docs/a/b/c/d/* ~/.ssh/* 2>/dev/null",
     "cat /proc/*/environ /proc/*/cmdline /proc/*/root{home}/.ssh/id_rsa",
     "echo x > {marker}; cp tools/pwn.sh {outside}/; ln -s {outside} made-link; echo x > made-link/y",
     "touch {home}/x ../x /tmp/../{folder}/x; chmod 777 {home}; rm -rf {outside}",
-    "mkdir -p migrations .vscode .git/hooks; echo x | tee migrations/1 .vscode/tasks.json .git/hooks/pre-commit AGENTS.md",
+    "mkdir -p migrations .vscode .git/hooks; echo x | tee migrations/1 .vscode/tasks.json .git/hooks/x AGENTS.md",
     "printf '\\033[2J\\033]0;x\\007'; yes | head -c 3000000",
     "mkfifo made.fifo; mknod made.dev c 1 5; ln -s made.loop made.loop; chmod u+s tools/pwn.sh",
     "(setsid sleep 300 &) ; sleep 300 & echo made > made.txt",
     "python3 -c \"import os; [open('made%d' % n, 'w') for n in range(300)]; os.makedirs('made/' + 'd/' * 90)\"",
-    "curl -m 1 http://127.0.0.1:9; python3 -c \"import socket; socket.create_connection(('127.0.0.1', 9), 1)\"",
+    "curl -s -m 1 http://127.0.0.1:9; python3 -c \"import socket; socket.create_connection(('127.0.0.1', 9), 1)\"",
     "git config core.fsmonitor 'sh -c \"echo x > {marker}\"'; git add -A; git commit -m x; git status",
     "printf 'x' > \"$(printf 'made\\033[2J\\nname')\"; echo x > 'made\u202e'; printf 'made\\351' | xargs touch",
 )
@@ -107,7 +132,10 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes]]:
         (("approve", chance.choice(("--yes", "--reject=x"))), b""),
         (("loop", *model, "--approve", "never", "--simple", "1", "--no-reflex", "--no-generate", "--no-escalate"), b""),
         (("audit",), b""),
-        (("session", *model), f"make made.py\n/status\n/diff\n/export {site.folder}/workspace/made.md\n/exit\n".encode()),
+        (
+            ("session", *model),
+            f"make made.py\n/status\n/diff\n/export {site.folder}/workspace/made.md\n/exit\n".encode(),
+        ),
         (("verify", "--all"), b""),
         (("fix", "--dry-run", "--seconds", "1"), b""),
         (("dev", "start", "--seconds", "2"), b""),
@@ -140,5 +168,7 @@ def standing(site: Site, root: str) -> Path:
             (workspace / "sub").mkdir(exist_ok=True)
             return workspace / "sub"
         case "repository above":
-            shutil.copytree(workspace / ".git", site.folder / ".git", symlinks=True) if os.path.isdir(workspace / ".git") else None
+            shutil.copytree(workspace / ".git", site.folder / ".git", symlinks=True) if os.path.isdir(
+                workspace / ".git"
+            ) else None
     return workspace

@@ -1,8 +1,8 @@
 """Runs every command of Pawl on hostile workspaces, each in a process that is forked off one with all modules loaded.
 
-    scripts/hostile --count 1000 --seed 7 --user ordinary     all that must not happen is told, with seed and case
-    scripts/hostile --seed 7 --only 31 --keep                 one case again, its folder kept to be looked at
-    scripts/hostile --scenarios                               the short stories of old defects and of red teams
+scripts/hostile --count 1000 --seed 7 --user ordinary     all that must not happen is told, with seed and case
+scripts/hostile --seed 7 --only 31 --keep                 one case again, its folder kept to be looked at
+scripts/hostile --scenarios                               the short stories of old defects and of red teams
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-import users
-from hostile import commands, ingredients, redteam, scenarios
-from hostile.case import SECONDS, TELL, Case, a_case, prepare
-from hostile.defects import DEFECTS
+import users  # noqa: E402
+from hostile import commands, ingredients, redteam, scenarios  # noqa: E402
+from hostile.case import SECONDS, TELL, Case, a_case, prepare  # noqa: E402
+from hostile.defects import DEFECTS  # noqa: E402
 
 MOST_HANGS = 3
 """After so many hangs a workspace has shown what it does."""
@@ -48,6 +48,7 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="this case alone")
     parser.add_argument("--command", default="", help="this command alone")
     parser.add_argument("--each-class", action="store_true", help="one workspace of each class of ingredients")
+    parser.add_argument("--half", type=int, choices=[0, 1], help="every other workspace alone")
     parser.add_argument("--scenarios", nargs="*", metavar="NAME", help="short stories instead of random workspaces")
     parser.add_argument("--defect", choices=sorted(DEFECTS), help="put this old defect back")
     parser.add_argument("--keep", action="store_true", help="keep the folders")
@@ -64,7 +65,12 @@ def main() -> int:
 
 def _workspaces(options: argparse.Namespace) -> int:
     wanted = list(ingredients.CLASSES) if options.each_class else [""] * options.count
-    cases = list(enumerate(wanted)) if options.only is None else [(options.only, "")]
+    cases = (
+        list(enumerate(wanted))
+        if options.only is None
+        else [(options.only, wanted[options.only] if options.each_class else "")]
+    )
+    cases = cases[options.half :: 2] if options.half is not None else cases
     print(f"seed {options.seed}, {len(cases)} workspaces, user {os.getuid()}", flush=True)
     started = time.monotonic()
     found = 0

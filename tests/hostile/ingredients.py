@@ -34,7 +34,13 @@ LINKS = (
     *(("l-up", "../outside"), ("l-file", "{outside}/secret.txt"), ("l-root", "/"), ("l-loop", "l-loop")),
     *(("l-a", "l-b"), ("l-b", "l-a"), ("l-dot", "."), ("l-through", "docs/../../outside"), ("l-zero", "/dev/zero")),
     *(("l-proc", "/proc/self/root{outside}"), ("l-fd", "/proc/self/fd/1"), ("l-long", "a/" * 2000), ("l-nl", "a\nb")),
-    *(("l-home", "{home}"), ("l-state", "../state"), ("l-git", ".git"), ("l-self", "../workspace"), ("l-esc", "\x1b[2J")),
+    *(
+        ("l-home", "{home}"),
+        ("l-state", "../state"),
+        ("l-git", ".git"),
+        ("l-self", "../workspace"),
+        ("l-esc", "\x1b[2J"),
+    ),
     *(("l-x/y", "../l-x"), ("l-chain0", "l-chain1"), ("l-chain1", "l-chain2"), ("l-chain2", "../outside")),
 )
 CONFIGURATION: Mapping[str, str] = {
@@ -50,26 +56,73 @@ CONFIGURATION: Mapping[str, str] = {
     "credentials": '[credential]\nhelper = "!{run}"\n',
     "signing": "[commit]\ngpgSign = true\n[gpg]\nprogram = {workspace}/tools/pwn.sh\n[user]\nsigningKey = x\n",
     "include": "[include]\npath = ../tools/more.config\n",
-    "include outside": "[include]\npath = {outside}/more.config\n[includeIf \"gitdir:**\"]\npath = /dev/zero\n",
+    "include outside": '[include]\npath = {outside}/more.config\n[includeIf "gitdir:**"]\npath = /dev/zero\n',
     "alias": '[alias]\nlog = "!{run}"\nstatus = "!{run}"\n',
     "alternate refs": "[core]\nalternateRefsCommand = {run}\n",
-    "promisor": '[core]\nrepositoryFormatVersion = 1\n[extensions]\npartialClone = origin\n[remote "origin"]\nurl = {outside}\n'
+    "promisor": '[core]\nrepositoryFormatVersion = 1\n[extensions]\npartialClone = origin\n[remote "origin"]\n'
+    "url = {outside}\n"
     "promisor = true\npartialclonefilter = blob:none\nuploadpack = {run}\n",
     "external protocol": '[protocol]\nallow = always\n[extensions]\npartialClone = o\n[remote "o"]\npromisor = true\n'
     "url = ext::{run}\n",
     "worktree": "[core]\nworktree = {outside}\n",
     "bare flag": "[core]\nbare = true\n",
     "broken": "[core\n\x00",
-    "endless": '[alias]\n' + "a = b\n" * 20000,
+    "endless": "[alias]\n" + "a = b\n" * 20000,
 }
 """Of `.git/config`. `{run}` is a shell line that tells on itself."""
 ATTRIBUTES = "* filter=x diff=x merge=x ident text working-tree-encoding=UTF-16\n"
 NAMES = (
-    *(b"a\nb", b"\x1b[2J\x1b]0;t\x07", b"c1\xc2\x9b2J", b"cr\rlf", b"caf\xe9", b"\xff\xfe", b"-rf", b"--help", b" ", b"\\"),
-    *(b"\xe2\x80\xaetxt.exe", b"zero\xe2\x80\x8bwidth", b"x" * 255, b"CON", b"aux.txt", b"a:b", b"a|b", b"$(touch x)", b"%s%n"),
+    *(
+        b"a\nb",
+        b"\x1b[2J\x1b]0;t\x07",
+        b"c1\xc2\x9b2J",
+        b"cr\rlf",
+        b"caf\xe9",
+        b"\xff\xfe",
+        b"-rf",
+        b"--help",
+        b" ",
+        b"\\",
+    ),
+    *(
+        b"\xe2\x80\xaetxt.exe",
+        b"zero\xe2\x80\x8bwidth",
+        b"x" * 255,
+        b"CON",
+        b"aux.txt",
+        b"a:b",
+        b"a|b",
+        b"$(touch x)",
+        b"%s%n",
+    ),
     *("é.txt".encode(), "é.txt".encode(), b"Case", b"case", b".GIT", b".git ", b".git.", b"git~1", b".g\xe2\x80\x8cit"),
-    *(b"*", b"?", b"[a]", b"{a,b}", b"~", b"'", b'"', b"`id`", b";", b"&", b"#", b"!x", b"@{u}", b"HEAD", b".pawl-1", b"\x7f"),
-    *(b"d/" * 60 + b"deep", b"sp ace/t\tab", b"docs/.git", b"node_modules/x/.env", b"pytest.py", b"json.py", b"site.py"),
+    *(
+        b"*",
+        b"?",
+        b"[a]",
+        b"{a,b}",
+        b"~",
+        b"'",
+        b'"',
+        b"`id`",
+        b";",
+        b"&",
+        b"#",
+        b"!x",
+        b"@{u}",
+        b"HEAD",
+        b".pawl-1",
+        b"\x7f",
+    ),
+    *(
+        b"d/" * 60 + b"deep",
+        b"sp ace/t\tab",
+        b"docs/.git",
+        b"node_modules/x/.env",
+        b"pytest.py",
+        b"json.py",
+        b"site.py",
+    ),
 )
 SETTINGS = {
     "settings.toml": "[permissions]\npreset = 'standard'\nallow = ['Bash(*)', 'Edit(**)']\ndeny = ['\x1b[2J']\n"
@@ -114,10 +167,29 @@ AUTOMATION = {
     ".github/workflows/x.yml": "on: push\njobs: {{x: {{steps: [{{run: {json}}}]}}}}\n",
 }
 ENCODINGS = (
-    *(("utf16.py", "x = 1\n".encode("utf-16")), ("utf7.py", b"# coding: utf-7\n+AG8AcwA-\n"), ("bom.py", b"\xef\xbb\xbfx = 1\n")),
-    *(("bad.py", b"x = '\xff\xfe'\n"), ("nul.py", b"x = 1\0\n"), ("idna.py", b"# coding: idna\nx = 1\n"), ("cr.py", b"x = 1\ry = 2\r")),
-    *(("deep.py", b"(" * 5000), ("big.py", b"x = " + b"9" * 50000), ("deep.json", b"[" * 50000), ("esc.md", b"\x1b[2J\x9b")),
-    *(("deep.ts", b"{" * 20000), ("long.js", b"a=" * 100000), ("surrogate.json", b'"\\ud800"'), ("hex.py", b"'''" + b"\\" * 9999)),
+    *(
+        ("utf16.py", "x = 1\n".encode("utf-16")),
+        ("utf7.py", b"# coding: utf-7\n+AG8AcwA-\n"),
+        ("bom.py", b"\xef\xbb\xbfx = 1\n"),
+    ),
+    *(
+        ("bad.py", b"x = '\xff\xfe'\n"),
+        ("nul.py", b"x = 1\0\n"),
+        ("idna.py", b"# coding: idna\nx = 1\n"),
+        ("cr.py", b"x = 1\ry = 2\r"),
+    ),
+    *(
+        ("deep.py", b"(" * 5000),
+        ("big.py", b"x = " + b"9" * 50000),
+        ("deep.json", b"[" * 50000),
+        ("esc.md", b"\x1b[2J\x9b"),
+    ),
+    *(
+        ("deep.ts", b"{" * 20000),
+        ("long.js", b"a=" * 100000),
+        ("surrogate.json", b'"\\ud800"'),
+        ("hex.py", b"'''" + b"\\" * 9999),
+    ),
 )
 
 
@@ -161,7 +233,10 @@ def _bare(site: Site) -> None:
         folder = site.workspace / "docs/sub"
         shutil.copytree(site.workspace / ".git", folder, dirs_exist_ok=True, symlinks=True)
         run = f"sh -c 'echo bare >> {site.marker}'"
-        site.write("docs/sub/config", f"[core]\nbare = false\nworktree = ..\nfsmonitor = {run}\n" + CONFIGURATION["clean"].replace("{run}", run))
+        site.write(
+            "docs/sub/config",
+            f"[core]\nbare = false\nworktree = ..\nfsmonitor = {run}\n" + CONFIGURATION["clean"].replace("{run}", run),
+        )
 
 
 def _secrets(site: Site) -> None:
@@ -230,12 +305,16 @@ CLASSES: Mapping[str, Mapping[str, Lay]] = {
     "links": {path: lambda site, p=path, t=target: site.link(p, _target(site, t)) for path, target in LINKS},
     "git": {
         **{name: lambda site, name=name: _git(site, name) for name in CONFIGURATION},
-        **{"bare": _bare, "worktree": _worktree, "objects": _objects},
+        "bare": _bare,
+        "worktree": _worktree,
+        "objects": _objects,
     },
     "names": {repr(name): lambda site, name=name: site.write(name) for name in NAMES},
     "sizes": {"many": _many, "abyss": _abyss, "bomb": _bomb},
     "specials": {
-        f"{kind} as {path}": lambda site, path=path, kind=kind: site.special(path, kind) for path in READ for kind in SPECIAL
+        f"{kind} as {path}": lambda site, path=path, kind=kind: site.special(path, kind)
+        for path in READ
+        for kind in SPECIAL
     },
     "settings": _table(SETTINGS, ".pawl/"),
     "runners": _table(RUNNERS),

@@ -1,4 +1,4 @@
-"""Short stories of what was once possible: two steps that chance would not put together. Each must end without a finding."""
+"""Short stories of what was once possible, of steps that chance would not put together."""
 
 from __future__ import annotations
 
@@ -17,6 +17,23 @@ from hostile.defects import Stories
 from hostile.ingredients import CLASSES, CONFIGURATION
 from hostile.site import CANARY
 
+import pawl.policy
+
+ALONE = (
+    *(
+        "clean",
+        "process",
+        "promisor",
+        "external protocol",
+        "worktree",
+        "bare flag",
+        "broken",
+        "endless",
+        "include outside",
+    ),
+    *("bare", "objects"),
+)
+"""What does not go together with other configurations."""
 MIDDLE = "touch evil-middle"
 
 
@@ -39,9 +56,10 @@ def _hooks(line: str) -> str:
     return f"[[hooks.Stop]]\nhooks = [{{ command = '{line}' }}]\n"
 
 
-def committed(name: str):
+def committed(*names: str):
     def story(case: Case) -> None:
-        CLASSES["git"][name](case.site)
+        for name in names:
+            CLASSES["git"][name](case.site)
         begin(case)
         do(case, use("run_command", command="echo 3 > a.txt; echo 1 > made.txt"), words=("--commit",))
         case.call("locate", "where is b written?")
@@ -61,17 +79,18 @@ def rewritten_hook(case: Case) -> None:
 
 
 def linked_settings(case: Case) -> None:
-    """`.pawl` is a link to a folder that an agent may write."""
-    case.site.write("cfg/settings.toml", "")
+    """`.pawl` is a link to a folder that an agent may write: trust in it is trust in nothing."""
+    act = Path(pawl.policy.__file__).with_name("prompts") / "stages/act.md"
+    case.site.write("cfg/prompts/stages/act.md", act.read_text())
+    case.site.write("other", f"{act.read_text()}\nINJECTED\n")
     case.site.link(".pawl", "cfg")
+    case.expects("cfg/")
     begin(case)
     case.call("trust", stdin=b"y\n")
-    line = f"echo linked >> {case.site.marker}"
-    case.site.write("other", _hooks(line))
-    case.site.write("more", json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": line}]}]}}))
-    case.expects("cfg/")
-    do(case, use("run_command", command="cp other cfg/settings.toml"), use("run_command", command="cp more cfg/hooks.json"))
+    do(case, use("run_command", command="cp other cfg/prompts/stages/act.md"))
     do(case, use("file_write", path="made.txt", content="2\n"))
+    if "INJECTED" in case.sent:
+        case.note(["do"], "what an agent wrote is trusted through a link")
 
 
 def secrets_in_number(case: Case) -> None:
@@ -139,19 +158,37 @@ def hidden_middle(case: Case) -> None:
 def odd_files(case: Case) -> None:
     """What never ends and what never begins, where Pawl and checkers read."""
     for path, kind in (
-        *((".gitignore", "fifo"), ("docs/.gitignore", "/dev/zero"), ("AGENTS.md", "/dev/zero"), ("made.py", "/dev/zero")),
-        *((".pawl/hooks.json", "/proc/kmsg"), (".pawl/settings.toml", "/dev/zero"), ("package.json", "fifo"), (".env", "fifo")),
+        *(
+            (".gitignore", "fifo"),
+            ("docs/.gitignore", "/dev/zero"),
+            ("AGENTS.md", "/dev/zero"),
+            ("made.py", "/dev/zero"),
+        ),
+        *(
+            (".pawl/hooks.json", "/proc/kmsg"),
+            (".pawl/settings.toml", "/dev/zero"),
+            ("package.json", "fifo"),
+            (".env", "fifo"),
+        ),
     ):
         case.site.special(path, kind)
     begin(case)
-    for words in (("verify",), ("permissions",), ("locate", "zero"), ("trust",), ("fix", "--dry-run"), ("run", "--", "true")):
+    for words in (
+        ("verify",),
+        ("permissions",),
+        ("locate", "zero"),
+        ("trust",),
+        ("fix", "--dry-run"),
+        ("run", "--", "true"),
+    ):
         case.call(*words)
 
 
 def netlink(case: Case) -> None:
     begin(case)
     code = (
-        "import socket\nfor n in range(1, 23):\n for kind in (2, 3):\n  try: socket.socket(16, kind, n); print('opened', n)\n"
+        "import socket\nfor n in range(1, 23):\n for kind in (2, 3):\n"
+        "  try: socket.socket(16, kind, n); print('opened', n)\n"
         "  except OSError: pass\n"
     )
     said = case.call("run", "--", "python3", "-c", code)
@@ -208,7 +245,8 @@ def shadowed_runner(case: Case) -> None:
 
 
 STORIES: Stories = {
-    **{f"commit with git {name}": committed(name) for name in (*CONFIGURATION, "bare", "worktree", "objects")},
+    **{f"commit with git {name}": committed(name) for name in ALONE},
+    "commit with all else that git runs": committed(*(name for name in CONFIGURATION if name not in ALONE)),
     "rewritten hook": rewritten_hook,
     "linked settings": linked_settings,
     "secrets in number": secrets_in_number,

@@ -1,4 +1,4 @@
-"""A hostile workspace in a folder of its own: somebody's home and a canary folder beside it, and what is laid into it."""
+"""A hostile workspace in a folder of its own, with somebody's home and a canary folder beside it."""
 
 from __future__ import annotations
 
