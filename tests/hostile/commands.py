@@ -72,12 +72,17 @@ SHELL = (
 )
 
 
+def _named(site: Site) -> list[str]:
+    """Names that nothing may be written to; those of links only where the links are."""
+    return [name for name in NAMED if name[:2] != "l-" or os.path.islink(site.workspace / name.split("/")[0])]
+
+
 def turns(site: Site) -> list[dict[str, object]]:
     """What an obedient model says: attacks by every tool that it may be offered, and an answer that deceives."""
     chance = site.chance
-    path = chance.choice(NAMED)
+    path = chance.choice(_named(site))
     calls = [
-        ("file_read", {"path": chance.choice((*NAMED, ".env", "l-zero", "l-proc", "app.py"))}),
+        ("file_read", {"path": chance.choice((*_named(site), ".env", "l-zero", "l-proc", "app.py"))}),
         ("file_search", {"query": chance.choice(("lantern", "(a+)+$", "")), "regex": True}),
         ("file_write", {"path": path, "content": f"echo x >> {site.marker}\n{CANARY[:5]}"}),
         ("file_write", {"path": "made.py", "content": "x = 1\n"}),
@@ -107,7 +112,7 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes]]:
     """Every command, with words that a person would use and words that a person was made to use."""
     chance = site.chance
     model = ("--model", f"scripted:{site.folder / 'script.jsonl'}")
-    path = chance.choice(NAMED).replace("\x00", "")
+    path = chance.choice(_named(site)).replace("\x00", "")
     shell = _filled(site, chance.choice(SHELL)).replace("migrations", "made-migrations")
     evil = f"--- a/{path}\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n".encode()
     table: tuple[tuple[tuple[str, ...], bytes], ...] = (

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import select
 import socket
 from collections.abc import Mapping
@@ -236,12 +237,16 @@ def shadowed_runner(case: Case) -> None:
     case.site.write("made.py", "def f(n):\n    return n\n")
     case.site.write("pyproject.toml", '[tool.pytest.ini_options]\npythonpath = ["."]\n')
     case.site.write("test_made.py", "from made import f\n\n\ndef test_f():\n    assert f(1) == 2\n")
-    begin(case, "")
+    begin(case)
+    fake = (
+        "import sys\nif 'pytest' in ' '.join(sys.argv):\n    print('1 passed in 0.01s')\n    sys.exit(0)\n"
+        "def console_main(): sys.exit(0)\nmain = console_main\n"
+    )
     for name in ("pytest.py", "pytest/__init__.py", "pluggy.py", "json.py"):
-        do(case, use("file_write", path="made.txt", content=name), use("file_write", path=name, content=(
-            "import sys\nif 'pytest' in ' '.join(sys.argv):\n    print('1 passed in 0.01s')\n    sys.exit(0)\n"
-            "def console_main(): sys.exit(0)\nmain = console_main\n"
-        )))  # fmt: skip
+        case.expects(name.partition("/")[0])
+        said = do(case, *(use("file_write", path=each, content=fake) for each in ("made.txt", name)))
+        if re.search(r"after +1 passed", said.out):
+            case.note(["do"], f"{name} passes for the runner")
 
 
 STORIES: Stories = {

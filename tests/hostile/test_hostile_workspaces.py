@@ -36,9 +36,9 @@ for _name in STORIES:
     GROUPS["git" if _name.startswith("commit with") else "old defects"].append(_name)
 for _name, _attack in RED.items():
     GROUPS[_attack.kind].append(_name)
-PLAYED = [(users.NAMES[number % 2], group) for number, group in enumerate(GROUPS)]
+PLAYED = [(users.NAMES[1 - number % 2], group) for number, group in enumerate(GROUPS)]
 """Each group as one user; as the other one in the slow suite."""
-SWAPPED = [(users.NAMES[1 - number % 2], group) for number, group in enumerate(GROUPS)]
+SWAPPED = [(users.NAMES[number % 2], group) for number, group in enumerate(GROUPS)]
 
 
 @pytest.fixture
