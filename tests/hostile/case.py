@@ -23,7 +23,7 @@ from pathlib import Path
 import nursery
 from hostile import commands
 from hostile.defects import DEFECTS
-from hostile.site import CANARY, KEY, Site, begin
+from hostile.site import CANARY, KEY, Site, begin, shared_folder
 
 PATIENCE = 10.0
 """Seconds after which a command hangs."""
@@ -56,7 +56,7 @@ class Ears:
         self.tcp, self.udp = socket.create_server(("", 0)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.udp.bind(("", 0))
         self.abstract, self.named = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
-        self.folder = tempfile.mkdtemp(prefix="pawl-hostile-ears-", dir="/tmp")
+        self.folder = str(shared_folder())
         self.named.bind(f"{self.folder}/socket")
         self.abstract.bind(f"\0{self.folder}")
         for each in (self.abstract, self.named):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import os
@@ -127,10 +128,17 @@ def _bind(place: bytes) -> None:
         os.close(back)
 
 
+def shared_folder() -> Path:
+    """A folder for all cases, which goes with this process and not with those that are forked off it."""
+    folder, owner = tempfile.mkdtemp(prefix="pawl-hostile-shared-", dir="/tmp"), os.getpid()
+    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder))
+    return Path(folder)
+
+
 @functools.cache
 def repository() -> Path:
     """A repository with two commits, to be copied: starting git for each workspace costs more than all the rest."""
-    folder = Path(tempfile.mkdtemp(prefix="pawl-hostile-git-"))
+    folder = shared_folder()
     for number in (1, 2):
         (folder / "a.txt").write_text(f"{number}\n")
         (folder / "docs").mkdir(exist_ok=True)
