@@ -1,0 +1,304 @@
+"""One hostile workspace under watch: Pawl is called on it in forked processes, and what must not happen is noted."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import random
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nursery
+from hostile import commands
+from hostile.defects import DEFECTS
+from hostile.site import CANARY, KEY, Site, begin, shared_folder
+
+PATIENCE = 10.0
+"""Seconds after which a command hangs."""
+CODES = frozenset({0, 1, 2, 3, 4, 41, 42, 44, 52, 53, 54, 75, 124, 127, 130, 141})
+"""The exit codes that docs/commands.md has; `run` passes on those of its command."""
+RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b]")
+PASSED_ON = frozenset({"run", "diff"})
+"""Commands whose stdout is, where it is no terminal, to the byte what a program or a file said."""
+_SUBREAPER = 36
+SECONDS: Counter[str] = Counter()
+"""What each command has taken in all."""
+
+Tree = dict[bytes, tuple[int, ...] | bytes]
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int | None
+    """None: it hung and was ended."""
+    out: str
+    err: str
+    left: tuple[str, ...]
+    """Processes that outlived it."""
+
+
+class Ears:
+    """Servers of the machine on loopback that no command may reach."""
+
+    def __init__(self) -> None:
+        self.tcp, self.udp = socket.create_server(("", 0)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.udp.bind(("", 0))
+        self.abstract, self.named = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+        self.folder = str(shared_folder())
+        self.named.bind(f"{self.folder}/socket")
+        self.abstract.bind(f"\0{self.folder}")
+        for each in (self.abstract, self.named):
+            each.listen()
+        for each in (self.tcp, self.udp, self.abstract, self.named):
+            each.setblocking(False)
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        return {"tcp": str(self.tcp.getsockname()[1]), "udp": str(self.udp.getsockname()[1]), "ears": self.folder}
+
+    def heard(self) -> list[str]:
+        found = []
+        for name, each in (("tcp", self.tcp), ("abstract", self.abstract), ("unix", self.named)):
+            with contextlib.suppress(BlockingIOError):
+                each.accept()[0].close()
+                found.append(name)
+        with contextlib.suppress(BlockingIOError):
+            self.udp.recv(100)
+            found.append("udp")
+        return found
+
+
+TELL = [False]
+"""Whether all is shown that commands say."""
+EARS: list[Ears] = []
+"""Made once, before the first call."""
+
+
+@dataclass
+class Case:
+    """One hostile workspace with all that is watched while commands run on it."""
+
+    site: Site
+    defect: Callable[[], None] = lambda: None
+    """Puts an old defect back, in the process that is about to be Pawl."""
+    problems: list[str] = field(default_factory=list)
+    cwd: Path | None = None
+    ears: Ears = field(default_factory=lambda: EARS[0])
+    sent: str = ""
+    """The requests of the last call."""
+    ordinary: tuple[bytes, ...] = commands.ORDINARY
+    """What may change begins with one of these."""
+    extra: dict[str, str] = field(default_factory=dict)
+    """Further variables."""
+    gone: bool = False
+    """Whether the folder that Pawl is called in has gone meanwhile."""
+
+    @property
+    def requests(self) -> Path:
+        return self.site.folder / "tmp/requests"
+
+    def call(self, *words: str, stdin: bytes = b"", keeps: bool = False) -> Said:
+        """Runs a command and notes all that must not happen; `keeps`: a process of it may go on."""
+        before = self.look()
+        started = time.monotonic()
+        said = self._forked(words, stdin)
+        SECONDS[words[0]] += time.monotonic() - started
+        if TELL[0]:
+            print(f"pawl {words} -> {said.code}\n{said.out[-2000:]!a}\n{said.err[-2000:]!a}", flush=True)
+        self._judge(words, said, keeps=keeps)
+        after = self.look()
+        changed = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
+        for path in changed:
+            where = os.path.realpath(os.path.join(os.fsencode(self.site.workspace), path))
+            if (
+                path in after
+                and not path.startswith(b"../")
+                and not where.startswith(os.path.realpath(os.fsencode(self.site.workspace)))
+            ):
+                self.note(words, f"promoted {path!r}, which leads to {where!r}")
+        if heard := self.ears.heard():
+            self.note(words, f"reached the machine by {heard}")
+        if foreign := [os.fsdecode(path) for path in changed if not path.startswith(self.ordinary)]:
+            ran = self.site.marker.read_text() if self.site.marker.exists() else ""
+            self.note(words, f"written: {foreign[:5]} {ran[:200]!r}")
+            self.site.marker.unlink(missing_ok=True)
+        return said
+
+    def says(self, *turns: Mapping[str, object]) -> str:
+        """Writes what the model will say; the name of that model."""
+        place = self.site.folder / "script.jsonl"
+        end = {"answer": {"text": "Done."}, "times": 0}
+        place.write_text("".join(json.dumps(turn) + "\n" for turn in (*turns, end)))
+        return f"scripted:{place}"
+
+    def expects(self, *paths: str) -> None:
+        """These may be changed as well."""
+        self.ordinary += tuple(os.fsencode(path) for path in paths)
+
+    def note(self, words: Sequence[str], what: str) -> None:
+        self.problems.append(f"pawl {' '.join(words)[:120]!r}: {what}")
+
+    def _judge(self, words: Sequence[str], said: Said, *, keeps: bool) -> None:
+        if said.code is None:
+            self.note(words, f"hung for {PATIENCE:.0f} s")
+        elif said.code not in CODES and words[0] != "run":
+            self.note(words, f"exit code {said.code}")
+        if "something unexpected" in said.out + said.err or (
+            words[0] != "run" and re.search("^Traceback", said.err, re.MULTILINE)
+        ):
+            self.note(words, f"a defect: {self._traceback() or said.err[-300:]}")
+        shown = said.err if words[0] in PASSED_ON else said.out + said.err
+        if found := RAW.search(shown):
+            self.note(words, f"a raw {found[0]!r} in {shown[max(0, found.start() - 40) : found.end() + 20]!r}")
+        if said.left and not keeps:
+            self.note(words, f"processes are left: {said.left}")
+        self.sent = sent = self.requests.read_text(errors="replace") if self.requests.exists() else ""
+        self.requests.unlink(missing_ok=True)
+        for secret in (CANARY, KEY):
+            if secret in sent or secret in said.out + said.err:
+                self.note(words, f"the secret {secret!r} was {'sent' if secret in sent else 'shown'}")
+
+    def _traceback(self) -> str:
+        place = self.site.folder / "state/defect.txt"
+        return place.read_text()[-700:] if place.exists() else ""
+
+    def look(self) -> Tree:
+        """The workspace, and all beside it but the state; what lies beside it has `../` before its name."""
+        site = self.site
+        beside = {b"../" + os.fsencode(name): b"" for name in os.listdir(site.folder)}
+        beside |= tree(site.outside, b"../outside/") | tree(site.home, b"../home/")
+        return beside | (tree(site.workspace) if not self.gone else {})
+
+    def _forked(self, words: Sequence[str], stdin: bytes) -> Said:
+        folder = self.site.folder / "tmp"
+        streams = [folder / name for name in ("in", "out", "err")]
+        streams[0].write_bytes(stdin)
+        pid = os.fork()
+        if pid == 0:
+            self._become(words, streams)
+        code = _waited(pid)
+        left = tuple(_ended_children())
+        out, err = (each.read_bytes()[:5_000_000].decode("utf-8", "replace") for each in streams[1:])
+        for each in streams:
+            each.unlink()
+        return Said(code, out, err, left)
+
+    def _become(self, words: Sequence[str], streams: Sequence[Path]) -> None:
+        """The rest of this process is a Pawl."""
+        os.setsid()
+        flags = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
+        fds = [os.open(path, flag, 0o600) for path, flag in zip(streams, flags, strict=True)]
+        call = {"words": list(words), "cwd": str(self.cwd or self.site.workspace), "leads": False}
+        if self.gone:
+            os.mkdir(call["cwd"])
+        words = nursery._entered({**call, "variables": variables(self.site) | self.extra}, fds)
+        if self.gone:
+            os.rmdir(call["cwd"])
+        _record_requests(self.requests)
+        self.defect()
+        import pawl.__main__
+
+        sys.argv = [pawl.__main__.__file__, *words]
+        nursery._ended(pawl.__main__.main)
+
+
+def variables(site: Site) -> dict[str, str]:
+    fixed = {"HOME": str(site.home), "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb"}
+    own = {"PAWL_STATE": str(site.folder / "state"), "PAWL_CONFIG": str(site.folder / "config.toml")}
+    own |= {"TMPDIR": str(site.folder / "tmp"), "GIT_CONFIG_NOSYSTEM": "1"}
+    python = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}  # noqa: TID251
+    return fixed | own | python | {"ACME_API_KEY": KEY, "DEPLOY_TOKEN": KEY}
+
+
+def tree(root: Path, prefix: bytes = b"") -> Tree:
+    """What stands below a folder, by name: mode, size, time and number of each, read without opening anything."""
+    found: Tree = {}
+    top = os.fsencode(root)
+    for folder, folders, files in os.walk(top):
+        for name in (*folders, *files):
+            path = os.path.join(folder, name)
+            with contextlib.suppress(OSError):
+                held = os.lstat(path)
+                link = os.readlink(path) if os.path.islink(path) else b""
+                file = (held.st_size, held.st_mtime_ns, held.st_ino) if name in files else ()
+                found[prefix + path[len(top) + 1 :]] = link or (held.st_mode, *file)
+    return found
+
+
+def _record_requests(place: Path) -> None:
+    """Keeps what is sent to a model where the driver finds it."""
+    from pawl.models.scripted import ScriptedModel
+
+    stream = ScriptedModel.stream
+
+    def recorded(self: object, request: object, **options: object) -> Iterator[object]:
+        with open(place, "a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"{request!r}\n")
+        return stream(self, request, **options)
+
+    ScriptedModel.stream = recorded
+
+
+def _waited(pid: int) -> int | None:
+    """The exit code, or None for a process that had to be ended. Where others compute too, all takes longer."""
+    watched = os.pidfd_open(pid)
+    started = time.monotonic()
+    ready: list[int] = []
+    while not ready and time.monotonic() < started + PATIENCE * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)):
+        ready, _, _ = select.select([watched], [], [], 1.0)
+    os.close(watched)
+    if not ready:
+        os.kill(pid, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return (code if code >= 0 else 128 - code) if ready else None
+
+
+def _ended_children() -> Iterator[str]:
+    """Ends what a command left behind: this process adopts it. A sandbox that is just going is no finding."""
+    deadline = time.monotonic() + 2
+    while children := _children():
+        for pid in children:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        if time.monotonic() > deadline:
+            break
+        select.select([], [], [], 0.01)
+    for pid in children:
+        with contextlib.suppress(OSError):
+            yield Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")[:200]
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def _children() -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+
+
+@contextlib.contextmanager
+def a_case(chance: random.Random, *, keep: bool = False, defect: str | None = None) -> Iterator[Case]:
+    folder = Path(tempfile.mkdtemp(prefix="pawl-hostile-", dir="/tmp"))
+    try:
+        yield Case(begin(folder, chance), DEFECTS[defect] if defect else lambda: None)
+    finally:
+        if not keep:
+            subprocess.run(["chmod", "-R", "u+rwX", str(folder)], stderr=subprocess.DEVNULL, check=False)
+            subprocess.run(["rm", "-rf", str(folder)], check=False)
+
+
+def prepare() -> None:
+    """Loads all of Pawl once and adopts whatever a command leaves behind."""
+    nursery._load()
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    EARS.append(Ears())

@@ -1,0 +1,114 @@
+"""Runs every command of Pawl on hostile workspaces, each in a process that is forked off one with all modules loaded.
+
+scripts/hostile --count 1000 --seed 7 --user ordinary     all that must not happen is told, with seed and case
+scripts/hostile --seed 7 --only 31 --keep                 one case again, its folder kept to be looked at
+scripts/hostile --scenarios                               the short stories of old defects and of red teams
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+import users  # noqa: E402
+from hostile import commands, ingredients, redteam, scenarios  # noqa: E402
+from hostile.case import SECONDS, TELL, Case, a_case, prepare  # noqa: E402
+from hostile.defects import DEFECTS  # noqa: E402
+
+MOST_HANGS = 3
+"""After so many hangs a workspace has shown what it does."""
+
+
+def play(case: Case, wanted: str = "", only: str = "", third: int | None = None) -> list[str]:
+    """Lays a workspace and runs every command on it; what was laid."""
+    site = case.site
+    root, taken = ingredients.lay(site, wanted)
+    case.cwd = commands.standing(site, root)
+    case.gone = root == "gone"
+    commands.configure(site)
+    calls = list(commands.calls(site))
+    for words, stdin in calls if third is None else calls[third::3]:
+        if sum("hung" in problem for problem in case.problems) < MOST_HANGS and only in ("", words[0]):
+            case.call(*words, stdin=stdin, keeps=words[:2] == ("dev", "start"))
+    return [f"root: {root}", *taken]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Runs every command on random hostile workspaces.")
+    parser.add_argument("--count", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    parser.add_argument("--only", type=int, help="this case alone")
+    parser.add_argument("--command", default="", help="this command alone")
+    parser.add_argument("--each-class", action="store_true", help="one workspace of each class of ingredients")
+    parser.add_argument("--half", type=int, choices=[0, 1], help="every other workspace alone")
+    parser.add_argument("--third", action="store_true", help="every third command, others on each workspace")
+    parser.add_argument("--scenarios", nargs="*", metavar="NAME", help="short stories instead of random workspaces")
+    parser.add_argument("--defect", choices=sorted(DEFECTS), help="put this old defect back")
+    parser.add_argument("--keep", action="store_true", help="keep the folders")
+    parser.add_argument("--tell", action="store_true", help="show all that commands say")
+    parser.add_argument("--user", choices=users.NAMES)
+    options = parser.parse_args()
+    if options.user == "ordinary" and os.geteuid() == 0:
+        return _as_ordinary(sys.argv[1:])
+    prepare()
+    TELL[0] = options.tell
+    found = _stories(options) if options.scenarios is not None else _workspaces(options)
+    return bool(found)
+
+
+def _workspaces(options: argparse.Namespace) -> int:
+    wanted = list(ingredients.CLASSES) if options.each_class else [""] * options.count
+    cases = (
+        list(enumerate(wanted))
+        if options.only is None
+        else [(options.only, wanted[options.only] if options.each_class else "")]
+    )
+    cases = cases[options.half :: 2] if options.half is not None else cases
+    print(f"seed {options.seed}, {len(cases)} workspaces, user {os.getuid()}", flush=True)
+    started = time.monotonic()
+    found = 0
+    for number, kind in cases:
+        with a_case(random.Random(f"{options.seed}:{number}"), keep=options.keep, defect=options.defect) as case:
+            taken = play(case, kind, options.command, number % 3 if options.third else None)
+            for problem in case.problems:
+                print(f"seed {options.seed} case {number}: {problem}", flush=True)
+            if case.problems or options.keep:
+                print(f"   in {case.site.folder} of {json.dumps(taken)}", flush=True)
+            found += bool(case.problems)
+    print(", ".join(f"{name} {taken:.1f} s" for name, taken in SECONDS.most_common(8)))
+    seconds = time.monotonic() - started
+    print(f"{found} of {len(cases)} workspaces with problems, {seconds:.1f} s, seed {options.seed}")
+    return found
+
+
+def _stories(options: argparse.Namespace) -> int:
+    """Each story as a line of JSON: its name and what must not have happened."""
+    found = 0
+    for name, story in {**scenarios.STORIES, **redteam.STORIES}.items():
+        if not options.scenarios or name in options.scenarios:
+            with a_case(random.Random(name), keep=options.keep, defect=options.defect) as case:
+                story(case)
+                print(json.dumps([name, case.problems]), flush=True)
+                found += bool(case.problems)
+    return found
+
+
+def _as_ordinary(words: list[str]) -> int:
+    """The same as another user, by an interpreter and a copy of the source that this user can read."""
+    user = users.become("ordinary")
+    path = os.pathsep.join((user.source, sysconfig.get_path("purelib")))
+    called = user.words([user.python, "-B", __file__, *words])
+    return subprocess.run(called, env=user.environment("/tmp", {"PYTHONPATH": path}), cwd="/", check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
