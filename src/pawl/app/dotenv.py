@@ -108,7 +108,7 @@ def _text(path: Path) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
-        raise _unreadable(path, error.strerror or "it cannot be opened") from error
+        raise _unreadable(path, error.strerror or "it cannot be opened") from None
     except UnicodeDecodeError:
         # The error itself would show bytes of the file.
         raise _unreadable(path, "it is not UTF-8") from None
