@@ -35,6 +35,10 @@ MAY_BE_NONE = frozenset({"model_retries", "context_tokens"})
 """Settings that 0 switches off."""
 
 
+framework_folders: list[Path] = []
+"""Where the user has test frameworks of their own (B10); read by the first who asks for frameworks."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What the user may set in `config.toml`; the defaults are the product's."""

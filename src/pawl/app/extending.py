@@ -9,29 +9,22 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pawl.app.config import Config
-from pawl.app.project_settings import FOLDER
-from pawl.app.trust import trusted_files
-from pawl.core import bounded
-from pawl.core.errors import ConfigError, PawlError, ToolError
+from pawl.core.errors import ConfigError, PawlError
 from pawl.policy.allowances import Kind, allowances
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from pawl.core.runs import Report
-    from pawl.models.retries import Strategy
-    from pawl.tools.own import OwnTool
-    from pawl.workflow.intents import Phrase
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _LONGEST_REASON = 300
-INTENTS = "intents.toml"
+NOT_A_TOOL = "it must be an OwnTool, with a text and a dataclass for its input"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,102 +83,18 @@ def extension_settings(config: Config) -> ExtensionSettings:
     return ExtensionSettings(tools=tuple(dict.fromkeys(tools)), **{key: str(one) for key, one in texts.items()})
 
 
-def own_tools(config: Config) -> Mapping[str, OwnTool[Any]]:
-    """The tools that the settings name."""
+def own_kinds(config: Config) -> Mapping[str, Kind]:
+    """What each tool that the settings name can do, which is what stages and permissions go by."""
     if not config.tables.extensions:
         return {}
-    return {name: own_tool(name) for name in extension_settings(config).tools}
-
-
-def own_kinds(config: Config) -> Mapping[str, Kind]:
-    """What each of them can do, which is what stages and permissions go by."""
-    return {name: Kind(tool.effect) for name, tool in own_tools(config).items()}
-
-
-@functools.cache
-def own_tool(name: str) -> OwnTool[Any]:
-    from pawl.tools.own import OwnTool
-    from pawl.tools.schema import schema
-
-    found = loaded("pawl.tools", name)
-    tool = found.value
-    if not isinstance(tool, OwnTool) or not is_dataclass(tool.input) or not tool.text.strip():
-        raise _wrong(found, "it must be an OwnTool, with a text and a dataclass for its input")
-    with found.guarded():
-        schema(tool.input)
-    return tool
-
-
-def tool_guard(name: str) -> Callable[[], Any]:
-    """What the tool raises in a call is told to the model, which goes on without it."""
-    return functools.partial(loaded("pawl.tools", name).guarded, ToolError)
-
-
-def own_evaluator(config: Config) -> Callable[[Report], tuple[int, str]] | None:
-    """Scores what came of a run; None where the settings name none."""
-    name = extension_settings(config).evaluator if config.tables.extensions else ""
-    if not name:
-        return None
-
-    def judged(report: Report) -> tuple[int, str]:
-        found = loaded("pawl.evaluators", name)
-        with found.guarded():
-            match found.value(report):
-                case (int(score), str(reason)) if 1 <= score <= 5 and score is not True:
-                    return score, reason
-                case other:
-                    raise _wrong(found, f"it must give back a score from 1 to 5 and the reason, not {other!r:.100}")
-
-    return judged
-
-
-def own_strategy(name: str) -> Strategy:
-    """How long to wait before another attempt at asking a model."""
-    found = loaded("pawl.retries", name)
-
-    def strategy(failed: Any) -> float | None:
-        with found.guarded():
-            match found.value(failed):
-                case None:
-                    return None
-                case int() | float() as seconds if 0 <= seconds < float("inf"):
-                    return float(seconds)
-                case other:
-                    raise _wrong(found, f"it must give back seconds or None, not {other!r:.100}")
-
-    return strategy
-
-
-def own_form(config: Config, text: str) -> str | None:
-    """The form under which the answer to a question is kept, by an extension; the text itself where there is none.
-
-    None when the answer is not to be kept.
-    """
-    name = extension_settings(config).answers if config.tables.extensions else ""
-    if not name:
-        return text
-    found = loaded("pawl.answers", name)
-    with found.guarded():
-        form = found.value(text)
-    if form is not None and (not isinstance(form, str) or not form.strip()):
-        raise _wrong(found, f"it must give back a text or None, not {form!r:.100}")
-    return form
-
-
-def own_phrases_of(config: Config, workspace: str) -> tuple[Phrase, ...]:
-    """Ways to ask for something: the user's own, and those of the repository if the user trusts it."""
-    from pawl.workflow.intents import own_phrases
-
-    file = config.file.parent / INTENTS
-    made: tuple[Phrase, ...] = ()
-    if file.is_file():
+    found: dict[str, Kind] = {}
+    for name in extension_settings(config).tools:
+        extension = loaded("pawl.tools", name)
         try:
-            made = own_phrases(bounded.read_text(file), str(file))
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{str(file)!r} cannot be read: {error}", advice="mend or remove the file") from error
-    theirs = f"{FOLDER}/{INTENTS}"
-    trusted = trusted_files(config, workspace) if os.path.lexists(os.path.join(workspace, theirs)) else None
-    return made + own_phrases(trusted.text(theirs), theirs) if trusted is not None else made
+            found[name] = Kind(extension.value.effect)
+        except (AttributeError, ValueError) as error:
+            raise wrong_extension(extension, NOT_A_TOOL) from error
+    return found
 
 
 @functools.cache
@@ -221,7 +130,7 @@ def _package(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else entry.value
 
 
-def _wrong(found: Extension, why: str) -> ConfigError:
+def wrong_extension(found: Extension, why: str) -> ConfigError:
     return ConfigError(
         f"the extension {found.name!r} of the package {found.package!r} cannot be used: {why}",
         advice="update the package, or take the name out of [extensions]; docs/extending.md has examples",

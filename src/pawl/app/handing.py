@@ -73,7 +73,7 @@ def _found(shop: Workshop, files: Files, subject: Subject) -> tuple[str, ...]:
 
 
 def _text(librarian: CodeLibrarian, shop: Workshop, files: Files, subject: Subject) -> tuple[str, ...]:
-    from pawl.app.locating import suspected
+    from pawl.app.suspecting import suspected
     from pawl.context.gathering import gathered
     from pawl.context.packs import pack
     from pawl.context.suspecting import suspicions

@@ -274,3 +274,13 @@ def _texts(*tables: Mapping[str, Any], key: str) -> Iterator[str]:
 
 def _cut(text: str, most: int = MOST_CHARACTERS) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def hooks_notice(config: Config, workspace: str) -> str:
+    """That hooks have their say too, which only a real call would tell; empty without such hooks."""
+    if not any(
+        one.event in (HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST)
+        for one in hooks_for(config, workspace).commands
+    ):
+        return ""
+    return "hooks are asked about each call as well, and may refuse it, allow it or change it"

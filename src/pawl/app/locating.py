@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from pawl.app.workshop import Workshop
 from pawl.context.librarian import CodeLibrarian
-from pawl.core.locating import Suspicion
 from pawl.core.ports import DependencyMap
 from pawl.workspace.git_log import GitLog
 from pawl.workspace.reading import WorkspaceFiles
@@ -27,16 +26,6 @@ def index_path(state: Path, workspace: str) -> Path:
 def source_files(shop: Workshop) -> WorkspaceFiles:
     """The files that an index of the workspace is made of."""
     return WorkspaceFiles(shop.tree, shop.guardrails, global_ignore=shop.config.global_ignore)
-
-
-def suspected(shop: Workshop, text: str) -> tuple[Suspicion, ...]:
-    """The places of failing tests, where the text holds what a test framework printed of them."""
-    # Loaded here, because most texts are not asked for by those who need the rest.
-    from pawl.context.suspecting import FADING_IN_TEXT, suspicions
-    from pawl.verify.parsers.registry import failing
-    from pawl.verify.places import Origin
-
-    return suspicions(failing(text, Origin(workspace=shop.workspace)), fading=FADING_IN_TEXT)
 
 
 def import_graph(shop: Workshop) -> DependencyMap:

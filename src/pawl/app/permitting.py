@@ -42,7 +42,6 @@ Permit = Callable[[str, Mapping[str, object]], Permission]
 READ_TOOL = "file_read"
 LISTS = ("deny", "ask", "allow")
 
-_HOOKED = ("PreToolUse", "PermissionRequest")
 _CALL = re.compile(r"(?P<tool>[A-Za-z][A-Za-z0-9_-]*)(?:\((?P<what>.*)\))?", re.DOTALL)
 
 
@@ -125,15 +124,6 @@ def _refused(rules: Permissions, guardrails: Guardrails, tool: str, arguments: M
         if guardrails.never(inside):
             return f"{path!r} is out of reach of every tool"
     return ""
-
-
-def hooks_notice(config: Config, workspace: str) -> str:
-    """That hooks have their say too, which only a real call would tell; empty without such hooks."""
-    from pawl.app.hooks import hooks_for
-
-    if not any(str(one.event) in _HOOKED for one in hooks_for(config, workspace).commands):
-        return ""
-    return "hooks are asked about each call as well, and may refuse it, allow it or change it"
 
 
 def permission_settings(table: Mapping[str, object], source: str) -> PermissionSettings:

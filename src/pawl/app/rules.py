@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pawl.app.asking.model_config import ModelConfig
 from pawl.app.config import Config
 from pawl.app.extending import own_kinds
 from pawl.app.trust import trusted_files
@@ -12,6 +13,7 @@ from pawl.core.run import Mode, RoleName, Stage
 from pawl.policy.overrides import Folder
 from pawl.policy.prompts import Prompt, PromptFault, PromptRepository, check_prompts
 from pawl.policy.role_files import load_roles
+from pawl.policy.roles import Role
 from pawl.policy.table import Policy, Row, standard_policy
 from pawl.policy.table_page import as_markdown
 
@@ -90,3 +92,9 @@ def policy_rows(mode: Mode | None, stage: Stage | None, role: RoleName | None) -
 def policy_page() -> str:
     """The whole table as Markdown."""
     return as_markdown()
+
+
+def model_of(config: ModelConfig, role: Role) -> str:
+    """The model of a role: its own slot, else the slot that its file names, else the default."""
+    slots = config.routes.slots
+    return slots.get(role.name) or slots.get(role.model) or config.routes.model_for(role.model)

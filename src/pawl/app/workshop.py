@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pawl.app.config import Config
+from pawl.app.config import Config, framework_folders
 from pawl.app.secret_values import register_secrets
 from pawl.core.change import ChangeSet
 from pawl.core.errors import Conflicted, PromotionFailed, StoreError, UnknownEntry, UsageError
@@ -50,7 +50,7 @@ class Workshop:
     def open(cls, config: Config, workspace: Path) -> Workshop:
         """Opens the store and finishes or takes back what a crash interrupted, before anything else happens."""
         guardrails = preset(config.settings.preset)
-        _look_for_frameworks(config.file.parent / "frameworks")
+        framework_folders[:] = [config.file.parent / "frameworks"]
         register_secrets(config, os.path.realpath(workspace))
         with ExitStack() as cleanup:
             store = cleanup.enter_context(Store.open(config.state))
@@ -210,14 +210,6 @@ class Workshop:
         if reversal.promotion is not None:
             self.note(kind, {"entry": reversal.promotion.entry, "digest": reversal.changes.digest})
         return reversal
-
-
-def _look_for_frameworks(folder: Path) -> None:
-    """Test frameworks of the user's own (B10). They are read when one is looked for: a broken one stops no undo."""
-    if folder.is_dir():
-        from pawl.verify.catalog import look_in
-
-        look_in(folder)
 
 
 def _tree(workspace: Path) -> Tree:

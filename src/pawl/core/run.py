@@ -61,6 +61,10 @@ class RoleName(StrEnum):
     REVIEWER = "reviewer"
 
 
+MODEL_SLOTS = frozenset({"chaos", "code", "plan", "read", "review"})
+"""Names under which roles share a model; each role may also have one under its own name."""
+
+
 class ReasoningFormat(StrEnum):
     """How much reasoning a stage asks for."""
 

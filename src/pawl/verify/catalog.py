@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pawl.app.config import framework_folders
 from pawl.core import bounded
 from pawl.core.errors import ConfigError
 from pawl.verify.parsers.registry import PARSERS
@@ -112,17 +113,9 @@ def _patterns(lines: Sequence[str]) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(line, re.MULTILINE) for line in lines)
 
 
-_places: list[Path] = []
-
-
-def look_in(folder: Path) -> None:
-    """Where the user has frameworks of their own, from now on; they are read by the first who asks for frameworks."""
-    _places[:] = [folder]
-
-
 def frameworks() -> tuple[Framework, ...]:
     """Every framework, in the order of preference: the user's before Pawl's; one of a known name takes its place."""
-    own = {one.name: one for folder in _places for one in _of(folder)}
+    own = {one.name: one for folder in framework_folders for one in _of(folder)}
     return (*own.values(), *(one for one in _built_in() if one.name not in own)) if own else _built_in()
 
 

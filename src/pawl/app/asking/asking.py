@@ -13,14 +13,14 @@ from pawl.app.asking.citations import Citation, citations, mentioned
 from pawl.app.asking.desk import Desk
 from pawl.app.asking.kept_answers import AnswerShelf
 from pawl.app.asking.metering import metered
-from pawl.app.asking.model_config import ModelConfig, budget, model_config, model_of
+from pawl.app.asking.model_config import ModelConfig, budget, model_config
 from pawl.app.asking.opening import Models
 from pawl.app.asking.recording import RequestBook
 from pawl.app.asking.watching import Watch
 from pawl.app.dotenv import LARGEST_BYTES, environment_of
 from pawl.app.handing import Subject, handed_over
 from pawl.app.project_files import read_text
-from pawl.app.rules import policy_of, prompts
+from pawl.app.rules import model_of, policy_of, prompts
 from pawl.app.telemetry import Telemetry
 from pawl.app.trust import is_trusted
 from pawl.app.workshop import Workshop

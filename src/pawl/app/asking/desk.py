@@ -198,7 +198,8 @@ class Desk:
 
 def _own_tools(shop: Workshop, ports: Ports) -> Mapping[str, Callable[[], Tool[Any]]]:
     """How the tools of the user's own are built; what they use of the bench is judged by the rules of the workspace."""
-    from pawl.app.extending import extension_settings, own_tool, tool_guard
+    from pawl.app.extending import extension_settings
+    from pawl.app.extensions import own_tool, tool_guard
     from pawl.app.permitting import permissions_of, permit_of
     from pawl.tools.own import built
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from pawl.app.asking.desk import Desk
-from pawl.app.extending import own_form
+from pawl.app.extensions import own_form
 from pawl.app.rules import prompt_folders
 from pawl.app.workshop import Workshop
 from pawl.core import bounded

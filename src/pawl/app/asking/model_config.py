@@ -10,15 +10,13 @@ from pawl.app.config import Config
 from pawl.app.extending import extension_settings
 from pawl.core.dialogue import Sampling
 from pawl.core.errors import ConfigError, UnknownModel
-from pawl.core.run import Budget
+from pawl.core.run import MODEL_SLOTS, Budget, RoleName
 from pawl.models.capabilities import Rule, rules
 from pawl.models.names import ModelName
 from pawl.models.prices import Prices, Rates, overrides
 from pawl.models.providers import Provider, builtin, merged
 from pawl.models.router import Routes, routes
 from pawl.models.tables import Fields, raise_mistakes
-from pawl.policy.roles import Role
-from pawl.policy.table import standard_policy
 
 T = TypeVar("T")
 _ROUTES = ("default", "slots", "fallbacks")
@@ -111,14 +109,8 @@ class _Reading:
             )
 
 
-def model_of(config: ModelConfig, role: Role) -> str:
-    """The model of a role: its own slot, else the slot that its file names, else the default."""
-    slots = config.routes.slots
-    return slots.get(role.name) or slots.get(role.model) or config.routes.model_for(role.model)
-
-
 def _known_slots(read: Routes) -> Routes:
-    known = {name for role in standard_policy().roles.values() for name in (role.name, role.model)}
+    known = {*RoleName, *MODEL_SLOTS}
     unknown = sorted(set(read.slots) - known)
     if unknown:
         raise ConfigError(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pawl.app.asking.model_config import ModelConfig
-from pawl.app.extending import own_strategy
+from pawl.app.extending import loaded, wrong_extension
 from pawl.core.ports import Model
 from pawl.models.capabilities import Capabilities, capabilities
 from pawl.models.endpoint import quirks_of
@@ -133,3 +133,20 @@ class Models:
         settings = local_settings(self.config.local)
         path = self._base / Path(name.name).expanduser()
         return self._closing.enter_context(LocalModels()).open(path, settings)
+
+
+def own_strategy(name: str) -> Strategy:
+    """How long to wait before another attempt at asking a model."""
+    found = loaded("pawl.retries", name)
+
+    def strategy(failed: Any) -> float | None:
+        with found.guarded():
+            match found.value(failed):
+                case None:
+                    return None
+                case int() | float() as seconds if 0 <= seconds < float("inf"):
+                    return float(seconds)
+                case other:
+                    raise wrong_extension(found, f"it must give back seconds or None, not {other!r:.100}")
+
+    return strategy

@@ -17,7 +17,7 @@ from pawl.app.doing.reporting import SECONDS, composed
 from pawl.app.doing.talking import Talker
 from pawl.app.doing.verifying import Verifier
 from pawl.app.doing.works import BenchWorks
-from pawl.app.extending import own_evaluator, own_phrases_of
+from pawl.app.extensions import own_evaluator, own_phrases_of
 from pawl.app.permitting import Permit
 from pawl.app.running import bench_places
 from pawl.app.workshop import Workshop

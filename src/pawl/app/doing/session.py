@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.app.asking.asking import configured
-from pawl.app.asking.model_config import model_of
 from pawl.app.cancelling import CancelToken
 from pawl.app.config import load
 from pawl.app.doing.carrying import Carrier, as_order, new_conversation_id
@@ -25,7 +24,7 @@ from pawl.app.doing.works import chosen_hunks
 from pawl.app.looping.ordering import with_escalation
 from pawl.app.permitting import Permit
 from pawl.app.places import find_workspace
-from pawl.app.rules import policy_of, request_from, templates
+from pawl.app.rules import model_of, policy_of, request_from, templates
 from pawl.app.workshop import Workshop, new_run_id
 from pawl.core.change import ChangeSet
 from pawl.core.errors import UnknownEntry, UnknownModel, UsageError

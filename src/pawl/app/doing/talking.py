@@ -13,7 +13,7 @@ from pawl.app import remembering
 from pawl.app.asking.asking import configured
 from pawl.app.asking.citations import mentioned
 from pawl.app.asking.metering import metered
-from pawl.app.asking.model_config import ModelConfig, budget, model_of
+from pawl.app.asking.model_config import ModelConfig, budget
 from pawl.app.asking.opening import Models
 from pawl.app.asking.recording import RequestBook
 from pawl.app.asking.watching import Watch
@@ -26,7 +26,7 @@ from pawl.app.doing.record import RunRecord
 from pawl.app.doing.works import BENCH, BenchWorks
 from pawl.app.handing import Subject, handed_over
 from pawl.app.permitting import Permit, permissions_of, permit_of
-from pawl.app.rules import policy_of, prompts
+from pawl.app.rules import model_of, policy_of, prompts
 from pawl.app.telemetry import Telemetry
 from pawl.app.workshop import Workshop
 from pawl.context.instructions import instructions_for

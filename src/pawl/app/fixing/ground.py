@@ -23,7 +23,7 @@ from pawl.repair.model import RepairRequest, StageBegun
 from pawl.verify.baseline import Baseline
 from pawl.verify.detect import Detection, detect
 from pawl.verify.ladder import Stop, climb
-from pawl.verify.recover import python_map
+from pawl.verify.recover import own_entries, python_map
 from pawl.verify.recovery_map import Entry, merged
 from pawl.verify.report import UNLISTED
 from pawl.verify.runners import launched
@@ -94,7 +94,7 @@ class Ground:
     @property
     def recoveries(self) -> tuple[Entry, ...]:
         """The recovery map with the user's entries."""
-        return merged(python_map(), verify_settings(self.shop.config).recovery)
+        return merged(python_map(), own_entries(verify_settings(self.shop.config).recovery))
 
     @property
     def engine(self) -> Engine:

@@ -13,8 +13,6 @@ from pawl.verify.choosing import Wishes
 from pawl.verify.dev_servers import DevServer
 from pawl.verify.dev_servers import load as dev_servers
 from pawl.verify.lsp.servers import server
-from pawl.verify.recover import RECOVERIES
-from pawl.verify.recovery_map import Entry, entries_of
 from pawl.verify.rungs import Rung, load
 
 _LONGEST = 3600.0
@@ -34,8 +32,8 @@ class VerifySettings:
     """Dev servers of the user's own, looked for before the known ones."""
     dev_services: tuple[tuple[str, int], ...] = ()
     """Servers on this machine's loopback that a dev server may reach."""
-    recovery: tuple[Entry, ...] = ()
-    """Entries of the recovery map; one with a known id takes its place."""
+    recovery: object = ()
+    """Entries of the recovery map as they are written; whoever repairs reads them (`own_entries`)."""
     step: tuple[Rung, ...] = ()
     """Steps of the user's own, or in the place of known ones."""
 
@@ -63,7 +61,7 @@ def verify_settings(config: Config) -> VerifySettings:
         dev_services=tuple(
             service for text in _names(config, table, "dev_services") for service in _services(config, text)
         ),
-        recovery=entries_of(table.get("recovery", []), "[verify]", RECOVERIES.keys()),
+        recovery=table.get("recovery", []),
         step=load(table, "[verify]"),
     )
 

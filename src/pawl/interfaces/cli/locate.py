@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pawl.app.locating import open_librarian, suspected
+from pawl.app.locating import open_librarian
+from pawl.app.suspecting import suspected
 from pawl.app.workshop import Workshop
 from pawl.core import bounded
 from pawl.core.errors import UsageError

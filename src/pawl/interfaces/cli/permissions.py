@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pawl.app import permitting
+from pawl.app.hooks import hooks_notice
 from pawl.app.trust import is_listed
 from pawl.app.trusting import FolderTrust, Standing, folder_trust, revoke, trusted_folders
 from pawl.app.trusting import trust as trust_folder
@@ -31,7 +32,7 @@ def permissions(shop: Workshop, call: Call) -> int:
     for notice in found.notices:
         call.aside.say(f"pawl: {notice}")
     if options.action == "check":
-        if notice := permitting.hooks_notice(shop.config, shop.workspace):
+        if notice := hooks_notice(shop.config, shop.workspace):
             call.aside.say(f"pawl: {notice}")
         return _check(permitting.permit_of(found, shop.guardrails), call)
     return _list(found, call)

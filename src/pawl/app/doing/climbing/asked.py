@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from pawl.app.asking.model_config import model_of
 from pawl.app.asking.opening import Models
 from pawl.app.doing.climbing.attempting import Assignment, Worked, full, simple, stands, team, what_failed
 from pawl.app.doing.climbing.chaos import attacked
@@ -27,6 +26,7 @@ from pawl.app.doing.talking import Talker, rules_of
 from pawl.app.doing.verifying import Verifier
 from pawl.app.doing.works import BenchWorks
 from pawl.app.permitting import Permit
+from pawl.app.rules import model_of
 from pawl.app.telemetry import Telemetry
 from pawl.app.workshop import Workshop
 from pawl.core.climb_event import ClimbEvent, Warned

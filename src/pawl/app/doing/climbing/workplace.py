@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import TracebackType
 
-from pawl.app.asking.model_config import model_of
 from pawl.app.asking.opening import Models
 from pawl.app.asking.watching import Watch
 from pawl.app.doing.climbing.team import DELEGATE, TeamDesk
@@ -19,6 +18,7 @@ from pawl.app.doing.talking import DENIALS, Talker
 from pawl.app.doing.verifying import Verifier
 from pawl.app.doing.works import BENCH, BenchWorks
 from pawl.app.permitting import Permit
+from pawl.app.rules import model_of
 from pawl.app.telemetry import Telemetry
 from pawl.core.change import ChangeSet
 from pawl.core.permission import Permission, Ruling

@@ -14,7 +14,7 @@ from pawl.app.fixing.scripts.searching import ScriptSearch
 from pawl.app.verifying.settings import verify_settings
 from pawl.core.finding import Finding, Verdict
 from pawl.repair.model import RepairEnded
-from pawl.verify.recover import javascript_map
+from pawl.verify.recover import javascript_map, own_entries
 from pawl.verify.recovery_map import merged
 
 
@@ -37,7 +37,7 @@ class ScriptFixer(Frame[ScriptGround]):
         return tuple(findings_of((*self.read, self.verdict)))
 
     def mend(self) -> Told:
-        entries = merged(javascript_map(), verify_settings(self.ground.shop.config).recovery)
+        entries = merged(javascript_map(), own_entries(verify_settings(self.ground.shop.config).recovery))
         recovering = ScriptRecovering(self.ground, entries)
         self.read, self.verdict = recovering.run(self.first_read, self.first)
         self.repairs += recovering.repairs
