@@ -17,6 +17,7 @@ from pawl.models.names import ModelName
 from pawl.models.router import Router
 
 if TYPE_CHECKING:
+    from pawl.models.retries import Strategy
     from pawl.models.scripted import ScriptedModel
 
 
