@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pawl
 from pawl.core import bounded
 
 TOOLS = ("ruff", "ty")
@@ -39,7 +38,7 @@ def own_python() -> tuple[str, tuple[str, ...]]:
 
     It is the one below Pawl's environment, so that nothing of that environment has to be shown but Pawl itself.
     """
-    package = str(Path(pawl.__file__).parent)
+    package = str(Path(__file__).parents[1])
     return getattr(sys, "_base_executable", sys.executable), (sys.base_prefix, package)
 
 
