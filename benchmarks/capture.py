@@ -16,11 +16,11 @@ import time
 import tracemalloc
 from pathlib import Path
 
-from pawl.core.blobs import MemoryBlobs
 from pawl.core.execution import Execution
-from pawl.policy.guardrails import preset
+from pawl.core.memory_blobs import MemoryBlobs
 from pawl.sandbox.choice import open_sandbox
-from pawl.sandbox.surroundings import Surroundings
+from pawl.sandbox.environment import Surroundings
+from pawl.settings.guardrails import preset
 from pawl.workspace.bench import Bench
 
 AIM = 1.5

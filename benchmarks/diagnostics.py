@@ -25,9 +25,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from pawl.checks.lsp.client import LanguageServer
+from pawl.checks.lsp.servers import Server, servers
 from pawl.core.errors import PawlError
-from pawl.verify.lsp.client import LanguageServer
-from pawl.verify.lsp.servers import Server, servers
 
 SMALL = {
     "python": ("app.py", "import json\n\n\ndef read(text: str) -> int:\n    return jsn.loads(text)\n"),

@@ -19,12 +19,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pawl.context.librarian import CodeLibrarian
-from pawl.context.sorting import kind_by_name
-from pawl.core.locating import Query
-from pawl.policy.guardrails import preset
-from pawl.workspace.reading import WorkspaceFiles
-from pawl.workspace.tree import Tree
+from pawl.code.languages import kind_by_name
+from pawl.code.librarian import CodeLibrarian
+from pawl.core.code import Query
+from pawl.settings.guardrails import preset
+from pawl.settings.tree import Tree
+from pawl.workspace.bench_files import WorkspaceFiles
 
 TEXT = "TypeError: cannot serialize a nested class\nThe path of inner classes is wrong when they are written to a file."
 ROUNDS = 7

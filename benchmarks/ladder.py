@@ -25,14 +25,13 @@ from pathlib import Path
 
 from repair_sets import Bug, humanevalfix, humanevalfix_js, quixbugs
 
-from pawl.app.config import load
-from pawl.app.doing.session import Session
-from pawl.app.looping.ordering import LoopWish, loop_order
-from pawl.app.workshop import Workshop
+from pawl.agent.escalation import LoopWish, loop_order
+from pawl.agent.session import Session
 from pawl.core.errors import PawlError
-from pawl.core.run import DeliveryState
-from pawl.core.runs import Report
-from pawl.core.tiers import AttemptEnd, Ladder, Tier, TierMode
+from pawl.core.run import DeliveryState, Report
+from pawl.core.tiers import AttemptEnd, Escalation, Tier, TierMode
+from pawl.settings.config import load
+from pawl.workspace.project import Project
 
 SETS: Mapping[str, Callable[[Path], Iterator[Bug]]] = {
     "quixbugs": quixbugs,
@@ -67,7 +66,7 @@ class Line:
     why: str = ""
 
 
-def ladder(options: argparse.Namespace) -> Ladder:
+def ladder(options: argparse.Namespace) -> Escalation:
     reflex = () if options.no_reflex else (Tier(name="reflex", mode=TierMode.REFLEX, max_minutes=options.seconds / 60),)
     asked = Tier(
         name="model",
@@ -76,7 +75,7 @@ def ladder(options: argparse.Namespace) -> Ladder:
         samples=options.samples,
         draft=True,
     )
-    return Ladder(tiers=(*reflex, asked), max_minutes=options.minutes)
+    return Escalation(tiers=(*reflex, asked), max_minutes=options.minutes)
 
 
 def measure(options: argparse.Namespace, of_set: str, bug: Bug, room: Path) -> Line:
@@ -88,7 +87,7 @@ def measure(options: argparse.Namespace, of_set: str, bug: Bug, room: Path) -> L
     )
     started = time.monotonic()
     try:
-        with Workshop.open(load(_environment(room, options)), folder) as shop:
+        with Project.open(load(_environment(room, options)), folder) as shop:
             report = Session(shop).do(loop_order(wish, ladder(options)))
     except PawlError as error:
         return Line(set=of_set, name=bug.name, why=error.message, seconds=round(time.monotonic() - started, 1))

@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pawl.core.dialogue import Answer, Answered, Message, Request, Sampling, Stop, user
+from pawl.core.dialogue import Answered, Message, ModelResponse, Request, Sampling, StopReason, user
 from pawl.core.ports import Model
+from pawl.models.local.header import LocalSettings
 from pawl.models.local.model import LocalModels
-from pawl.models.local.settings import LocalSettings
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 OUTPUT = 64
@@ -93,7 +93,7 @@ def ask_bare(process: subprocess.Popen, question: str, seed: int) -> dict:
     return json.loads(process.stdout.readline())
 
 
-def ask(model: Model, *messages: Message, system: tuple[str, ...] = (), **changes: object) -> Answer:
+def ask(model: Model, *messages: Message, system: tuple[str, ...] = (), **changes: object) -> ModelResponse:
     sampling = Sampling(max_output=OUTPUT, seed=1)
     request = Request(model="local", system=system, messages=messages, **{"sampling": sampling, **changes})
     *_, last = model.stream(request)
@@ -129,7 +129,7 @@ def cache(model: Model) -> dict:
     ask(model, user("Hello?"), system=("You are a pirate. " * 100,))
     third = ask(model, user("What is 2 + 2?"), first.message, user("And 4 + 4?"), system=system)
 
-    def told(answer: Answer) -> dict:
+    def told(answer: ModelResponse) -> dict:
         return {
             "prompt_tokens": answer.usage.input,
             "read_anew": answer.usage.input - answer.usage.cached,
@@ -148,7 +148,7 @@ def schemas(model: Model, count: int) -> dict:
     for question, schema in made.requests()[:count]:
         answer = ask(model, user(question), answer_schema=schema, sampling=Sampling(max_output=400, seed=1))
         tokens += answer.usage.output
-        if answer.stop is not Stop.END:
+        if answer.stop is not StopReason.END:
             wrong.append(f"{question}: {answer.stop}")
             continue
         ended += 1

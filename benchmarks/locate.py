@@ -37,13 +37,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pawl.context.librarian import CodeLibrarian
-from pawl.context.sorting import is_test
-from pawl.core.locating import Commit, Query
-from pawl.policy.guardrails import preset
-from pawl.workspace.git_log import commits_in, log_words
-from pawl.workspace.reading import WorkspaceFiles
-from pawl.workspace.tree import Tree
+from pawl.code.languages import is_test
+from pawl.code.librarian import CodeLibrarian
+from pawl.core.code import Commit, Query
+from pawl.settings.guardrails import preset
+from pawl.settings.tree import Tree
+from pawl.workspace.bench_files import WorkspaceFiles
+from pawl.workspace.git import commits_in, log_words
 
 CUTS = (1, 3, 5, 10)
 

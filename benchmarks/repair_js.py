@@ -17,9 +17,9 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pawl.repair.model import Agreement, RepairEnded, Status
-from pawl.repair.scripts.asking import REQUEST_FILE, WarmRequest, warm_command
+from pawl.repair.model import Agreement, RepairEnded, RepairStatus
 from pawl.repair.scripts.proposing import proposed
+from pawl.repair.scripts.searching import REQUEST_FILE, WarmRequest, warm_command
 from pawl.repair.stream import parse_event, run_locally
 
 HEAD = (
@@ -136,7 +136,7 @@ def measure(row: dict[str, str], asked: Asked) -> Line:
         tests = ("solution.test.js",)
         request = WarmRequest(root=str(folder), tests=tests, failing=tests, **asdict(asked))
         (folder / REQUEST_FILE).write_bytes(request.packed(found))
-        ended = RepairEnded(status=Status.ENGINE_FAILED, seconds=0.0)
+        ended = RepairEnded(status=RepairStatus.ENGINE_FAILED, seconds=0.0)
         for line in run_locally(warm_command(str(folder))):
             event = parse_event(line)
             if isinstance(event, RepairEnded):

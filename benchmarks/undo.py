@@ -17,9 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from pawl.app.config import load
-from pawl.app.running import RunRequest, land, run_on_bench
-from pawl.app.workshop import Wish, Workshop
+from pawl.settings.config import load
+from pawl.workspace.commands import RunRequest, land, run_on_bench
+from pawl.workspace.history import Wish
+from pawl.workspace.project import Project
 
 T = TypeVar("T")
 
@@ -64,7 +65,7 @@ def main() -> None:
         subprocess.run(["sh", "-c", script], cwd=plain, check=True)
         clock.timed("git checkout", lambda: git(plain, "checkout", "-q", "--", "."))
         clock.timed("cp -r", lambda: subprocess.run(["cp", "-r", workspace, room / "copy"], check=True))
-        with Workshop.open(load(), workspace) as shop:
+        with Project.open(load(), workspace) as shop:
             ran = clock.timed(
                 "run and capture", lambda: run_on_bench(shop, RunRequest(argv=("sh", "-c", script), seconds=300))
             )

@@ -10,40 +10,50 @@ from typing import TYPE_CHECKING
 from pawl.core.version import __version__
 
 if TYPE_CHECKING:
-    from pawl.app.doing.events import Event
-    from pawl.app.doing.session import Session
+    from pawl.agent.events import Event
+    from pawl.agent.session import Session
     from pawl.core.errors import PawlError
-    from pawl.core.run import Approval, DeliveryState, Mode
-    from pawl.core.runs import Answer, Approved, Intent, Order, Question, Report, RunState
+    from pawl.core.run import (
+        Approval,
+        ApprovalAnswer,
+        ApprovalRequest,
+        ApprovalResponse,
+        DeliveryState,
+        Intent,
+        Mode,
+        Report,
+        RunRequest,
+        RunState,
+    )
 
 _HOMES = {
-    "Answer": "pawl.core.runs",
+    "ApprovalAnswer": "pawl.core.run",
     "Approval": "pawl.core.run",
-    "Approved": "pawl.core.runs",
+    "ApprovalResponse": "pawl.core.run",
     "DeliveryState": "pawl.core.run",
-    "Event": "pawl.app.doing.events",
-    "Intent": "pawl.core.runs",
+    "Event": "pawl.agent.events",
+    "Intent": "pawl.core.run",
     "Mode": "pawl.core.run",
-    "Order": "pawl.core.runs",
+    "RunRequest": "pawl.core.run",
     "PawlError": "pawl.core.errors",
-    "Question": "pawl.core.runs",
-    "Report": "pawl.core.runs",
-    "RunState": "pawl.core.runs",
-    "Session": "pawl.app.doing.session",
+    "ApprovalRequest": "pawl.core.run",
+    "Report": "pawl.core.run",
+    "RunState": "pawl.core.run",
+    "Session": "pawl.agent.session",
 }
 
 __all__ = [
-    "Answer",
     "Approval",
-    "Approved",
+    "ApprovalAnswer",
+    "ApprovalRequest",
+    "ApprovalResponse",
     "DeliveryState",
     "Event",
     "Intent",
     "Mode",
-    "Order",
     "PawlError",
-    "Question",
     "Report",
+    "RunRequest",
     "RunState",
     "Session",
     "__version__",

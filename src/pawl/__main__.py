@@ -8,7 +8,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pawl.interfaces.screen.opening import Opening
+    from pawl.ui.screen.opening import Opening
 
 
 def main() -> int:
@@ -37,22 +37,22 @@ def _flushed(code: int) -> int:
 
 def _answer(arguments: list[str]) -> int:
     if arguments in (["--version"], ["-V"]):
-        from pawl import __version__
+        from pawl.core.version import __version__
 
         sys.stdout.write(f"pawl {__version__}\n")
         return 0
     if arguments in (["--help"], ["-h"], ["help"]) or (not arguments and not _has_input()):
-        from pawl.interfaces.cli.overview import overview
+        from pawl.ui.cli.overview import overview
 
         sys.stdout.write(overview())
         return 0
-    from pawl.interfaces.cli.main import run
+    from pawl.ui.cli.main import run
 
     return run(arguments, _open_session)
 
 
 def _open_session(opening: Opening) -> int:
-    from pawl.interfaces.terminal.opening import open_session
+    from pawl.ui.terminal.opening import open_session
 
     return open_session(opening)
 

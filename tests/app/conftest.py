@@ -10,9 +10,9 @@ import pytest
 from promotion.yard import in_memory
 from world import lay
 
-from pawl.app.config import Config, load
-from pawl.app.running import Ran, RunRequest, run_on_bench
-from pawl.app.workshop import Workshop
+from pawl.settings.config import Config, load
+from pawl.workspace.commands import Ran, RunRequest, run_on_bench
+from pawl.workspace.project import Project
 
 SMALL = {
     "README.md": b"# Greeter\n\nSays hello.\n",
@@ -29,9 +29,9 @@ class Site:
     workspace: Path
     config: Config
 
-    def open(self, **settings: object) -> Workshop:
+    def open(self, **settings: object) -> Project:
         config = replace(self.config, settings=replace(self.config.settings, **settings)) if settings else self.config
-        return Workshop.open(config, self.workspace)
+        return Project.open(config, self.workspace)
 
     def read(self, name: str) -> bytes:
         return (self.workspace / name).read_bytes()
@@ -54,7 +54,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 @pytest.fixture
-def shop(site: Site) -> Iterator[Workshop]:
+def shop(site: Site) -> Iterator[Project]:
     with site.open() as opened:
         yield opened
 
@@ -63,7 +63,7 @@ Run = Callable[..., Ran]
 
 
 @pytest.fixture
-def run(shop: Workshop) -> Run:
+def run(shop: Project) -> Run:
     def run(script: str, **request: object) -> Ran:
         return run_on_bench(shop, RunRequest(argv=("/bin/sh", "-c", script), seconds=60, **request))
 

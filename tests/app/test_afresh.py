@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.app.asking.desk import Desk
-from pawl.app.asking.watching import Watch
-from pawl.app.doing.fresh import afresh, later_tasks
-from pawl.app.doing.record import RunRecord
-from pawl.app.workshop import Workshop
+from pawl.agent import planning
+from pawl.agent.compacting import afresh, later_tasks
+from pawl.agent.record import RunRecord
+from pawl.agent.tool_session import ToolSession
+from pawl.agent.watching import ContextWatch
+from pawl.agent.workbench import TurnInput
 from pawl.core.dialogue import Message, Speaker
-from pawl.core.run import Mode, Reasoning, RoleName, RunTerms
-from pawl.core.runs import Order, Place, Task
-from pawl.workflow import planning
-from pawl.workflow.workbench import Line
+from pawl.core.run import Mode, Reasoning, RoleName, RunCursor, RunRequest, RunTerms, Task
+from pawl.workspace.project import Project
 
 TASKS = (
     Task(number=1, what="say Hi", paths=("src/greeter.py",)),
@@ -22,9 +21,9 @@ TASKS = (
 
 
 @pytest.fixture
-def record(shop: Workshop) -> RunRecord:
-    order = Order(text="greet with Hi")
-    shop.store.runs.begin(shop.workspace, Place(shop.run_id, "act"), order)
+def record(shop: Project) -> RunRecord:
+    order = RunRequest(text="greet with Hi")
+    shop.store.runs.begin(shop.workspace, RunCursor(shop.run_id, "act"), order)
     made = RunRecord(shop, order, shop.run_id)
     made.put("plan", planning.to_json(TASKS))
     made.put("last talk", {"1": "1.1"})
@@ -32,14 +31,14 @@ def record(shop: Workshop) -> RunRecord:
     return made
 
 
-def line(characters: int, talk: str = "2.1") -> Line:
+def line(characters: int, talk: str = "2.1") -> TurnInput:
     said = Message(speaker=Speaker.USER, text="word " * (characters // 5))
-    return Line(talk=talk, role=RoleName.ARTISAN, text="Now task 2.", history=(said,))
+    return TurnInput(talk=talk, role=RoleName.ARTISAN, text="Now task 2.", history=(said,))
 
 
 @pytest.mark.spec("A9", "E1")
-def test_past_the_critical_mark_a_talk_begins_with_what_is_at_hand(shop: Workshop, record: RunRecord):
-    with Desk(shop, None) as desk:
+def test_past_the_critical_mark_a_talk_begins_with_what_is_at_hand(shop: Project, record: RunRecord):
+    with ToolSession(shop, None) as desk:
         fresh = afresh(line(400_000), record, desk.files)
         assert fresh.history == ()
         for words in (
@@ -58,21 +57,21 @@ def test_past_the_critical_mark_a_talk_begins_with_what_is_at_hand(shop: Worksho
 
 @pytest.mark.spec("E1")
 @pytest.mark.parametrize("characters", [0, 100, 200_000])
-def test_below_it_the_dialogue_goes_on(shop: Workshop, record: RunRecord, characters: int):
-    with Desk(shop, None) as desk:
+def test_below_it_the_dialogue_goes_on(shop: Project, record: RunRecord, characters: int):
+    with ToolSession(shop, None) as desk:
         assert afresh(line(characters), record, desk.files) == line(characters)
 
 
 @pytest.mark.spec("C13")
-def test_the_worksheet_names_the_request_and_the_tasks_that_come_later(shop: Workshop, record: RunRecord):
+def test_the_worksheet_names_the_request_and_the_tasks_that_come_later(shop: Project, record: RunRecord):
     terms = RunTerms(run=record.run, conversation="c", mode=Mode.AGENT, reasoning=Reasoning.OFF, model="here/m")
-    watch = Watch(shop, terms)
+    watch = ContextWatch(shop, terms)
     watch.begin(record.order.text, later_tasks(line(10, talk="1.2"), record))
     assert watch.worksheet.text == "Task: greet with Hi\nNext:\n- tell of it"
     assert later_tasks(line(10, talk="2.1"), record) == later_tasks(line(10, talk="tier 1 artisan"), record) == []
 
 
-def test_what_was_said_before_the_run_is_not_left(shop: Workshop, record: RunRecord):
+def test_what_was_said_before_the_run_is_not_left(shop: Project, record: RunRecord):
     record.put("last talk", None)
-    with Desk(shop, None) as desk:
+    with ToolSession(shop, None) as desk:
         assert afresh(line(400_000), record, desk.files) == line(400_000)

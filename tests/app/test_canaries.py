@@ -15,18 +15,15 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from pawl.app.dotenv import environment_of
-from pawl.app.telemetry import Telemetry, _headers
-from pawl.app.workshop import Workshop
 from pawl.core import redact
 from pawl.core.change import EMPTY
 from pawl.core.dialogue import (
-    Answer,
     Message,
+    ModelResponse,
     Request,
     Sampling,
     Speaker,
-    Stop,
+    StopReason,
     Thought,
     ToolAnswer,
     ToolCall,
@@ -36,9 +33,11 @@ from pawl.core.dialogue import (
 )
 from pawl.core.errors import PawlError
 from pawl.core.history import EntryKind
-from pawl.core.redact import Redactor, redacted, redacted_body, register
-from pawl.core.redact_dialogue import redacted_request
+from pawl.core.redact import Redactor, redacted, redacted_body, redacted_request, register
 from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
+from pawl.models.telemetry import Telemetry, _headers
+from pawl.settings.environment import environment_of
+from pawl.workspace.project import Project
 
 pytestmark = pytest.mark.spec("B13")
 
@@ -132,7 +131,7 @@ def kept(folder: Path) -> bytes:
     return b"\n".join(file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file())
 
 
-def use(shop: Workshop, said: str) -> None:
+def use(shop: Project, said: str) -> None:
     """Everything that is stored of a talk."""
     for message in dialogue(said):
         shop.store.transcripts.append(shop.workspace, "c1", message, run="r1", reasoning=said)
@@ -162,7 +161,7 @@ def test_nothing_of_it_is_sent(said: str) -> None:
 
 def test_nothing_of_it_is_exported(collector: Collector, said: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    answer = Answer(text=said, stop=Stop.END, usage=Usage(), model="p/m", calls=dialogue(said)[1].calls)
+    answer = ModelResponse(text=said, stop=StopReason.END, usage=Usage(), model="p/m", calls=dialogue(said)[1].calls)
     request = Request(model="p/m", system=(said,), messages=dialogue(said), sampling=Sampling(stop=(said,)))
     collector.telemetry.record(record(said), request, answer)
     collector.telemetry.record(replace(record(said), ended=said))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pawl.app.config import Config, Settings, load
 from pawl.core.errors import ConfigError
 from pawl.core.history import Retention
+from pawl.settings.config import Config, Settings, load
 
 
 def loaded(tmp_path: Path, text: str | None = None, **environment: str) -> Config:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.app.dotenv import LARGEST_BYTES, environment_of, may_come_from_workspace, parse, read
 from pawl.core.errors import ConfigError
+from pawl.settings.environment import LARGEST_BYTES, environment_of, may_come_from_workspace, parse, read
 
 pytestmark = pytest.mark.spec("E9")
 

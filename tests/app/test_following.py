@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from world import lay
 
-from pawl.app.doing.session import Session
-from pawl.app.following import Follower, follow
-from pawl.app.locating import index_path, open_librarian
-from pawl.app.workshop import Workshop
-from pawl.context.indexing import Refreshed
-from pawl.core.locating import Query
+from pawl.agent.session import Session
+from pawl.code.indexing import Refreshed
+from pawl.code.librarian import index_path, open_librarian
+from pawl.code.watcher import Watcher, follow
+from pawl.core.code import Query
+from pawl.workspace.project import Project
 
 pytestmark = pytest.mark.spec("E2")
 
@@ -34,13 +34,13 @@ class Told:
             written, removed = written - one.written, removed - one.removed
 
 
-def found(shop: Workshop, text: str) -> list[str]:
+def found(shop: Project, text: str) -> list[str]:
     """What the index knows as it stands."""
     with open_librarian(shop) as librarian:
         return [hit.path for hit in librarian.locate(Query(text=text, history=False), 3)]
 
 
-def test_what_is_written_and_deleted_is_taken_in_without_being_asked_for(shop: Workshop):
+def test_what_is_written_and_deleted_is_taken_in_without_being_asked_for(shop: Project):
     told, workspace = Told(), Path(shop.workspace)
     with follow(shop, listen=told):
         told.until(written=3)
@@ -55,8 +55,8 @@ def test_what_is_written_and_deleted_is_taken_in_without_being_asked_for(shop: W
         assert found(shop, "greet the name") == []
 
 
-def test_a_workspace_that_is_gone_ends_it_quietly(shop: Workshop, tmp_path: Path):
-    with Follower(shop.config, str(tmp_path / "nowhere"), shop.guardrails):
+def test_a_workspace_that_is_gone_ends_it_quietly(shop: Project, tmp_path: Path):
+    with Watcher(shop.config, str(tmp_path / "nowhere"), shop.guardrails):
         pass
 
 

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 from world import lay
 
-from pawl.app.asking.asking import Question, ask
-from pawl.app.asking.desk import Desk
-from pawl.app.doing.session import Session
-from pawl.app.handing import HEAD, OUTLINE_HEAD, Subject, handed_over
-from pawl.app.workshop import Workshop
-from pawl.core.finding import Finding, Place
-from pawl.core.run import Approval
-from pawl.core.runs import Order
+from pawl.agent.asking import AskRequest, ask
+from pawl.agent.briefing import HEAD, OUTLINE_HEAD, BundleSubject, handed_over
+from pawl.agent.session import Session
+from pawl.agent.tool_session import ToolSession
+from pawl.core.diagnostic import Diagnostic, Location
+from pawl.core.run import Approval, RunRequest
+from pawl.workspace.project import Project
 
 pytestmark = pytest.mark.spec("E2")
 
@@ -28,17 +27,17 @@ FILES = {
 
 
 @pytest.fixture
-def larger(shop: Workshop) -> Workshop:
+def larger(shop: Project) -> Project:
     lay(Path(shop.workspace), {name: text.encode() for name, text in FILES.items()})
     return shop
 
 
-def told(shop: Workshop, request: str, **more: object) -> Sequence[str]:
-    with Desk(shop) as desk:
-        return handed_over(shop, desk.files, Subject(request=request, **more))
+def told(shop: Project, request: str, **more: object) -> Sequence[str]:
+    with ToolSession(shop) as desk:
+        return handed_over(shop, desk.files, BundleSubject(request=request, **more))
 
 
-def test_the_code_that_is_meant_is_handed_over_within_the_budget_and_the_same_each_time(larger: Workshop):
+def test_the_code_that_is_meant_is_handed_over_within_the_budget_and_the_same_each_time(larger: Project):
     (text,) = told(larger, "prices are rounded to the wrong digit")
     assert text.startswith(HEAD) and "shop/prices.py" in text
     assert "     1 | def rounded(price):" in text
@@ -47,37 +46,37 @@ def test_the_code_that_is_meant_is_handed_over_within_the_budget_and_the_same_ea
     assert told(larger, "prices are rounded to the wrong digit") == (text,)
 
 
-def test_what_fails_and_what_was_tried_comes_with_it(larger: Workshop):
-    finding = Finding(tool="pytest", message="x", test="t", frames=(Place(path="shop/mail.py", line=2),))
+def test_what_fails_and_what_was_tried_comes_with_it(larger: Project):
+    finding = Diagnostic(tool="pytest", message="x", test="t", frames=(Location(path="shop/mail.py", line=2),))
     (text,) = told(larger, "it is wrong", findings=(finding,), attempts=("- run r1: the tests fail",))
     assert text.index("- run r1: the tests fail") < text.index("shop/mail.py")
     assert "failing tests run through it" in text
 
 
-def test_a_request_that_fits_nothing_gets_the_outline(larger: Workshop):
+def test_a_request_that_fits_nothing_gets_the_outline(larger: Project):
     (text,) = told(larger, "zzzz qqqq")
     assert text.startswith(OUTLINE_HEAD) and "shop/prices.py" in text
 
 
-def test_nothing_is_handed_over_where_the_user_names_the_file_or_wants_nothing(larger: Workshop, site):
+def test_nothing_is_handed_over_where_the_user_names_the_file_or_wants_nothing(larger: Project, site):
     assert told(larger, "fix shop/prices.py", named=("shop/prices.py",)) == ()
     assert told(larger, "fix it", named=("shop/nowhere.py",)) != ()
     with site.open(context_tokens=0) as off:
         assert told(off, "prices are rounded") == ()
 
 
-def test_of_a_few_files_nothing_is_handed_over(shop: Workshop):
+def test_of_a_few_files_nothing_is_handed_over(shop: Project):
     assert told(shop, "greet says the wrong name") == ()
 
 
 @pytest.mark.spec("B4")
-def test_an_answer_rests_on_what_was_handed_over(larger: Workshop, tmp_path: Path):
+def test_an_answer_rests_on_what_was_handed_over(larger: Project, tmp_path: Path):
     script = tmp_path / "script.toml"
     script.write_text('[[turn]]\nanswer = "In shop/prices.py:1."\n[[turn]]\nanswer = "Still there."\n')
 
     def answer() -> str:
         larger.run_id = "r1"
-        return ask(larger, Question(text="how are prices rounded?", model=f"scripted:{script}"), id).spoken.text
+        return ask(larger, AskRequest(text="how are prices rounded?", model=f"scripted:{script}"), id).spoken.text
 
     assert [answer(), answer()] == ["In shop/prices.py:1.", "In shop/prices.py:1."]
     (Path(larger.workspace) / "shop/prices.py").write_text("def rounded(price):\n    return price\n")
@@ -88,18 +87,18 @@ def test_an_answer_rests_on_what_was_handed_over(larger: Workshop, tmp_path: Pat
     assert len(larger.store.requests.records(larger.workspace)) == before + 1
 
 
-def test_a_run_is_told_once_and_the_same_throughout(larger: Workshop, tmp_path: Path):
+def test_a_run_is_told_once_and_the_same_throughout(larger: Project, tmp_path: Path):
     script = tmp_path / "script.toml"
     script.write_text('[[turn]]\nanswer = "I leave it as it is."\n')
-    order = Order(text="add a currency to the prices", model=f"scripted:{script}", approval=Approval.NEVER)
+    order = RunRequest(text="add a currency to the prices", model=f"scripted:{script}", approval=Approval.NEVER)
     report = Session(larger).do(order)
     told_first = larger.store.runs.value(report.run, "told")
     assert isinstance(told_first, list) and "shop/prices.py" in told_first[-1]
 
 
 @pytest.mark.spec("A2")
-def test_tasks_in_another_language_follow_its_imports(shop: Workshop):
-    from pawl.app.locating import import_graph
+def test_tasks_in_another_language_follow_its_imports(shop: Project):
+    from pawl.code.librarian import workspace_import_graph
 
     lay(
         Path(shop.workspace),
@@ -109,7 +108,7 @@ def test_tasks_in_another_language_follow_its_imports(shop: Workshop):
             "web/app.ts": b'import { total } from "./cart";\ntotal();\n',
         },
     )
-    graph = import_graph(shop)
+    graph = workspace_import_graph(shop)
     assert graph.order(["web/app.ts", "web/cart.ts", "web/new.ts", "web/prices.ts"]) == (
         "web/prices.ts", "web/cart.ts", "web/app.ts", "web/new.ts",
     )  # fmt: skip

@@ -16,17 +16,16 @@ import pytest
 from sandbox.site import processes_with
 from world import lay
 
-from pawl.app.config import Config, load
-from pawl.app.hook_process import host_environment
-from pawl.app.hook_settings import HookEvent, hook_commands
-from pawl.app.hooks import IN_SANDBOX, MOST_CHARACTERS, HookOutcome, Hooks, hooks_for
-from pawl.app.running import open_bench
-from pawl.app.trusting import trust
-from pawl.app.workshop import Workshop
 from pawl.core.errors import ConfigError
-from pawl.core.permission import Permission, Ruling
-from pawl.sandbox.cancel import CancelToken
+from pawl.core.guardrails import Decision, Permission
+from pawl.sandbox.process import CancelToken
+from pawl.settings.config import Config, load
+from pawl.settings.hooks import HookEvent, hook_commands
+from pawl.settings.trust import trust
 from pawl.workspace.bench import Bench
+from pawl.workspace.commands import open_bench
+from pawl.workspace.hooks import IN_SANDBOX, MOST_CHARACTERS, HookOutcome, Hooks, hooks_for, host_environment
+from pawl.workspace.project import Project
 
 
 @pytest.fixture
@@ -43,8 +42,8 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def shop(config: Config, workspace: Path) -> Iterator[Workshop]:
-    with Workshop.open(config, workspace) as opened:
+def shop(config: Config, workspace: Path) -> Iterator[Project]:
+    with Project.open(config, workspace) as opened:
         yield opened
 
 
@@ -69,7 +68,7 @@ Make = Callable[..., OnBench]
 
 
 @pytest.fixture
-def hooks(shop: Workshop) -> Iterator[Make]:
+def hooks(shop: Project) -> Iterator[Make]:
     with ExitStack() as closing:
 
         def make(event: str, *scripts: str, matcher: str = "", **fields: object) -> OnBench:
@@ -126,7 +125,7 @@ def test_a_hook_gets_the_event_as_json(hooks: Make):
 
 def test_exit_code_two_blocks_and_its_words_are_the_reason(hooks: Make):
     said = hooks("PreToolUse", "echo no pushing >&2; exit 2").run(HookEvent.PRE_TOOL_USE, CALL)
-    assert said == HookOutcome(blocked=True, reason="no pushing", permission=Ruling.DENY)
+    assert said == HookOutcome(blocked=True, reason="no pushing", permission=Decision.DENY)
     said = hooks("Stop", "echo tests first >&2; exit 2").run("Stop")
     assert said == HookOutcome(blocked=True, reason="tests first")
     said = hooks("SessionEnd", "echo bye >&2; exit 2").run("SessionEnd")
@@ -147,23 +146,23 @@ def test_another_exit_code_stops_nothing_and_is_told(hooks: Make):
         (
             "PreToolUse",
             {"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "r"}},
-            HookOutcome(blocked=True, permission=Ruling.DENY, reason="r"),
+            HookOutcome(blocked=True, permission=Decision.DENY, reason="r"),
         ),
         (
             "PreToolUse",
             {"decision": "block", "reason": "r"},
-            HookOutcome(blocked=True, permission=Ruling.DENY, reason="r"),
+            HookOutcome(blocked=True, permission=Decision.DENY, reason="r"),
         ),
         ("PreToolUse", {"decision": "approve", "reason": "r"}, HookOutcome()),
         (
             "PreToolUse",
             {"hookSpecificOutput": {"permissionDecision": "ask", "updatedInput": {"command": "ls"}}},
-            HookOutcome(permission=Ruling.ASK, updated_input={"command": "ls"}),
+            HookOutcome(permission=Decision.ASK, updated_input={"command": "ls"}),
         ),
         (
             "PreToolUse",
             {"hookSpecificOutput": {"permissionDecision": "deny", "updatedInput": {"command": "ls"}}},
-            HookOutcome(blocked=True, permission=Ruling.DENY),
+            HookOutcome(blocked=True, permission=Decision.DENY),
         ),
         (
             "PermissionRequest",
@@ -198,7 +197,7 @@ def test_plain_output_is_for_the_model_at_two_events_only(hooks: Make):
 def test_several_hooks_run_one_after_the_other_on_one_bench_and_the_strictest_counts(hooks: Make):
     allow, deny = written({"systemMessage": "1"}), "grep -q first order && echo no >&2; exit 2"
     outcome = hooks("PreToolUse", f"echo first > order; {allow}", deny).run("PreToolUse", CALL)
-    assert outcome == HookOutcome(blocked=True, permission=Ruling.DENY, reason="no", messages=("1",))
+    assert outcome == HookOutcome(blocked=True, permission=Decision.DENY, reason="no", messages=("1",))
 
 
 @pytest.mark.parametrize(
@@ -317,7 +316,7 @@ def test_what_a_hook_leaves_in_the_background_is_not_waited_for(hooks: Make, on_
 def test_a_hook_on_this_machine_has_the_schema_of_every_other_and_may_lift_a_question(on_host: Make, config: Config):
     ran = on_host("PreToolUse", f"cat > $HOME/given; pwd > $HOME/cwd; {written({'decision': 'approve'})[17:]}")
     said = ran.run("PreToolUse", CALL)
-    assert said.permission is Ruling.ALLOW and not said.notices
+    assert said.permission is Decision.ALLOW and not said.notices
     assert "runs on this machine" in said.remarks[0]
     assert json.loads((config.home / "given").read_text())["tool_input"] == CALL["tool_input"]
     assert (config.home / "cwd").read_text() == "/\n"
@@ -326,17 +325,19 @@ def test_a_hook_on_this_machine_has_the_schema_of_every_other_and_may_lift_a_que
 @pytest.mark.parametrize(
     ("ruling", "firm", "permission", "wanted"),
     [
-        ("ask", False, Ruling.ALLOW, "allow"),
-        ("ask", True, Ruling.ALLOW, "ask"),
-        ("deny", False, Ruling.ALLOW, "deny"),
-        ("allow", False, Ruling.ASK, "ask"),
-        ("ask", False, Ruling.DENY, "deny"),
-        ("allow", False, Ruling.DENY, "deny"),
+        ("ask", False, Decision.ALLOW, "allow"),
+        ("ask", True, Decision.ALLOW, "ask"),
+        ("deny", False, Decision.ALLOW, "deny"),
+        ("allow", False, Decision.ASK, "ask"),
+        ("ask", False, Decision.DENY, "deny"),
+        ("allow", False, Decision.DENY, "deny"),
         ("allow", False, None, "allow"),
     ],
 )
-def test_a_hook_tightens_and_lifts_only_what_no_rule_has_said(ruling: str, firm: bool, permission: Ruling, wanted: str):
-    given = Permission(ruling=Ruling(ruling), reason="r", firm=firm)
+def test_a_hook_tightens_and_lifts_only_what_no_rule_has_said(
+    ruling: str, firm: bool, permission: Decision, wanted: str
+):
+    given = Permission(ruling=Decision(ruling), reason="r", firm=firm)
     assert HookOutcome(permission=permission).over(given).ruling == wanted
 
 
@@ -414,7 +415,7 @@ PROJECT = b'[[hooks.SessionStart]]\nhooks = [{ type = "command", command = "echo
 @pytest.mark.attack("A46", "A47")
 @pytest.mark.spec("F8")
 def test_the_hooks_of_a_repository_run_only_where_it_is_trusted_and_as_long_as_they_are_what_was_trusted(
-    config: Config, shop: Workshop, workspace: Path
+    config: Config, shop: Project, workspace: Path
 ):
     def context() -> tuple[str, ...]:
         return hooks_for(config, str(workspace)).run("SessionStart", bench=lambda: open_bench(shop)).context
@@ -427,7 +428,7 @@ def test_the_hooks_of_a_repository_run_only_where_it_is_trusted_and_as_long_as_t
     assert context() == ()
 
 
-def test_the_users_hooks_come_from_the_settings_and_the_shared_file(config: Config, shop: Workshop, workspace: Path):
+def test_the_users_hooks_come_from_the_settings_and_the_shared_file(config: Config, shop: Project, workspace: Path):
     entry = {"hooks": [{"type": "command", "command": "echo 1"}]}
     config = replace(config, tables=replace(config.tables, hooks={"SessionStart": [entry]}))
     shared = {"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "echo 2"}]}]}}

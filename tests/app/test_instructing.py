@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from world import lay
 
-from pawl.app.config import load
-from pawl.app.instructing import instructions_of
-from pawl.app.running import open_bench
-from pawl.app.workshop import Workshop
-from pawl.context.instructions import OWN
+from pawl.agent.instructions import OWN, instructions_of
+from pawl.settings.config import load
+from pawl.workspace.commands import open_bench
+from pawl.workspace.project import Project
 
 
 @pytest.mark.spec("F8", "A15")
@@ -24,7 +23,7 @@ def test_instructions_come_from_the_bench_and_never_with_a_secret_or_through_a_l
     lay(workspace, {"AGENTS.md": text, "docs/style.md": b"Tabs.", ".env": b"KEY=canary-env"})
     lay(workspace, {"link.md": str(outside / "notes.md"), ".git/config": b"canary-git"})
     config = load({"HOME": str(home), "PATH": "/usr/bin:/bin"})
-    with Workshop.open(config, workspace) as shop, open_bench(shop) as bench:
+    with Project.open(config, workspace) as shop, open_bench(shop) as bench:
         bench.files.write("docs/AGENTS.md", b"On the bench.")
         found = instructions_of(config, bench.files, ["docs/a.md"])
     assert found.sources == (OWN, "AGENTS.md", "docs/style.md", "docs/AGENTS.md")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pawl.app.asking.model_config import model_config
-from pawl.app.asking.opening import Models
-from pawl.app.config import load
-from pawl.models.names import ModelName
+from pawl.models.configuration import model_config
+from pawl.models.opening import Models
+from pawl.models.providers import ModelName
+from pawl.settings.config import load
 
 
 def test_the_user_is_warned_once_when_the_model_is_opened(tmp_path: Path):

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from models.provider_socket import head, hold, provider
 
-from pawl.app.asking.model_config import ModelConfig, model_config
-from pawl.app.asking.opening import Models
-from pawl.app.config import load
 from pawl.core.dialogue import Request, Sampling, user
 from pawl.core.errors import BudgetExceeded, ModelTimedOut
 from pawl.core.run import Reasoning
+from pawl.models.configuration import ModelConfig, model_config
+from pawl.models.opening import Models
+from pawl.settings.config import load
 
 TABLES = """
 [prices."anthropic/*"]

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from app.conftest import Site
 
-from pawl.app.running import open_bench
-from pawl.app.verifying.packages import Provided, Wanted, provide
-from pawl.app.workshop import Workshop
+from pawl.checks.packages import PackagePolicy, Provided, provide
 from pawl.core.errors import PathRefused
 from pawl.core.execution import Execution
 from pawl.workspace.bench import Bench
+from pawl.workspace.commands import open_bench
+from pawl.workspace.project import Project
 
 pytestmark = [
     pytest.mark.spec("A12"),
@@ -34,11 +34,11 @@ LOCK = {
         "node_modules/greet": {"resolved": "greet", "link": True},
     },
 }
-INSTALL = Wanted(install=True)
+INSTALL = PackagePolicy(install=True)
 
 
 @pytest.fixture
-def greeter(site: Site) -> Iterator[Workshop]:
+def greeter(site: Site) -> Iterator[Project]:
     """A project whose only package is a folder of its own, so that installing it needs no network."""
     for name, data in (("package.json", PACKAGE), ("package-lock.json", LOCK)):
         site.write(name, json.dumps(data).encode())
@@ -52,7 +52,7 @@ def says(bench: Bench) -> str:
     return bench.run(Execution(argv=("node", "-p", "require('greet')"))).stdout.text.strip()
 
 
-def provided(shop: Workshop, wanted: Wanted | None = None) -> tuple[tuple[Provided, ...], str]:
+def provided(shop: Project, wanted: PackagePolicy | None = None) -> tuple[tuple[Provided, ...], str]:
     with open_bench(shop) as bench:
         return provide(shop, bench, wanted), says(bench)
 
@@ -65,13 +65,13 @@ def test_nothing_is_installed_unless_the_user_allows_it(greeter):
 
 def test_what_was_installed_once_is_brought_onto_later_benches_and_never_into_the_workspace(greeter, site):
     tables = replace(site.config.tables, verify={"install": True})
-    with Workshop.open(replace(site.config, tables=tables), site.workspace) as allowed:
+    with Project.open(replace(site.config, tables=tables), site.workspace) as allowed:
         [(first,), said] = provided(allowed)
     assert (first.note, said) == ("the packages of package-lock.json were installed", "hello")
     [(second,), said] = provided(greeter)
     assert (second.key, said) == (first.key, "hello")
     assert not (Path(greeter.workspace) / "node_modules").exists()
-    careful = Wanted(only_ignored=True)
+    careful = PackagePolicy(only_ignored=True)
     assert provided(greeter, careful) == ((), "")
     site.write(".gitignore", b"node_modules\n")
     assert provided(greeter, careful)[1] == "hello"
@@ -114,7 +114,7 @@ def test_what_a_script_installed_in_one_workspace_never_reaches_another(greeter,
     [(first,), _] = provided(greeter, INSTALL)
     assert first.key
     shutil.copytree(site.workspace, memory / "other")
-    with Workshop.open(site.config, memory / "other") as other:
+    with Project.open(site.config, memory / "other") as other:
         [(found,), said] = provided(other)
     assert (found.key, said) == ("", "")
     assert provided(greeter)[0][0].key == first.key

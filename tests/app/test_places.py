@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from users import become
 
-from pawl.app.config import Config, load
-from pawl.app.places import find_workspace
 from pawl.core.errors import UsageError
+from pawl.settings.config import Config, load
+from pawl.settings.project import find_workspace
 
 
 @pytest.fixture

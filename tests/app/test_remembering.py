@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from pawl.app import remembering
-from pawl.app.asking.asking import Question, Replied, ask
-from pawl.app.asking.watching import ESTIMATES, SESSION, WORKSHEET, Watch
-from pawl.app.workshop import Workshop, new_run_id
+from pawl.agent import learning as remembering
+from pawl.agent.asking import AskRequest, Replied, ask
+from pawl.agent.learning import ESTIMATES, SESSION
+from pawl.agent.watching import WORKSHEET, ContextWatch
 from pawl.core.dialogue import Request, ToolAnswer, ToolCall, Usage, user
 from pawl.core.errors import UnknownEntry
-from pawl.core.memory import MemoryTier
+from pawl.core.events import RequestAnswered, Shortened, ToolEnded
+from pawl.core.memory import MemoryTier, SessionMemory, Worksheet
 from pawl.core.run import Mode, Reasoning, RunTerms
-from pawl.core.run_event import RequestAnswered, Shortened, ToolEnded
-from pawl.core.session_memory import SessionMemory
-from pawl.core.worksheet import Worksheet
+from pawl.workspace.project import Project, new_run_id
 
 SCRIPT = """
 [[turn]]
@@ -29,9 +28,9 @@ answer = "Yes, src/greeter.py:2."
 """
 
 
-def asked(shop: Workshop, script: Path, text: str, **more: object) -> Replied:
+def asked(shop: Project, script: Path, text: str, **more: object) -> Replied:
     shop.run_id = new_run_id()
-    return ask(shop, Question(text=text, model=f"scripted:{script}", **more), lambda event: None)
+    return ask(shop, AskRequest(text=text, model=f"scripted:{script}", **more), lambda event: None)
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def script(tmp_path: Path) -> Path:
 
 
 @pytest.mark.spec("C14")
-def test_a_run_writes_memories_only_when_it_succeeded_or_a_decision_is_settled(shop: Workshop):
+def test_a_run_writes_memories_only_when_it_succeeded_or_a_decision_is_settled(shop: Project):
     wishes = [(MemoryTier.FACT, "Greetings are in src."), (MemoryTier.DECISION, "One module for each language.")]
     assert remembering.remember(shop, wishes, succeeded=False) == ()
     assert [one.tier for one in remembering.remember(shop, wishes, succeeded=False, decided=True)] == [
@@ -53,7 +52,7 @@ def test_a_run_writes_memories_only_when_it_succeeded_or_a_decision_is_settled(s
 
 
 @pytest.mark.spec("C14")
-def test_what_a_run_is_told_is_bounded_and_the_same_each_time(shop: Workshop):
+def test_what_a_run_is_told_is_bounded_and_the_same_each_time(shop: Project):
     assert remembering.told(shop, "anything") == ()
     for number in range(60):
         remembering.add(shop, f"Fact number {number} about the {'greeter' if number == 3 else 'rest'}. {'x' * 60}")
@@ -63,7 +62,7 @@ def test_what_a_run_is_told_is_bounded_and_the_same_each_time(shop: Workshop):
 
 
 @pytest.mark.spec("B3", "E12")
-def test_the_session_of_a_conversation_is_taken_up_by_another_process(shop: Workshop, script: Path, site):
+def test_the_session_of_a_conversation_is_taken_up_by_another_process(shop: Project, script: Path, site):
     first = asked(shop, script, "where is it?")
     with site.open() as other:
         held = other.store.snapshots.get(other.workspace, first.conversation, SESSION)
@@ -71,7 +70,7 @@ def test_the_session_of_a_conversation_is_taken_up_by_another_process(shop: Work
         assert [(one.question, one.answer) for one in session.exchanges] == [("where is it?", "In src/greeter.py:1.")]
         assert [one.path for one in session.seen] == ["src/greeter.py"]
         assert [one.path for one in session.accessed] == ["src/greeter.py"]
-        watch = Watch(other, terms(other, first.conversation))
+        watch = ContextWatch(other, terms(other, first.conversation))
         assert watch.session == session and watch.worksheet == Worksheet(task="where is it?", read=("src/greeter.py",))
         kept = remembering.persistent(other)
         assert (kept.answers, list(kept.files), [one.id for one in kept.conversations]) == (
@@ -82,7 +81,7 @@ def test_the_session_of_a_conversation_is_taken_up_by_another_process(shop: Work
 
 
 @pytest.mark.spec("B3", "B4")
-def test_an_answer_that_was_known_is_an_exchange_of_its_session(shop: Workshop, script: Path):
+def test_an_answer_that_was_known_is_an_exchange_of_its_session(shop: Project, script: Path):
     first = asked(shop, script, "where is it?")
     again = asked(shop, script, "where is it?")
     assert again.cached and again.conversation != first.conversation
@@ -98,20 +97,20 @@ def test_an_answer_that_was_known_is_an_exchange_of_its_session(shop: Workshop, 
 
 
 @pytest.mark.spec("B3")
-def test_a_session_that_is_not_there_is_told(shop: Workshop):
+def test_a_session_that_is_not_there_is_told(shop: Project):
     with pytest.raises(UnknownEntry, match="there is no conversation in this workspace"):
         remembering.session(shop)
     with pytest.raises(UnknownEntry, match="there is no conversation 'c9'"):
         remembering.session(shop, "c9")
 
 
-def terms(shop: Workshop, conversation: str = "c1") -> RunTerms:
+def terms(shop: Project, conversation: str = "c1") -> RunTerms:
     return RunTerms(run=shop.run_id, conversation=conversation, mode=Mode.CHAT, reasoning=Reasoning.OFF, model="here/m")
 
 
 @pytest.mark.spec("E1")
-def test_what_a_provider_counted_corrects_the_next_process(shop: Workshop):
-    watch = Watch(shop, terms(shop))
+def test_what_a_provider_counted_corrects_the_next_process(shop: Project):
+    watch = ContextWatch(shop, terms(shop))
     request = Request(model="here/m", system=("x" * 4000,), messages=(user("hello"),))
     watch.clean(request)
     estimated = watch.monitor.reading(watch.agent).tokens
@@ -123,24 +122,24 @@ def test_what_a_provider_counted_corrects_the_next_process(shop: Workshop):
     assert shop.store.snapshots.get(shop.workspace, "", ESTIMATES) == {"here/m": [1, 2.0]}
     shown = remembering.estimates(shop)
     assert {model: (one.requests, one.ratio) for model, one in shown.items()} == {"here/m": (1, 2.0)}
-    later = Watch(shop, replace(terms(shop), run="r2"))
+    later = ContextWatch(shop, replace(terms(shop), run="r2"))
     later.clean(request)
     assert later.monitor.reading(later.agent).tokens == 2 * estimated
 
 
 @pytest.mark.spec("C13")
-def test_shortening_is_logged_with_the_tokens_before_and_after(shop: Workshop):
-    watch = Watch(shop, terms(shop))
+def test_shortening_is_logged_with_the_tokens_before_and_after(shop: Project):
+    watch = ContextWatch(shop, terms(shop))
     watch.hear(Shortened(before_tokens=90_000, after_tokens=9_000))
     event = list(shop.store.events.read(shop.workspace, run=shop.run_id))[-1]
     assert (event["kind"], event["body"]) == ("shortened", {"before_tokens": 90_000, "after_tokens": 9_000})
 
 
-def test_what_cannot_be_read_of_a_snapshot_is_passed_over(shop: Workshop):
+def test_what_cannot_be_read_of_a_snapshot_is_passed_over(shop: Project):
     for kind in (SESSION, WORKSHEET):
         shop.store.snapshots.put(shop.workspace, "c1", kind, {"done": 3, "seen": 4})
     shop.store.snapshots.put(shop.workspace, "", ESTIMATES, {"here/m": "much"})
-    watch = Watch(shop, terms(shop))
+    watch = ContextWatch(shop, terms(shop))
     assert (watch.session, watch.worksheet, watch.monitor.errors) == (SessionMemory(), Worksheet(), {})
     call = ToolCall(id="1", name="file_read", arguments={"path": "a.py"})
     watch.hear(ToolEnded(call=call, answer=ToolAnswer(call="1", name="file_read", text="x"), seconds=0.1))
@@ -148,8 +147,8 @@ def test_what_cannot_be_read_of_a_snapshot_is_passed_over(shop: Workshop):
 
 
 @pytest.mark.spec("B3")
-def test_the_session_knows_which_files_were_read_searched_and_written(shop: Workshop):
-    watch = Watch(shop, terms(shop))
+def test_the_session_knows_which_files_were_read_searched_and_written(shop: Project):
+    watch = ContextWatch(shop, terms(shop))
     parts = [{"path": "b.py"}, {"path": "c.py"}]
     for name, arguments in (
         ("file_read", {"path": "a.py"}),
@@ -163,7 +162,7 @@ def test_the_session_knows_which_files_were_read_searched_and_written(shop: Work
             ToolEnded(call=replace(call, arguments={"path": "no"}), answer=replace(answer, failed=True), seconds=0)
         )
     watch.keep("q", "a", {})
-    again = Watch(shop, terms(shop)).session
+    again = ContextWatch(shop, terms(shop)).session
     assert [(one.path, one.kind.value) for one in again.accessed] == [
         ("a.py", "read"),
         ("src", "searched"),
@@ -173,8 +172,8 @@ def test_the_session_knows_which_files_were_read_searched_and_written(shop: Work
 
 
 @pytest.mark.spec("E1")
-def test_a_context_that_becomes_too_full_is_an_event_of_the_agent(shop: Workshop):
-    watch = Watch(shop, terms(shop))
+def test_a_context_that_becomes_too_full_is_an_event_of_the_agent(shop: Project):
+    watch = ContextWatch(shop, terms(shop))
     for size in (10, 52_000, 52_100, 90_000):
         watch.clean(Request(model="scripted:x", system=(), messages=(user("word " * size),)))
     noted = [event["body"] for event in shop.store.events.read(shop.workspace) if event["kind"] == "context"]

@@ -10,19 +10,19 @@ import pytest
 from app.conftest import Run, Site
 from world import snapshot
 
-from pawl.app.reversals import Wish
-from pawl.app.running import RunRequest, keep, land, run_on_bench
-from pawl.app.workshop import Workshop
 from pawl.core.change import Node
 from pawl.core.errors import StoreBusy
 from pawl.core.execution import Secrets
 from pawl.core.history import EntryKind, EntryState
-from pawl.policy.guardrails import preset
-from pawl.workspace.capture import Reason, Rules, capture
+from pawl.settings.guardrails import preset
+from pawl.settings.lock import writer_lock
+from pawl.settings.tree import Tree
+from pawl.workspace.capture import CaptureRules, HeldReason, capture
+from pawl.workspace.commands import RunRequest, keep, land, run_on_bench
+from pawl.workspace.history import Wish
 from pawl.workspace.ignore import IgnoreNothing
 from pawl.workspace.layered import LayeredSurface
-from pawl.workspace.lock import writer_lock
-from pawl.workspace.tree import Tree
+from pawl.workspace.project import Project
 
 CANARY = "c4nary-Zq8"
 
@@ -34,12 +34,12 @@ def stored(site: Site) -> bytes:
     return b"".join(file.read_bytes() for file in files)
 
 
-def content(shop: Workshop, node: Node | None) -> bytes | None:
+def content(shop: Project, node: Node | None) -> bytes | None:
     return None if node is None or node.blob is None else shop.store.blobs.get(node.blob)
 
 
 @pytest.mark.spec("F3", "F2", "B9")
-def test_a_commands_changes_land_as_one_entry_and_go_as_one(site: Site, shop: Workshop, run: Run) -> None:
+def test_a_commands_changes_land_as_one_entry_and_go_as_one(site: Site, shop: Project, run: Run) -> None:
     before = snapshot(site.workspace)
     ran = run("sed -i s/hello/goodbye/ README.md; mkdir -p new/deep; echo 1 > new/deep/f; rm run.sh; chmod 700 src")
     assert snapshot(site.workspace) == before
@@ -52,14 +52,14 @@ def test_a_commands_changes_land_as_one_entry_and_go_as_one(site: Site, shop: Wo
     assert snapshot(site.workspace) == before
 
 
-def test_a_command_that_changes_nothing_leaves_no_entry(shop: Workshop, run: Run) -> None:
+def test_a_command_that_changes_nothing_leaves_no_entry(shop: Project, run: Run) -> None:
     landing = land(shop, run("touch README.md; cat run.sh > copy; rm copy"), allow_protected=False)
     assert (landing.promotion, landing.kept) == (None, None)
     assert shop.entries() == []
 
 
 @pytest.mark.spec("F2")
-def test_a_failed_commands_changes_are_kept_and_not_promoted(site: Site, shop: Workshop, run: Run) -> None:
+def test_a_failed_commands_changes_are_kept_and_not_promoted(site: Site, shop: Project, run: Run) -> None:
     before = snapshot(site.workspace)
     ran = run("echo half > README.md; exit 3")
     assert ran.completed.code == 3
@@ -75,12 +75,12 @@ def test_a_failed_commands_changes_are_kept_and_not_promoted(site: Site, shop: W
 
 
 @pytest.mark.spec("A15")
-def test_protected_files_are_held_back_until_the_user_says_yes(site: Site, shop: Workshop, run: Run) -> None:
+def test_protected_files_are_held_back_until_the_user_says_yes(site: Site, shop: Project, run: Run) -> None:
     script = "echo rules > AGENTS.md; mkdir -p .github/workflows; echo on > .github/workflows/ci.yml; echo 1 > plain"
     ran = run(script)
     landing = land(shop, ran, allow_protected=False)
     names = [".github/workflows", ".github/workflows/ci.yml", "AGENTS.md"]
-    assert [(one.path, one.reason) for one in landing.held] == [(name, Reason.PROTECTED) for name in names]
+    assert [(one.path, one.reason) for one in landing.held] == [(name, HeldReason.PROTECTED) for name in names]
     assert site.read("plain") == b"1\n"
     assert not (site.workspace / "AGENTS.md").exists()
     assert landing.kept is not None
@@ -95,11 +95,11 @@ def test_protected_files_are_held_back_until_the_user_says_yes(site: Site, shop:
 @pytest.mark.parametrize("fate", [land, keep])
 @pytest.mark.parametrize("name", [".env", "deep/in/.env.local", "id_rsa.pem", "server.key"])
 def test_a_secret_file_is_never_stored_nor_written(
-    site: Site, shop: Workshop, run: Run, name: str, fate: Callable[..., object]
+    site: Site, shop: Project, run: Run, name: str, fate: Callable[..., object]
 ) -> None:
     ran = run(f"mkdir -p deep/in; echo PASSWORD={CANARY} > {name}; echo 1 > plain", secrets=Secrets.SHOWN)
     landing = land(shop, ran, allow_protected=True) if fate is land else keep(shop, ran)
-    assert [(one.path, one.reason, one.change) for one in landing.held] == [(name, Reason.SECRET, None)]
+    assert [(one.path, one.reason, one.change) for one in landing.held] == [(name, HeldReason.SECRET, None)]
     assert CANARY.encode() not in stored(site)
     assert b"plain" in stored(site)
     assert site.read(".env") == b"PASSWORD=old-one\n"
@@ -114,7 +114,7 @@ def test_a_secret_file_cannot_be_read_unless_the_user_shows_it(site: Site, run: 
 
 
 @pytest.mark.spec("B13")
-def test_secrets_in_a_command_are_in_no_title_and_no_event(site: Site, shop: Workshop) -> None:
+def test_secrets_in_a_command_are_in_no_title_and_no_event(site: Site, shop: Project) -> None:
     script = f"echo 1 > plain # TOKEN={CANARY}"
     argv = ("/bin/sh", "-c", script, "sh", "--password", f"words and {CANARY}", f"https://me:{CANARY}@host")
     landing = land(shop, run_on_bench(shop, RunRequest(argv=argv, seconds=60)), allow_protected=False)
@@ -138,7 +138,7 @@ def test_a_secret_whose_workspace_side_vanishes_while_it_is_read_is_not_stored_e
             return super().topmost(path, folder=folder)
 
     with site.open() as shop, Tree(site.workspace) as tree:
-        rules = Rules(
+        rules = CaptureRules(
             blobs=shop.store.blobs,
             guardrails=preset("standard"),
             ignore=Meddling(),
@@ -151,13 +151,13 @@ def test_a_secret_whose_workspace_side_vanishes_while_it_is_read_is_not_stored_e
             captured = capture(surface, rules)
         finally:
             surface.close()
-        assert [(one.path, one.reason) for one in captured.held] == [(".env", Reason.SECRET)]
+        assert [(one.path, one.reason) for one in captured.held] == [(".env", HeldReason.SECRET)]
         assert captured.conflicts == ()
         assert CANARY.encode() not in stored(site)
 
 
 @pytest.mark.spec("B9")
-def test_an_edit_by_the_user_after_the_command_is_merged(site: Site, shop: Workshop, run: Run) -> None:
+def test_an_edit_by_the_user_after_the_command_is_merged(site: Site, shop: Project, run: Run) -> None:
     ran = run("sed -i '1s/.*/# Renamed/' README.md; echo 1 > other")
     site.write("README.md", b"# Greeter\n\nSays hello.\n\nMine.\n")
     landing = land(shop, ran, allow_protected=False)
@@ -166,9 +166,7 @@ def test_an_edit_by_the_user_after_the_command_is_merged(site: Site, shop: Works
 
 
 @pytest.mark.spec("B9", "F2")
-def test_an_edit_of_the_same_line_keeps_both_versions_and_promotes_nothing(
-    site: Site, shop: Workshop, run: Run
-) -> None:
+def test_an_edit_of_the_same_line_keeps_both_versions_and_promotes_nothing(site: Site, shop: Project, run: Run) -> None:
     ran = run("sed -i '1s/.*/# Theirs/' README.md; echo 1 > other")
     site.write("README.md", b"# Mine\n\nSays hello.\n")
     before = snapshot(site.workspace)
@@ -186,7 +184,7 @@ def test_an_edit_of_the_same_line_keeps_both_versions_and_promotes_nothing(
 @pytest.mark.spec("B9", "F2")
 @pytest.mark.parametrize("fate", [land, keep])
 def test_an_edit_while_the_command_runs_stands_and_the_benchs_version_is_kept(
-    site: Site, shop: Workshop, fate: Callable[..., object]
+    site: Site, shop: Project, fate: Callable[..., object]
 ) -> None:
     def meddle(*_: object) -> None:
         site.write("README.md", b"# Mine\n")
@@ -203,7 +201,7 @@ def test_an_edit_while_the_command_runs_stands_and_the_benchs_version_is_kept(
     assert (site.workspace / "other").exists() == (fate is land)
 
 
-def test_what_the_user_did_as_well_is_nothing_to_promote(site: Site, shop: Workshop, run: Run) -> None:
+def test_what_the_user_did_as_well_is_nothing_to_promote(site: Site, shop: Project, run: Run) -> None:
     ran = run("echo same > README.md")
     site.write("README.md", b"same\n")
     landing = land(shop, ran, allow_protected=False)
@@ -211,7 +209,7 @@ def test_what_the_user_did_as_well_is_nothing_to_promote(site: Site, shop: Works
 
 
 def test_a_fifo_the_user_put_in_the_place_is_a_conflict_and_the_work_is_kept(
-    site: Site, shop: Workshop, run: Run
+    site: Site, shop: Project, run: Run
 ) -> None:
     ran = run("echo new > README.md; echo 1 > other")
     (site.workspace / "README.md").unlink()
@@ -222,7 +220,7 @@ def test_a_fifo_the_user_put_in_the_place_is_a_conflict_and_the_work_is_kept(
     assert shop.changes(shop.entry(landing.kept)).paths == {"README.md", "other"}
 
 
-def test_when_another_pawl_is_writing_the_work_can_still_be_kept(site: Site, shop: Workshop, run: Run) -> None:
+def test_when_another_pawl_is_writing_the_work_can_still_be_kept(site: Site, shop: Project, run: Run) -> None:
     ran = run("echo new > README.md")
     with writer_lock(site.config.state / "locks", shop.workspace):
         promoter = shop.promoter
@@ -237,7 +235,7 @@ def test_when_another_pawl_is_writing_the_work_can_still_be_kept(site: Site, sho
 
 
 @pytest.mark.spec("F3")
-def test_ignored_files_stay_on_the_bench_unless_they_are_asked_for(site: Site, shop: Workshop, run: Run) -> None:
+def test_ignored_files_stay_on_the_bench_unless_they_are_asked_for(site: Site, shop: Project, run: Run) -> None:
     site.write(".gitignore", b"*.log\n")
     ran = run("echo 1 > out.log; echo 2 > plain")
     assert ran.capture.ignored == ("out.log",)
@@ -248,7 +246,7 @@ def test_ignored_files_stay_on_the_bench_unless_they_are_asked_for(site: Site, s
 
 
 @pytest.mark.spec("F3")
-def test_a_command_and_its_end_are_events(shop: Workshop, run: Run) -> None:
+def test_a_command_and_its_end_are_events(shop: Project, run: Run) -> None:
     run("echo 1 > new; exit 4")
     told = [(event["kind"], event["body"]) for event in shop.store.events.read(shop.workspace)]
     assert [kind for kind, _ in told] == ["command", "command ended"]

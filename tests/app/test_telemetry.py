@@ -21,16 +21,15 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as conventions
 from opentelemetry.trace import SpanKind, StatusCode
 
-from pawl.app.asking.asking import Question, ask
-from pawl.app.telemetry import Telemetry
+from pawl.agent.asking import AskRequest, ask
 from pawl.core import redact
 from pawl.core.dialogue import (
-    Answer,
     Message,
+    ModelResponse,
     Request,
     Sampling,
     Speaker,
-    Stop,
+    StopReason,
     Thought,
     ToolAnswer,
     ToolCall,
@@ -38,8 +37,10 @@ from pawl.core.dialogue import (
     tool_answers,
     user,
 )
-from pawl.core.redact import MARK, Redactor
+from pawl.core.redact import Redactor
 from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
+from pawl.core.secret_shapes import MARK
+from pawl.models.telemetry import Telemetry
 
 pytestmark = pytest.mark.spec("C15")
 
@@ -159,8 +160,8 @@ def test_a_request_that_failed_is_told_by_the_type_of_its_error(collector: Colle
     assert "pawl.cost_usd" not in attributes
 
 
-def an_answer(text: str) -> Answer:
-    return Answer(text=text, stop=Stop.END, usage=Usage(), model="gemini/some-model")
+def an_answer(text: str) -> ModelResponse:
+    return ModelResponse(text=text, stop=StopReason.END, usage=Usage(), model="gemini/some-model")
 
 
 def test_what_was_said_is_not_in_a_span(collector: Collector) -> None:
@@ -302,7 +303,7 @@ def test_a_question_leaves_a_span_with_what_was_said_where_that_is_asked_for(
     script = tmp_path / "turns.toml"
     script.write_text('[[turn]]\nanswer = "It says hello."\n')
     with site.open() as shop:
-        ask(shop, Question(text=f"What is this? My token={CANARY}", model=f"scripted:{script}"), lambda event: None)
+        ask(shop, AskRequest(text=f"What is this? My token={CANARY}", model=f"scripted:{script}"), lambda event: None)
     (span,) = collector.spans
     attributes = dict(span.attributes or {})
     assert "What is this?" in attributes["gen_ai.input.messages"]

@@ -12,18 +12,27 @@ from pathlib import Path
 import pytest
 from world import lay
 
-from pawl.app.commanding import own_commands
-from pawl.app.config import Config, load
-from pawl.app.hooks import hooks_for
-from pawl.app.permitting import Cage, permission_settings, permissions_of
-from pawl.app.project_files import project_files, read_text
-from pawl.app.project_settings import project_settings
-from pawl.app.rules import prompts
-from pawl.app.trust import is_trusted, trusted_files
-from pawl.app.trusting import FILE, FolderTrust, Standing, folder_trust, revoke, trust, trusted_folders
+from pawl.agent.commands import own_commands
+from pawl.agent.rules import prompts
 from pawl.core.errors import ConfigError, UsageError
-from pawl.core.permission import Ruling
+from pawl.core.guardrails import Decision
 from pawl.core.run import Mode
+from pawl.settings.config import Config, load
+from pawl.settings.permissions import SandboxMode, permission_settings, permissions_of
+from pawl.settings.project import project_settings
+from pawl.settings.project_files import project_files, read_text
+from pawl.settings.trust import (
+    FILE,
+    FolderTrust,
+    TrustStatus,
+    folder_trust,
+    is_trusted,
+    revoke,
+    trust,
+    trusted_files,
+    trusted_folders,
+)
+from pawl.workspace.hooks import hooks_for
 
 
 @pytest.fixture
@@ -45,7 +54,7 @@ def with_rules(config: Config, **table: object) -> Config:
 def test_a_folder_is_trusted_until_it_is_revoked(config: Config, workspace: Path):
     place = str(workspace)
     files = (".mcp.json", ".pawl/prompts/base.md")
-    assert folder_trust(config, place) == FolderTrust(standing=Standing.UNKNOWN, files=files)
+    assert folder_trust(config, place) == FolderTrust(standing=TrustStatus.UNKNOWN, files=files)
     assert not is_trusted(config, place)
     assert trust(config, place).files == files
     assert is_trusted(config, place)
@@ -97,7 +106,7 @@ def test_trust_lapses_when_what_configures_or_executes_changes(config: Config, w
     assert is_trusted(config, str(workspace))
     lay(workspace, CHANGES[change])
     found = folder_trust(config, str(workspace))
-    assert (found.standing, found.changed) == (Standing.LAPSED, tuple(CHANGES[change]))
+    assert (found.standing, found.changed) == (TrustStatus.LAPSED, tuple(CHANGES[change]))
     assert not is_trusted(config, str(workspace))
 
 
@@ -132,7 +141,7 @@ def test_nothing_but_regular_files_is_trusted_and_what_was_trusted_lapses(config
     prepare, path = SPECIAL[case]
     subprocess.run(["sh", "-c", prepare], cwd=workspace, check=True)
     found = folder_trust(config, str(workspace))
-    assert found.standing is Standing.LAPSED and path in found.changed
+    assert found.standing is TrustStatus.LAPSED and path in found.changed
     assert trusted_files(config, str(workspace)) is None
     with pytest.raises(ConfigError, match=re.escape(repr(path))):
         trust(config, str(workspace))
@@ -149,7 +158,7 @@ def test_a_record_of_a_link_that_was_trusted_once_counts_no_more(config: Config,
     record = {"version": 1, "folders": {str(workspace): {"at": "then", "files": digests}}}
     (config.state / FILE).write_text(json.dumps(record))
     (config.state / FILE).chmod(0o600)
-    assert folder_trust(config, str(workspace)).standing is Standing.LAPSED
+    assert folder_trust(config, str(workspace)).standing is TrustStatus.LAPSED
 
 
 @pytest.mark.attack("A09")
@@ -185,7 +194,7 @@ def test_a_link_in_the_place_of_a_key_file_is_not_followed(config: Config, works
 def test_what_cannot_be_looked_at_is_not_trusted_and_hangs_nothing(config: Config, workspace: Path):
     os.mkfifo(workspace / ".pawl/pipe")
     lay(workspace, {".pawl/settings.toml": "/dev/zero", ".pawl/device": "/dev/zero"})
-    assert folder_trust(config, str(workspace)).standing is Standing.UNKNOWN
+    assert folder_trust(config, str(workspace)).standing is TrustStatus.UNKNOWN
     lay(workspace, {f".claude/{at}": b"" for at in range(2_001)})
     with pytest.raises(UsageError, match="more files"):
         trust(config, str(workspace))
@@ -214,13 +223,13 @@ def test_a_repository_may_only_tighten_unless_it_is_trusted(config: Config, work
     config = replace(config, tables=replace(config.tables, permissions={"preset": "standard"}))
     found = permissions_of(config, str(workspace))
     tried = [{"command": one} for one in ("make deploy", "make test")]
-    assert [found.permissions.permit("run_command", one).ruling for one in tried] == [Ruling.DENY, Ruling.ASK]
-    assert found.permissions.permit("file_write", {"path": "migrations/1.sql"}).ruling is Ruling.ASK
+    assert [found.permissions.permit("run_command", one).ruling for one in tried] == [Decision.DENY, Decision.ASK]
+    assert found.permissions.permit("file_write", {"path": "migrations/1.sql"}).ruling is Decision.ASK
     assert [("preset" in one, "not trusted" in one) for one in found.notices] == [(True, False), (False, True)]
     trust(config, str(workspace))
     found = permissions_of(config, str(workspace))
-    assert [found.permissions.permit("run_command", one).ruling for one in tried] == [Ruling.DENY, Ruling.ALLOW]
-    assert found.permissions.permit("run_command", {"command": "pytest"}).ruling is Ruling.ASK
+    assert [found.permissions.permit("run_command", one).ruling for one in tried] == [Decision.DENY, Decision.ALLOW]
+    assert found.permissions.permit("run_command", {"command": "pytest"}).ruling is Decision.ASK
     assert found.permissions.permit("run_command", {"command": "make test"}).source == ".pawl/settings.toml"
 
 
@@ -246,13 +255,13 @@ def test_a_mistake_of_a_repository_stops_nobody_who_does_not_trust_it(config: Co
 def test_the_users_rules_come_from_the_settings(config: Config, workspace: Path):
     rules = with_rules(config, preset="caged", deny=["Read(~/.ssh/**)", "mcp__x"], allow=["fetch_page"])
     found = permissions_of(rules, str(workspace), tools=["fetch_page"]).permissions
-    assert found.permit("run_command", {"command": "make"}).ruling is Ruling.ALLOW
-    assert found.permit("file_read", {"path": f"{config.home}/.ssh/id"}).ruling is Ruling.DENY
-    assert found.permit("fetch_page", {}).ruling is Ruling.ALLOW
-    opened = permissions_of(rules, str(workspace), cage=Cage.OPEN, tools=["fetch_page"]).permissions
-    assert opened.permit("run_command", {"command": "make"}).ruling is Ruling.ASK
+    assert found.permit("run_command", {"command": "make"}).ruling is Decision.ALLOW
+    assert found.permit("file_read", {"path": f"{config.home}/.ssh/id"}).ruling is Decision.DENY
+    assert found.permit("fetch_page", {}).ruling is Decision.ALLOW
+    opened = permissions_of(rules, str(workspace), cage=SandboxMode.OPEN, tools=["fetch_page"]).permissions
+    assert opened.permit("run_command", {"command": "make"}).ruling is Decision.ASK
     chat = permissions_of(rules, str(workspace), mode=Mode.CHAT, tools=["fetch_page"]).permissions
-    assert chat.permit("run_command", {"command": "make"}).ruling is Ruling.DENY
+    assert chat.permit("run_command", {"command": "make"}).ruling is Decision.DENY
 
 
 def test_every_mistake_of_the_table_is_told_at_once():

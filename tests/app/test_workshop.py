@@ -9,24 +9,24 @@ import pytest
 from app.conftest import Site
 from world import lay, snapshot
 
-from pawl.app import upkeep
-from pawl.app.reversals import Wish
-from pawl.app.workshop import Workshop
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import ConfigError, Conflicted, StoreError, UnknownEntry, UsageError
 from pawl.core.history import EntryKind, EntryState, RollbackPolicy
-from pawl.store import Store
-from pawl.workspace.staging_names import staging_names
+from pawl.store.store import Store
+from pawl.workspace import upkeep
+from pawl.workspace.history import Wish
+from pawl.workspace.project import Project
+from pawl.workspace.staging import staging_names
 
 CANARY = "c4nary-Zq8"
 TEN = b"".join(b"line %d\n" % n for n in range(1, 11))
 
 
-def promote(shop: Workshop, **contents: bytes | None) -> int:
+def promote(shop: Project, **contents: bytes | None) -> int:
     return shop.promote(shop.new_entry(EntryKind.EDIT, "work"), changes(shop, **contents)).entry
 
 
-def changes(shop: Workshop, **contents: bytes | None) -> ChangeSet:
+def changes(shop: Project, **contents: bytes | None) -> ChangeSet:
     """From the workspace as it stands; a name has __ for its slashes."""
     found = []
     for name, data in contents.items():
@@ -37,7 +37,7 @@ def changes(shop: Workshop, **contents: bytes | None) -> ChangeSet:
     return ChangeSet.of(found)
 
 
-def events(shop: Workshop) -> list[tuple[str, dict[str, object]]]:
+def events(shop: Project) -> list[tuple[str, dict[str, object]]]:
     return [(event["kind"], event["body"]) for event in shop.store.events.read(shop.workspace)]
 
 
@@ -70,7 +70,7 @@ def test_what_cannot_be_recovered_now_does_not_keep_the_user_from_their_history(
 
 def test_a_workspace_that_is_not_there_is_told_and_leaves_nothing_open(site: Site, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be opened: No such file or directory"):
-        Workshop.open(site.config, tmp_path / "none")
+        Project.open(site.config, tmp_path / "none")
 
 
 def test_a_preset_that_is_not_there_is_told_before_anything_is_opened(site: Site) -> None:
@@ -80,7 +80,7 @@ def test_a_preset_that_is_not_there_is_told_before_anything_is_opened(site: Site
 
 
 @pytest.mark.spec("B9")
-def test_a_change_is_merged_with_the_users_edit_elsewhere_in_the_file(site: Site, shop: Workshop) -> None:
+def test_a_change_is_merged_with_the_users_edit_elsewhere_in_the_file(site: Site, shop: Project) -> None:
     site.write("ten", TEN)
     wanted = changes(shop, ten=TEN.replace(b"line 2\n", b"ours\n"), other=b"1\n")
     site.write("ten", TEN.replace(b"line 9\n", b"mine\n"))
@@ -92,7 +92,7 @@ def test_a_change_is_merged_with_the_users_edit_elsewhere_in_the_file(site: Site
 
 
 @pytest.mark.spec("B9")
-def test_a_change_of_the_same_line_is_a_conflict_and_nothing_is_written(site: Site, shop: Workshop) -> None:
+def test_a_change_of_the_same_line_is_a_conflict_and_nothing_is_written(site: Site, shop: Project) -> None:
     site.write("ten", TEN)
     wanted = changes(shop, ten=TEN.replace(b"line 2\n", b"ours\n"), other=b"1\n")
     site.write("ten", TEN.replace(b"line 2\n", b"mine\n"))
@@ -104,7 +104,7 @@ def test_a_change_of_the_same_line_is_a_conflict_and_nothing_is_written(site: Si
     assert shop.entries() == []
 
 
-def test_a_change_set_can_be_kept_and_looked_at(site: Site, shop: Workshop) -> None:
+def test_a_change_set_can_be_kept_and_looked_at(site: Site, shop: Project) -> None:
     wanted = changes(shop, new=b"1\n")
     number = shop.keep(shop.new_entry(EntryKind.RUN, "make", "because"), wanted)
     assert shop.changes(shop.entry(number)) == wanted
@@ -112,14 +112,14 @@ def test_a_change_set_can_be_kept_and_looked_at(site: Site, shop: Workshop) -> N
     assert not (site.workspace / "new").exists()
 
 
-def test_the_newest_entry_is_one_that_changes_something(shop: Workshop) -> None:
+def test_the_newest_entry_is_one_that_changes_something(shop: Project) -> None:
     number = promote(shop, one=b"1")
     empty = shop.store.journal.begin(shop.new_entry(EntryKind.EDIT, "a look"), ChangeSet(), {})
     shop.store.journal.finish(empty, EntryState.ROLLED_BACK)
     assert shop.entry(None).id == number
 
 
-def test_an_empty_history_is_told(shop: Workshop) -> None:
+def test_an_empty_history_is_told(shop: Project) -> None:
     with pytest.raises(UnknownEntry, match="nothing was done in this workspace yet"):
         shop.entry(None)
     with pytest.raises(UnknownEntry, match="no checkpoint yet"):
@@ -127,7 +127,7 @@ def test_an_empty_history_is_told(shop: Workshop) -> None:
 
 
 @pytest.mark.spec("B9")
-def test_each_step_back_is_an_event(site: Site, shop: Workshop) -> None:
+def test_each_step_back_is_an_event(site: Site, shop: Project) -> None:
     first = promote(shop, one=b"1")
     shop.checkpoint("start")
     promote(shop, one=b"2")
@@ -150,7 +150,7 @@ def test_a_checkpoint_carries_the_settings_progress_and_verification(site: Site)
 
 
 @pytest.mark.spec("A3")
-def test_checkpoints_are_found_by_name_and_number_and_the_newest_without(site: Site, shop: Workshop) -> None:
+def test_checkpoints_are_found_by_name_and_number_and_the_newest_without(site: Site, shop: Project) -> None:
     first, second = shop.checkpoint("one"), shop.checkpoint(None)
     assert second.name == "checkpoint-2"
     assert shop.checkpoint_named("one") == shop.checkpoint_named(str(first.id)) == first
@@ -160,7 +160,7 @@ def test_checkpoints_are_found_by_name_and_number_and_the_newest_without(site: S
     assert caught.value.advice == "there are 'checkpoint-2', 'one'"
 
 
-def test_a_checkpoints_name_is_not_taken_twice_by_hand_or_by_itself(shop: Workshop) -> None:
+def test_a_checkpoints_name_is_not_taken_twice_by_hand_or_by_itself(shop: Project) -> None:
     shop.checkpoint("checkpoint-2")
     assert shop.checkpoint(None).name == "checkpoint-2-2"
     with pytest.raises(StoreError, match="a checkpoint named 'checkpoint-2' is there already"):
@@ -168,7 +168,7 @@ def test_a_checkpoints_name_is_not_taken_twice_by_hand_or_by_itself(shop: Worksh
 
 
 @pytest.mark.parametrize("name", ["", "7", "-x", "two\nlines", " padded", "bell\a"])
-def test_a_name_that_cannot_be_typed_or_is_a_number_is_refused(shop: Workshop, name: str) -> None:
+def test_a_name_that_cannot_be_typed_or_is_a_number_is_refused(shop: Project, name: str) -> None:
     with pytest.raises(UsageError, match="cannot name a checkpoint"):
         shop.checkpoint(name)
 
@@ -216,14 +216,14 @@ def test_the_last_five_backups_of_each_file_are_kept_however_old_they_are(site: 
 
 
 @pytest.mark.spec("A16")
-def test_what_is_younger_than_the_days_is_kept_whatever_their_number(site: Site, shop: Workshop) -> None:
+def test_what_is_younger_than_the_days_is_kept_whatever_their_number(site: Site, shop: Project) -> None:
     for n in range(8):
         promote(shop, README=b"%d\n" % n)
     assert upkeep.clean(shop, days=None, backups=1).entries == 0
     assert upkeep.clean(shop, days=0, backups=2).entries == 6
 
 
-def test_fewer_than_no_days_are_refused(shop: Workshop) -> None:
+def test_fewer_than_no_days_are_refused(shop: Project) -> None:
     with pytest.raises(UsageError, match="cannot be below 0"):
         upkeep.clean(shop, days=-1, backups=None)
 

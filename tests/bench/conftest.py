@@ -9,16 +9,16 @@ import pytest
 from bench.stand import Stand
 from bench.unshared import UnsharedSandbox
 
-from pawl.workspace.bench import Ground
+from pawl.workspace.bench import BenchKind
 
 
-@pytest.fixture(params=list(Ground))
-def ground(request: pytest.FixtureRequest) -> Ground:
+@pytest.fixture(params=list(BenchKind))
+def ground(request: pytest.FixtureRequest) -> BenchKind:
     return request.param
 
 
 @pytest.fixture
-def stand(workspace: Path, state_directory: Path, ground: Ground) -> Iterator[Stand]:
+def stand(workspace: Path, state_directory: Path, ground: BenchKind) -> Iterator[Stand]:
     made = Stand(workspace, state_directory / "benches", UnsharedSandbox(), ground)
     yield made
     made.close()

@@ -10,17 +10,17 @@ from pathlib import Path
 
 from world import Snapshot, snapshot
 
-from pawl.core.blobs import MemoryBlobs
-from pawl.core.change import ChangeSet, Kind, Node, blob_digest
+from pawl.core.change import ChangeSet, Node, NodeKind, blob_digest
 from pawl.core.execution import Completed, Execution
 from pawl.core.guardrails import Guardrails
+from pawl.core.memory_blobs import MemoryBlobs
 from pawl.core.ports import Sandbox
 from pawl.core.rebase import difference
-from pawl.policy.guardrails import preset
-from pawl.workspace.bench import Bench, BenchSettings, Ground
+from pawl.settings.guardrails import preset
+from pawl.workspace.bench import Bench, BenchKind, BenchSettings
 
 GUARDRAILS = preset("standard")
-KINDS = {"file": Kind.FILE, "link": Kind.LINK, "folder": Kind.DIRECTORY}
+KINDS = {"file": NodeKind.FILE, "link": NodeKind.LINK, "folder": NodeKind.DIRECTORY}
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Stand:
     workspace: Path
     place: Path
     sandbox: Sandbox
-    ground: Ground = Ground.OVERLAY
+    ground: BenchKind = BenchKind.OVERLAY
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
     guardrails: Guardrails = GUARDRAILS
     benches: list[Bench] = field(default_factory=list)

@@ -17,9 +17,9 @@ from world import lay, snapshot
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
 from pawl.core.execution import Execution, Secrets
 from pawl.sandbox.choice import open_sandbox
-from pawl.sandbox.surroundings import Surroundings
-from pawl.workspace.bench import Ground
-from pawl.workspace.capture import Capture, Held, Reason
+from pawl.sandbox.environment import Surroundings
+from pawl.workspace.bench import BenchKind
+from pawl.workspace.capture import Capture, HeldBack, HeldReason
 
 DRIVER = """
 import json, os, sys
@@ -83,7 +83,7 @@ def theirs(somebody: User) -> Iterator[Path]:
         yield folder
 
 
-def drive(user: User, folder: Path, ground: Ground, *scripts: str) -> dict:
+def drive(user: User, folder: Path, ground: BenchKind, *scripts: str) -> dict:
     user.own(folder)
     pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
     process = user.start_python(DRIVER, str(folder), ground, *scripts, home=folder, **pipes)
@@ -131,10 +131,12 @@ def test_a_confined_command_reads_no_secret_and_its_changes_of_one_are_held_back
     assert (confined.workspace / ".env").read_text() == "KEY=canary\n"
     removing = confined.bench()
     shell(removing, "rm -f .env; mv deploy/prod.pem moved; test ! -s moved; rm moved")
-    assert removing.capture() == Capture(held=(Held(".env", Reason.SECRET), Held("deploy/prod.pem", Reason.SECRET)))
+    assert removing.capture() == Capture(
+        held=(HeldBack(".env", HeldReason.SECRET), HeldBack("deploy/prod.pem", HeldReason.SECRET))
+    )
     shown = shell(bench, "cat .env; echo changed > .env", secrets=Secrets.SHOWN)
     assert shown.stdout.text == "KEY=canary\n"
-    assert bench.capture() == Capture(held=(Held(".env", Reason.SECRET),))
+    assert bench.capture() == Capture(held=(HeldBack(".env", HeldReason.SECRET),))
 
 
 def test_edits_and_confined_commands_alternate_on_the_same_paths(confined: Stand):
@@ -157,8 +159,8 @@ def test_a_workspace_whose_path_is_full_of_signs_is_shown_at_its_own_place(confi
     )
 
 
-@pytest.mark.parametrize("ground", list(Ground))
-def test_what_a_command_closed_to_its_owner_is_read_all_the_same(somebody: User, theirs: Path, ground: Ground):
+@pytest.mark.parametrize("ground", list(BenchKind))
+def test_what_a_command_closed_to_its_owner_is_read_all_the_same(somebody: User, theirs: Path, ground: BenchKind):
     lay(theirs / "workspace", {"old": b"old", "kept/a": b"a", "shut/x": b"x"})
     (theirs / "workspace/shut").chmod(0o555)
     before = snapshot(theirs / "workspace")
@@ -185,7 +187,7 @@ def test_what_the_user_closed_in_the_workspace_is_held_back(theirs: Path, somebo
     lay(theirs / "workspace", {"closed": b"x", "room/x": b"x", "open": b"x"})
     (theirs / "workspace/closed").chmod(0o000)
     (theirs / "workspace/room").chmod(0o000)
-    answer = drive(somebody, theirs, Ground.OVERLAY, "rm -f closed; echo y > open; touch room/x || true")
+    answer = drive(somebody, theirs, BenchKind.OVERLAY, "rm -f closed; echo y > open; touch room/x || true")
     if somebody.uid == 0:
         assert answer["held"] == []
     else:
@@ -195,8 +197,8 @@ def test_what_the_user_closed_in_the_workspace_is_held_back(theirs: Path, somebo
 
 
 @pytest.mark.spec("F3")
-@pytest.mark.parametrize("ground", list(Ground))
-def test_random_scripts_in_the_sandbox_are_captured_exactly(somebody: User, ground: Ground, theirs: Path):
+@pytest.mark.parametrize("ground", list(BenchKind))
+def test_random_scripts_in_the_sandbox_are_captured_exactly(somebody: User, ground: BenchKind, theirs: Path):
     for seed in range(2000, 2003):
         chance = random.Random(seed)
         folder = theirs / str(seed)

@@ -17,7 +17,6 @@ import pytest
 from bench.stand import Stand, shell
 from world import lay, snapshot
 
-from pawl.core.blobs import MemoryBlobs
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
 from pawl.core.errors import (
     AlreadyThere,
@@ -31,7 +30,8 @@ from pawl.core.errors import (
     SecretRefused,
     TooLarge,
 )
-from pawl.workspace.capture import Capture, Held, Reason
+from pawl.core.memory_blobs import MemoryBlobs
+from pawl.workspace.capture import Capture, HeldBack, HeldReason
 
 
 def file(data: bytes, mode: int = 0o644) -> Node:
@@ -304,7 +304,7 @@ def test_git_is_out_of_reach_and_what_configures_or_executes_is_held_back(stand:
         bench.files.write(path, b"evil")
     captured = bench.capture()
     assert captured.changes == ChangeSet()
-    assert {held.reason for held in captured.held} == {Reason.PROTECTED}
+    assert {held.reason for held in captured.held} == {HeldReason.PROTECTED}
     assert snapshot(stand.workspace) == before
 
 
@@ -411,7 +411,7 @@ def test_a_held_back_link_of_a_command_is_not_written_through(stand: Stand, tmp_
             bench.files.write(path, b"evil")
     assert snapshot(outside) == {b"x": ("file", 0o644, b"kept")}
     captured = bench.capture()
-    assert Held("src", Reason.LEAVES_TREE, captured.held[1].change) in captured.held
+    assert HeldBack("src", HeldReason.LEAVES_TREE, captured.held[1].change) in captured.held
 
 
 def test_exchanging_names_is_something_this_machine_can_do():

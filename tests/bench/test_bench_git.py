@@ -15,10 +15,10 @@ from bench.unshared import UnsharedSandbox
 from pawl.core.errors import SandboxUnavailable
 from pawl.core.ports import Sandbox
 from pawl.sandbox.choice import open_sandbox
-from pawl.sandbox.surroundings import Surroundings
+from pawl.sandbox.environment import Surroundings
+from pawl.settings.tree import Tree
 from pawl.workspace.git import Git
 from pawl.workspace.repository import opened
-from pawl.workspace.tree import Tree
 
 Trap = Callable[[Path, Path], None]
 

@@ -20,9 +20,10 @@ from world import lay, snapshot
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
 from pawl.core.errors import ConfigError, OverlayUnavailable, SandboxUnavailable, TooLarge, UsageError
 from pawl.core.execution import Execution, Secrets
-from pawl.workspace.bench import Bench, BenchSettings, Ground, sweep
-from pawl.workspace.capture import DEEPEST, Capture, Held, Reason
-from pawl.workspace.staging import empty, tick
+from pawl.workspace.bench import Bench, BenchKind, BenchSettings
+from pawl.workspace.bench_folder import sweep
+from pawl.workspace.capture import DEEPEST, Capture, HeldBack, HeldReason
+from pawl.workspace.surface import empty, tick
 
 MAKE = """
 import sys
@@ -103,7 +104,7 @@ def test_what_is_absurdly_deep_is_held_back(stand: Stand):
     deep = "import os\nfor number in range(700):\n os.mkdir('d')\n os.chdir('d')\nopen('bottom', 'w').close()"
     assert bench.run(Execution(argv=("python3", "-c", deep))).ok
     captured = bench.capture()
-    assert captured.held == (Held("/".join("d" * (DEEPEST + 1)), Reason.TOO_DEEP),)
+    assert captured.held == (HeldBack("/".join("d" * (DEEPEST + 1)), HeldReason.TOO_DEEP),)
     assert len(captured.changes) == DEEPEST
 
 
@@ -262,7 +263,7 @@ def test_a_place_that_others_can_write_is_not_used(stand: Stand, tmp_path: Path)
     stand.place = linked
     with pytest.raises(ConfigError):
         stand.bench()
-    bench = stand.bench(ground=Ground.OVERLAY, second_place=tmp_path / "second")
+    bench = stand.bench(ground=BenchKind.OVERLAY, second_place=tmp_path / "second")
     assert bench.folder.parent == tmp_path / "second"
 
 
@@ -277,7 +278,7 @@ def test_a_bench_is_not_kept_inside_its_workspace(stand: Stand, place: str):
 def test_a_workspace_too_large_to_copy_is_not_copied(stand: Stand, tmp_path: Path):
     (stand.workspace / "big").write_bytes(b"x" * 5000)
     with pytest.raises(TooLarge):
-        stand.bench(ground=Ground.COPY, largest_copy=4000)
+        stand.bench(ground=BenchKind.COPY, largest_copy=4000)
     assert list(stand.place.iterdir()) == []
 
 
@@ -289,7 +290,7 @@ def test_a_copy_keeps_holes_modes_links_and_times(stand: Stand):
         opened.write(b"middle")
     os.utime(stand.workspace / "run.sh", ns=(10**18, 10**18))
     (stand.workspace / "src").chmod(0o750)
-    bench = stand.bench(ground=Ground.COPY, largest_copy=1 << 20)
+    bench = stand.bench(ground=BenchKind.COPY, largest_copy=1 << 20)
     copy = bench.folder / "copy"
     assert snapshot(copy) == snapshot(stand.workspace)
     assert (copy / "sparse").stat().st_blocks < 1000
@@ -321,7 +322,7 @@ def test_a_key_that_a_command_made_is_there_for_the_next_and_held_back(stand: St
     bench = stand.bench()
     shell(bench, "echo KEY=1 > .env")
     assert shell(bench, "cat .env").stdout.text == "KEY=1\n"
-    assert bench.capture().held == (Held(".env", Reason.SECRET),)
+    assert bench.capture().held == (HeldBack(".env", HeldReason.SECRET),)
 
 
 def test_an_edit_waits_for_the_command_that_is_running(stand: Stand):
@@ -381,7 +382,7 @@ def test_a_copy_whose_sandbox_still_asks_for_an_overlay_fails_as_such(stand: Sta
 
 
 def test_settings_have_defaults_that_need_no_second_place():
-    assert BenchSettings() == BenchSettings(second_place=None, global_ignore=None, ground=Ground.OVERLAY)
+    assert BenchSettings() == BenchSettings(second_place=None, global_ignore=None, ground=BenchKind.OVERLAY)
 
 
 def test_the_users_own_ignore_file_counts(stand: Stand, tmp_path: Path):

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from world import lay
 
-from pawl.core.change import Kind
+from pawl.core.change import NodeKind
 from pawl.core.errors import NotAFile, NotFound, PathRefused, TooLarge
-from pawl.workspace import tree as module
-from pawl.workspace.tree import Tree
+from pawl.settings import tree as module
+from pawl.settings.tree import Tree
 
 NO_SUCH_CALL = 9999
 
@@ -45,7 +45,7 @@ def test_no_path_leads_through_a_link(tree: Tree, path: str):
 
 @pytest.mark.parametrize("path", ["out", "in", "a/up"])
 def test_a_link_is_no_folder_to_be_opened(tree: Tree, path: str):
-    assert tree.look(path).kind is Kind.LINK
+    assert tree.look(path).kind is NodeKind.LINK
     with pytest.raises(PathRefused):
         tree.open_folder(path)
     with pytest.raises(PathRefused):
@@ -68,7 +68,7 @@ def test_what_is_not_there_and_what_is_no_folder_are_told_apart(tree: Tree):
         tree.read("a/b")
     with pytest.raises(NotADirectoryError):
         tree.open_folder("a/b/file")
-    assert tree.kinds("a") == {"b": Kind.DIRECTORY, "link": Kind.LINK, "up": Kind.LINK}
+    assert tree.kinds("a") == {"b": NodeKind.DIRECTORY, "link": NodeKind.LINK, "up": NodeKind.LINK}
     assert list(tree.entries("a")) == tree.names("a") == ["b", "link", "up"]
 
 

@@ -13,7 +13,7 @@ from world import lay, snapshot
 
 from pawl.core.change import EMPTY, Change, ChangeSet, Node, blob_digest
 from pawl.core.errors import MissingBlob
-from pawl.workspace.capture import Capture, Held, Reason
+from pawl.workspace.capture import Capture, HeldBack, HeldReason
 
 WEIRD = b"odd \xff\n\tname'\"\\$"
 
@@ -168,7 +168,7 @@ def test_special_files_are_held_back_and_nothing_waits_for_them(stand: Stand):
     shell(bench, "mkfifo pipe; python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('sock')\"; echo x > x")
     assert bench.capture() == Capture(
         changes=ChangeSet((Change("x", None, file("x\n")),)),
-        held=(Held("pipe", Reason.SPECIAL), Held("sock", Reason.SPECIAL)),
+        held=(HeldBack("pipe", HeldReason.SPECIAL), HeldBack("sock", HeldReason.SPECIAL)),
     )
 
 
@@ -177,8 +177,8 @@ def test_a_special_file_of_the_workspace_is_not_shown_and_stays_whatever_takes_i
     bench = overlay_stand.bench()
     shell(bench, "test ! -e pipe; echo x > pipe; rm -r src; mkfifo src")
     captured = bench.capture()
-    assert captured.held[0] == Held("pipe", Reason.SPECIAL)
-    assert Held("src", Reason.SPECIAL) in captured.held
+    assert captured.held[0] == HeldBack("pipe", HeldReason.SPECIAL)
+    assert HeldBack("src", HeldReason.SPECIAL) in captured.held
 
 
 @pytest.mark.attack("A18")
@@ -194,10 +194,10 @@ def test_nothing_of_git_is_ever_part_of_a_change_set(stand: Stand):
         "echo y > vendor/y",
     )
     captured = bench.capture()
-    held = {held.path for held in captured.held if held.reason is Reason.GIT}
+    held = {held.path for held in captured.held if held.reason is HeldReason.GIT}
     assert held == {".git", "vendor/lib/.git", "vendor/.GIT"}
-    moved = [one for one in captured.held if one.reason is not Reason.GIT]
-    assert all(one.reason is Reason.PROTECTED and one.path.startswith(".git_old/") for one in moved)
+    moved = [one for one in captured.held if one.reason is not HeldReason.GIT]
+    assert all(one.reason is HeldReason.PROTECTED and one.path.startswith(".git_old/") for one in moved)
     assert not [path for path in captured.changes.paths if path.startswith(".git_old/")]
     assert not [path for path in captured.changes.paths if ".git" in path.casefold().split("/")]
     assert "vendor/y" in captured.changes.paths
@@ -215,9 +215,9 @@ def test_the_content_of_a_secret_reaches_no_blob(stand: Stand):
     shell(bench, script, secrets="shown")
     captured = bench.capture()
     assert captured.held == (
-        Held(".env", Reason.SECRET),
-        Held(".env.local", Reason.SECRET),
-        Held("keys/server.pem", Reason.SECRET),
+        HeldBack(".env", HeldReason.SECRET),
+        HeldBack(".env.local", HeldReason.SECRET),
+        HeldBack("keys/server.pem", HeldReason.SECRET),
     )
     assert captured.changes.paths == {"keys", "x"}
     for text in ("KEY=before-canary\n", "KEY=after-canary\n", "canary\n"):
@@ -243,10 +243,10 @@ def test_files_that_configure_or_execute_wait_for_the_users_own_yes(stand: Stand
     captured = bench.capture()
     assert captured.changes.paths == {"x"}
     assert captured.held == (
-        Held(".vscode", Reason.PROTECTED, Change(".vscode", None, Node.directory())),
-        Held(".vscode/tasks.json", Reason.PROTECTED, Change(".vscode/tasks.json", None, file("{}\n"))),
-        Held("AGENTS.md", Reason.PROTECTED, Change("AGENTS.md", file("be kind\n"), file("be kind\nevil\n"))),
-        Held("pawl.toml", Reason.PROTECTED, Change("pawl.toml", None, file("[x]\n"))),
+        HeldBack(".vscode", HeldReason.PROTECTED, Change(".vscode", None, Node.directory())),
+        HeldBack(".vscode/tasks.json", HeldReason.PROTECTED, Change(".vscode/tasks.json", None, file("{}\n"))),
+        HeldBack("AGENTS.md", HeldReason.PROTECTED, Change("AGENTS.md", file("be kind\n"), file("be kind\nevil\n"))),
+        HeldBack("pawl.toml", HeldReason.PROTECTED, Change("pawl.toml", None, file("[x]\n"))),
     )
     assert not (stand.workspace / ".vscode").exists()
     assert (stand.workspace / "AGENTS.md").read_text() == "be kind\n"
@@ -263,7 +263,7 @@ def test_a_new_link_is_held_back_only_when_it_leads_out_of_the_workspace(stand: 
     )
     captured = bench.capture()
     assert [(held.path, held.reason) for held in captured.held] == [
-        (path, Reason.LEAVES_TREE) for path in ("d/out6", "out1", "out2", "out3", "out4", "out5")
+        (path, HeldReason.LEAVES_TREE) for path in ("d/out6", "out1", "out2", "out3", "out4", "out5")
     ]
     assert captured.changes.paths == {"d", "d/in5", "in1", "in2", "in3", "in4", "loop", "root"}
 
@@ -273,7 +273,7 @@ def test_a_file_over_the_limit_is_held_back_on_both_sides(stand: Stand):
     bench = stand.bench(largest_file=2000)
     shell(bench, "rm large; truncate -s 20G sparse; head -c 2000 /dev/zero > fits; chmod 600 logo.bin")
     captured = bench.capture()
-    assert captured.held == (Held("large", Reason.TOO_LARGE), Held("sparse", Reason.TOO_LARGE))
+    assert captured.held == (HeldBack("large", HeldReason.TOO_LARGE), HeldBack("sparse", HeldReason.TOO_LARGE))
     assert captured.changes.paths == {"fits", "logo.bin"}
 
 
@@ -284,8 +284,8 @@ def test_a_folder_that_still_holds_something_kept_back_is_not_removed(stand: Sta
     captured = bench.capture()
     assert captured.changes.paths == {"app/main.py", "app/sub", "app/sub/x"}
     assert captured.held == (
-        Held("app", Reason.IN_THE_WAY, Change("app", Node.directory(), None)),
-        Held("app/.env", Reason.SECRET),
+        HeldBack("app", HeldReason.IN_THE_WAY, Change("app", Node.directory(), None)),
+        HeldBack("app/.env", HeldReason.SECRET),
     )
 
 
@@ -294,8 +294,8 @@ def test_a_folder_that_became_a_file_waits_for_what_is_kept_in_it(stand: Stand):
     bench = stand.bench()
     shell(bench, "rm -r app; echo x > app", secrets="shown")
     assert bench.capture().held == (
-        Held("app", Reason.IN_THE_WAY, Change("app", Node.directory(), file("x\n"))),
-        Held("app/.env", Reason.SECRET),
+        HeldBack("app", HeldReason.IN_THE_WAY, Change("app", Node.directory(), file("x\n"))),
+        HeldBack("app/.env", HeldReason.SECRET),
     )
 
 
@@ -306,8 +306,8 @@ def test_what_lies_in_a_folder_that_is_held_back_is_held_back_with_it(stand: Sta
     captured = bench.capture()
     assert captured.changes == EMPTY
     assert [(held.path, held.reason) for held in captured.held] == [
-        ("AGENTS.md", Reason.PROTECTED),
-        ("AGENTS.md/y", Reason.IN_THE_WAY),
+        ("AGENTS.md", HeldReason.PROTECTED),
+        ("AGENTS.md/y", HeldReason.IN_THE_WAY),
     ]
 
 
@@ -334,7 +334,7 @@ def test_pawls_own_staging_names_are_out_of_reach(stand: Stand):
     bench = stand.bench()
     shell(bench, "mkdir .pawl-tmp-1; echo x > .pawl-tmp-1/x; echo y > y")
     captured = bench.capture()
-    assert captured.held == (Held(".pawl-tmp-1", Reason.FORBIDDEN),)
+    assert captured.held == (HeldBack(".pawl-tmp-1", HeldReason.FORBIDDEN),)
     assert captured.changes.paths == {"y"}
 
 
@@ -376,5 +376,5 @@ def test_a_program_that_would_run_with_its_owners_rights_is_held_back(stand: Sta
     bench = stand.bench()
     shell(bench, "cp run.sh tool; chmod 4755 tool; chmod 0755 README.md")
     captured = bench.capture()
-    assert [(held.path, held.reason) for held in captured.held] == [("tool", Reason.BITS)]
+    assert [(held.path, held.reason) for held in captured.held] == [("tool", HeldReason.BITS)]
     assert captured.changes.paths == {"README.md"}

@@ -15,10 +15,10 @@ from git_traps import COMMITTED, REFUSED, Trapped
 
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import GitFailed, SandboxUnavailable
+from pawl.settings.tree import Tree
 from pawl.workspace import commits as commits_module
-from pawl.workspace.commits import NOT_SIGNED, Commits
-from pawl.workspace.git_log import GitLog
-from pawl.workspace.tree import Tree
+from pawl.workspace.commits import NOT_SIGNED, Committer
+from pawl.workspace.git import GitLog
 
 pytestmark = pytest.mark.spec("E13")
 
@@ -53,7 +53,7 @@ class Home:
 
     def commit(self, changes: ChangeSet, message: str = "change\n") -> tuple[str, tuple[str, ...]]:
         with Tree(self.folder) as tree:
-            made = Commits(
+            made = Committer(
                 workspace=tree, environment=self.environment, blobs=self.stand.blobs, runner=self.stand.bench
             )
             return made.commit(changes, message)

@@ -13,9 +13,8 @@ from bench.stand import Stand, shell
 from world import lay
 
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
-from pawl.workspace.capture import Capture, Held, Reason
-from pawl.workspace.gitignore import decide, parse
-from pawl.workspace.ignore import Ignore
+from pawl.workspace.capture import Capture, HeldBack, HeldReason
+from pawl.workspace.ignore import Ignore, decide, parse
 
 NAMES = ["a", "b", "foo", "foo.log", "build", "x.d", "logs", "a.b", "keep", "[x]", "sp ace", "!bang", "#hash", "ä"]
 NAMES += ["new\nline", "tail ", "]", "back\\s", "-"]
@@ -196,4 +195,4 @@ def test_a_secret_is_named_though_it_is_ignored_but_not_inside_an_ignored_folder
     (stand.workspace / ".gitignore").write_text(".env\nvenv/\n")
     bench = stand.bench()
     shell(bench, "echo K=1 > .env; mkdir -p venv/certifi; echo x > venv/certifi/cacert.pem", secrets="shown")
-    assert bench.capture() == Capture(ignored=("venv/",), held=(Held(".env", Reason.SECRET),))
+    assert bench.capture() == Capture(ignored=("venv/",), held=(HeldBack(".env", HeldReason.SECRET),))

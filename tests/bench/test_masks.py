@@ -9,9 +9,9 @@ from bench.stand import Stand, shell
 from world import lay
 
 from pawl.core.execution import Secrets
-from pawl.workspace.capture import Capture, Held, Reason
+from pawl.settings.tree import Tree
+from pawl.workspace.capture import Capture, HeldBack, HeldReason
 from pawl.workspace.hiding import Search
-from pawl.workspace.tree import Tree
 
 
 @pytest.mark.spec("A15", "F4")
@@ -61,7 +61,7 @@ def test_a_hidden_secret_is_no_change_and_one_that_was_written_is_held_back(stan
     assert (captured.changes.paths, captured.held) == ({"conf/x", "mode"}, ())
     assert bench.files.read("mode") == b"2750\n"
     shell(bench, "chmod u+w conf/.env; echo mine > conf/.env; mv src/.npmrc src/plain")
-    assert bench.capture().held == (Held("conf/.env", Reason.SECRET), Held("src/.npmrc", Reason.SECRET))
+    assert bench.capture().held == (HeldBack("conf/.env", HeldReason.SECRET), HeldBack("src/.npmrc", HeldReason.SECRET))
     assert bench.files.read("src/plain") == b""
 
 

@@ -12,8 +12,8 @@ from world import lay, snapshot
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
 from pawl.core.errors import MissingBlob
 from pawl.core.rebase import Conflict
-from pawl.core.rebase import Reason as Why
-from pawl.workspace.capture import Capture, Held, Reason, Rules, capture
+from pawl.core.rebase import ConflictReason as Why
+from pawl.workspace.capture import Capture, CaptureRules, HeldBack, HeldReason, capture
 from pawl.workspace.ignore import Ignore
 
 
@@ -111,7 +111,7 @@ def test_what_the_user_put_into_a_folder_that_the_bench_removed_keeps_its_folder
     captured = bench.capture()
     assert captured.changes.paths == {"src/greeter.py", "src/main.py"}
     assert captured.conflicts == (conflict("src/mine", None, file("user\n")),)
-    assert captured.held == (Held("src", Reason.IN_THE_WAY, Change("src", Node.directory(), None)),)
+    assert captured.held == (HeldBack("src", HeldReason.IN_THE_WAY, Change("src", Node.directory(), None)),)
 
 
 def test_a_folder_that_the_user_took_away_comes_back_only_for_what_the_bench_put_into_it(stand: Stand):
@@ -146,7 +146,7 @@ def test_a_secret_that_both_changed_is_held_back_and_reaches_no_blob(stand: Stan
     bench = stand.bench()
     shell(bench, "echo KEY=canary > .env", secrets="shown")
     (stand.workspace / ".env").write_text("KEY=2\n")
-    assert bench.capture() == Capture(held=(Held(".env", Reason.SECRET),))
+    assert bench.capture() == Capture(held=(HeldBack(".env", HeldReason.SECRET),))
     with pytest.raises(MissingBlob):
         stand.blobs.get(blob_digest(b"KEY=canary\n"))
 
@@ -168,10 +168,10 @@ def test_what_the_user_changes_while_the_bench_is_read_is_a_conflict_too(stand: 
         return frozenset()
 
     ignore = Ignore(lambda path: b"*.log\n" if path == ".gitignore" else None)
-    rules = Rules(blobs=stand.blobs, guardrails=stand.guardrails, ignore=ignore, tracked=save)
+    rules = CaptureRules(blobs=stand.blobs, guardrails=stand.guardrails, ignore=ignore, tracked=save)
     assert capture(bench._surface, rules) == Capture(
         ignored=("kept.log",),
-        held=(Held(".env", Reason.SECRET),),
+        held=(HeldBack(".env", HeldReason.SECRET),),
         conflicts=(
             conflict("README.md", file("bench\n"), file("user\n")),
             conflict("gone", file("bench\n"), None),

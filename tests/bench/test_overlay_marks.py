@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from world import lay
 
+from pawl.settings.tree import Tree
 from pawl.workspace.overlay import Age, differences
 from pawl.workspace.surface import OwnTree
-from pawl.workspace.tree import Tree
 
 
 def changed(folder: Path) -> dict[str, str]:

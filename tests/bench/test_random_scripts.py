@@ -12,7 +12,7 @@ from bench.stand import Stand, rehearsed, shell
 from bench.unshared import UnsharedSandbox
 from world import lay, snapshot
 
-from pawl.workspace.bench import Ground
+from pawl.workspace.bench import BenchKind
 from pawl.workspace.capture import Capture
 
 NAMES = [
@@ -86,7 +86,7 @@ def tree_of(chance: random.Random, root: Path) -> Path:
     return lay(root, files)
 
 
-def check(seed: int, folder: Path, ground: Ground) -> None:
+def check(seed: int, folder: Path, ground: BenchKind) -> None:
     chance = random.Random(seed)
     workspace = tree_of(chance, folder / "workspace")
     before = snapshot(workspace)
@@ -110,12 +110,12 @@ def check(seed: int, folder: Path, ground: Ground) -> None:
 @pytest.mark.spec("F3")
 @pytest.mark.parametrize("seed", range(60))
 def test_a_random_script_is_captured_applied_and_taken_back_exactly(seed: int, tmp_path: Path):
-    check(seed, tmp_path, Ground.COPY if seed % 3 == 0 else Ground.OVERLAY)
+    check(seed, tmp_path, BenchKind.COPY if seed % 3 == 0 else BenchKind.OVERLAY)
 
 
 @pytest.mark.slow
 @pytest.mark.spec("F3")
-@pytest.mark.parametrize("ground", list(Ground))
+@pytest.mark.parametrize("ground", list(BenchKind))
 @pytest.mark.parametrize("seed", range(1000, 1400))
-def test_many_random_scripts_are_captured_applied_and_taken_back_exactly(seed: int, ground: Ground, tmp_path: Path):
+def test_many_random_scripts_are_captured_applied_and_taken_back_exactly(seed: int, ground: BenchKind, tmp_path: Path):
     check(seed, tmp_path, ground)

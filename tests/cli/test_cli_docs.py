@@ -13,26 +13,26 @@ from cli.console import Pawl
 from cli.transcript import blocks, played, stage, surroundings
 from cli.transcript import keys as foreign_keys
 
-from pawl.app.asking.model_config import RetryLimits, model_config
-from pawl.app.config import Settings, Tables, load
-from pawl.app.extending import ExtensionSettings
-from pawl.app.hook_settings import HookEvent
-from pawl.app.hooks import hooks_for
-from pawl.app.permitting import PermissionSettings, permissions_of, presets
-from pawl.app.trust import is_trusted
+from pawl.agent.corrections import corrections
+from pawl.agent.rules import as_markdown
 from pawl.core import errors
 from pawl.core.dialogue import Sampling
 from pawl.core.run import Budget, RequestRecord
-from pawl.interfaces.cli.parser import OPTIONS, parser_for
 from pawl.models.capabilities import Capabilities
+from pawl.models.configuration import RetryLimits, model_config
 from pawl.models.endpoint import Quirks
-from pawl.models.local.settings import LocalSettings, local_settings
+from pawl.models.local.header import LocalSettings, local_settings
 from pawl.models.prices import Rates
 from pawl.models.providers import Provider, builtin
 from pawl.models.router import Routes
 from pawl.models.script_file import FAULTS
-from pawl.policy.corrections import corrections
-from pawl.policy.table_page import as_markdown
+from pawl.settings.config import Settings, SettingsTables, load
+from pawl.settings.extensions import ExtensionSettings
+from pawl.settings.hooks import HookEvent
+from pawl.settings.permissions import PermissionSettings, permissions_of, presets
+from pawl.settings.trust import is_trusted
+from pawl.ui.cli.parser import OPTIONS, parser_for
+from pawl.workspace.hooks import hooks_for
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -40,7 +40,7 @@ COMMANDS = (ROOT / "docs" / "commands.md").read_text()
 SETTINGS = (ROOT / "docs" / "settings.md").read_text()
 MODELS = (ROOT / "docs" / "models.md").read_text()
 POLICY = (ROOT / "docs" / "policy.md").read_text()
-APP = "".join(path.read_text() for path in sorted((ROOT / "src" / "pawl" / "app").rglob("*.py")))
+APP = "".join(path.read_text() for path in sorted((ROOT / "src" / "pawl").rglob("*.py")))
 PLAYED = ("docs/commands.md", "docs/models.md", "docs/policy.md")
 
 
@@ -109,7 +109,7 @@ def test_every_field_of_every_table_of_the_settings_is_documented_and_no_other(t
 
 
 def test_every_table_of_the_settings_is_documented():
-    for table in fields(Tables):
+    for table in fields(SettingsTables):
         assert re.search(rf"^### {table.name}$", SETTINGS, re.MULTILINE), table.name
 
 

@@ -12,7 +12,7 @@ from world import snapshot
 
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.history import EntryKind, NewEntry
-from pawl.store import Store
+from pawl.store.store import Store
 
 
 @pytest.mark.spec("B9", "F3")

@@ -10,9 +10,8 @@ from cli.projects import Project
 from cli.test_cli_do import FILES, FIX, RIGHT, Script, script
 from cli.test_cli_docs import COMMANDS, keys, section
 
-from pawl.app.looping.tier_file import read_tiers
-from pawl.models.names import ModelName
-from pawl.models.providers import builtin
+from pawl.agent.tier_file import read_tiers
+from pawl.models.providers import ModelName, builtin
 
 __all__ = ["script"]
 

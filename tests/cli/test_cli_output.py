@@ -13,7 +13,7 @@ from cli.console import Pawl
 from cli.projects import SETTINGS, Project
 
 import pawl as product
-from pawl.interfaces.cli.main import MODULES
+from pawl.ui.cli.main import MODULES
 
 pytestmark = [pytest.mark.spec("A20"), pytest.mark.attack("A44")]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from cli.console import PATIENCE, PAWL, Pawl
 
-from pawl import __version__
-from pawl.interfaces.cli.main import MODULES
-from pawl.interfaces.cli.overview import COMMANDS, overview
-from pawl.interfaces.cli.parser import EXAMPLES, OPTIONS, parser_for
+from pawl.core.version import __version__
+from pawl.ui.cli.main import MODULES
+from pawl.ui.cli.overview import COMMANDS, overview
+from pawl.ui.cli.parser import EXAMPLES, OPTIONS, parser_for
 
 HEAVY = re.compile(
     r"(argparse|rich|sqlite3|json|pathlib|pawl\.core\.(?!version)\w+|pawl\.(app|store|sandbox|workspace))\b"

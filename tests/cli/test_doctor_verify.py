@@ -16,7 +16,7 @@ from cli.test_cli_do import FILES, FIX, Script, script
 from nursery import PATIENCE
 from users import NAMES, become
 
-from pawl.store import Store
+from pawl.store.store import Store
 
 __all__ = ["script"]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from cli.console import Pawl, Said
 
-from pawl.app.config import load
-from pawl.app.rules import policy_of
-from pawl.app.workshop import Workshop
+from pawl.agent.rules import policy_of
 from pawl.core.run import RoleName
+from pawl.settings.config import load
+from pawl.workspace.project import Project
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "extending.md").read_text()
 BLOCK = re.compile(r"^```\w+\n(?:# |<!-- )(?P<file>[\w./]+)(?: -->)?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -182,7 +182,7 @@ def test_a_check_of_the_users_own_is_part_of_the_ladder(installed: Installed):
 def test_what_a_hook_says_is_told_to_the_model(installed: Installed):
     installed.config_of_page("hooks")
     installed.streamed("change src/greeter.py so that it is better", installed.says({"text": "Done."}), code=1)
-    with Workshop.open(load(), installed.pawl.workspace) as shop:
+    with Project.open(load(), installed.pawl.workspace) as shop:
         (ended,) = shop.store.runs.evaluations(shop.workspace)
         told = shop.store.runs.value(str(ended["run"]), "told")
     assert any("prefers short names" in text for text in told)
@@ -272,7 +272,7 @@ def test_a_tool_that_writes_is_never_there_in_chat(installed: Installed):
 
 
 def evaluations(installed: Installed) -> list[tuple[object, object, object]]:
-    with Workshop.open(load(), installed.pawl.workspace) as shop:
+    with Project.open(load(), installed.pawl.workspace) as shop:
         return [(one["score"], one["reason"], one["judge"]) for one in shop.store.runs.evaluations(shop.workspace)]
 
 

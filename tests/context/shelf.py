@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pawl.context.outline import SourceOutliner
+from pawl.code.outline import SourceOutliner
+from pawl.core.code import Hit, Query
 from pawl.core.errors import NotFound
-from pawl.core.locating import Hit, Query
 
 
 @dataclass

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from context.shelf import Folder
 
-from pawl.context import answers
-from pawl.context.answers import WatchedFiles, are_similar, normalised, overlap, still_holds
+from pawl.agent import answers
+from pawl.agent.answers import WatchedFiles, are_similar, normalised, overlap, still_holds
 from pawl.core.errors import NotFound, TimedOut
 from pawl.core.memory import RestKind
 

@@ -8,19 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.context.compression import (
+from pawl.agent.compression import (
+    OPENING,
     CompressionLimits,
     CompressionState,
     Compressor,
-    Kept,
+    KeptWords,
     compress,
     is_due,
+    is_summary,
     noted,
+    summarized,
 )
-from pawl.context.summary import OPENING, is_summary, summarized
-from pawl.core.dialogue import Message, Speaker, Thought, ToolAnswer, ToolCall, assistant, tool_answers, user
-from pawl.core.dialogue_size import dialogue_tokens
-from pawl.core.worksheet import Worksheet
+from pawl.core.dialogue import (
+    Message,
+    Speaker,
+    Thought,
+    ToolAnswer,
+    ToolCall,
+    assistant,
+    dialogue_tokens,
+    tool_answers,
+    user,
+)
+from pawl.core.memory import Worksheet
 
 pytestmark = pytest.mark.spec("C13")
 
@@ -62,7 +73,7 @@ def assert_valid(messages: tuple[Message, ...] | list[Message]) -> None:
 
 def test_a_long_dialogue_becomes_a_summary_the_request_and_the_last_turns():
     messages = dialogue()
-    made = compress(messages, Kept(request=2), FRESH)
+    made = compress(messages, KeptWords(request=2), FRESH)
     assert made.why_not == "" and made.after_tokens < made.before_tokens // 2
     assert (made.before_tokens, made.after_tokens) == (dialogue_tokens(messages), dialogue_tokens(made.messages))
     assert is_summary(made.messages[0]) and made.messages[1] is messages[2]
@@ -71,7 +82,7 @@ def test_a_long_dialogue_becomes_a_summary_the_request_and_the_last_turns():
 
 
 def test_the_summary_holds_goals_decisions_plan_open_issues_files_and_outputs():
-    summary = compress(dialogue(), Kept(request=2), FRESH).messages[0].text
+    summary = compress(dialogue(), KeptWords(request=2), FRESH).messages[0].text
     for part in (
         "## Goals\n- Which file sums the prices?",
         "## Decisions and answers\n- cart.py:10 does, we decided to keep it.",
@@ -91,7 +102,7 @@ def test_rules_stay_word_for_word_through_many_compressions():
     messages, state = [user("You must keep Python 3.11."), assistant("Yes."), *dialogue()[2:]], FRESH
     request = messages[2]
     for turn in range(4):
-        kept = Kept(request=messages.index(request), rules=rules, worksheet=worksheet)
+        kept = KeptWords(request=messages.index(request), rules=rules, worksheet=worksheet)
         made = compress(messages, kept, state)
         assert made.why_not == "", turn
         text = made.messages[0].text
@@ -115,7 +126,7 @@ def test_no_reasoning_is_carried_over():
         ),
         user("Go on."),
     ]
-    made = compress(messages, Kept(request=2), FRESH)
+    made = compress(messages, KeptWords(request=2), FRESH)
     assert secret not in str(made.messages)
 
 
@@ -125,14 +136,14 @@ def test_thoughts_stay_only_in_the_loop_that_needs_them():
     loop = Message(speaker=Speaker.ASSISTANT, calls=messages[-2].calls, thoughts=(Thought(text="new", signature="s"),))
     messages[-2] = loop
     request = len(messages) - 3
-    made = compress(messages, Kept(request=request), FRESH)
+    made = compress(messages, KeptWords(request=request), FRESH)
     assert loop in made.messages and "old" not in str([message.thoughts for message in made.messages])
 
 
 def test_a_short_dialogue_is_left_alone():
     messages = dialogue(2)
     assert not is_due(messages, CompressionLimits())
-    made = compress(messages, Kept(request=2), FRESH)
+    made = compress(messages, KeptWords(request=2), FRESH)
     assert made.messages == tuple(messages) and made.why_not == "it is not long" and made.state == FRESH
 
 
@@ -150,22 +161,22 @@ def test_it_is_due_by_the_number_of_messages_or_by_tokens(messages, due):
 
 
 def test_reading_the_same_files_again_is_no_progress_and_is_not_compressed_again():
-    first = compress(dialogue(), Kept(request=2), FRESH)
+    first = compress(dialogue(), KeptWords(request=2), FRESH)
     again = list(first.messages)
     for number in range(30):
         again += step(
             "file_read", number + 500, f"     1 | the text of file {number}\n" * 40, path=f"src/file_{number}.py"
         )
-    second = compress(again, Kept(request=1), first.state)
+    second = compress(again, KeptWords(request=1), first.state)
     assert second.why_not.startswith("nothing new") and second.messages == tuple(again)
     again += step("run_command", 999, "3 passed", command="pytest")
-    assert compress(again, Kept(request=1), first.state).why_not == ""
+    assert compress(again, KeptWords(request=1), first.state).why_not == ""
 
 
 def test_what_the_model_could_not_read_is_cut_at_lines_even_in_a_short_dialogue():
     output = "\n".join(f"line {n}" for n in range(9000))
     messages = [user("go"), *step("file_read", 1, output, path="a.py")]
-    made = compress(messages, Kept(request=0), FRESH, too_long=True)
+    made = compress(messages, KeptWords(request=0), FRESH, too_long=True)
     text = made.messages[-1].answers[0].text
     assert made.after_tokens < made.before_tokens // 10
     shown, mark = text.rsplit("\n", 1)
@@ -216,11 +227,11 @@ def dialogues(draw) -> tuple[list[Message], int]:
 def test_whatever_was_said_compression_keeps_it_valid_and_never_makes_it_longer(given_one, too_long, most, tokens):
     messages, request = given_one
     limits = CompressionLimits(messages=most, tokens=tokens)
-    made = compress(messages, Kept(request=request), FRESH, limits=limits, too_long=too_long)
+    made = compress(messages, KeptWords(request=request), FRESH, limits=limits, too_long=too_long)
     assert_valid(made.messages)
     assert any(message is messages[request] for message in made.messages)
     assert made.after_tokens <= made.before_tokens == dialogue_tokens(messages)
-    assert made == compress(messages, Kept(request=request), FRESH, limits=limits, too_long=too_long)
+    assert made == compress(messages, KeptWords(request=request), FRESH, limits=limits, too_long=too_long)
     assert made.messages[-1].speaker is messages[-1].speaker
 
 
@@ -234,7 +245,7 @@ def test_a_summary_read_back_is_the_same_summary(given_one):
 def test_a_long_rule_on_one_line_stays_word_for_word():
     rule = "Never change the public names, " + "because the others rely on each of them, " * 60 + "whatever they ask."
     messages = [user(f"Make the cart round prices.\n{rule}"), *dialogue()[1:]]
-    once = compress(messages, Kept(request=2), FRESH).messages[0].text
+    once = compress(messages, KeptWords(request=2), FRESH).messages[0].text
     assert len(rule) > 2_000 and f"- {rule}\n" in once
     again = summarized([user(once), user("go on")])
     assert rule in again.rules

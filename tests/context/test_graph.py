@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pawl.context.imports import ImportMap
-from pawl.context.index import Index
-from pawl.context.resolving import Resolver
-from pawl.policy.guardrails import preset
-from pawl.workspace.reading import WorkspaceFiles
-from pawl.workspace.tree import Tree
+from pawl.code.imports import ImportMap, Resolver
+from pawl.code.librarian import Index
+from pawl.settings.guardrails import preset
+from pawl.settings.tree import Tree
+from pawl.workspace.bench_files import WorkspaceFiles
 
 pytestmark = pytest.mark.spec("A2", "E2")
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from pawl.context import indexing
-from pawl.context.index import Index
-from pawl.context.ranking.tables import Tables
+from pawl.code import indexing
+from pawl.code.librarian import Index
+from pawl.code.ranking.shelf import IndexTables
 from pawl.core.errors import StoreBusy, StoreError
-from pawl.policy.guardrails import preset
-from pawl.workspace.reading import WorkspaceFiles
-from pawl.workspace.tree import Tree
+from pawl.settings.guardrails import preset
+from pawl.settings.tree import Tree
+from pawl.workspace.bench_files import WorkspaceFiles
 
 pytestmark = pytest.mark.spec("A9", "E2")
 
@@ -179,7 +179,7 @@ def test_one_changed_file_is_taken_in_alone(shop: Shop):
 
 
 def test_a_change_that_keeps_size_and_time_is_noticed_when_it_was_quick(shop: Shop, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pawl.context.indexing._UNSURE_NS", 10**15)
+    monkeypatch.setattr("pawl.code.indexing._UNSURE_NS", 10**15)
     path = shop.folder / "shop/prices.py"
     with shop.open() as index:
         index.refresh()
@@ -320,7 +320,7 @@ def test_an_index_folder_that_cannot_be_used_is_told_with_its_name(shop: Shop):
 
 
 def test_a_worn_index_is_made_anew(shop: Shop, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pawl.context.index._FEW", 0)
+    monkeypatch.setattr("pawl.code.librarian._FEW", 0)
     with shop.open() as index:
         for number in range(6):
             shop.write({"shop/prices.py": f"def version{number}(): pass\n"})
@@ -374,7 +374,7 @@ def test_a_reader_sees_one_moment_while_another_writes(shop: Shop):
             before = len(shelf.files)
             shop.write({"new.py": "x = 1\n"})
             second.refresh()
-            return before, len(Tables(shelf._connection).files)
+            return before, len(IndexTables(shelf._connection).files)
 
         assert first.reading(work) == (3, 3)
         assert len(contents(first)) == 4
@@ -410,7 +410,7 @@ def test_a_reader_never_empties_a_worn_index(shop: Shop, monkeypatch: pytest.Mon
         for number in range(6):
             shop.write({"shop/prices.py": f"def version{number}(): pass\n"})
             index.refresh()
-        monkeypatch.setattr("pawl.context.index._FEW", -1000)
+        monkeypatch.setattr("pawl.code.librarian._FEW", -1000)
         assert len(contents(index)) == 3
 
 

@@ -11,26 +11,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.context.index import Index
-from pawl.context.parsers import ParserLimits, Parsers
-from pawl.context.rows import Page, Rows, read
-from pawl.context.sorting import Kind
-from pawl.context.tokens import WORD, Tokens, tokens
+from pawl.code.languages import FileKind
+from pawl.code.librarian import Index
+from pawl.code.parsers import ParserLimits, Parsers
+from pawl.code.rows import IndexPage, Rows, read
+from pawl.code.tokens import WORD, Tokens, tokens
 from pawl.core import redact
 from pawl.core.redact import Redactor
-from pawl.policy.guardrails import preset
-from pawl.workspace.reading import WorkspaceFiles
-from pawl.workspace.tree import Tree
+from pawl.settings.guardrails import preset
+from pawl.settings.tree import Tree
+from pawl.workspace.bench_files import WorkspaceFiles
 
 pytestmark = pytest.mark.spec("A9", "E2")
 
 CART = b"from shop import prices\n\nclass Cart:\n    def total(self):\n        return prices.sum(3)\n"
 PAGES = (
-    Page("shop/cart.py", CART, Kind.CODE, "python"),
-    Page("b.go", b'package c\nimport "fmt"\nfunc Third(x int) { fmt.Println(x) }\n', Kind.CODE, "go"),
-    Page("h.php", b"<?php function eighth() {}\n", Kind.CODE, ""),
-    Page("notes.md", "# Überall\n\n12 words and 3rd again, again\n".encode(), Kind.PROSE, ""),
-    Page("empty.py", b"", Kind.CODE, "python"),
+    IndexPage("shop/cart.py", CART, FileKind.CODE, "python"),
+    IndexPage("b.go", b'package c\nimport "fmt"\nfunc Third(x int) { fmt.Println(x) }\n', FileKind.CODE, "go"),
+    IndexPage("h.php", b"<?php function eighth() {}\n", FileKind.CODE, ""),
+    IndexPage("notes.md", "# Überall\n\n12 words and 3rd again, again\n".encode(), FileKind.PROSE, ""),
+    IndexPage("empty.py", b"", FileKind.CODE, "python"),
 )
 TABLES = ("file", "definition", "piece", "import", "edge", "occurrence")
 
@@ -42,7 +42,7 @@ def parsers() -> Iterator[Parsers]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
-def test_the_rows_that_a_process_makes_are_those_made_here(page: Page, parsers: Parsers):
+def test_the_rows_that_a_process_makes_are_those_made_here(page: IndexPage, parsers: Parsers):
     assert parsers.rows(page) == read(page, Tokens())
 
 
@@ -54,10 +54,10 @@ def test_the_rows_of_many_files_come_in_their_order(parsers: Parsers):
 def test_many_large_files_are_not_all_read_ahead(parsers: Parsers):
     taken: list[int] = []
 
-    def pages() -> Iterator[Page]:
+    def pages() -> Iterator[IndexPage]:
         for number in range(40):
             taken.append(number)
-            yield Page(f"{number}.txt", b"word " * 200_000, Kind.PROSE, "")
+            yield IndexPage(f"{number}.txt", b"word " * 200_000, FileKind.PROSE, "")
 
     next(rows := parsers.rows_of_all(pages()))
     assert len(taken) < 10
@@ -65,7 +65,7 @@ def test_many_large_files_are_not_all_read_ahead(parsers: Parsers):
 
 
 def test_a_file_that_kills_its_parser_has_its_words_and_no_definitions():
-    page = Page("deep.rb", b"def helpful\nend\n" + b"! <<Alambda " * 2_000, Kind.CODE, "ruby")
+    page = IndexPage("deep.rb", b"def helpful\nend\n" + b"! <<Alambda " * 2_000, FileKind.CODE, "ruby")
     with Parsers(ParserLimits(memory_bytes=400 << 20, seconds=2.0)) as parsers:
         rows = parsers.rows(page)
         after = parsers.rows(PAGES[0])

@@ -8,7 +8,7 @@ import pytest
 from edits.folder import FolderFiles
 from world import lay
 
-from pawl.context.instructions import (
+from pawl.agent.instructions import (
     MOST_BYTES,
     MOST_IMPORTS,
     OWN,

@@ -9,14 +9,35 @@ from context.shelf import Folder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.context.bank import TITLES, Bank, Note, read_bank, updated
-from pawl.context.memories import Candidate, Standing, concise, recalled, worth_keeping
-from pawl.context.working import MOST_FILES, MOST_TASKS, WorkingContext
-from pawl.core.memory import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory
-from pawl.core.packs import CHARACTERS_PER_TOKEN
-from pawl.core.session_memory import Access, AccessKind, EditNote, Exchange, SeenFile, SessionMemory
-from pawl.core.worksheet import Worksheet
-from pawl.policy.guardrails import preset
+from pawl.agent.memory_bank import (
+    TITLES,
+    Bank,
+    MemoryCandidate,
+    Note,
+    RunStanding,
+    concise,
+    read_bank,
+    recalled,
+    updated,
+    worth_keeping,
+)
+from pawl.agent.monitor import MOST_FILES, MOST_TASKS, WorkingContext
+from pawl.core.code import CHARACTERS_PER_TOKEN
+from pawl.core.memory import (
+    LONGEST_MEMORY,
+    Access,
+    AccessKind,
+    EditNote,
+    Exchange,
+    Memory,
+    MemorySource,
+    MemoryTier,
+    NewMemory,
+    SeenFile,
+    SessionMemory,
+    Worksheet,
+)
+from pawl.settings.guardrails import preset
 
 GUARDRAILS = preset("standard")
 CANARY = "Zq8vT3xLm2RpW9ydKc5B"
@@ -100,25 +121,28 @@ def test_a_cached_file_counts_only_for_the_content_it_had():
 @pytest.mark.parametrize(
     ("tier", "standing", "kept"),
     [
-        (MemoryTier.FACT, Standing(), False),
-        (MemoryTier.FACT, Standing(decided=True), False),
-        (MemoryTier.FACT, Standing(succeeded=True), True),
-        (MemoryTier.OUTCOME, Standing(), False),
-        (MemoryTier.OUTCOME, Standing(succeeded=True), True),
-        (MemoryTier.DECISION, Standing(), False),
-        (MemoryTier.DECISION, Standing(decided=True), True),
-        (MemoryTier.DECISION, Standing(succeeded=True), True),
+        (MemoryTier.FACT, RunStanding(), False),
+        (MemoryTier.FACT, RunStanding(decided=True), False),
+        (MemoryTier.FACT, RunStanding(succeeded=True), True),
+        (MemoryTier.OUTCOME, RunStanding(), False),
+        (MemoryTier.OUTCOME, RunStanding(succeeded=True), True),
+        (MemoryTier.DECISION, RunStanding(), False),
+        (MemoryTier.DECISION, RunStanding(decided=True), True),
+        (MemoryTier.DECISION, RunStanding(succeeded=True), True),
     ],
 )
 def test_a_memory_is_written_only_after_success_or_for_a_settled_decision(tier, standing, kept):
-    made = worth_keeping(Candidate(tier=tier, text="Tests run with make test.", run="r1"), standing)
+    made = worth_keeping(MemoryCandidate(tier=tier, text="Tests run with make test.", run="r1"), standing)
     expected = NewMemory(tier=tier, text="Tests run with make test.", source=MemorySource.RUN, run="r1")
     assert made == (expected if kept else None)
 
 
 @pytest.mark.spec("C14")
 def test_a_memory_is_concise_and_without_secrets():
-    assert worth_keeping(Candidate(tier=MemoryTier.FACT, text=f"API_KEY={CANARY}"), Standing(succeeded=True)) is None
+    assert (
+        worth_keeping(MemoryCandidate(tier=MemoryTier.FACT, text=f"API_KEY={CANARY}"), RunStanding(succeeded=True))
+        is None
+    )
     text = concise("word " * 200)
     assert len(text) <= LONGEST_MEMORY and text.endswith("word…")
     assert CANARY not in concise(f"Use password: {CANARY} for it.")

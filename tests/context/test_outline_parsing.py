@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from pawl.context.languages import language_of, languages, may_be_source
-from pawl.context.parsers import UNREAD, ParserLimits, Parsers, Source
-from pawl.context.parsing import LARGEST, Import, Imported, Parsed, Reference, Use, parse
-from pawl.context.worker import packed, unpacked
-from pawl.core.outline import Definition, DefinitionKind
+from pawl.code.languages import language_of, languages, may_be_source
+from pawl.code.parsers import UNREAD, ParserLimits, Parsers, SourceFile
+from pawl.code.parsing import LARGEST, Import, Imported, Parsed, Reference, Use, parse
+from pawl.code.worker import packed, unpacked
+from pawl.core.code import Definition, DefinitionKind
 
 PYTHON = '''\
 from ..shapes import Shape as Base, area
@@ -544,7 +544,7 @@ def test_a_file_that_takes_too_long_is_given_up():
 
 def test_many_files_are_parsed_by_several_processes_in_their_order():
     python = languages()["python"]
-    sources = [Source(f"{number}.py", f"def f{number}(): pass\n".encode(), python) for number in range(50)]
+    sources = [SourceFile(f"{number}.py", f"def f{number}(): pass\n".encode(), python) for number in range(50)]
     with Parsers(ParserLimits(processes=2)) as parsers:
         found = [(source.path, parsed.definitions[0].name) for source, parsed in parsers.parse_all(iter(sources))]
         assert found == [(f"{number}.py", f"f{number}") for number in range(50)]

@@ -9,16 +9,22 @@ from context.shelf import Folder, Shelf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.context.excerpts import redacted_lines
-from pawl.context.gathering import gathered
-from pawl.context.outline import SourceOutliner
-from pawl.context.packs import ATTEMPTS, EXCERPTS, FILES, pack
-from pawl.context.repository import repository_outline
+from pawl.code.bundle import ATTEMPTS, EXCERPTS, FILES, pack, redacted_lines
+from pawl.code.librarian import gathered
+from pawl.code.outline import SourceOutliner, repository_outline
+from pawl.core.code import (
+    CHARACTERS_PER_TOKEN,
+    Definition,
+    DefinitionKind,
+    Excerpt,
+    FileOutline,
+    Hit,
+    PackFile,
+    PackRequest,
+    Query,
+)
 from pawl.core.errors import UsageError
-from pawl.core.locating import Hit, Query
-from pawl.core.outline import Definition, DefinitionKind, FileOutline
-from pawl.core.packs import CHARACTERS_PER_TOKEN, Excerpt, PackFile, PackRequest
-from pawl.policy.guardrails import preset
+from pawl.settings.guardrails import preset
 
 pytestmark = pytest.mark.spec("A9")
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.context.query import Frame, Mention, phrase, understand
-from pawl.context.tokens import stem, tokens
-from pawl.context.zones import Zone
+from pawl.code.query import Mention, StackFrame, Zone, phrase, understand
+from pawl.code.tokens import stem, tokens
 
 pytestmark = pytest.mark.spec("E2")
 
@@ -41,17 +40,17 @@ def test_the_first_line_is_the_title():
 
 def test_frames_come_as_they_are_printed():
     assert understand(ISSUE).frames == (
-        Frame("/usr/lib/python3/site-packages/shop/cart.py", 12, "total"),
-        Frame("/usr/lib/python3/site-packages/shop/prices.py", 3, "rounded"),
+        StackFrame("/usr/lib/python3/site-packages/shop/cart.py", 12, "total"),
+        StackFrame("/usr/lib/python3/site-packages/shop/prices.py", 3, "rounded"),
     )
 
 
 def test_frames_are_found_as_pytest_prints_them():
     text = "x\n\ntests/test_a.py:5: \n_ _ _\napp/a.py:7: in total\n    return b()\n_ _\n\napp/b.py:3: KeyError\n"
     assert understand(text).frames == (
-        Frame("tests/test_a.py", 5),
-        Frame("app/a.py", 7, "total"),
-        Frame("app/b.py", 3),
+        StackFrame("tests/test_a.py", 5),
+        StackFrame("app/a.py", 7, "total"),
+        StackFrame("app/b.py", 3),
     )
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pawl.context.librarian import CodeLibrarian
+from pawl.code.librarian import CodeLibrarian
+from pawl.core.code import Commit, Hit, Query, Suspicion
 from pawl.core.errors import UsageError
-from pawl.core.locating import Commit, Hit, Query, Suspicion
-from pawl.policy.guardrails import preset
-from pawl.workspace.reading import WorkspaceFiles
-from pawl.workspace.tree import Tree
+from pawl.settings.guardrails import preset
+from pawl.settings.tree import Tree
+from pawl.workspace.bench_files import WorkspaceFiles
 
 pytestmark = pytest.mark.spec("E2")
 
@@ -253,7 +253,7 @@ def test_a_change_is_found_after_a_refresh(tmp_path: Path):
 
 
 def test_only_commits_that_head_reaches_count(tmp_path: Path):
-    from pawl.workspace.git_log import GitLog, commits_in, log_words
+    from pawl.workspace.git import GitLog, commits_in, log_words
 
     work = tmp_path / "work"
     work.mkdir()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.context.suspecting import suspicions
-from pawl.core.finding import Finding, Place
+from pawl.checks.tracebacks import suspicions
+from pawl.core.diagnostic import Diagnostic, Location
 
 pytestmark = pytest.mark.spec("E2")
 
 
-def failing(name: str, *frames: tuple[str, int]) -> Finding:
-    places = tuple(Place(path=path, line=line) for path, line in frames)
-    return Finding(tool="pytest", message="boom", test=name, frames=places)
+def failing(name: str, *frames: tuple[str, int]) -> Diagnostic:
+    places = tuple(Location(path=path, line=line) for path, line in frames)
+    return Diagnostic(tool="pytest", message="boom", test=name, frames=places)
 
 
 def test_the_innermost_place_is_the_most_suspicious_and_tests_are_not():
@@ -30,9 +30,9 @@ def test_a_place_that_more_failing_tests_run_through_is_more_suspicious():
 
 
 def test_findings_without_a_test_say_nothing():
-    assert suspicions([Finding(tool="ruff", message="x", path="a.py", line=3)]) == ()
+    assert suspicions([Diagnostic(tool="ruff", message="x", path="a.py", line=3)]) == ()
 
 
 def test_a_failure_that_is_told_in_one_line_has_its_one_place():
-    found = suspicions([Finding(tool="pytest", message="x", test="t::a", path="shop/prices.py", line=5)])
+    found = suspicions([Diagnostic(tool="pytest", message="x", test="t::a", path="shop/prices.py", line=5)])
     assert [(one.path, one.line, one.weight) for one in found] == [("shop/prices.py", 5, 1.0)]

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.core.dialogue import Message, Speaker, Thought, ToolAnswer, ToolCall, user
-from pawl.core.dialogue_json import from_json, to_json
+from pawl.core.dialogue import Message, Speaker, Thought, ToolAnswer, ToolCall, from_json, to_json, user
 
 # Surrogates are letters of half a character: names of files and broken answers have them.
 texts = st.text(st.characters(exclude_categories=()), max_size=20)

@@ -21,11 +21,11 @@ from core.worlds import (
 )
 from hypothesis import given, settings
 
-from pawl.core.blobs import MemoryBlobs
 from pawl.core.change import Node, is_directory
+from pawl.core.memory_blobs import MemoryBlobs
 from pawl.core.patch import git_object_name, git_patch
-from pawl.core.patch_read import read_patch
-from pawl.core.patch_resolve import resolve
+from pawl.core.patch_reader import read_patch
+from pawl.core.patch_resolver import resolve
 
 GIT_MODES = (0o644, 0o755)
 EXAMPLES = 45

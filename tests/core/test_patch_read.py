@@ -7,13 +7,13 @@ from core.worlds import between, histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pawl.core.blobs import MemoryBlobs
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import BadPatch, Conflicted
+from pawl.core.memory_blobs import MemoryBlobs
 from pawl.core.patch import git_patch
-from pawl.core.patch_read import read_patch
-from pawl.core.patch_read_binary import LARGEST, BinaryContent
-from pawl.core.patch_resolve import resolve
+from pawl.core.patch_format import LARGEST, BinaryContent
+from pawl.core.patch_reader import read_patch
+from pawl.core.patch_resolver import resolve
 
 BLOBS = MemoryBlobs()
 TEXT = b"".join(b"line %d\n" % at for at in range(1, 13))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from core.worlds import between
 
-from pawl.core.blobs import MemoryBlobs
-from pawl.core.change import Kind, Node
+from pawl.core.change import Node, NodeKind
+from pawl.core.memory_blobs import MemoryBlobs
 from pawl.core.patch import FileSummary, What, git_patch, quoted, summary, unified
 
 BLOBS = MemoryBlobs()
@@ -58,15 +58,15 @@ AFTER = {
 @pytest.mark.spec("F3")
 def test_a_summary_has_a_line_for_every_path_even_those_git_does_not_know():
     assert summary(between(BEFORE, AFTER), BLOBS) == (
-        FileSummary(path="bin", what=What.MODIFIED, kind=Kind.FILE, binary=True),
-        FileSummary(path="dir", what=What.DIRECTORY, kind=Kind.DIRECTORY),
-        FileSummary(path="dir/gone", what=What.DELETED, kind=Kind.FILE, removed=2),
-        FileSummary(path="link", what=What.LINK, kind=Kind.LINK, added=1, removed=1),
-        FileSummary(path="mode", what=What.MODE, kind=Kind.FILE),
-        FileSummary(path="new", what=What.CREATED, kind=Kind.FILE, added=3),
-        FileSummary(path="private", what=What.MODE, kind=Kind.FILE),
-        FileSummary(path="swap", what=What.REPLACED, kind=Kind.LINK, added=1, removed=1),
-        FileSummary(path="text", what=What.MODIFIED, kind=Kind.FILE, added=2, removed=1),
+        FileSummary(path="bin", what=What.MODIFIED, kind=NodeKind.FILE, binary=True),
+        FileSummary(path="dir", what=What.DIRECTORY, kind=NodeKind.DIRECTORY),
+        FileSummary(path="dir/gone", what=What.DELETED, kind=NodeKind.FILE, removed=2),
+        FileSummary(path="link", what=What.LINK, kind=NodeKind.LINK, added=1, removed=1),
+        FileSummary(path="mode", what=What.MODE, kind=NodeKind.FILE),
+        FileSummary(path="new", what=What.CREATED, kind=NodeKind.FILE, added=3),
+        FileSummary(path="private", what=What.MODE, kind=NodeKind.FILE),
+        FileSummary(path="swap", what=What.REPLACED, kind=NodeKind.LINK, added=1, removed=1),
+        FileSummary(path="text", what=What.MODIFIED, kind=NodeKind.FILE, added=2, removed=1),
     )
 
 

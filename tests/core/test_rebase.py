@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from core.worlds import applied, between
 
-from pawl.core.blobs import MemoryBlobs
 from pawl.core.change import EMPTY, Change, ChangeSet, Node
 from pawl.core.errors import CannotCompose, MissingBlob
-from pawl.core.rebase import Conflict, Reason, rebase
+from pawl.core.memory_blobs import MemoryBlobs
+from pawl.core.rebase import Conflict, ConflictReason, rebase
 
 BLOBS = MemoryBlobs()
 TEXT = b"1\n2\n3\n4\n5\n6\n"
@@ -56,7 +56,7 @@ def test_edits_of_the_same_line_are_a_conflict_with_its_place():
     assert result.changes == EMPTY
     (found,) = result.conflicts
     (region,) = found.regions
-    assert found.reason is Reason.CONTENT
+    assert found.reason is ConflictReason.CONTENT
     assert (region.base.first, region.ours.text, region.theirs.text) == (3, b"ours\n", b"theirs\n")
 
 
@@ -75,27 +75,27 @@ def test_what_both_did_is_dropped():
 
 
 SIMPLE = {
-    "one deleted what the other edited": ({"f": text()}, {}, {"f": text(b"x")}, Reason.DELETED),
-    "one edited what the other deleted": ({"f": text()}, {"f": text(b"x")}, {}, Reason.DELETED),
-    "both created a file": ({}, {"f": text(b"x")}, {"f": text(b"y")}, Reason.CREATED),
-    "both created it with other permissions": ({}, {"f": text()}, {"f": text(mode=0o755)}, Reason.CREATED),
+    "one deleted what the other edited": ({"f": text()}, {}, {"f": text(b"x")}, ConflictReason.DELETED),
+    "one edited what the other deleted": ({"f": text()}, {"f": text(b"x")}, {}, ConflictReason.DELETED),
+    "both created a file": ({}, {"f": text(b"x")}, {"f": text(b"y")}, ConflictReason.CREATED),
+    "both created it with other permissions": ({}, {"f": text()}, {"f": text(mode=0o755)}, ConflictReason.CREATED),
     "both edited a binary file": (
         {"f": text(b"\0")},
         {"f": text(b"\0x")},
         {"f": text(b"\0y")},
-        Reason.BINARY,
+        ConflictReason.BINARY,
     ),
-    "one made a text binary": ({"f": text()}, {"f": text(b"\0")}, {"f": text(b"y")}, Reason.BINARY),
-    "both changed a link": ({"f": link(b"a")}, {"f": link(b"b")}, {"f": link(b"c")}, Reason.LINK),
+    "one made a text binary": ({"f": text()}, {"f": text(b"\0")}, {"f": text(b"y")}, ConflictReason.BINARY),
+    "both changed a link": ({"f": link(b"a")}, {"f": link(b"b")}, {"f": link(b"c")}, ConflictReason.LINK),
     "both changed the permissions": (
         {"f": text()},
         {"f": text(mode=0o755)},
         {"f": text(mode=0o600)},
-        Reason.MODE,
+        ConflictReason.MODE,
     ),
-    "one made a link of it": ({"f": text()}, {"f": link(b"a")}, {"f": text(b"x")}, Reason.KIND),
-    "both made a link of it": ({"f": text()}, {"f": link(b"a")}, {"f": link(b"b")}, Reason.KIND),
-    "one made a directory of it": ({"f": text()}, {"f": FOLDER}, {"f": text(b"x")}, Reason.KIND),
+    "one made a link of it": ({"f": text()}, {"f": link(b"a")}, {"f": text(b"x")}, ConflictReason.KIND),
+    "both made a link of it": ({"f": text()}, {"f": link(b"a")}, {"f": link(b"b")}, ConflictReason.KIND),
+    "one made a directory of it": ({"f": text()}, {"f": FOLDER}, {"f": text(b"x")}, ConflictReason.KIND),
 }
 
 
@@ -123,7 +123,7 @@ def test_a_file_in_a_directory_that_is_gone_is_a_conflict():
     base = {"d": FOLDER, "d/f": text()}
     ours = {**base, "d/new": text(b"new")}
     result = rebased(base, ours, {})
-    assert result.conflicts == (conflict("d/new", Reason.PARENT, base, ours, {}),)
+    assert result.conflicts == (conflict("d/new", ConflictReason.PARENT, base, ours, {}),)
     assert result.changes == EMPTY
 
 
@@ -132,8 +132,8 @@ def test_a_file_in_a_directory_that_became_a_file_is_a_conflict():
     ours, theirs = {"d": FOLDER, "d/e": FOLDER, "d/e/f": text()}, {"d": text()}
     result = rebased(base, ours, theirs)
     assert [(found.path, found.reason) for found in result.conflicts] == [
-        ("d/e", Reason.PARENT),
-        ("d/e/f", Reason.PARENT),
+        ("d/e", ConflictReason.PARENT),
+        ("d/e/f", ConflictReason.PARENT),
     ]
     assert result.changes == EMPTY
 
@@ -143,7 +143,7 @@ def test_a_directory_is_not_removed_with_what_was_put_into_it_meanwhile():
     base = {"d": FOLDER, "d/f": text()}
     theirs = {**base, "d/user": text(b"mine")}
     result = rebased(base, {}, theirs)
-    assert result.conflicts == (conflict("d", Reason.OCCUPIED, base, {}, theirs),)
+    assert result.conflicts == (conflict("d", ConflictReason.OCCUPIED, base, {}, theirs),)
     assert result.changes == ChangeSet((Change("d/f", text(), None),))
 
 
@@ -152,9 +152,9 @@ def test_a_conflict_deep_down_keeps_every_directory_above_it():
     theirs = {**base, "d/e/f": text(b"edited")}
     result = rebased(base, {}, theirs)
     assert [(found.path, found.reason) for found in result.conflicts] == [
-        ("d", Reason.OCCUPIED),
-        ("d/e", Reason.OCCUPIED),
-        ("d/e/f", Reason.DELETED),
+        ("d", ConflictReason.OCCUPIED),
+        ("d/e", ConflictReason.OCCUPIED),
+        ("d/e/f", ConflictReason.DELETED),
     ]
     assert result.changes.paths == {"d/e/g"}
 
@@ -162,12 +162,15 @@ def test_a_conflict_deep_down_keeps_every_directory_above_it():
 def test_a_directory_does_not_become_a_file_over_what_was_put_into_it():
     base = {"d": FOLDER}
     result = rebased(base, {"d": text()}, {"d": FOLDER, "d/user": text(b"mine")})
-    assert [(found.path, found.reason) for found in result.conflicts] == [("d", Reason.OCCUPIED)]
+    assert [(found.path, found.reason) for found in result.conflicts] == [("d", ConflictReason.OCCUPIED)]
 
 
 def test_what_stands_in_a_directory_that_cannot_be_made_is_held_back_with_it():
     result = rebased({}, {"d": FOLDER, "d/f": text()}, {"d": text(b"a file")})
-    assert [(found.path, found.reason) for found in result.conflicts] == [("d", Reason.KIND), ("d/f", Reason.PARENT)]
+    assert [(found.path, found.reason) for found in result.conflicts] == [
+        ("d", ConflictReason.KIND),
+        ("d/f", ConflictReason.PARENT),
+    ]
 
 
 def test_deleting_what_went_with_its_directory_needs_nothing():

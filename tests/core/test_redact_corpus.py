@@ -9,7 +9,8 @@ import string
 
 import pytest
 
-from pawl.core.redact import MARK, redacted, redacted_each
+from pawl.core.redact import redacted, redacted_each
+from pawl.core.secret_shapes import MARK
 
 pytestmark = pytest.mark.spec("B13")
 

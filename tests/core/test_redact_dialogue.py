@@ -7,10 +7,10 @@ import json
 import pytest
 
 from pawl.core import redact
-from pawl.core import redact_dialogue as module
+from pawl.core import redact as module
 from pawl.core.dialogue import Message, Request, Speaker, Thought, ToolAnswer, ToolCall, ToolOffer, assistant, user
-from pawl.core.redact import MARK, Redactor
-from pawl.core.redact_dialogue import redacted_arguments, redacted_message, redacted_request
+from pawl.core.redact import Redactor, redacted_arguments, redacted_message, redacted_request
+from pawl.core.secret_shapes import MARK
 
 pytestmark = pytest.mark.spec("B13")
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.core import redact
-from pawl.core.redact import MARK, Redactor, redacted, register
+from pawl.core.redact import Redactor, redacted, register
+from pawl.core.secret_shapes import MARK
 
 pytestmark = pytest.mark.spec("B13")
 

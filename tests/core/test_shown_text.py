@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.core.display import safe_drawing, safe_text, safe_words
-from pawl.core.shown_text import shown_line, shown_text
-from pawl.policy.call_display import shown_call
+from pawl.core.display import safe_drawing, safe_text, safe_words, shown_line, shown_text
+from pawl.settings.call_display import shown_call
 
 pytestmark = [pytest.mark.spec("A20"), pytest.mark.attack("A44")]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from pawl.core.blobs import MemoryBlobs
-from pawl.core.change import Change, ChangeSet, Kind, Node, is_directory, parents
+from pawl.core.change import Change, ChangeSet, Node, NodeKind, is_directory, parents
+from pawl.core.memory_blobs import MemoryBlobs
 from pawl.core.rebase import difference
 
 Tree = dict[str, Node]
@@ -45,7 +45,7 @@ class World:
         self._put(self._new_path(where), b"\0" + what.to_bytes(4, "big") * (what % 90))
 
     def _edit(self, where: int, what: int) -> None:
-        for path in self._some(Kind.FILE, where):
+        for path in self._some(NodeKind.FILE, where):
             lines = self.content(path).splitlines(keepends=True)
             at = what % (len(lines) + 1)
             new = b"line %d\n" % (what // 3) if what % 5 else LINES[what % len(LINES)]
@@ -53,7 +53,7 @@ class World:
             self.tree[path] = Node.file(self.blobs.put(b"".join(lines)), self.tree[path].mode)
 
     def _cut(self, where: int, what: int) -> None:
-        for path in self._some(Kind.FILE, where):
+        for path in self._some(NodeKind.FILE, where):
             self._put(path, self.content(path)[: what % 40])
 
     def _link(self, where: int, what: int) -> None:
@@ -68,7 +68,7 @@ class World:
         self.tree[path] = Node.directory((0o755, 0o700)[what % 2])
 
     def _mode(self, where: int, what: int) -> None:
-        for path in self._some(Kind.FILE, where):
+        for path in self._some(NodeKind.FILE, where):
             node = self.tree[path]
             self.tree[path] = Node(node.kind, node.blob, self.modes[what % len(self.modes)])
 
@@ -77,7 +77,7 @@ class World:
             self._clear(sorted(self.tree)[where % len(self.tree)])
 
     def _move(self, where: int, what: int) -> None:
-        for path in self._some(Kind.FILE, where):
+        for path in self._some(NodeKind.FILE, where):
             node = self.tree.pop(path)
             target = self._new_path(what)
             self._clear(target)
@@ -101,7 +101,7 @@ class World:
         for other in [other for other in self.tree if other == path or other.startswith(f"{path}/")]:
             del self.tree[other]
 
-    def _some(self, kind: Kind, where: int) -> Sequence[str]:
+    def _some(self, kind: NodeKind, where: int) -> Sequence[str]:
         found = sorted(path for path, node in self.tree.items() if node.kind is kind)
         return found[where % len(found) :][:1] if found else []
 
@@ -164,20 +164,20 @@ def assert_whole(tree: Mapping[str, Node]) -> None:
 
 def files(tree: Mapping[str, Node]) -> Tree:
     """What git sees of a tree: files and links."""
-    return {path: node for path, node in tree.items() if node.kind is not Kind.DIRECTORY}
+    return {path: node for path, node in tree.items() if node.kind is not NodeKind.DIRECTORY}
 
 
 def without_empty_folders(tree: Mapping[str, Node]) -> Tree:
     used = {parent for path in files(tree) for parent in parents(path)}
-    return {path: node for path, node in tree.items() if node.kind is not Kind.DIRECTORY or path in used}
+    return {path: node for path, node in tree.items() if node.kind is not NodeKind.DIRECTORY or path in used}
 
 
 def lay_tree(folder: Path, tree: Mapping[str, Node], blobs: MemoryBlobs) -> None:
     for path, node in sorted(tree.items()):
         place = os.path.join(folder, path)
-        if node.kind is Kind.DIRECTORY:
+        if node.kind is NodeKind.DIRECTORY:
             os.mkdir(place, 0o755)
-        elif node.kind is Kind.LINK:
+        elif node.kind is NodeKind.LINK:
             os.symlink(blobs.get(node.blob or ""), os.fsencode(place))
         else:
             Path(place).write_bytes(blobs.get(node.blob or ""))

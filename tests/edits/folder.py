@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pawl.core.guardrails import Guardrails
-from pawl.policy.guardrails import preset
+from pawl.settings.guardrails import preset
 
 GUARDRAILS: Guardrails = preset()
 

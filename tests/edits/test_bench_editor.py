@@ -8,8 +8,9 @@ import pytest
 from edits.folder import GUARDRAILS, BrokenDisk, FolderFiles, ForgetfulDisk, FullDisk
 from world import snapshot
 
+from pawl.code.editor import BenchEditor
 from pawl.core.change import blob_digest
-from pawl.core.edits import Action, Edited, EditType, LineEdit, Modification
+from pawl.core.code import Edited, EditType, FileOperation, LineEdit, Modification
 from pawl.core.errors import (
     AlreadyThere,
     BinaryFile,
@@ -27,7 +28,6 @@ from pawl.core.errors import (
     TooLarge,
     WriteFailed,
 )
-from pawl.workspace.editor import BenchEditor
 
 
 @pytest.fixture
@@ -52,10 +52,10 @@ def test_an_edit_reports_what_stood_there_before_and_after(editor: BenchEditor, 
 @pytest.mark.spec("D3")
 def test_a_file_is_created_edited_and_deleted(editor: BenchEditor, workspace: Path):
     before = snapshot(workspace)
-    editor.modify(Modification(path="./docs.txt", action=Action.CREATE, content="one\n"))
+    editor.modify(Modification(path="./docs.txt", action=FileOperation.CREATE, content="one\n"))
     editor.edit_lines("docs.txt", [LineEdit(line=1, old="one", new="two")])
     assert (workspace / "docs.txt").read_text() == "two\n"
-    deleted = editor.modify(Modification(path="docs.txt", action=Action.DELETE))
+    deleted = editor.modify(Modification(path="docs.txt", action=FileOperation.DELETE))
     assert deleted.after is None
     assert snapshot(workspace) == before
 
@@ -72,9 +72,9 @@ def test_what_the_user_wrote_after_the_read_is_kept_and_the_edit_refused(
         "lines": lambda: editor.edit_lines("README.md", [LineEdit(line=1, old="# Greeter", new="# G")]),
         "write": lambda: editor.write("README.md", "mine"),
         "append": lambda: editor.modify(
-            Modification(path="README.md", action=Action.EDIT, edit_type=EditType.APPEND, content="x")
+            Modification(path="README.md", action=FileOperation.EDIT, edit_type=EditType.APPEND, content="x")
         ),
-        "delete": lambda: editor.modify(Modification(path="README.md", action=Action.DELETE)),
+        "delete": lambda: editor.modify(Modification(path="README.md", action=FileOperation.DELETE)),
     }
     before = snapshot(workspace)
     for _ in range(2):
@@ -177,7 +177,7 @@ def test_a_secret_is_neither_read_nor_written(editor: BenchEditor, workspace: Pa
     target.parent.mkdir(exist_ok=True)
     target.write_text("TOKEN=canary")
     before = snapshot(workspace)
-    delete = Modification(path=path, action=Action.DELETE)
+    delete = Modification(path=path, action=FileOperation.DELETE)
     for attempt in (
         lambda: editor.read(path),
         lambda: editor.write(path, "x"),
@@ -256,7 +256,7 @@ def test_a_file_over_the_limit_is_not_read(editor: BenchEditor, workspace: Path)
 
 def test_what_is_there_cannot_be_created(editor: BenchEditor):
     with pytest.raises(AlreadyThere):
-        editor.modify(Modification(path="README.md", action=Action.CREATE, content="x"))
+        editor.modify(Modification(path="README.md", action=FileOperation.CREATE, content="x"))
 
 
 @pytest.mark.spec("A5")

@@ -8,10 +8,10 @@ import pytest
 from edits.folder import GUARDRAILS, BrokenDisk, FolderFiles, FullDisk
 from world import lay, snapshot
 
-from pawl.context.imports import ImportMap
-from pawl.core.edits import Action, EditType, Modification
+from pawl.code.editor import BenchEditor
+from pawl.code.imports import ImportMap
+from pawl.core.code import EditType, FileOperation, Modification
 from pawl.core.errors import NothingToDo, ProtectedRefused, RestoreFailed, TextNotFound, Unjustified
-from pawl.workspace.editor import BenchEditor
 
 pytestmark = pytest.mark.spec("A7")
 
@@ -33,13 +33,15 @@ def project(tmp_path: Path) -> Path:
 
 
 def replaced(path: str, target: str, content: str) -> Modification:
-    return Modification(path=path, action=Action.EDIT, edit_type=EditType.REPLACE, target=target, content=content)
+    return Modification(
+        path=path, action=FileOperation.EDIT, edit_type=EditType.REPLACE, target=target, content=content
+    )
 
 
 RENAME = [
     Modification(
         path="shop/cart.py",
-        action=Action.EDIT,
+        action=FileOperation.EDIT,
         edit_type=EditType.REPLACE,
         target="import total\n\n\ndef pay():\n    return total()",
         content="import price\n\n\ndef pay():\n    return price()",
@@ -105,7 +107,7 @@ def test_a_file_that_nothing_links_has_to_be_named_in_the_justification(project:
 
 
 def test_a_new_file_is_linked_by_naming_it(project: Path):
-    create = Modification(path="shop/tax.py", action=Action.CREATE, content="RATE = 1\n")
+    create = Modification(path="shop/tax.py", action=FileOperation.CREATE, content="RATE = 1\n")
     with pytest.raises(Unjustified, match=r"shop/tax\.py"):
         chained(FolderFiles(project), [*RENAME, create])
     chained(FolderFiles(project), [*RENAME, create], f"{WHY}; tax.py holds the rate")
@@ -114,10 +116,10 @@ def test_a_new_file_is_linked_by_naming_it(project: Path):
 
 def test_deletions_come_last(project: Path):
     files = Recorder(project)
-    delete = Modification(path="shop/price.py", action=Action.DELETE)
+    delete = Modification(path="shop/price.py", action=FileOperation.DELETE)
     inline = Modification(
         path="shop/cart.py",
-        action=Action.EDIT,
+        action=FileOperation.EDIT,
         edit_type=EditType.REPLACE,
         target="from shop.price import total\n\n\ndef pay():\n    return total()",
         content="def pay():\n    return 1",
@@ -127,8 +129,8 @@ def test_deletions_come_last(project: Path):
 
 
 def test_a_chain_whose_last_step_fails_leaves_every_file_as_it_was(project: Path):
-    create = Modification(path="shop/tax.py", action=Action.CREATE, content="RATE = 1\n")
-    delete = Modification(path="shop/other.py", action=Action.DELETE)
+    create = Modification(path="shop/tax.py", action=FileOperation.CREATE, content="RATE = 1\n")
+    delete = Modification(path="shop/other.py", action=FileOperation.DELETE)
     steps = [*RENAME, create, delete, replaced("notes.txt", "not there", "x")]
     before = snapshot(project)
     with pytest.raises(TextNotFound, match=r"notes\.txt") as caught:
@@ -164,7 +166,11 @@ def test_files_that_cannot_be_taken_back_are_named(project: Path):
 def test_a_guarded_file_anywhere_in_the_chain_stops_it_before_the_first_write(project: Path):
     files = Recorder(project)
     with pytest.raises(ProtectedRefused):
-        chained(files, [*RENAME, Modification(path="AGENTS.md", action=Action.CREATE, content="x")], f"{WHY} AGENTS.md")
+        chained(
+            files,
+            [*RENAME, Modification(path="AGENTS.md", action=FileOperation.CREATE, content="x")],
+            f"{WHY} AGENTS.md",
+        )
     assert files.order == []
 
 

@@ -6,9 +6,10 @@ import warnings
 
 import pytest
 
+from pawl.code import syntax
+from pawl.code import syntax as imports
+from pawl.code.edits import closest
 from pawl.core.errors import ImportsDropped, SyntaxBroken
-from pawl.workspace.edits import imports, syntax
-from pawl.workspace.edits.closest import closest
 
 pytestmark = pytest.mark.spec("A6")
 
@@ -25,36 +26,36 @@ pytestmark = pytest.mark.spec("A6")
 )
 def test_a_file_that_parsed_and_no_longer_does_is_refused_with_the_line(path, before, after, line):
     with pytest.raises(SyntaxBroken, match=f"line {line}"):
-        syntax.check(path, before, after)
+        syntax.check_syntax(path, before, after)
 
 
 @pytest.mark.parametrize("path", ["a.py", "a.json", "a.toml"])
 def test_a_file_that_was_broken_before_may_stay_broken_and_is_said_to_be_unchecked(path: str):
-    assert "did not parse before" in syntax.check(path, b"((", b"(((")[0]
+    assert "did not parse before" in syntax.check_syntax(path, b"((", b"(((")[0]
 
 
 def test_a_broken_file_that_is_mended_needs_no_note():
-    assert syntax.check("a.py", b"x = (", b"x = ()") == ()
+    assert syntax.check_syntax("a.py", b"x = (", b"x = ()") == ()
 
 
 @pytest.mark.parametrize("path", ["main.rs", "Makefile", "tsconfig.json", "web/tsconfig.app.json"])
 def test_what_has_no_checker_is_said_to_be_unchecked(path: str):
-    assert "not checked" in syntax.check(path, b"{}", b"{ // comment")[0]
+    assert "not checked" in syntax.check_syntax(path, b"{}", b"{ // comment")[0]
 
 
 def test_a_doubtful_escape_sequence_is_neither_an_error_nor_a_warning_of_ours():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert syntax.check("a.py", b"x = 1\n", b'x = "\\d"\n') == ()
-        imports.check("a.py", b"x = 1\n", b'x = "\\d"\n')
+        assert syntax.check_syntax("a.py", b"x = 1\n", b'x = "\\d"\n') == ()
+        imports.check_imports("a.py", b"x = 1\n", b'x = "\\d"\n')
 
 
 def test_nesting_that_no_parser_can_follow_is_a_broken_file_and_not_a_crash():
     deep = b"(" * 100_000
     with pytest.raises(SyntaxBroken):
-        syntax.check("a.py", b"x = 1\n", deep)
+        syntax.check_syntax("a.py", b"x = 1\n", deep)
     with pytest.raises(SyntaxBroken):
-        syntax.check("a.json", b"[]", b"[" * 100_000)
+        syntax.check_syntax("a.json", b"[]", b"[" * 100_000)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_nesting_that_no_parser_can_follow_is_a_broken_file_and_not_a_crash():
 )
 def test_an_import_that_vanishes_while_its_name_is_used_is_refused(before: str, after: str, named: str):
     with pytest.raises(ImportsDropped, match=named):
-        imports.check("a.py", before.encode(), after.encode())
+        imports.check_imports("a.py", before.encode(), after.encode())
 
 
 @pytest.mark.parametrize(
@@ -92,11 +93,11 @@ def test_an_import_that_vanishes_while_its_name_is_used_is_refused(before: str, 
     ],
 )
 def test_an_import_may_go_when_nothing_needs_it(before: str, after: str):
-    imports.check("a.py", before.encode(), after.encode())
+    imports.check_imports("a.py", before.encode(), after.encode())
 
 
 def test_imports_are_judged_in_python_files_only():
-    imports.check("notes.md", b"import os\nos.getcwd()\n", b"os.getcwd()\n")
+    imports.check_imports("notes.md", b"import os\nos.getcwd()\n", b"os.getcwd()\n")
 
 
 def test_the_closest_lines_of_a_large_repetitive_file_are_found():

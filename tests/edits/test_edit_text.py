@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.core.content import Text, changed_lines, plain
 from pawl.core.errors import BadEncoding, BinaryFile
+from pawl.core.text import Text, changed_lines, plain
 
 WORDS = st.text(alphabet="ab \té", max_size=4)
 BREAKS = st.sampled_from(["\n", "\r\n", "\r"])

@@ -7,9 +7,9 @@ from edits.folder import GUARDRAILS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.core.edits import LineEdit
+from pawl.code.edits import line_edits
+from pawl.core.code import LineEdit
 from pawl.core.errors import LineMismatch, NothingToDo, SyntaxBroken, TooManyEdits
-from pawl.workspace.edits.lines import line_edits
 
 pytestmark = pytest.mark.spec("B5")
 

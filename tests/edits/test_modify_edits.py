@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from edits.folder import GUARDRAILS
 
-from pawl.core.edits import Action, EditType, Modification
+from pawl.code.edits import EditOutcome, modify
+from pawl.core.code import EditType, FileOperation, Modification
 from pawl.core.errors import (
     AlreadyThere,
     AmbiguousMatch,
@@ -17,15 +18,13 @@ from pawl.core.errors import (
     TextNotFound,
     TooLarge,
 )
-from pawl.workspace.edits.modify import modify
-from pawl.workspace.edits.outcome import Outcome
 
 pytestmark = pytest.mark.spec("D3")
 
 
 def edited(data: bytes, edit_type: EditType, content: str, *, target: str | None = None, line: int | None = None):
     modification = Modification(
-        path="a.txt", action=Action.EDIT, edit_type=edit_type, content=content, target=target, line=line
+        path="a.txt", action=FileOperation.EDIT, edit_type=edit_type, content=content, target=target, line=line
     )
     return modify(data, modification, GUARDRAILS).data
 
@@ -111,30 +110,30 @@ def test_an_edit_that_changes_nothing_is_an_error():
 @pytest.mark.parametrize(
     ("action", "edit_type", "missing"),
     [
-        (Action.CREATE, None, "content"),
-        (Action.EDIT, None, "edit_type, content"),
-        (Action.EDIT, EditType.REPLACE, "target, content"),
-        (Action.EDIT, EditType.INSERT_AT_LINE, "line, content"),
-        (Action.EDIT, EditType.APPEND, "content"),
+        (FileOperation.CREATE, None, "content"),
+        (FileOperation.EDIT, None, "edit_type, content"),
+        (FileOperation.EDIT, EditType.REPLACE, "target, content"),
+        (FileOperation.EDIT, EditType.INSERT_AT_LINE, "line, content"),
+        (FileOperation.EDIT, EditType.APPEND, "content"),
     ],
 )
-def test_what_an_action_needs_is_named_all_at_once(action: Action, edit_type: EditType | None, missing: str):
+def test_what_an_action_needs_is_named_all_at_once(action: FileOperation, edit_type: EditType | None, missing: str):
     with pytest.raises(BadArguments, match=f"needs {missing}$"):
         modify(b"", Modification(path="a.txt", action=action, edit_type=edit_type), GUARDRAILS)
 
 
 def test_a_file_is_created_with_the_line_breaks_it_is_given():
-    create = Modification(path="a.py", action=Action.CREATE, content="x = 1\r\n")
-    assert modify(None, create, GUARDRAILS) == Outcome(data=b"x = 1\r\n", changed_lines=1, notes=())
+    create = Modification(path="a.py", action=FileOperation.CREATE, content="x = 1\r\n")
+    assert modify(None, create, GUARDRAILS) == EditOutcome(data=b"x = 1\r\n", changed_lines=1, notes=())
 
 
 def test_creating_a_file_that_is_there_fails_even_when_it_is_empty():
     with pytest.raises(AlreadyThere):
-        modify(b"", Modification(path="a.py", action=Action.CREATE, content="x"), GUARDRAILS)
+        modify(b"", Modification(path="a.py", action=FileOperation.CREATE, content="x"), GUARDRAILS)
 
 
 def test_a_new_file_that_does_not_parse_is_made_and_said_to_be_broken():
-    create = Modification(path="fixture.py", action=Action.CREATE, content="def broken(:\n")
+    create = Modification(path="fixture.py", action=FileOperation.CREATE, content="def broken(:\n")
     outcome = modify(None, create, GUARDRAILS)
     assert outcome.data == b"def broken(:\n"
     assert "does not parse: line 1" in outcome.notes[0]
@@ -142,18 +141,20 @@ def test_a_new_file_that_does_not_parse_is_made_and_said_to_be_broken():
 
 def test_content_that_cannot_be_written_or_is_too_large_is_not_created():
     with pytest.raises(BadEncoding):
-        modify(None, Modification(path="a", action=Action.CREATE, content="\udcff"), GUARDRAILS)
+        modify(None, Modification(path="a", action=FileOperation.CREATE, content="\udcff"), GUARDRAILS)
     with pytest.raises(TooLarge):
-        modify(None, Modification(path="a", action=Action.CREATE, content="x" * (1 << 20) + "x"), GUARDRAILS)
+        modify(None, Modification(path="a", action=FileOperation.CREATE, content="x" * (1 << 20) + "x"), GUARDRAILS)
 
 
 def test_deleting_gives_no_content_and_what_is_not_there_cannot_be_deleted():
-    delete = Modification(path="a.txt", action=Action.DELETE)
-    assert modify(b"a\nb\n", delete, GUARDRAILS) == Outcome(data=None, changed_lines=2)
+    delete = Modification(path="a.txt", action=FileOperation.DELETE)
+    assert modify(b"a\nb\n", delete, GUARDRAILS) == EditOutcome(data=None, changed_lines=2)
     with pytest.raises(NotFound):
         modify(None, delete, GUARDRAILS)
 
 
 def test_editing_what_is_not_there_is_not_found():
     with pytest.raises(NotFound):
-        modify(None, Modification(path="a", action=Action.EDIT, edit_type=EditType.APPEND, content="x"), GUARDRAILS)
+        modify(
+            None, Modification(path="a", action=FileOperation.EDIT, edit_type=EditType.APPEND, content="x"), GUARDRAILS
+        )

@@ -7,6 +7,7 @@ from edits.folder import GUARDRAILS
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from pawl.code.edits import EditOutcome, strict_patch
 from pawl.core.errors import (
     AmbiguousMatch,
     BadEncoding,
@@ -18,8 +19,6 @@ from pawl.core.errors import (
     TooLarge,
     TooManyLines,
 )
-from pawl.workspace.edits.outcome import Outcome
-from pawl.workspace.edits.patch import strict_patch
 
 pytestmark = pytest.mark.spec("A6")
 
@@ -36,13 +35,13 @@ def second(path):
 """
 
 
-def patched(data: bytes, old: str, new: str, path: str = "notes.txt") -> Outcome:
+def patched(data: bytes, old: str, new: str, path: str = "notes.txt") -> EditOutcome:
     return strict_patch(path, data, old, new, GUARDRAILS)
 
 
 def test_a_text_that_occurs_once_is_replaced_and_the_changed_lines_are_counted():
     outcome = patched(SOURCE, "path.upper()", "path.lower()", "module.py")
-    assert outcome == Outcome(data=SOURCE.replace(b"upper", b"lower"), changed_lines=1, notes=())
+    assert outcome == EditOutcome(data=SOURCE.replace(b"upper", b"lower"), changed_lines=1, notes=())
 
 
 @pytest.mark.spec("A5")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pawl.app.config import load
-from pawl.app.fixing import FixReport, FixRequest, fix
-from pawl.app.workshop import Workshop
+from pawl.repair.fixer import fix
+from pawl.repair.model import FixReport, FixRequest
+from pawl.settings.config import load
+from pawl.workspace.project import Project
 
 
 def project(root: Path, files: Mapping[str, str]) -> Path:
@@ -20,5 +21,5 @@ def project(root: Path, files: Mapping[str, str]) -> Path:
 
 
 def fixed(workspace: Path, request: FixRequest | None = None) -> FixReport:
-    with Workshop.open(load(), workspace) as shop:
+    with Project.open(load(), workspace) as shop:
         return fix(shop, request or FixRequest(seconds=60), lambda event: None)

@@ -9,15 +9,15 @@ import pytest
 from fix.projects import fixed, project
 from world import snapshot
 
-from pawl.app.config import load
-from pawl.app.fixing import FixRequest, Outcome, fix
-from pawl.app.fixing.disputing import Dispute, distinct, rivals_of
-from pawl.app.fixing.ground import Ground
-from pawl.app.fixing.reasons import why_disputed
-from pawl.app.reversals import Wish
-from pawl.app.running import open_bench
-from pawl.app.workshop import Workshop
-from pawl.repair.model import Agreement, FoundPatch, RepairEnded, Status, TextEdit
+from pawl.repair.alternatives import Dispute, distinct, rivals_of
+from pawl.repair.fixer import fix
+from pawl.repair.model import Agreement, FixOutcome, FixRequest, FoundPatch, RepairEnded, RepairStatus, TextEdit
+from pawl.repair.reasons import why_disputed
+from pawl.repair.session import RepairSession
+from pawl.settings.config import load
+from pawl.workspace.commands import open_bench
+from pawl.workspace.history import Wish
+from pawl.workspace.project import Project
 
 CART = '''"""A cart."""
 
@@ -70,9 +70,9 @@ def python_project(root: Path, files: Mapping[str, str]) -> Path:
 def test_two_bugs_in_two_functions_are_mended_verified_and_can_be_undone(tmp_path: Path) -> None:
     workspace = python_project(tmp_path, {"cart.py": CART, "test_cart.py": TESTS})
     before = snapshot(workspace)
-    with Workshop.open(load(), workspace) as shop:
+    with Project.open(load(), workspace) as shop:
         report = fix(shop, FixRequest(seconds=90), lambda event: None)
-        assert (report.outcome, report.reason) == (Outcome.FIXED, "")
+        assert (report.outcome, report.reason) == (FixOutcome.FIXED, "")
         assert "result += price" in (workspace / "cart.py").read_text()
         assert (workspace / "test_cart.py").read_text() == TESTS
         assert report.after is not None
@@ -93,7 +93,7 @@ def test_a_missing_import_is_added_without_a_search(tmp_path: Path) -> None:
     tests = "from count import names\n\n\ndef test_names():\n    assert names(['a', 'b', 'a']) == {'a': 2, 'b': 1}\n"
     workspace = python_project(tmp_path, {"count.py": source, "test_count.py": tests})
     report = fixed(workspace)
-    assert report.outcome is Outcome.FIXED
+    assert report.outcome is FixOutcome.FIXED
     assert report.tried == 0
     assert "from collections import defaultdict" in (workspace / "count.py").read_text()
 
@@ -110,7 +110,7 @@ def test_a_bug_beyond_the_search_leaves_everything_as_it_was(tmp_path: Path) -> 
     workspace = python_project(tmp_path, {"app.py": source, "test_app.py": tests})
     before = snapshot(workspace)
     report = fixed(workspace, FixRequest(seconds=6))
-    assert report.outcome is Outcome.NOT_FIXED
+    assert report.outcome is FixOutcome.NOT_FIXED
     assert report.reason
     assert snapshot(workspace) == before
 
@@ -126,7 +126,7 @@ def test_a_patch_that_only_fits_the_examples_is_offered_and_not_taken(tmp_path: 
     workspace = python_project(tmp_path, {"app.py": source, "test_app.py": tests})
     before = snapshot(workspace)
     report = fixed(workspace, FixRequest(seconds=10))
-    assert report.outcome in (Outcome.DISPUTED, Outcome.NOT_FIXED)
+    assert report.outcome in (FixOutcome.DISPUTED, FixOutcome.NOT_FIXED)
     assert report.reason
     assert snapshot(workspace) == before
 
@@ -138,14 +138,14 @@ def test_patches_that_disagree_are_offered_and_none_is_taken_silently(tmp_path: 
     tests = "from app import limit\n\n\ndef test_limit():\n    assert limit(3) == 3\n    assert limit(40) == 10\n"
     workspace = python_project(tmp_path, {"app.py": source, "test_app.py": tests})
     report = fixed(workspace, FixRequest(seconds=30))
-    if report.outcome is Outcome.DISPUTED:
+    if report.outcome is FixOutcome.DISPUTED:
         assert len(report.rivals) > 1
         assert all(rival.entry is not None for rival in report.rivals)
         assert (workspace / "app.py").read_text() == source
         picked = fixed(workspace, FixRequest(seconds=30, pick=1))
-        assert picked.outcome is Outcome.FIXED
+        assert picked.outcome is FixOutcome.FIXED
     else:
-        assert report.outcome is Outcome.FIXED
+        assert report.outcome is FixOutcome.FIXED
         assert report.repairs[0].agreement in ("decided", "alike", "sole")
 
 
@@ -166,9 +166,9 @@ def test_a_rival_is_told_once_and_taken_on_top_of_what_was_mended_after_it(tmp_p
         )
         for number, each in enumerate(edits)
     )
-    ended = RepairEnded(status=Status.REPAIRED, seconds=1.0, patches=patches, agreement=Agreement.DISPUTED)
-    with Workshop.open(load(), workspace) as shop, open_bench(shop) as bench:
-        ground = Ground(shop, bench, FixRequest(), lambda event: None)
+    ended = RepairEnded(status=RepairStatus.REPAIRED, seconds=1.0, patches=patches, agreement=Agreement.DISPUTED)
+    with Project.open(load(), workspace) as shop, open_bench(shop) as bench:
+        ground = RepairSession(shop, bench, FixRequest(), lambda event: None)
         ended = distinct(ended, bench.files.read)
         assert [patch.group for patch in ended.patches] == [0, 1]
         assert why_disputed(ended).startswith("2 patches pass the tests, with 2 behaviours")
@@ -193,7 +193,7 @@ def test_with_a_source_as_target_the_tests_that_do_not_reach_it_are_set_aside(tm
         )
     workspace = python_project(tmp_path, files)
     report = fixed(workspace, FixRequest(seconds=60, targets=("cart.py",)))
-    assert report.outcome is Outcome.PARTLY
+    assert report.outcome is FixOutcome.PARTLY
     assert "result += price" in (workspace / "cart.py").read_text()
     assert report.reason == "the failing tests reach no source that may be edited"
     assert [note.partition(": test_one")[0] for note in report.notes] == [
@@ -208,7 +208,7 @@ def test_what_is_left_after_a_patch_says_what_it_needs(tmp_path: Path) -> None:
     needy = "def test_parsed():\n    import ujson\n\n\ndef test_fast(benchmark):\n    pass\n"
     workspace = python_project(tmp_path, {"cart.py": CART, "test_cart.py": tests, "test_needy.py": needy})
     report = fixed(workspace)
-    assert report.outcome is Outcome.PARTLY
+    assert report.outcome is FixOutcome.PARTLY
     packages = [("ujson", ""), ("pytest-benchmark", " (for the fixture 'benchmark')")]
     assert report.reason == "; ".join(
         f"the tests need the package {package!r}, which is not installed{why}" for package, why in packages

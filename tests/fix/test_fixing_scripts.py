@@ -11,12 +11,12 @@ import pytest
 from fix.projects import fixed, project
 from world import snapshot
 
-from pawl.app.config import load
-from pawl.app.fixing import FixRequest, Outcome
-from pawl.app.reversals import Wish
-from pawl.app.workshop import Workshop
-from pawl.repair.scripts.asking import MOST_BYTES, WarmRequest
+from pawl.repair.model import FixOutcome, FixRequest
 from pawl.repair.scripts.proposing import proposed
+from pawl.repair.scripts.searching import MOST_BYTES, WarmRequest
+from pawl.settings.config import load
+from pawl.workspace.history import Wish
+from pawl.workspace.project import Project
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed"),
@@ -63,13 +63,13 @@ def test_two_bugs_in_two_functions_of_a_script_are_mended_and_can_be_undone(tmp_
 
     report = fixed(workspace)
 
-    assert report.outcome is Outcome.FIXED, report
+    assert report.outcome is FixOutcome.FIXED, report
     assert sorted(repair.path for repair in report.repairs) == ["cart.js", "cart.js"]
     text = (workspace / "cart.js").read_text()
     assert "let i = 0" in text and "sum >= limit" in text
     assert (workspace / "cart.test.js").read_text() == tests
     assert sorted(path.name for path in workspace.iterdir() if path.name != ".pawl") == ["cart.js", "cart.test.js"]
-    with Workshop.open(load(), workspace) as shop:
+    with Project.open(load(), workspace) as shop:
         shop.undo(report.promotion.entry, Wish())
     assert snapshot(workspace) == before
 
@@ -89,7 +89,7 @@ def test_modules_are_mended_also_where_only_the_runner_of_the_project_can_load_t
 
     report = fixed(workspace, FixRequest(seconds=60, accept_first=True))
 
-    assert report.outcome is Outcome.FIXED, report
+    assert report.outcome is FixOutcome.FIXED, report
     assert (report.cpu_seconds > 0) == (not more)
     assert "items[items.length - 1]" in (workspace / "list.mjs").read_text()
 
@@ -102,12 +102,12 @@ def test_rivals_that_behave_differently_are_offered_and_the_workspace_is_left(tm
 
     report = fixed(workspace)
 
-    assert report.outcome is Outcome.DISPUTED, report
+    assert report.outcome is FixOutcome.DISPUTED, report
     assert len(report.rivals) > 1
     assert not all(rival.behaves_like_first for rival in report.rivals)
     assert snapshot(workspace) == before
     picked = fixed(workspace, FixRequest(seconds=60, pick=1))
-    assert picked.outcome is Outcome.FIXED, picked
+    assert picked.outcome is FixOutcome.FIXED, picked
 
 
 PAGES = (
@@ -123,7 +123,7 @@ def test_two_edits_are_put_together_where_one_mends_a_part(tmp_path: Path) -> No
 
     report = fixed(workspace, FixRequest(seconds=60, accept_first=True))
 
-    assert report.outcome is Outcome.FIXED, report
+    assert report.outcome is FixOutcome.FIXED, report
     assert "items.slice((number - 1) * size, number * size)" in (workspace / "page.js").read_text()
 
 
@@ -139,7 +139,7 @@ def test_a_patch_that_mends_one_of_two_tests_of_the_same_code_is_not_taken(tmp_p
 
     report = fixed(workspace, FixRequest(seconds=20))
 
-    assert report.outcome is Outcome.DISPUTED, report
+    assert report.outcome is FixOutcome.DISPUTED, report
     assert "still fail" in report.reason or "nothing decides" in report.reason
     assert snapshot(workspace) == before
 
@@ -152,7 +152,7 @@ def test_what_no_patch_of_the_space_mends_is_left_as_it_is(tmp_path: Path) -> No
 
     report = fixed(workspace)
 
-    assert report.outcome is Outcome.NOT_FIXED
+    assert report.outcome is FixOutcome.NOT_FIXED
     assert report.reason == "no patch of the search space makes the tests pass"
     assert report.tried > 10
     assert snapshot(workspace) == before
@@ -208,14 +208,14 @@ def test_imports_that_all_mend_it_are_offered_one_that_is_picked_is_taken_and_th
     (workspace / "bill.test.js").write_text(files["bill.test.js"].replace("bill([1]), 1", "bill([2]), 2"))
     decided = fixed(workspace)
 
-    assert disputed.outcome is Outcome.DISPUTED, disputed
+    assert disputed.outcome is FixOutcome.DISPUTED, disputed
     offered = [rival.what for rival in disputed.rivals]
     assert [name for name in ("cart.js", "count.js", "index.js") if any(name in one for one in offered)] == [
         "cart.js",
         "count.js",
     ]
-    assert (picked.outcome, picked.repairs[0].why) == (Outcome.FIXED, "count.js exports total")
-    assert (decided.outcome, decided.repairs[0].why) == (Outcome.FIXED, "cart.js exports total")
+    assert (picked.outcome, picked.repairs[0].why) == (FixOutcome.FIXED, "count.js exports total")
+    assert (decided.outcome, decided.repairs[0].why) == (FixOutcome.FIXED, "cart.js exports total")
     assert 'require("./cart.js")' in (workspace / "bill.js").read_text()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fix.projects import fixed, project
 
-from pawl.app.fixing import FixReport, FixRequest, Outcome
+from pawl.repair.model import FixOutcome, FixReport, FixRequest
 
 pytestmark = [
     pytest.mark.usefixtures("active_environment"),
@@ -51,7 +51,7 @@ def fixed_beside(root: Path, files: Mapping[str, str]) -> FixReport:
 def test_what_no_test_sees_is_mended_by_name(tmp_path: Path) -> None:
     root = tmp_path / "project"
     report = fixed_beside(tmp_path, {name: before for name, (before, _) in MENDED.items()})
-    assert (report.outcome, report.reason) == (Outcome.FIXED, "")
+    assert (report.outcome, report.reason) == (FixOutcome.FIXED, "")
     assert {repair.path: repair.what for repair in report.repairs} == ENTRIES
     assert {name: (root / name).read_text() for name in MENDED} == {name: after for name, (_, after) in MENDED.items()}
 
@@ -59,7 +59,7 @@ def test_what_no_test_sees_is_mended_by_name(tmp_path: Path) -> None:
 def test_a_source_that_no_recovery_makes_compile_is_told_and_left(tmp_path: Path) -> None:
     text = "@cached\nraise SystemExit\n"
     report = fixed_beside(tmp_path, {"broken.py": text})
-    assert report.outcome is Outcome.NOT_FIXED
+    assert report.outcome is FixOutcome.NOT_FIXED
     assert report.reason.startswith("broken.py:2 does not compile: SyntaxError")
     assert (tmp_path / "project" / "broken.py").read_text() == text
 
@@ -82,7 +82,7 @@ def test_what_an_entry_of_the_users_says_lies_outside_is_told_and_not_searched_f
     monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
     report = fixed_beside(tmp_path, {"prices.py": "def total(prices):\n    import generated\n    return sum(prices)\n"})
     assert (report.outcome, report.advice, report.tried) == (
-        Outcome.NOT_FIXED,
+        FixOutcome.NOT_FIXED,
         "make generated with 'make codegen'",
         0,
     )
@@ -96,7 +96,7 @@ def test_what_only_a_test_could_decide_is_not_touched(tmp_path: Path) -> None:
         "dynamic.py": "class Row:\n    price = 1\n\n\nrow = Row()\nsetattr(row, 'prize', 2)\nprint(row.prize)\n",
     }
     report = fixed_beside(tmp_path, files)
-    assert (report.outcome, report.repairs) == (Outcome.NOTHING_FAILS, ())
+    assert (report.outcome, report.repairs) == (FixOutcome.NOTHING_FAILS, ())
     assert [note.split(":1 ")[0] for note in report.notes] == ["undecided.py"]
     assert "2 ways, and no test decides" in report.notes[0]
     assert {name: (tmp_path / "project" / name).read_text() for name in files} == files

@@ -12,13 +12,12 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
+import pawl.policy
 from hostile import commands
 from hostile.case import Case
 from hostile.defects import Stories
 from hostile.ingredients import CLASSES, CONFIGURATION
 from hostile.site import CANARY
-
-import pawl.policy
 
 ALONE = (
     *(

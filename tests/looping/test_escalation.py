@@ -10,17 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from pawl.app.config import load
-from pawl.app.fixing import FixRequest, Outcome
-from pawl.app.looping.ladders import LadderWish
-from pawl.app.looping.ordering import NO_ESCALATION, LoopWish, escalation, with_escalation
-from pawl.app.looping.starting import loop_of
-from pawl.app.workshop import Workshop
-from pawl.core.run import Mode
-from pawl.core.runs import Order
-from pawl.interfaces.cli.call import Call
-from pawl.interfaces.cli.escalating import order_after
-from pawl.interfaces.screen.screen import Screen
+from pawl.agent.escalation import NO_ESCALATION, LadderWish, LoopWish, escalation, loop_of, with_escalation
+from pawl.core.run import Mode, RunRequest
+from pawl.repair.model import FixOutcome, FixRequest
+from pawl.settings.config import load
+from pawl.ui.cli.call import Call
+from pawl.ui.cli.fix import order_after
+from pawl.ui.screen.screen import Screen
+from pawl.workspace.project import Project
 
 LIMIT = {"money": "1"}
 MODEL = '[models]\ndefault = "openai/gpt-5"\n'
@@ -30,24 +27,24 @@ MODEL = '[models]\ndefault = "openai/gpt-5"\n'
 @pytest.mark.parametrize(
     ("order", "setting", "budget", "climbs"),
     [
-        (Order(text="x"), "auto", {}, False),
-        (Order(text="x"), "auto", {"turns": 9}, False),
-        (Order(text="x"), "auto", LIMIT, True),
-        (Order(text="x", budget={"tokens": 9}), "auto", {}, True),
-        (Order(text="x"), "on", {}, True),
-        (Order(text="x"), "off", LIMIT, False),
-        (Order(text="x", mode=Mode.CHAT), "on", LIMIT, False),
-        (Order(text="x", loop=dict(NO_ESCALATION)), "on", LIMIT, False),
-        (Order(text="x", loop=escalation()), "off", {}, True),
+        (RunRequest(text="x"), "auto", {}, False),
+        (RunRequest(text="x"), "auto", {"turns": 9}, False),
+        (RunRequest(text="x"), "auto", LIMIT, True),
+        (RunRequest(text="x", budget={"tokens": 9}), "auto", {}, True),
+        (RunRequest(text="x"), "on", {}, True),
+        (RunRequest(text="x"), "off", LIMIT, False),
+        (RunRequest(text="x", mode=Mode.CHAT), "on", LIMIT, False),
+        (RunRequest(text="x", loop=dict(NO_ESCALATION)), "on", LIMIT, False),
+        (RunRequest(text="x", loop=escalation()), "off", {}, True),
     ],
 )
 def test_a_request_climbs_by_itself_only_within_a_limit_or_by_the_users_word(
-    order: Order, setting: str, budget: dict[str, object], climbs: bool
+    order: RunRequest, setting: str, budget: dict[str, object], climbs: bool
 ):
     assert bool(with_escalation(order, setting, budget).loop.get("escalate")) is climbs
 
 
-Opened = Callable[[str], Workshop]
+Opened = Callable[[str], Project]
 
 
 @pytest.fixture
@@ -55,10 +52,10 @@ def opened(tmp_path: Path, state_directory: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("PAWL_MODEL", raising=False)
     (tmp_path / "project").mkdir()
 
-    def made(settings: str) -> Workshop:
+    def made(settings: str) -> Project:
         (tmp_path / "config.toml").write_text(settings)
         monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
-        return Workshop.open(load(), tmp_path / "project")
+        return Project.open(load(), tmp_path / "project")
 
     return made
 
@@ -82,7 +79,7 @@ def test_what_the_search_leaves_goes_to_a_model_only_by_the_users_word_and_withi
     options = argparse.Namespace(escalate=flag, model=None, test=None, max_cost=None, json=False)
     with opened(settings) as shop:
         call = Call(options, Screen(io.StringIO(), color=False), Screen(aside, color=False))
-        order = order_after(shop, call, FixRequest(targets=()), Outcome.NOT_FIXED)
+        order = order_after(shop, call, FixRequest(targets=()), FixOutcome.NOT_FIXED)
     assert (None if order is None else order.budget["money"]) == most
     assert ("openai/gpt-5 works on what is left, for at most $" in aside.getvalue()) is (order is not None)
 

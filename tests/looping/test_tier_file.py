@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.app.looping.ladders import LadderWish, ladder_of
-from pawl.app.looping.tier_file import parsed_tiers
+from pawl.agent.escalation import LadderWish, ladder_of
+from pawl.agent.tier_file import parsed_tiers
 from pawl.core.errors import ConfigError, UsageError
-from pawl.core.tiers import Ladder, TierMode
+from pawl.core.tiers import Escalation, TierMode
 
 GOOD = """\
 max_cost: 2.50
@@ -107,7 +107,7 @@ def test_a_file_that_is_no_list_of_tiers_says_so(text: str, told: str):
 @given(st.text(max_size=200) | st.text("tiers:-{}[] \nmodesimpl&*!", max_size=200))
 def test_whatever_the_file_holds_the_answer_is_a_ladder_or_a_named_place(text: str):
     try:
-        assert isinstance(parsed_tiers(text, "t.yaml"), Ladder)
+        assert isinstance(parsed_tiers(text, "t.yaml"), Escalation)
     except ConfigError as error:
         assert all(line.startswith("t.yaml:") for line in error.message.split("\nt.yaml")[:1])
 

@@ -10,9 +10,9 @@ from models.provider_socket import provider, streamed
 from models.wire_scripts import ASK, SCRIPTS, Said, answer_of, asking, events_of, failure_of, sse
 
 from pawl.core import errors
-from pawl.core.dialogue import Sampling, Stop, Usage
+from pawl.core.dialogue import Sampling, StopReason, Usage
 from pawl.models.calls import MOST_CALLS, CallBook, parsed_arguments
-from pawl.models.exchange import Wire
+from pawl.models.endpoint import Wire
 
 WITH_TEXT = (Wire.OPENAI, Wire.ANTHROPIC)
 """The formats that send arguments as text; Gemini sends them as JSON."""
@@ -34,7 +34,7 @@ def test_p13_arguments_that_are_no_json_are_a_mistake_of_that_call_alone(wire: W
     assert (broken.id, broken.arguments, broken.raw) == ("call_1", None, raw)
     assert "not JSON" in broken.mistake
     assert (fine.arguments, fine.mistake) == ({"path": "b"}, "")
-    assert answer.stop is Stop.CALLS
+    assert answer.stop is StopReason.CALLS
 
 
 @pytest.mark.fault("P13")
@@ -54,7 +54,7 @@ def test_p13_a_broken_call_goes_back_as_an_empty_one(wire: Wire):
 def test_p14_a_call_that_the_limit_cut_off_is_no_call(wire: Wire, stop: str, output: int):
     said = Said(calls=(("p", "read", '{"path": "a'),), stop=stop, usage={**USAGE, "output": output})
     answer = answered(wire, said, sampling=Sampling(max_output=50))
-    assert answer.stop is Stop.LENGTH
+    assert answer.stop is StopReason.LENGTH
     assert answer.calls[0].arguments is None
     assert "cut off" in answer.calls[0].mistake
 
@@ -64,14 +64,14 @@ def test_p14_a_call_that_the_limit_cut_off_is_no_call(wire: Wire, stop: str, out
 def test_p14_a_call_that_is_cut_off_before_its_arguments_is_no_call(wire: Wire):
     said = Said(calls=(("p1", "read", '{"path": "a"}'), ("p2", "read", "")), stop="length")
     answer = answered(wire, said)
-    assert answer.stop is Stop.LENGTH
+    assert answer.stop is StopReason.LENGTH
     assert [call.arguments for call in answer.calls] == [{"path": "a"}, None]
 
 
 @pytest.mark.fault("P14")
 @pytest.mark.parametrize("wire", Wire)
 def test_p14_text_that_the_limit_cut_off_says_so(wire: Wire):
-    assert answered(wire, Said(text=("half a sen",), stop="length")).stop is Stop.LENGTH
+    assert answered(wire, Said(text=("half a sen",), stop="length")).stop is StopReason.LENGTH
 
 
 @pytest.mark.fault("P15")
@@ -201,7 +201,7 @@ def test_p19_a_refusal_is_shown_as_such_and_asks_for_nothing(wire: Wire):
     said = Said(text=("I can",), calls=(("p", "read", "{}"),), stop="refused")
     with provider(streamed(*SCRIPTS[wire](said))) as server, asking(server, wire) as model:
         answer = answer_of(model)
-    assert (answer.text, answer.calls, answer.stop) == ("I can", (), Stop.REFUSED)
+    assert (answer.text, answer.calls, answer.stop) == ("I can", (), StopReason.REFUSED)
     assert len(server.requests) == 1
 
 
@@ -211,14 +211,14 @@ def test_p19_the_words_of_a_refusal_are_its_text():
     events = [refusing, *SCRIPTS[Wire.OPENAI](Said())[-3:]]
     with provider(streamed(*events)) as server, asking(server) as model:
         answer = answer_of(model)
-    assert (answer.text, answer.stop) == ("I will not.", Stop.REFUSED)
+    assert (answer.text, answer.stop) == ("I will not.", StopReason.REFUSED)
 
 
 @pytest.mark.fault("P19")
 def test_p19_a_prompt_that_gemini_blocks_is_a_refusal():
     body = sse({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 5}})
     with provider(streamed(body)) as server, asking(server, Wire.GEMINI) as model:
-        assert answer_of(model).stop is Stop.REFUSED
+        assert answer_of(model).stop is StopReason.REFUSED
 
 
 @pytest.mark.fault("P19")
@@ -230,7 +230,7 @@ def test_p19_an_empty_answer_is_one_and_leaves_the_history_valid(wire: Wire):
         asking(server, wire) as model,
     ):
         answer = answer_of(model)
-        assert (answer.text, answer.calls, answer.stop) == ("", (), Stop.END)
+        assert (answer.text, answer.calls, answer.stop) == ("", (), StopReason.END)
         assert answer_of(model, replace(ASK, messages=(*ASK.messages, answer.message))).text == "ok"
     first, second = (seen.json for seen in server.requests)
     assert first == second, "a turn that says nothing is not sent"

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pawl.core.dialogue import Request, Sampling, Stop, Usage, user
+from pawl.core.dialogue import Request, Sampling, StopReason, Usage, user
 from pawl.core.errors import BudgetExceeded
 from pawl.core.run import Budget, Mode, Reasoning, RequestRecord, RoleName, Stage
-from pawl.models.estimate import most_input
-from pawl.models.ledger import Hold, Ledger, Share, Spent, dollars
-from pawl.models.prices import Prices, overrides
+from pawl.models.ledger import Ledger, Reservation, Share, Spending, dollars
+from pawl.models.prices import Prices, most_input, overrides
 from pawl.models.providers import builtin
 
 # A dollar for a million tokens, whatever they are.
@@ -67,7 +66,7 @@ def test_all_roles_spend_from_one_purse_and_are_told_apart():
     account.reserve(request(), role="worker").settle(Usage(input=10, output=5, cached=4), Decimal("0.1"))
     account.reserve(request(), role="critic").settle(Usage(input=20, output=5), Decimal("0.2"))
     account.reserve(request("ollama/x"), role="worker").settle(Usage(input=7, output=3), Decimal(0))
-    assert account.spent == Spent(
+    assert account.spent == Spending(
         money=Decimal("0.3"),
         input=37,
         output=13,
@@ -169,7 +168,7 @@ def record(role: RoleName, model: str, usage: Usage, cost: Decimal | None) -> Re
         seconds=1.0,
         first_token_seconds=None,
         attempts=1,
-        ended=Stop.END,
+        ended=StopReason.END,
     )
 
 
@@ -201,7 +200,7 @@ class Purse(RuleBasedStateMachine):
     def start(self, money: int) -> None:
         self.budget = money * MOST
         self.account = ledger(money=self.budget)
-        self.open: list[Hold] = []
+        self.open: list[Reservation] = []
 
     @rule()
     def begin(self) -> None:
@@ -236,7 +235,7 @@ class Purse(RuleBasedStateMachine):
             assert self.account.held == MOST * len(self.open)
             assert self.account.spent.money + self.account.held <= self.budget
 
-    def _taken(self, data: st.DataObject) -> Hold:
+    def _taken(self, data: st.DataObject) -> Reservation:
         return self.open.pop(data.draw(st.integers(0, len(self.open) - 1)))
 
     def _part(self, share: object) -> Decimal:

@@ -21,11 +21,11 @@ from pathlib import Path
 import pytest
 from models.local_files import model_file
 
-from pawl.core.dialogue import Answer, Answered, Request, Retrying, TextDelta, user
+from pawl.core.dialogue import Answered, ModelResponse, Request, Retrying, TextDelta, user
 from pawl.core.errors import Cancelled, ContextTooLong, ModelTimedOut, Overloaded, UnknownModel, Unreachable
+from pawl.models.local.header import LocalSettings
 from pawl.models.local.model import LocalModels
-from pawl.models.local.settings import LocalSettings
-from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.process import CancelToken
 
 pytestmark = pytest.mark.spec("F10")
 
@@ -70,7 +70,7 @@ def request(said: str = "hello there") -> Request:
     return Request(model="local:tiny.gguf", system=(), messages=(user(said),))
 
 
-def asked(model, said: str = "hello there") -> Answer:
+def asked(model, said: str = "hello there") -> ModelResponse:
     *_, last = model.stream(request(said))
     assert isinstance(last, Answered)
     return last.answer

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.core.dialogue import (
-    Answer,
     Answered,
     ModelEvent,
+    ModelResponse,
     Request,
     Retrying,
     Sampling,
-    Stop,
+    StopReason,
     TextDelta,
     ThoughtDelta,
     ToolAnswer,
@@ -29,8 +29,7 @@ from pawl.core.dialogue import (
 )
 from pawl.core.errors import AnswerUnusable
 from pawl.core.ports import Cancel
-from pawl.models.local.constrained import ConstrainedTools
-from pawl.models.local.saying import Saying
+from pawl.models.local.form import ConstrainedTools, Saying
 
 pytestmark = pytest.mark.spec("F10")
 
@@ -64,7 +63,7 @@ SCHEMA = {"type": "object", "properties": {"done": {"type": "boolean"}}, "requir
 class Played:
     """Answers with given pieces, and keeps what it was asked."""
 
-    def __init__(self, *pieces: str, stop: Stop = Stop.END, before: Sequence[ModelEvent] = ()) -> None:
+    def __init__(self, *pieces: str, stop: StopReason = StopReason.END, before: Sequence[ModelEvent] = ()) -> None:
         self.pieces = pieces
         self.stop = stop
         self.before = before
@@ -77,7 +76,9 @@ class Played:
             yield from self.before
             yield from map(TextDelta, self.pieces)
             yield Answered(
-                Answer(text="".join(self.pieces), stop=self.stop, usage=Usage(input=9, output=3), model="local:tiny")
+                ModelResponse(
+                    text="".join(self.pieces), stop=self.stop, usage=Usage(input=9, output=3), model="local:tiny"
+                )
             )
         finally:
             self.is_closed = True
@@ -89,7 +90,7 @@ def request(*messages, tools=(READ, SEARCH), **changes) -> Request:
     )
 
 
-def events_of(model: Played, asked: Request) -> tuple[list[str], Answer]:
+def events_of(model: Played, asked: Request) -> tuple[list[str], ModelResponse]:
     *before, last = ConstrainedTools(model).stream(asked)
     assert isinstance(last, Answered)
     return [event.text for event in before if isinstance(event, TextDelta)], last.answer
@@ -100,7 +101,7 @@ def test_a_request_without_tools_goes_through_as_it_is():
     asked = request(tools=(), answer_schema=SCHEMA)
     assert events_of(model, asked) == (
         ["plain ", "text"],
-        Answer(text="plain text", stop=Stop.END, usage=Usage(input=9, output=3), model="local:tiny"),
+        ModelResponse(text="plain text", stop=StopReason.END, usage=Usage(input=9, output=3), model="local:tiny"),
     )
     assert model.requests == [asked]
 
@@ -108,7 +109,7 @@ def test_a_request_without_tools_goes_through_as_it_is():
 def test_a_call_comes_with_its_arguments_and_pawl_s_own_id():
     texts, answer = events_of(Played('{"call": {"tool": "read_file", ', '"arguments": {"path":  "a.py"}}}'), request())
     assert texts == []
-    assert (answer.text, answer.stop) == ("", Stop.CALLS)
+    assert (answer.text, answer.stop) == ("", StopReason.CALLS)
     assert answer.calls == (
         ToolCall(id="call_1", name="read_file", arguments={"path": "a.py"}, raw='{"path":  "a.py"}'),
     )
@@ -119,7 +120,7 @@ def test_a_last_word_is_streamed_as_the_text_that_it_is():
         Played('{"say', '": "It is \\', 'n\\"x', "\\u00e9", "\\ud83d", '\\ude00!"', "}"), request()
     )
     assert texts == ["It is ", '\n"x', "é", "😀!"]
-    assert (answer.text, answer.stop, answer.calls) == ('It is \n"xé😀!', Stop.END, ())
+    assert (answer.text, answer.stop, answer.calls) == ('It is \n"xé😀!', StopReason.END, ())
 
 
 def test_a_model_that_does_not_stream_is_shown_all_the_same():
@@ -133,11 +134,11 @@ def test_a_model_that_does_not_stream_is_shown_all_the_same():
 def test_an_answer_by_schema_is_the_value_that_was_asked_for():
     model = Played('{"answer": {"done": true}}')
     texts, answer = events_of(model, request(answer_schema=SCHEMA))
-    assert (texts, answer.text, answer.stop) == (['{"done": true}'], '{"done": true}', Stop.END)
+    assert (texts, answer.text, answer.stop) == (['{"done": true}'], '{"done": true}', StopReason.END)
     assert model.requests[0].answer_schema["anyOf"][1]["properties"] == {"answer": SCHEMA}
 
 
-@pytest.mark.parametrize("stop", [Stop.LENGTH, Stop.SEQUENCE, Stop.REFUSED])
+@pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.SEQUENCE, StopReason.REFUSED])
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -182,7 +183,7 @@ def test_half_characters_do_not_get_through():
 def test_stop_sequences_cut_what_is_said_and_not_the_json():
     model = Played('{"say": "one \\"two\\" END', ' three"}')
     texts, answer = events_of(model, request(sampling=Sampling(stop=("END", '"'), seed=7)))
-    assert ("".join(texts), answer.text, answer.stop) == ("one ", "one ", Stop.SEQUENCE)
+    assert ("".join(texts), answer.text, answer.stop) == ("one ", "one ", StopReason.SEQUENCE)
     assert model.requests[0].sampling == Sampling(seed=7)
 
 

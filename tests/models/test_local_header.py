@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from models.local_files import SMALL, header_bytes, model_file
 
 from pawl.core.errors import ConfigError, Overloaded, UnknownModel
-from pawl.models.local.header import read_header
-from pawl.models.local.settings import LocalSettings, local_settings, start_of
+from pawl.models.local.header import LocalSettings, local_settings, read_header, start_of
 
 pytestmark = pytest.mark.spec("F10")
 

@@ -14,11 +14,11 @@ import pytest
 from models.local_schemas import closed, mistakes, requests
 
 from pawl.core.dialogue import (
-    Answer,
     Answered,
+    ModelResponse,
     Request,
     Sampling,
-    Stop,
+    StopReason,
     TextDelta,
     ToolAnswer,
     ToolOffer,
@@ -27,9 +27,9 @@ from pawl.core.dialogue import (
     user,
 )
 from pawl.core.errors import Cancelled, ContextTooLong, RequestRejected, UnknownModel
+from pawl.models.local.header import LocalSettings
 from pawl.models.local.model import LocalModels
-from pawl.models.local.settings import LocalSettings
-from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.process import CancelToken
 
 # Read when the module is loaded: no test sees the developer's own variables.
 FILE = os.getenv("PAWL_TEST_MODEL", "")
@@ -74,7 +74,7 @@ def model(models):
     return models.open(FILE, LocalSettings(context=2048))
 
 
-def asked(model, *messages, **changes) -> Answer:
+def asked(model, *messages, **changes) -> ModelResponse:
     request = replace(Request(model=f"local:{FILE}", system=ROLE, messages=messages, sampling=SHORT), **changes)
     *_, last = model.stream(request)
     assert isinstance(last, Answered)
@@ -86,7 +86,7 @@ def test_an_answer_is_streamed(model):
     *deltas, last = model.stream(request)
     assert len(deltas) > 5
     assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == last.answer.text
-    assert last.answer.stop is Stop.END and "7" in last.answer.text
+    assert last.answer.stop is StopReason.END and "7" in last.answer.text
     assert last.answer.usage.input > 0 and not last.answer.usage.estimated
 
 
@@ -107,7 +107,7 @@ def test_a_second_turn_reads_only_what_is_new(model):
 
 
 def test_two_conversations_that_take_turns_keep_their_prompts(model):
-    def turn(word: str) -> Answer:
+    def turn(word: str) -> ModelResponse:
         return asked(
             model, user(f"{word} " * 200 + "\nSay hello."), system=(f"About {word}.",), sampling=Sampling(max_output=4)
         )
@@ -129,14 +129,14 @@ def test_a_second_turn_with_tools_reads_only_what_is_new(model):
 def test_answers_by_schema_always_fit(model):
     for question, schema in requests()[::7]:
         answer = asked(model, user(question), answer_schema=schema, sampling=Sampling(max_output=400, seed=1))
-        assert answer.stop is Stop.END
+        assert answer.stop is StopReason.END
         assert mistakes(json.loads(answer.text), schema) == []
 
 
 def test_an_answer_by_schema_that_is_cut_says_so(model):
     schema = closed(essay={"type": "string", "minLength": 400})
     answer = asked(model, user("Write."), answer_schema=schema, sampling=Sampling(max_output=10, seed=1))
-    assert answer.stop is Stop.LENGTH
+    assert answer.stop is StopReason.LENGTH
     with pytest.raises(json.JSONDecodeError):
         json.loads(answer.text)
 
@@ -157,7 +157,7 @@ def test_a_schema_that_cannot_be_kept_is_refused(model):
 )
 def test_the_right_tool_is_called(model, question, tool):
     answer = asked(model, user(question), tools=TOOLS)
-    assert answer.stop is Stop.CALLS
+    assert answer.stop is StopReason.CALLS
     assert [call.name for call in answer.calls] == [tool]
     (offer,) = (offer for offer in TOOLS if offer.name == tool)
     assert mistakes(answer.calls[0].arguments, described_only(offer.input_schema)) == []
@@ -167,13 +167,13 @@ def test_a_tool_that_answered_is_followed_by_the_last_word(model):
     call = asked(model, user("Which file defines the function parse_date?"), tools=TOOLS).calls[0]
     found = tool_answers(ToolAnswer(call=call.id, name=call.name, text="src/dates.py:12: def parse_date(text):"))
     answer = asked(model, user("Which file defines the function parse_date?"), assistant("", call), found, tools=TOOLS)
-    assert (answer.stop, answer.calls) == (Stop.END, ())
+    assert (answer.stop, answer.calls) == (StopReason.END, ())
     assert "src/dates.py" in answer.text
 
 
 def test_a_call_that_is_cut_is_not_called(model):
     answer = asked(model, user("Show me what is in src/app.py."), tools=TOOLS, sampling=Sampling(max_output=8, seed=1))
-    assert (answer.stop, answer.calls) == (Stop.LENGTH, ())
+    assert (answer.stop, answer.calls) == (StopReason.LENGTH, ())
 
 
 def test_more_than_it_reads_is_too_long(model):

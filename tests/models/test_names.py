@@ -7,11 +7,10 @@ import tomllib
 import pytest
 
 from pawl.core.errors import ConfigError, NotAuthorized, UnknownModel
-from pawl.models.capabilities import Capabilities, EditBlock, Way, capabilities, rules
+from pawl.models.capabilities import CallStyle, Capabilities, EditBlock, capabilities, rules
 from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Wire
-from pawl.models.names import ModelName
 from pawl.models.opening import endpoint_for
-from pawl.models.providers import builtin, merged
+from pawl.models.providers import ModelName, builtin, merged
 
 
 def tables(text: str) -> dict[str, object]:
@@ -194,7 +193,7 @@ def test_a_model_departs_from_its_provider_where_the_data_says_so():
 @pytest.mark.spec("F10")
 def test_capabilities_come_from_patterns_later_ones_over_earlier_ones():
     assert capabilities("local:/a/b.gguf") == Capabilities(
-        tools=Way.NATIVE, schema=Way.NATIVE, context=8192, max_output=2048, edits=(EditBlock.FILE,)
+        tools=CallStyle.NATIVE, schema=CallStyle.NATIVE, context=8192, max_output=2048, edits=(EditBlock.FILE,)
     )
     assert capabilities("openai/gpt-5").context == 400_000
     assert capabilities("nobody/knows") == Capabilities()
@@ -215,7 +214,7 @@ def test_a_model_that_always_thinks_is_not_asked_to_stop(name: str, quirks: dict
 def test_the_user_says_what_a_model_can_do():
     said = rules(tables('["ollama/*"]\ncontext = 32768\n["ollama/qwen*"]\ntools = "native"\nquirks = { seed = false }'))
     can = capabilities("ollama/qwen2.5-coder:7b", said)
-    assert (can.context, can.tools, can.quirks) == (32768, Way.NATIVE, {"seed": False})
+    assert (can.context, can.tools, can.quirks) == (32768, CallStyle.NATIVE, {"seed": False})
 
 
 def test_every_mistake_in_what_is_said_of_models_is_reported_at_once():

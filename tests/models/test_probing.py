@@ -6,9 +6,9 @@ import pytest
 from models.provider_socket import drip, head, provider, whole
 from models.wire_scripts import KEY
 
-from pawl.models import probing
+from pawl.models import listing as probing
 from pawl.models.endpoint import Endpoint, Wire
-from pawl.models.probing import Reached, reach
+from pawl.models.listing import Reached, reach
 from pawl.models.transport import Transport
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from pawl.core.dialogue import (
-    Answer,
     Answered,
     ModelEvent,
+    ModelResponse,
     Request,
     Retrying,
-    Stop,
+    StopReason,
     TextDelta,
     Thought,
     ThoughtDelta,
@@ -49,8 +49,13 @@ class Live:
 
 
 def answered(text: str, **changes: object) -> Answered:
-    given = {"stop": Stop.END, "usage": Usage(input=9, output=3, cached=1), "model": "openai/gpt-5", "seconds": 1.25}
-    return Answered(Answer(text=text, **{**given, **changes}))  # type: ignore[arg-type]
+    given = {
+        "stop": StopReason.END,
+        "usage": Usage(input=9, output=3, cached=1),
+        "model": "openai/gpt-5",
+        "seconds": 1.25,
+    }
+    return Answered(ModelResponse(text=text, **{**given, **changes}))  # type: ignore[arg-type]
 
 
 def request(*messages: object, model: str = "openai/gpt-5", **changes: object) -> Request:
@@ -100,7 +105,7 @@ def live() -> Live:
             TextDelta("look"),
             answered(
                 "Let me look",
-                stop=Stop.CALLS,
+                stop=StopReason.CALLS,
                 calls=(CALL, BROKEN),
                 thoughts=(Thought(text="I think", signature="anthropic:zzz"),),
                 first_token_seconds=0.5,

@@ -12,17 +12,7 @@ import pytest
 from models.provider_socket import chunk, head, hold, provider
 from models.wire_scripts import ONCE, Said, asking, openai, sse
 
-from pawl.core.dialogue import (
-    Answered,
-    FellBack,
-    ModelEvent,
-    Request,
-    Retrying,
-    Sampling,
-    TextDelta,
-    Usage,
-    user,
-)
+from pawl.core.dialogue import Answered, FellBack, ModelEvent, Request, Retrying, Sampling, TextDelta, Usage, user
 from pawl.core.errors import (
     AnswerInterrupted,
     BudgetExceeded,
@@ -37,14 +27,12 @@ from pawl.core.errors import (
 from pawl.core.ports import Cancel, Model
 from pawl.core.run import Budget
 from pawl.models.endpoint import Timeouts
-from pawl.models.estimate import likely_input
 from pawl.models.ledger import Ledger, Share
-from pawl.models.names import ModelName
-from pawl.models.prices import Prices, overrides
-from pawl.models.providers import builtin
+from pawl.models.prices import Prices, likely_input, overrides
+from pawl.models.providers import ModelName, builtin
 from pawl.models.router import Charge, Router, Routes, routes
 from pawl.models.scripted import ScriptedModel
-from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.process import CancelToken
 
 PRICES = Prices(builtin(), overrides({"openai/*": {"input": 1, "output": 1}, "gemini/*": {"input": 2, "output": 2}}))
 USAGE = "usage = { input = 100, output = 50 }"

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from pawl.core.dialogue import (
-    Answer,
     Answered,
     FellBack,
     ModelEvent,
+    ModelResponse,
     Request,
     Retrying,
-    Stop,
+    StopReason,
     TextDelta,
     Thought,
     ThoughtDelta,
@@ -39,7 +39,7 @@ from pawl.core.errors import (
 )
 from pawl.models.script_file import FAULTS, parse_script
 from pawl.models.scripted import ScriptedModel
-from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.process import CancelToken
 
 MODEL = "scripted:turns.toml"
 READ = ToolOffer(name="file_read", description="Reads.", input_schema={"type": "object"})
@@ -56,7 +56,7 @@ def script(folder: Path, text: str, name: str = "turns.toml") -> ScriptedModel:
     return ScriptedModel(path)
 
 
-def answer(events: list[ModelEvent]) -> Answer:
+def answer(events: list[ModelEvent]) -> ModelResponse:
     assert isinstance(events[-1], Answered)
     return events[-1].answer
 
@@ -143,7 +143,7 @@ def test_an_answer_has_all_that_an_answer_of_a_model_has(tmp_path: Path):
     assert events[:-1] == [ThoughtDelta("hmm"), TextDelta("I lo"), TextDelta("ok.")]
     found = answer(events)
     assert found.text == "I look."
-    assert found.stop is Stop.CALLS
+    assert found.stop is StopReason.CALLS
     assert found.usage == Usage(input=10, output=5, cached=3)
     assert str(found.cost) == "0.25"
     assert found.thoughts == (Thought(text="hmm"),)
@@ -215,7 +215,7 @@ def test_a_fault_comes_after_as_much_text_as_it_says(tmp_path: Path):
         events.extend(model.stream(asked("x")))
     assert caught.value.text == "a long"
     cut = answer(list(model.stream(asked("x"))))
-    assert (cut.text, cut.stop, cut.calls) == ("a long", Stop.LENGTH, ())
+    assert (cut.text, cut.stop, cut.calls) == ("a long", StopReason.LENGTH, ())
 
 
 def test_faults_carry_their_message_and_wait(tmp_path: Path):

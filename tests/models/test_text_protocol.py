@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.core.dialogue import (
-    Answer,
     Answered,
     ModelEvent,
+    ModelResponse,
     Request,
     Retrying,
     Speaker,
-    Stop,
+    StopReason,
     TextDelta,
     ToolAnswer,
     ToolCall,
@@ -29,13 +29,25 @@ from pawl.core.dialogue import (
     user,
 )
 from pawl.core.ports import Cancel
-from pawl.models.blocks import BARE, EDIT, FILE, FUNCTION, JSON, TOOL, Block, Prose, Scanner
-from pawl.models.capabilities import Capabilities, EditBlock, Way
-from pawl.models.estimate import likely_tokens
+from pawl.models.capabilities import CallStyle, Capabilities, EditBlock
 from pawl.models.json_text import parsed
+from pawl.models.prices import likely_tokens
 from pawl.models.scripted import ScriptedModel
-from pawl.models.text_calls import EditTools, as_text
-from pawl.models.text_protocol import TextProtocol, fitted
+from pawl.models.text_protocol import (
+    BARE,
+    EDIT,
+    FILE,
+    FUNCTION,
+    JSON,
+    TOOL,
+    CallBlock,
+    EditTools,
+    Prose,
+    Scanner,
+    TextProtocol,
+    as_text,
+    fitted,
+)
 
 
 def offer(name: str, **fields: object) -> ToolOffer:
@@ -52,7 +64,7 @@ EDITS = EditTools(patch="strict_patch", file="file_write")
 class Says:
     """A model that says one text, in pieces, and keeps what it was asked."""
 
-    def __init__(self, text: str, *, pieces: int = 3, stop: Stop = Stop.END) -> None:
+    def __init__(self, text: str, *, pieces: int = 3, stop: StopReason = StopReason.END) -> None:
         self._text = text
         self._pieces = pieces
         self._stop = stop
@@ -62,7 +74,9 @@ class Says:
         self.asked.append(request)
         for at in range(0, len(self._text), self._pieces):
             yield TextDelta(self._text[at : at + self._pieces])
-        yield Answered(Answer(text=self._text, stop=self._stop, usage=Usage(input=1, output=1), model=request.model))
+        yield Answered(
+            ModelResponse(text=self._text, stop=self._stop, usage=Usage(input=1, output=1), model=request.model)
+        )
 
 
 def request(*messages: object, **changes: object) -> Request:
@@ -70,9 +84,11 @@ def request(*messages: object, **changes: object) -> Request:
     return Request(**{**given, **changes})  # type: ignore[arg-type]
 
 
-def heard(text: str, *, stop: Stop = Stop.END, pieces: int = 3, **changes: object) -> tuple[str, Answer]:
+def heard(
+    text: str, *, stop: StopReason = StopReason.END, pieces: int = 3, **changes: object
+) -> tuple[str, ModelResponse]:
     """What was shown while the model spoke, and the answer."""
-    model = TextProtocol(Says(text, stop=stop, pieces=pieces), tools=Way.TEXT, schema=Way.TEXT, edits=EDITS)
+    model = TextProtocol(Says(text, stop=stop, pieces=pieces), tools=CallStyle.TEXT, schema=CallStyle.TEXT, edits=EDITS)
     *deltas, last = model.stream(request(**changes))
     assert isinstance(last, Answered)
     return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)), last.answer
@@ -120,7 +136,7 @@ def test_several_blocks_are_several_calls_with_ids_that_go_on():
     text = f"```tool\n{CALL}\n```\nand\n```tool\n{CALL}\n{CALL}\n```"
     shown, answer = heard(text, messages=before)
     assert [call.id for call in answer.calls] == ["call_5", "call_6", "call_7"]
-    assert (answer.stop, answer.text, shown) == (Stop.CALLS, "and", "and\n")
+    assert (answer.stop, answer.text, shown) == (StopReason.CALLS, "and", "and\n")
 
 
 def test_a_typed_parameter_is_what_the_schema_says_and_a_text_stays_a_text():
@@ -193,7 +209,7 @@ def test_what_cannot_be_read_is_a_call_with_a_mistake_and_never_a_guess(text: st
 def test_text_that_only_looks_like_a_call_stays_text(text: str):
     shown, answer = heard(text)
     assert answer.calls == ()
-    assert answer.stop is Stop.END
+    assert answer.stop is StopReason.END
     assert (shown, answer.text) == (text, text)
 
 
@@ -207,7 +223,7 @@ def test_a_request_without_tools_has_no_calls_whatever_is_said():
 def test_a_model_with_native_calls_is_left_alone(tmp_path: Path):
     model = Says(f"<tool_call>{CALL}</tool_call>")
     assert fitted(model, Capabilities(), EDITS) is model
-    fitting = fitted(model, Capabilities(schema=Way.TEXT), EDITS)
+    fitting = fitted(model, Capabilities(schema=CallStyle.TEXT), EDITS)
     *_, last = fitting.stream(request())
     assert isinstance(last, Answered)
     assert last.answer.calls == ()
@@ -215,8 +231,8 @@ def test_a_model_with_native_calls_is_left_alone(tmp_path: Path):
 
 
 @pytest.mark.fault("P14")
-@pytest.mark.parametrize("stop", [Stop.LENGTH, Stop.REFUSED])
-def test_an_answer_that_did_not_end_properly_has_no_calls(stop: Stop):
+@pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.REFUSED])
+def test_an_answer_that_did_not_end_properly_has_no_calls(stop: StopReason):
     shown, answer = heard(f"Look:\n```tool\n{CALL}\n```", stop=stop)
     assert (answer.calls, answer.stop) == ((), stop)
     assert shown == "Look:\n"
@@ -226,7 +242,7 @@ def test_what_a_failed_attempt_said_is_forgotten(tmp_path: Path):
     path = tmp_path / "turns.jsonl"
     chunks = ["```tool\n{", {"retrying": "it broke"}, "All ", "fine."]
     path.write_text(json.dumps({"chunks": chunks, "answer": {"text": "All fine."}}))
-    model = TextProtocol(ScriptedModel(path), tools=Way.TEXT, schema=Way.TEXT)
+    model = TextProtocol(ScriptedModel(path), tools=CallStyle.TEXT, schema=CallStyle.TEXT)
     events = list(model.stream(request()))
     assert events[:-1] == [Retrying(why="it broke", wait_seconds=0.0, attempt=1), TextDelta("All "), TextDelta("fine.")]
 
@@ -241,10 +257,10 @@ def test_the_cut_of_the_pieces_makes_no_difference(pieces: list[str], size: int)
     text = "".join(pieces)
     kinds = (TOOL, JSON, EDIT, FILE, FUNCTION, BARE)
 
-    def scanned(cuts: int) -> list[Prose | Block]:
+    def scanned(cuts: int) -> list[Prose | CallBlock]:
         scanner = Scanner(kinds)
         parts = [part for at in range(0, len(text), cuts) for part in scanner.feed(text[at : at + cuts])]
-        joined: list[Prose | Block] = []
+        joined: list[Prose | CallBlock] = []
         for part in [*parts, *scanner.finish()]:
             if isinstance(part, Prose) and joined and isinstance(joined[-1], Prose):
                 joined[-1] = Prose(joined[-1].text + part.text)
@@ -283,7 +299,7 @@ def test_tools_are_offered_in_words_and_the_history_is_written_out():
         user("go on"),
         assistant("", write, wrong),
     )
-    list(TextProtocol(model, tools=Way.TEXT, schema=Way.TEXT, edits=EDITS).stream(request(*messages)))
+    list(TextProtocol(model, tools=CallStyle.TEXT, schema=CallStyle.TEXT, edits=EDITS).stream(request(*messages)))
     (sent,) = model.asked
     assert sent.tools == ()
     assert sent.system[0] == "Be brief."
@@ -318,13 +334,13 @@ def test_a_call_that_is_written_out_reads_back_as_the_same_call(arguments: dict[
 
 def test_the_protocol_takes_little_of_a_small_context():
     model = Says("fine")
-    list(TextProtocol(model, tools=Way.TEXT, schema=Way.TEXT, edits=EDITS).stream(request()))
+    list(TextProtocol(model, tools=CallStyle.TEXT, schema=CallStyle.TEXT, edits=EDITS).stream(request()))
     assert likely_tokens(model.asked[0].system[1]) < 300
 
 
 def test_a_model_is_shown_only_the_blocks_that_it_writes_well():
     model = Says("fine")
-    can = Capabilities(tools=Way.TEXT, edits=(EditBlock.FILE,))
+    can = Capabilities(tools=CallStyle.TEXT, edits=(EditBlock.FILE,))
     list(fitted(model, can, EDITS).stream(request()))
     system = model.asked[0].system[1]
     assert "```file PATH" in system
@@ -340,7 +356,9 @@ def test_a_model_is_shown_only_the_blocks_that_it_writes_well():
 def test_an_answer_by_a_schema_is_the_first_object_of_the_text(text: str):
     schema = {"type": "object", "properties": {"a": {}}}
     model = Says(text)
-    *_, last = TextProtocol(model, tools=Way.TEXT, schema=Way.TEXT).stream(request(tools=(), answer_schema=schema))
+    *_, last = TextProtocol(model, tools=CallStyle.TEXT, schema=CallStyle.TEXT).stream(
+        request(tools=(), answer_schema=schema)
+    )
     assert isinstance(last, Answered)
     assert last.answer.text == '{"a": {"b": 1}}'
     assert model.asked[0].answer_schema is None
@@ -350,7 +368,7 @@ def test_an_answer_by_a_schema_is_the_first_object_of_the_text(text: str):
 def test_a_schema_that_the_server_holds_to_is_sent_on():
     schema = {"type": "object"}
     model = Says("{}")
-    list(TextProtocol(model, tools=Way.TEXT, schema=Way.NATIVE).stream(request(answer_schema=schema)))
+    list(TextProtocol(model, tools=CallStyle.TEXT, schema=CallStyle.NATIVE).stream(request(answer_schema=schema)))
     assert model.asked[0].answer_schema == schema
 
 

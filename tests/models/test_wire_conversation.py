@@ -14,7 +14,7 @@ from models.wire_scripts import ASK, SCRIPTS, Said, answer_of, asking, events_of
 from pawl.core.dialogue import (
     Answered,
     Sampling,
-    Stop,
+    StopReason,
     TextDelta,
     Thought,
     ThoughtDelta,
@@ -25,7 +25,7 @@ from pawl.core.dialogue import (
     tool_answers,
     user,
 )
-from pawl.models.exchange import Quirks, SchemaCarrier, Wire
+from pawl.models.endpoint import Quirks, SchemaCarrier, Wire
 
 pytestmark = pytest.mark.spec("E9")
 
@@ -59,12 +59,12 @@ def test_a_conversation_is_the_same_in_every_format(wire: Wire):
     ]
     assert [thought.text for thought in answer.thoughts] == ["hmm"]
     counted = USAGE if wire is not Wire.ANTHROPIC else replace(USAGE, reasoning=0)
-    assert (answer.text, answer.stop, answer.usage) == ("Let me look.", Stop.CALLS, counted)
+    assert (answer.text, answer.stop, answer.usage) == ("Let me look.", StopReason.CALLS, counted)
     assert (answer.model, answer.served_by, answer.cost, answer.attempts) == ("test/m", "served", None, 1)
     assert answer.first_token_seconds is not None and 0 <= answer.first_token_seconds <= answer.seconds
     assert second[:-1] == [TextDelta("Both are "), TextDelta("empty ✓.")]
     assert isinstance(second[-1], Answered)
-    assert second[-1].answer.stop is Stop.END
+    assert second[-1].answer.stop is StopReason.END
     assert server.connections == 1, "the connection is kept for the next request"
 
 
@@ -105,19 +105,19 @@ def test_an_answer_by_a_schema_is_the_text_in_every_format(wire: Wire, quirks: Q
     with provider(streamed(*SCRIPTS[wire](said))) as server, asking(server, wire, quirks=quirks) as model:
         events = events_of(model, request)
     answer = events[-1].answer
-    assert (answer.text, answer.calls, answer.stop) == ('{"ok":true}', (), Stop.END)
+    assert (answer.text, answer.calls, answer.stop) == ('{"ok":true}', (), StopReason.END)
     assert "".join(event.text for event in events[:-1] if isinstance(event, TextDelta)) == answer.text
 
 
 @pytest.mark.parametrize(
     ("wire", "reason", "stop"),
     [
-        (Wire.ANTHROPIC, "stop_sequence", Stop.SEQUENCE),
-        (Wire.ANTHROPIC, "refusal", Stop.REFUSED),
-        (Wire.ANTHROPIC, "something new", Stop.END),
+        (Wire.ANTHROPIC, "stop_sequence", StopReason.SEQUENCE),
+        (Wire.ANTHROPIC, "refusal", StopReason.REFUSED),
+        (Wire.ANTHROPIC, "something new", StopReason.END),
     ],
 )
-def test_a_reason_to_stop_has_one_name(wire: Wire, reason: str, stop: Stop):
+def test_a_reason_to_stop_has_one_name(wire: Wire, reason: str, stop: StopReason):
     events = [event.replace(b'"end_turn"', f'"{reason}"'.encode()) for event in SCRIPTS[wire](SECOND)]
     with provider(streamed(*events)) as server, asking(server, wire) as model:
         assert answer_of(model).stop is stop

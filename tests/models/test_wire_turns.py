@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from models.wire_scripts import ASK
 
 from pawl.core.dialogue import Message, Speaker, Thought, ToolAnswer, ToolCall, assistant, tool_answers, user
+from pawl.models.calls import CONTINUE, NOT_EXECUTED, mended, without_thoughts
 from pawl.models.endpoint import Endpoint, Wire
-from pawl.models.turns import CONTINUE, NOT_EXECUTED, mended, without_thoughts
 from pawl.models.wire import anthropic, gemini, openai
 
 pytestmark = pytest.mark.fault("P21")

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 from models.provider_socket import ProviderSocket
 
-from pawl.core.dialogue import Answer, Answered, ModelEvent, Request, ToolOffer, user
+from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request, ToolOffer, user
 from pawl.core.errors import PawlError
 from pawl.core.run import Reasoning
-from pawl.models.exchange import Endpoint, Quirks, Retries, Timeouts, Transport, Wire, WireModel
+from pawl.models.endpoint import Endpoint, Quirks, Timeouts, Wire
+from pawl.models.exchange import WireModel
+from pawl.models.failures import Retries
+from pawl.models.transport import Transport
 
 KEY = "sk-canary-0123456789abcdefghij"
 READ = ToolOffer(
@@ -178,7 +181,7 @@ def events_of(model: WireModel, request: Request = ASK, **fields: object) -> lis
     return list(model.stream(request, **fields))
 
 
-def answer_of(model: WireModel, request: Request = ASK, **fields: object) -> Answer:
+def answer_of(model: WireModel, request: Request = ASK, **fields: object) -> ModelResponse:
     last = events_of(model, request, **fields)[-1]
     assert isinstance(last, Answered)
     return last.answer

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pawl.core.finding import Finding
-from pawl.verify.recover import javascript_map, recover
-from pawl.verify.recoveries.symbols import symbols_of
+from pawl.core.diagnostic import Diagnostic
+from pawl.repair.recoveries.symbols import symbols_of
+from pawl.repair.recovery_map import javascript_map, recover
 
 pytestmark = [pytest.mark.npm, pytest.mark.timeout(300), pytest.mark.spec("A12")]
 
@@ -43,13 +43,13 @@ def sources_of(root: Path) -> dict[str, str]:
     return {f"src/{path.relative_to(root / 'src')}": path.read_text() for path in sorted((root / "src").rglob("*.ts*"))}
 
 
-def said(root: Path) -> dict[str, list[Finding]]:
+def said(root: Path) -> dict[str, list[Diagnostic]]:
     """What the compiler says, by file."""
     words = ["node", "node_modules/typescript/bin/tsc", "--noEmit", "--pretty", "false"]
     printed = subprocess.run(words, cwd=root, capture_output=True, text=True).stdout
-    found: dict[str, list[Finding]] = {}
+    found: dict[str, list[Diagnostic]] = {}
     for path, line, column, code, message in re.findall(r"^(\S+)\((\d+),(\d+)\): error (TS\d+): (.*)$", printed, re.M):
-        finding = Finding(tool="tsc", message=message, path=path, line=int(line), column=int(column), code=code)
+        finding = Diagnostic(tool="tsc", message=message, path=path, line=int(line), column=int(column), code=code)
         found.setdefault(path, []).append(finding)
     return found
 

@@ -7,20 +7,23 @@ import itertools
 import pytest
 from policy.blocks import MACRO, MICRO
 
-from pawl.core.dialogue import Answer, Stop, Thought, ToolCall, Usage
-from pawl.core.run import Mode, Reasoning, RoleName, Stage
-from pawl.policy.corrections import (
+from pawl.agent.corrections import (
     MOST_PER_REQUEST,
+    AnswerSituation,
     Correction,
-    Situation,
+    asks_for_files,
+    claims_done,
     corrections,
+    examples,
     fault_of,
     may_send,
+    promises,
     reasoning_of,
 )
-from pawl.policy.phrases import asks_for_files, claims_done, examples, promises
-from pawl.policy.prompts import PromptRepository
-from pawl.policy.table import decide
+from pawl.agent.policy import decide
+from pawl.agent.prompts import PromptRepository
+from pawl.core.dialogue import ModelResponse, StopReason, Thought, ToolCall, Usage
+from pawl.core.run import Mode, Reasoning, RoleName, Stage
 
 pytestmark = pytest.mark.spec("C11")
 
@@ -43,9 +46,11 @@ CHECKS = {
 }
 
 
-def answer(text: str = "", *, calls: tuple[ToolCall, ...] = (), thought: str = "", stop: Stop = Stop.END) -> Answer:
+def answer(
+    text: str = "", *, calls: tuple[ToolCall, ...] = (), thought: str = "", stop: StopReason = StopReason.END
+) -> ModelResponse:
     thoughts = (Thought(text=thought),) if thought else ()
-    return Answer(text=text, stop=stop, usage=Usage(), model="a/b", calls=calls, thoughts=thoughts)
+    return ModelResponse(text=text, stop=stop, usage=Usage(), model="a/b", calls=calls, thoughts=thoughts)
 
 
 def at(
@@ -55,12 +60,12 @@ def at(
     role: RoleName = RoleName.ARTISAN,
     work_left: tuple[str, ...] = (),
     sent: dict[str, int] | None = None,
-) -> Situation:
+) -> AnswerSituation:
     decision = decide(stage, mode, role, reasoning=reasoning)
-    return Situation(stage=stage, decision=decision, work_left=work_left, sent=sent or {})
+    return AnswerSituation(stage=stage, decision=decision, work_left=work_left, sent=sent or {})
 
 
-def fault(given: Answer, situation: Situation) -> str | None:
+def fault(given: ModelResponse, situation: AnswerSituation) -> str | None:
     found = fault_of(given, situation)
     return None if found is None else found.correction.name
 
@@ -113,7 +118,7 @@ def test_an_empty_answer_is_one_without_text_calls_and_thoughts():
     assert fault(answer(" \n"), at()) == "empty_answer"
     assert fault(answer("", calls=(CALL,)), at()) is None
     assert fault(answer("", thought="hm"), at()) == "reasoning_only"
-    assert fault(answer("", stop=Stop.REFUSED), at()) is None
+    assert fault(answer("", stop=StopReason.REFUSED), at()) is None
 
 
 def test_files_are_asked_for_only_where_they_can_be_read():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pawl.core.errors import ConfigError
 from pawl.core.guardrails import Breach, Guardrails, Limit, Touched
-from pawl.policy.guardrails import parse, preset, presets
+from pawl.settings.guardrails import parse, preset, presets
 
 pytestmark = pytest.mark.spec("A15")
 

@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.core.errors import ConfigError
-from pawl.core.permission import Permission, Ruling
+from pawl.core.guardrails import Decision, Permission
 from pawl.core.run import Mode
-from pawl.policy.permission_presets import preset, presets
-from pawl.policy.permission_rules import Place, parse_rule
-from pawl.policy.permissions import Cage, Permissions, permissions
+from pawl.settings.permission_rules import PathBase, parse_rule
+from pawl.settings.permissions import Permissions, SandboxMode, permissions, preset, presets
 
-ALLOW, ASK, DENY = Ruling.ALLOW, Ruling.ASK, Ruling.DENY
+ALLOW, ASK, DENY = Decision.ALLOW, Decision.ASK, Decision.DENY
 # Plain programs, as a user would allow them one by one.
 PROGRAMS = """
     ls cat echo find rg grep sed awk sort tar curl wget ssh xargs env timeout nice tee uniq head git true rm test [
@@ -127,7 +126,7 @@ def test_a_gadget_does_not_pass_a_rule_that_was_meant_for_the_plain_program(comm
 @pytest.mark.parametrize("name", ["standard", "strict", "locked"])
 def test_no_gadget_is_let_through_by_a_preset(command: str, name: str):
     assert said(command, permissions(name)).ruling in (ASK, DENY)
-    opened = replace(permissions("caged"), cage=Cage.OPEN)
+    opened = replace(permissions("caged"), cage=SandboxMode.OPEN)
     assert said(command, opened).ruling is ASK
 
 
@@ -364,8 +363,8 @@ def test_a_rule_that_cannot_mean_what_it_says_is_refused(text: str, why: str):
     assert "config.toml" in caught.value.message
 
 
-def paths(rule: str, *tried: str, tool: str = "file_read", list_: str = "deny") -> list[Ruling]:
-    rules = replace(permissions("standard", **{list_: [rule]}), place=Place("/home/me/w", "/home/me"))
+def paths(rule: str, *tried: str, tool: str = "file_read", list_: str = "deny") -> list[Decision]:
+    rules = replace(permissions("standard", **{list_: [rule]}), place=PathBase("/home/me/w", "/home/me"))
     return [rules.permit(tool, {"path": path}).ruling for path in tried]
 
 
@@ -388,7 +387,7 @@ def test_paths_are_matched_from_where_they_are_anchored():
 
 
 def test_a_folder_whose_name_is_a_pattern_stands_for_itself():
-    rules = replace(permissions("strict", allow=["Edit(src/**)"]), place=Place("/w/a*", "/home/me"))
+    rules = replace(permissions("strict", allow=["Edit(src/**)"]), place=PathBase("/w/a*", "/home/me"))
     assert rules.permit("file_write", {"path": "src/x"}).allowed
     assert not rules.permit("file_write", {"path": "/w/ab/src/x"}).allowed
 
@@ -433,7 +432,7 @@ def test_a_call_about_several_files_is_allowed_only_when_all_are():
         ("echo x > a*", ASK),
     ],
 )
-def test_files_that_a_command_names_are_held_to_the_rules_of_files(command: str, ruling: Ruling):
+def test_files_that_a_command_names_are_held_to_the_rules_of_files(command: str, ruling: Decision):
     rules = permissions(deny=["Read(./.env)", "Edit(./notes/keep.txt)"], allow=["Bash(git *)"])
     assert said(command, rules).ruling is ruling
 
@@ -485,7 +484,7 @@ def test_chat_mode_changes_and_runs_nothing_whatever_is_allowed():
 def test_a_doubt_passes_in_the_cage_only_where_no_rule_of_the_user_could_be_broken():
     loop = "for f in a b; do wc -l $f; done"
     assert said(loop, permissions("caged")).ruling is ALLOW
-    assert said(loop, replace(permissions("caged"), cage=Cage.OPEN)).ruling is ASK
+    assert said(loop, replace(permissions("caged"), cage=SandboxMode.OPEN)).ruling is ASK
     assert said(loop, permissions("caged", deny=["Bash(git push *)"])).ruling is ASK
     assert said(loop, permissions("caged", deny=["Read(.env)"])).ruling is ASK
     assert said(loop, permissions("standard", allow=["Bash"])).ruling is ASK
@@ -502,7 +501,7 @@ def test_arguments_that_cannot_be_judged_are_refused(arguments: dict):
 def test_words_without_a_shell_are_judged_as_they_are():
     rules = permissions(allow=["Bash(ls *)"], deny=["Bash(git push *)"])
 
-    def argv(*words: str) -> Ruling:
+    def argv(*words: str) -> Decision:
         return rules.permit("run_command", {"argv": list(words)}).ruling
 
     assert argv("ls", "$(x)", ";", "git push") is ALLOW
@@ -593,6 +592,6 @@ def test_a_command_is_denied_exactly_when_one_inside_of_it_is(command: str):
 @given(st.text(max_size=80), st.text(max_size=20))
 def test_every_call_gets_an_answer(command: str, path: str):
     rules = permissions("caged", deny=["Read(.env)"], ask=["Bash(git push *)"])
-    assert said(command, rules).ruling in Ruling
-    assert rules.permit("file_read", {"path": path}).ruling in Ruling
+    assert said(command, rules).ruling in Decision
+    assert rules.permit("file_read", {"path": path}).ruling in Decision
     rules.suggest_rule(command)

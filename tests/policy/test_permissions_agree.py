@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from pawl.app.config import load
-from pawl.app.doing.session import Session
-from pawl.app.doing.talking import rules_of
-from pawl.app.permitting import Cage, asked, permissions_of, permit_of
-from pawl.app.trusting import trust
-from pawl.app.workshop import Workshop
-from pawl.core.permission import Ruling
-from pawl.core.run import Approval, Mode
-from pawl.core.runs import Order, RunState
+from pawl.agent.session import Session
+from pawl.agent.talking import rules_of
+from pawl.core.guardrails import Decision
+from pawl.core.run import Approval, Mode, RunRequest, RunState
+from pawl.settings.config import load
+from pawl.settings.permissions import SandboxMode, asked, permissions_of, permit_of
+from pawl.settings.trust import trust
+from pawl.workspace.project import Project
 
 pytestmark = pytest.mark.spec("F8")
 
@@ -41,13 +40,13 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (workspace / ".env").write_text("A_KEY=1\n")
     monkeypatch.setenv("PAWL_STATE", str(tmp_path / "state"))
 
-    def opened(preset: str, *, trusted: bool) -> Workshop:
+    def opened(preset: str, *, trusted: bool) -> Project:
         (tmp_path / "config.toml").write_text(f'[permissions]\npreset = "{preset}"\nask = ["Bash(cat *)"]\n')
         monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
         config = load()
         if trusted:
             trust(config, str(workspace))
-        return Workshop.open(config, workspace)
+        return Project.open(config, workspace)
 
     return opened
 
@@ -59,7 +58,7 @@ def test_the_check_says_what_the_tools_are_told(shop, preset: str, trusted: bool
     seed = random.randrange(1 << 32)
     with shop(preset, trusted=trusted) as opened:
         checked = permit_of(
-            permissions_of(opened.config, opened.workspace, mode=mode, cage=Cage.CLOSED), opened.guardrails
+            permissions_of(opened.config, opened.workspace, mode=mode, cage=SandboxMode.CLOSED), opened.guardrails
         )
         told = rules_of(opened, mode)
         for command in commands(seed, 150):
@@ -74,24 +73,26 @@ def test_the_check_says_what_the_tools_are_told(shop, preset: str, trusted: bool
 @pytest.mark.parametrize(
     ("tool", "arguments", "call", "ruling"),
     [
-        ("run_command", {"command": "true"}, "Bash(true)", Ruling.ALLOW),
-        ("run_command", {"command": "rm -rf x"}, "Bash(rm -rf x)", Ruling.ASK),
-        ("run_command", {"command": "make all"}, "Bash(make all)", Ruling.DENY),
-        ("run_command", {"command": "true; make all"}, "Bash(true; make all)", Ruling.DENY),
-        ("file_read", {"path": "app.py"}, "Read(app.py)", Ruling.ALLOW),
-        ("file_read", {"path": ".env"}, "Read(.env)", Ruling.DENY),
-        ("file_write", {"path": ".env", "content": "x"}, "Edit(.env)", Ruling.DENY),
-        ("file_write", {"path": ".git/config", "content": "x"}, "Edit(.git/config)", Ruling.DENY),
+        ("run_command", {"command": "true"}, "Bash(true)", Decision.ALLOW),
+        ("run_command", {"command": "rm -rf x"}, "Bash(rm -rf x)", Decision.ASK),
+        ("run_command", {"command": "make all"}, "Bash(make all)", Decision.DENY),
+        ("run_command", {"command": "true; make all"}, "Bash(true; make all)", Decision.DENY),
+        ("file_read", {"path": "app.py"}, "Read(app.py)", Decision.ALLOW),
+        ("file_read", {"path": ".env"}, "Read(.env)", Decision.DENY),
+        ("file_write", {"path": ".env", "content": "x"}, "Edit(.env)", Decision.DENY),
+        ("file_write", {"path": ".git/config", "content": "x"}, "Edit(.git/config)", Decision.DENY),
     ],
 )
-def test_a_run_does_what_the_check_says(shop, tmp_path: Path, tool: str, arguments, call: str, ruling: Ruling):
+def test_a_run_does_what_the_check_says(shop, tmp_path: Path, tool: str, arguments, call: str, ruling: Decision):
     turns = [{"answer": {"text": "", "calls": [{"name": tool, "arguments": arguments}]}}, {"answer": {"text": "done"}}]
     (tmp_path / "model.jsonl").write_text("".join(json.dumps(turn) + "\n" for turn in turns))
     with shop("caged", trusted=False) as opened:
         permit = permit_of(permissions_of(opened.config, opened.workspace), opened.guardrails)
         assert asked(permit, call).ruling is ruling
-        order = Order(text="clean up app.py", approval=Approval.FINAL, model=f"scripted:{tmp_path / 'model.jsonl'}")
+        order = RunRequest(
+            text="clean up app.py", approval=Approval.FINAL, model=f"scripted:{tmp_path / 'model.jsonl'}"
+        )
         report = Session(opened).do(order)
         waits = report.state is RunState.WAITING and report.question is not None and report.question.kind == "call"
-        assert waits is (ruling is Ruling.ASK)
-        assert bool(report.denials) is (ruling is Ruling.DENY)
+        assert waits is (ruling is Decision.ASK)
+        assert bool(report.denials) is (ruling is Decision.DENY)

@@ -14,15 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from pawl.agent.corrections import corrections
+from pawl.agent.policy import decide
+from pawl.agent.prompts import HEADINGS, VARIABLES, PromptRepository, check_prompts
+from pawl.agent.tools.registry import ToolLimits, ToolRegistry
+from pawl.agent.tools.toolbox import Ports, toolbox
 from pawl.core.errors import PromptError
 from pawl.core.run import Detail, Mode, Reasoning, RoleName, Stage
-from pawl.policy.corrections import corrections
-from pawl.policy.guardrails import preset
-from pawl.policy.prompts import HEADINGS, VARIABLES, PromptRepository, check_prompts
-from pawl.policy.table import decide
-from pawl.tools.limits import ToolLimits
-from pawl.tools.registry import Registry
-from pawl.tools.toolbox import Ports, toolbox
+from pawl.settings.guardrails import preset
 
 pytestmark = pytest.mark.spec("C10")
 
@@ -142,7 +141,7 @@ def test_a_request_of_a_known_kind_has_the_form_that_is_read_without_a_model(nam
     assert "Leap days crash the parser." in text
 
 
-def full_toolbox() -> Registry:
+def full_toolbox() -> ToolRegistry:
     """Pages and schemas ask nothing of the ports."""
     real = {"guardrails": preset(), "limits": ToolLimits()}
     return toolbox(Ports(**{port.name: real.get(port.name, object()) for port in dataclasses.fields(Ports)}))

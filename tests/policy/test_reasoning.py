@@ -9,19 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policy.blocks import MACRO, MICRO
 
-from pawl.core.run import DeliveryState, ReasoningFormat, ReasoningOutcome
-from pawl.policy.prompts import PromptRepository
-from pawl.policy.reasoning import (
+from pawl.agent.prompts import PromptRepository
+from pawl.agent.reasoning import (
+    CLOSE,
     MOST_BULLETS,
+    OPEN,
     OUTCOME_CHARACTERS,
     SECTIONS,
+    AnswerPart,
+    AnswerPiece,
+    ReasoningSplitter,
     outcome_of,
     parse,
     parse_bullets,
     parse_macro,
     parse_micro,
+    split,
 )
-from pawl.policy.splitting import CLOSE, OPEN, Part, Piece, ReasoningSplitter, split
+from pawl.core.run import DeliveryState, ReasoningFormat, ReasoningOutcome
 
 
 @pytest.mark.spec("C7")
@@ -217,7 +222,7 @@ def test_a_text_is_split_into_blocks_and_what_is_seen(text: str, blocks: tuple[s
 
 def streamed(chunks: list[str]) -> tuple[list[tuple[int, str]], str]:
     splitter = ReasoningSplitter()
-    pieces: list[Piece] = []
+    pieces: list[AnswerPiece] = []
     for chunk in chunks:
         pieces += splitter.feed(chunk)
     pieces += splitter.finish()
@@ -225,7 +230,7 @@ def streamed(chunks: list[str]) -> tuple[list[tuple[int, str]], str]:
         (number, "".join(piece.text for piece in pieces if piece.block == number))
         for number in range(1, splitter.blocks + 1)
     ]
-    return blocks, "".join(piece.text for piece in pieces if piece.part is Part.VISIBLE)
+    return blocks, "".join(piece.text for piece in pieces if piece.part is AnswerPart.VISIBLE)
 
 
 FRAGMENTS = st.sampled_from(
@@ -265,10 +270,10 @@ def test_however_an_answer_is_cut_the_split_is_the_same(text: str, data: st.Data
 def test_what_is_known_to_be_visible_is_handed_over_at_once():
     splitter = ReasoningSplitter()
     assert splitter.feed("<reas") == ()
-    assert splitter.feed("oning>why") == (Piece(Part.REASONING, "why", 1),)
+    assert splitter.feed("oning>why") == (AnswerPiece(AnswerPart.REASONING, "why", 1),)
     assert splitter.feed("</reasoning>\n\n") == ()
-    assert splitter.feed("Hel") == (Piece(Part.VISIBLE, "Hel"),)
-    assert splitter.feed("lo") == (Piece(Part.VISIBLE, "lo"),)
+    assert splitter.feed("Hel") == (AnswerPiece(AnswerPart.VISIBLE, "Hel"),)
+    assert splitter.feed("lo") == (AnswerPiece(AnswerPart.VISIBLE, "lo"),)
     assert splitter.finish() == ()
 
 

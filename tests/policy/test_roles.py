@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from pawl.agent.contracts import validated
+from pawl.agent.policy import Policy
+from pawl.agent.roles import check_examples, load_roles, may_delegate, may_use, role_mistakes
 from pawl.core.errors import PolicyViolation, PromptError
 from pawl.core.run import Mode, Reasoning, RoleName, Stage
-from pawl.policy.role_files import load_roles, role_mistakes
-from pawl.policy.roles import check_examples, may_delegate, may_use
-from pawl.policy.table import Policy
-from pawl.workflow.contracts import validated
 
 ROLES = load_roles()
-FILES = Path(__file__).parents[2] / "src" / "pawl" / "policy" / "roles"
+FILES = Path(__file__).parents[2] / "src" / "pawl" / "agent" / "roles"
 READS = {"file_read", "file_search", "outline"}
 WRITES = {"change_files", "file_write", "line_edit", "modify", "strict_patch"}
 TOOLS = READS | WRITES | {"check", "lsp_diagnostics", "run_command", "delegate"}

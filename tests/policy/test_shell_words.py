@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.policy.shell_script import Doubt
-from pawl.policy.shell_words import LONGEST, read_shell
+from pawl.settings.shell import LONGEST, Doubt, read_shell
 
 
 def commands(text: str) -> list[list[str]]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pawl.policy.shell_words import read_shell
+from pawl.settings.shell import read_shell
 
 _NUMBER = re.compile(rb"\$[?#$]|[0-9]+")
 SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]

@@ -13,22 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from pawl.agent.policy import Sent, check_request, decide, may_call, standard_policy, table_rows
+from pawl.agent.prompts import PromptRepository
+from pawl.agent.rules import as_markdown
 from pawl.core.errors import ConfigError, PolicyViolation
-from pawl.core.run import (
-    Approval,
-    Decision,
-    Mode,
-    Reasoning,
-    ReasoningFormat,
-    RoleName,
-    RunTerms,
-    Stage,
-)
-from pawl.policy.allowances import Kind, allowances, parse
-from pawl.policy.invariants import Sent, check_request, may_call
-from pawl.policy.prompts import PromptRepository
-from pawl.policy.table import decide, standard_policy, table_rows
-from pawl.policy.table_page import as_markdown
+from pawl.core.run import Approval, Mode, PolicyDecision, Reasoning, ReasoningFormat, RoleName, RunTerms, Stage
+from pawl.settings.allowances import ToolKind, allowances, parse
 
 pytestmark = pytest.mark.spec("C3")
 
@@ -180,7 +170,7 @@ def test_a_role_that_there_is_not_is_named_with_the_nearest():
     assert raised.value.advice == "did you mean 'artisan'?"
 
 
-TABLE = Path(__file__).parents[2].joinpath("src", "pawl", "policy", "table.toml").read_text()
+TABLE = Path(__file__).parents[2].joinpath("src", "pawl", "settings", "table.toml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -207,8 +197,13 @@ def test_a_table_with_a_gap_is_not_loaded(text: str):
 
 
 def test_every_tool_has_one_kind():
-    by_kind = {kind: {tool for tool, its in allowances().tools.items() if its is kind} for kind in Kind}
-    assert by_kind == {Kind.READS: READS, Kind.WRITES: WRITES, Kind.RUNS: RUNS, Kind.DELEGATES: {"delegate"}}
+    by_kind = {kind: {tool for tool, its in allowances().tools.items() if its is kind} for kind in ToolKind}
+    assert by_kind == {
+        ToolKind.READS: READS,
+        ToolKind.WRITES: WRITES,
+        ToolKind.RUNS: RUNS,
+        ToolKind.DELEGATES: {"delegate"},
+    }
 
 
 def test_the_page_names_every_tool_stage_and_role():
@@ -234,7 +229,7 @@ def terms(mode: Mode, reasoning: Reasoning) -> RunTerms:
     )
 
 
-def honest(mode: Mode, decision: Decision, role: str) -> Sent:
+def honest(mode: Mode, decision: PolicyDecision, role: str) -> Sent:
     return Sent(
         mode=mode,
         reasoning=Reasoning.OFF if decision.reasoning is ReasoningFormat.NONE else Reasoning.ON,

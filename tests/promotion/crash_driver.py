@@ -11,10 +11,10 @@ if __name__ == "__main__":
 
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.history import EntryKind, NewEntry
-from pawl.store import Store
+from pawl.settings.tree import Tree
+from pawl.store.store import Store
 from pawl.workspace.history import History, Wish
-from pawl.workspace.promote import Promoter
-from pawl.workspace.tree import Tree
+from pawl.workspace.promotion import Promoter
 
 OLD = {
     "a.py": (b"old a\n", 0o644),

@@ -13,10 +13,10 @@ import pytest
 from promotion.crash_driver import OLD
 from world import Snapshot, snapshot
 
-from pawl.store import Store
+from pawl.settings.tree import Tree
+from pawl.store.store import Store
 from pawl.workspace.history import History, Wish
-from pawl.workspace.promote import Promoter
-from pawl.workspace.tree import Tree
+from pawl.workspace.promotion import Promoter
 
 SOURCE = Path(__file__).parents[2] / "src"
 DRIVER = Path(__file__).with_name("crash_driver.py")

@@ -14,7 +14,7 @@ from world import lay
 
 from pawl.core.errors import Conflicted, NothingToDo, StoreError, UnknownEntry
 from pawl.core.history import EntryKind, EntryState, Retention, RollbackPolicy
-from pawl.core.rebase import Reason
+from pawl.core.rebase import ConflictReason
 from pawl.workspace.history import Wish
 
 pytestmark = pytest.mark.spec("B9")
@@ -409,57 +409,62 @@ class TestMerge:
         assert filled.read("sub/c") == b"c\n"
 
 
-CONFLICTS: dict[str, tuple[dict[str, Goal], Callable[[Path], object], str, Reason]] = {
+CONFLICTS: dict[str, tuple[dict[str, Goal], Callable[[Path], object], str, ConflictReason]] = {
     "edited the same line": (
         {"a": with_line(3, b"ours")},
         lambda root: (root / "a").write_bytes(with_line(3, b"mine")),
         "a",
-        Reason.CONTENT,
+        ConflictReason.CONTENT,
     ),
-    "deleted the file": ({"b": b"ours\n"}, lambda root: (root / "b").unlink(), "b", Reason.DELETED),
-    "renamed the file": ({"b": b"ours\n"}, lambda root: (root / "b").rename(root / "b2"), "b", Reason.DELETED),
-    "edited the new file": ({"new": b"1\n"}, lambda root: (root / "new").write_bytes(b"mine\n"), "new", Reason.DELETED),
+    "deleted the file": ({"b": b"ours\n"}, lambda root: (root / "b").unlink(), "b", ConflictReason.DELETED),
+    "renamed the file": ({"b": b"ours\n"}, lambda root: (root / "b").rename(root / "b2"), "b", ConflictReason.DELETED),
+    "edited the new file": (
+        {"new": b"1\n"},
+        lambda root: (root / "new").write_bytes(b"mine\n"),
+        "new",
+        ConflictReason.DELETED,
+    ),
     "made the deleted file again": (
         {"b": None},
         lambda root: (root / "b").write_bytes(b"mine\n"),
         "b",
-        Reason.CREATED,
+        ConflictReason.CREATED,
     ),
     "changed the binary": (
         {"bin": b"\0ours" * 9},
         lambda root: (root / "bin").write_bytes(b"\0mine" * 9),
         "bin",
-        Reason.BINARY,
+        ConflictReason.BINARY,
     ),
     "pointed the link elsewhere": (
         {"link": Link("b")},
         lambda root: ((root / "link").unlink(), (root / "link").symlink_to("sub")),
         "link",
-        Reason.LINK,
+        ConflictReason.LINK,
     ),
     "changed the mode": (
         {"b": File(b"b\n", 0o755)},
         lambda root: (root / "b").chmod(0o600),
         "b",
-        Reason.MODE,
+        ConflictReason.MODE,
     ),
     "made a folder of it": (
         {"b": b"ours\n"},
         lambda root: ((root / "b").unlink(), (root / "b").mkdir()),
         "b",
-        Reason.KIND,
+        ConflictReason.KIND,
     ),
     "put a file into the folder that was one": (
         {"b": Folder(), "b/x": b"1"},
         lambda root: (root / "b/mine").write_bytes(b"mine\n"),
         "",
-        Reason.OCCUPIED,
+        ConflictReason.OCCUPIED,
     ),
     "put a file in the place of the folder": (
         {"sub/c": None},
         lambda root: ((root / "sub").rmdir(), (root / "sub").write_bytes(b"mine\n")),
         "sub/c",
-        Reason.PARENT,
+        ConflictReason.PARENT,
     ),
 }
 FOLDER_CASES = ("put a file into the folder that was one", "put a file in the place of the folder")

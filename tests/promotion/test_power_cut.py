@@ -20,9 +20,9 @@ from promotion.crash_driver import OLD
 from promotion.test_crash import CALLS, DRIVER, SOURCE
 from world import snapshot
 
-from pawl.store import Store
-from pawl.workspace.promote import Promoter
-from pawl.workspace.tree import Tree
+from pawl.settings.tree import Tree
+from pawl.store.store import Store
+from pawl.workspace.promotion import Promoter
 
 pytestmark = [
     pytest.mark.root,

@@ -28,8 +28,8 @@ from pawl.core.errors import (
     StoreError,
 )
 from pawl.core.history import EntryState
-from pawl.workspace.lock import writer_lock
-from pawl.workspace.promote import Promoter
+from pawl.settings.lock import writer_lock
+from pawl.workspace.promotion import Promoter
 
 pytestmark = pytest.mark.spec("F2")
 

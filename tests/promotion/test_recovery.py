@@ -16,7 +16,7 @@ from world import lay
 
 from pawl.core.errors import PromotionFailed
 from pawl.core.history import EntryState
-from pawl.workspace.staging_names import staging_names
+from pawl.workspace.staging import staging_names
 
 pytestmark = pytest.mark.spec("F2")
 

@@ -14,12 +14,12 @@ from world import Snapshot, clear, snapshot
 
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.history import Entry, EntryKind, EntryState, NewEntry
-from pawl.store import Store
+from pawl.settings.tree import Tree
 from pawl.store.journal import Journal
+from pawl.store.store import Store
 from pawl.workspace.history import History, OnConflict, Reversal, Wish
-from pawl.workspace.promote import Promoter, Promotion
-from pawl.workspace.staging_names import staging_names
-from pawl.workspace.tree import Tree
+from pawl.workspace.promotion import Promoter, Promotion
+from pawl.workspace.staging import staging_names
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from pawl.core.errors import ParseFailed
-from pawl.repair.model import Agreement, FoundPatch, Status, TextEdit
+from pawl.repair.model import Agreement, FoundPatch, RepairStatus, TextEdit
 from pawl.repair.stream import parse_event
 
 GOOD = """
@@ -27,25 +27,25 @@ TEST = """
 
 @pytest.mark.spec("F1")
 def test_a_green_suite_has_nothing_to_repair(repair):
-    assert repair({"sums.py": GOOD, "test_sums.py": TEST}).ended.status is Status.NOTHING_FAILS
+    assert repair({"sums.py": GOOD, "test_sums.py": TEST}).ended.status is RepairStatus.NOTHING_FAILS
 
 
 @pytest.mark.spec("F1")
 def test_a_folder_without_tests_says_so(repair):
-    assert repair({"sums.py": GOOD}).ended.status is Status.NO_TESTS
+    assert repair({"sums.py": GOOD}).ended.status is RepairStatus.NO_TESTS
 
 
 @pytest.mark.spec("F1")
 def test_a_missing_package_is_named(repair):
     repaired = repair({"sums.py": "import no_such_package\n", "test_sums.py": TEST})
-    assert repaired.ended.status is Status.NOT_COLLECTED
+    assert repaired.ended.status is RepairStatus.NOT_COLLECTED
     assert "no_such_package" in [problem.package for problem in repaired.problems]
 
 
 @pytest.mark.spec("F1")
 def test_a_suite_that_cannot_be_imported_is_a_collection_error(repair):
     repaired = repair({"sums.py": GOOD, "test_sums.py": "from sums import ad\n\ndef test_add():\n    assert ad\n"})
-    assert repaired.ended.status is Status.NOT_COLLECTED
+    assert repaired.ended.status is RepairStatus.NOT_COLLECTED
     assert any(problem.kind == "ImportError" for problem in repaired.problems)
 
 
@@ -59,7 +59,7 @@ def test_a_bug_in_the_tests_themselves_is_not_repaired_in_the_tests(repair):
             assert helper(1) == 1
     """
     repaired = repair({"test_own.py": tests})
-    assert repaired.ended.status is Status.NO_SOURCES
+    assert repaired.ended.status is RepairStatus.NO_SOURCES
     assert repaired.ended.patches == ()
 
 
@@ -269,7 +269,7 @@ def test_a_documented_example_decides_between_patches(repair):
 @pytest.mark.spec("F1")
 def test_what_tests_print_does_not_mix_with_events(repair):
     noisy = TEST.replace("assert add(2, 3) == 5", 'print(\'{"event": "done"}\'); assert add(2, 3) == 5')
-    assert repair({"sums.py": BAD, "test_sums.py": noisy}).ended.status is Status.REPAIRED
+    assert repair({"sums.py": BAD, "test_sums.py": noisy}).ended.status is RepairStatus.REPAIRED
 
 
 @pytest.mark.spec("F1")
@@ -291,7 +291,7 @@ def test_a_candidate_that_eats_memory_ends_alone(repair):
             assert grown(5) == 5
     """
     repaired = repair({"grow.py": source, "test_grow.py": tests}, memory_bytes=1 << 30)
-    assert repaired.ended.status is Status.REPAIRED
+    assert repaired.ended.status is RepairStatus.REPAIRED
 
 
 def test_edits_that_do_not_fit_the_file_are_refused():

@@ -12,16 +12,13 @@ from hypothesis import strategies as st
 
 from pawl.core.errors import CommandNotFound
 from pawl.core.execution import Confinement, CopyView, Limits, Network, OverlayView
-from pawl.sandbox.capture import StreamCapture
 from pawl.sandbox.choice import open_sandbox
-from pawl.sandbox.commands import Scenery, check_command
-from pawl.sandbox.disk import nameless_bytes, stored_bytes
+from pawl.sandbox.environment import Surroundings, is_below, readonly_roots, system_files, visible_path
 from pawl.sandbox.groups import Group, Hierarchy, find_hierarchy, remove_leftovers
-from pawl.sandbox.layers import Layers
-from pawl.sandbox.process_tree import children, started_at, tree_use
+from pawl.sandbox.layers import Layers, Scenery, check_command, linked_repository
+from pawl.sandbox.process import StreamCapture
 from pawl.sandbox.programs import Programs
-from pawl.sandbox.repository import linked_repository
-from pawl.sandbox.surroundings import Surroundings, is_below, readonly_roots, system_files, visible_path
+from pawl.sandbox.usage import children, nameless_bytes, started_at, stored_bytes, tree_use
 
 pytestmark = pytest.mark.spec("F4")
 

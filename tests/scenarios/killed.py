@@ -10,18 +10,17 @@ from pathlib import Path
 
 from scenarios.dying import dying_at
 
-from pawl.app.config import load
-from pawl.app.doing.session import Session
-from pawl.app.workshop import Workshop
-from pawl.core.run import Approval
-from pawl.core.runs import Order
+from pawl.agent.session import Session
+from pawl.core.run import Approval, RunRequest
+from pawl.settings.config import load
+from pawl.workspace.project import Project
 
 REQUEST = "write the chronicle"
 
 
 def main(workspace: str, script: str, last: int) -> None:
-    with Workshop.open(load(), Path(workspace)) as shop, dying_at(last):
-        Session(shop).do(Order(text=REQUEST, approval=Approval.NEVER, model=f"scripted:{script}"))
+    with Project.open(load(), Path(workspace)) as shop, dying_at(last):
+        Session(shop).do(RunRequest(text=REQUEST, approval=Approval.NEVER, model=f"scripted:{script}"))
 
 
 if __name__ == "__main__":

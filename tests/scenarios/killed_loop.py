@@ -10,13 +10,13 @@ from pathlib import Path
 
 from scenarios.dying import dying_at
 
-from pawl.app.config import load
-from pawl.app.doing.session import Session
-from pawl.app.looping.ordering import LoopWish, loop_order
-from pawl.app.workshop import Workshop
-from pawl.core.tiers import Ladder, Tier, TierMode
+from pawl.agent.escalation import LoopWish, loop_order
+from pawl.agent.session import Session
+from pawl.core.tiers import Escalation, Tier, TierMode
+from pawl.settings.config import load
+from pawl.workspace.project import Project
 
-LADDER = Ladder(
+LADDER = Escalation(
     tiers=(
         Tier(name="simple", mode=TierMode.SIMPLE, iterations=1, samples=2),
         Tier(name="full", mode=TierMode.FULL, iterations=2),
@@ -25,7 +25,7 @@ LADDER = Ladder(
 
 
 def main(workspace: str, script: str, last: int) -> None:
-    with Workshop.open(load(), Path(workspace)) as shop, dying_at(last):
+    with Project.open(load(), Path(workspace)) as shop, dying_at(last):
         Session(shop).do(loop_order(LoopWish(model=f"scripted:{script}"), LADDER))
 
 

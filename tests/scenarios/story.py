@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pawl.app.config import load
-from pawl.app.doing.session import Session
-from pawl.app.workshop import Workshop
-from pawl.core.run import Approval
-from pawl.core.runs import Answer, Approved, Order, Report
+from pawl.agent.session import Session
+from pawl.core.run import Approval, ApprovalAnswer, ApprovalResponse, Report, RunRequest
+from pawl.settings.config import load
+from pawl.workspace.project import Project
 
 
 def say(text: str) -> dict[str, object]:
@@ -55,7 +54,7 @@ class Story:
 
     def do(self, text: str, *, approve: str = "final", **order: object) -> Report:
         with self.session() as session:
-            made = Order(text=text, approval=Approval(approve), **{"model": f"scripted:{self.script}", **order})
+            made = RunRequest(text=text, approval=Approval(approve), **{"model": f"scripted:{self.script}", **order})
             return session.do(made)
 
     def approve(self, report: Report, *, hunks: Sequence[int] = (), digest: str = "") -> Report:
@@ -63,12 +62,14 @@ class Story:
         assert report.question is not None
         with self.session() as session:
             digest = digest or report.question.digest
-            return session.answer(report.run, Approved(answer=Answer.APPROVE, digest=digest, hunks=tuple(hunks)))
+            return session.answer(
+                report.run, ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=digest, hunks=tuple(hunks))
+            )
 
     def reject(self, report: Report, reason: str) -> Report:
         assert report.question is not None
         with self.session() as session:
-            answer = Approved(answer=Answer.REJECT, digest=report.question.digest, reason=reason)
+            answer = ApprovalResponse(answer=ApprovalAnswer.REJECT, digest=report.question.digest, reason=reason)
             return session.answer(report.run, answer)
 
     def resume(self, run: str) -> Report:
@@ -85,8 +86,8 @@ class Story:
         self.meanwhile(event)
 
     @contextmanager
-    def shop(self) -> Iterator[Workshop]:
-        with Workshop.open(load(), self.workspace) as shop:
+    def shop(self) -> Iterator[Project]:
+        with Project.open(load(), self.workspace) as shop:
             yield shop
 
     def happened(self, run: str) -> list[str]:

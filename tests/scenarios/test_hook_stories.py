@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from scenarios.story import Story, call, say
 
-from pawl.app.config import load
-from pawl.app.trusting import trust
-from pawl.core.run import DeliveryState
-from pawl.core.runs import RunState
-from pawl.core.session_event import HookSaid
+from pawl.core.events import HookSaid
+from pawl.core.run import DeliveryState, RunState
+from pawl.settings.config import load
+from pawl.settings.trust import trust
 
 Configure = Callable[..., None]
 WRITE = call("file_write", path="a.txt", content="a\n")
@@ -93,9 +92,9 @@ def test_every_event_of_a_run_reaches_its_hook_in_the_common_schema(notes: Story
 
 
 def order_of(story: Story, text: str, **more: object):
-    from pawl import Order
+    from pawl.core.run import RunRequest
 
-    return Order(**{"text": text, "model": f"scripted:{story.script}", **more})
+    return RunRequest(**{"text": text, "model": f"scripted:{story.script}", **more})
 
 
 def test_a_hook_denies_a_call_and_the_model_is_told_why(notes: Story, hooks: Configure):
@@ -220,7 +219,7 @@ def test_a_stricter_preset_of_the_user_asks_about_every_edit(notes: Story, hooks
 
 @pytest.mark.spec("D1")
 def test_a_role_that_the_user_narrows_is_offered_fewer_tools(notes: Story, hooks: Configure, tmp_path: Path):
-    source = Path(__file__).resolve().parents[2] / "src" / "pawl" / "policy" / "roles" / "artisan.toml"
+    source = Path(__file__).resolve().parents[2] / "src" / "pawl" / "agent" / "roles" / "artisan.toml"
     (tmp_path / "roles").mkdir()
     (tmp_path / "roles" / "artisan.toml").write_text(
         source.read_text()

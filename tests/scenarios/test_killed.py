@@ -14,8 +14,7 @@ from scenarios import killed
 from scenarios.story import Story, call, patch, say
 
 from pawl.core.history import EntryState
-from pawl.core.run import DeliveryState
-from pawl.core.runs import RunState
+from pawl.core.run import DeliveryState, RunState
 
 CHILD = ("-m", "scenarios.killed")
 TESTS = Path(killed.__file__).parents[1]

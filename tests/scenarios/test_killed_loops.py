@@ -16,7 +16,7 @@ from scenarios.story import Story, say
 from scenarios.test_loops import FULL, RIGHT, WRONG, attempt, critic, librarian
 
 from pawl.core.history import EntryState
-from pawl.core.runs import Report, RunState
+from pawl.core.run import Report, RunState
 from pawl.core.tiers import AttemptEnd
 
 CHILD = ("-m", "scenarios.killed_loop")

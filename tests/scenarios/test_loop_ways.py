@@ -26,11 +26,10 @@ from scenarios.test_loops import (
     sends,
 )  # fmt: skip
 
-from pawl.app.looping.ladders import LadderWish, ladder_of
-from pawl.core.climb_event import AttemptEnded, Warned
+from pawl.agent.escalation import LadderWish, ladder_of
+from pawl.core.events import AttemptEnded, EscalationWarned, ToolEnded
 from pawl.core.run import DeliveryState
-from pawl.core.run_event import ToolEnded
-from pawl.core.tiers import AttemptEnd, Ladder, Tier, TierMode
+from pawl.core.tiers import AttemptEnd, Escalation, Tier, TierMode
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "tiers.yaml"
 ARTISAN = """\
@@ -63,7 +62,7 @@ def test_a_tier_has_the_roles_prompts_and_models_that_the_user_gives_it(
     story.script.rename(other)
     story.model_says(librarian("dates.py"), call("run_command", command="true"), *attempt(RIGHT))
     tier = replace(FULL, models=(("*", f"scripted:{story.script}"), ("critic", f"scripted:{other}")))
-    report = loop(story, Ladder(tiers=(tier,), max_iterations=1), model="")
+    report = loop(story, Escalation(tiers=(tier,), max_iterations=1), model="")
     assert report.delivery is DeliveryState.DONE, report
     assert ends(story) == [("full 1.1", AttemptEnd.VERIFIED)], "what is verified on the last one allowed counts"
     refused = [event.answer for event in story.events if isinstance(event, ToolEnded) and event.answer.failed]
@@ -88,7 +87,7 @@ def test_a_team_has_the_roles_that_the_user_gives_it(story: Story, tmp_path: Pat
         answer("planner", **work, plan=[]),
         as_role("lead", say("It could not be done.")),
     )
-    loop(story, Ladder(tiers=(Tier(name="team", mode=TierMode.TEAM),)))
+    loop(story, Escalation(tiers=(Tier(name="team", mode=TierMode.TEAM),)))
     assert ends(story) == [("team 1.1", AttemptEnd.UNCHANGED)]
     refused = [event.answer.text for event in story.events if isinstance(event, ToolEnded) and event.answer.failed]
     assert len(refused) == 1 and "strict_patch" in refused[0], "this worker may only read"
@@ -134,7 +133,7 @@ def test_where_behaviour_is_to_stay_the_calls_that_other_tests_make_become_the_t
     story.model_says(
         patch("months.py", old, "return 'January'"), say("Shorter."), patch("months.py", old, short), say("Shorter.")
     )
-    report = loop(story, Ladder(tiers=(SIMPLE,)), target="months.py", objective="simplify name in months.py")
+    report = loop(story, Escalation(tiers=(SIMPLE,)), target="months.py", objective="simplify name in months.py")
     assert report.delivery is DeliveryState.DONE, report
     assert [end for _, end in ends(story)] == [AttemptEnd.REFUSED, AttemptEnd.VERIFIED], "the first changed behaviour"
     made = story.read("tests/test_months.py")
@@ -147,9 +146,9 @@ def test_a_test_that_passes_already_is_said_not_to_show_what_is_wanted(story: St
     story.user_writes({"months.py": "def last(month):\n    return 30\n"})
     made = "```python\nfrom months import last\n\n\ndef test_last():\n    assert last(1) > 0\n```"
     story.model_says(say(made), patch("months.py", "return 30", "return 31"), say("Done."))
-    report = loop(story, Ladder(tiers=(SIMPLE,)), target="months.py", objective="January has 31 days")
+    report = loop(story, Escalation(tiers=(SIMPLE,)), target="months.py", objective="January has 31 days")
     assert report.delivery is DeliveryState.DONE, report
-    assert any(isinstance(event, Warned) and "passes already" in event.text for event in story.events)
+    assert any(isinstance(event, EscalationWarned) and "passes already" in event.text for event in story.events)
 
 
 @pytest.mark.spec("E2")
@@ -176,7 +175,7 @@ def test_chaos_attacks_methods_as_the_tests_construct_their_objects(story: Story
         {"match": {"system": "Role: chaos"}, "answer": {"text": '{"cases": [{"target": "dates.py::Cart.mean", '
             '"input": "Cart([1]).mean(0)", "expect": "0", "why": "no parts"}]}'}},
     )  # fmt: skip
-    report = loop(story, Ladder(tiers=(replace(SIMPLE, chaos=True),)))
+    report = loop(story, Escalation(tiers=(replace(SIMPLE, chaos=True),)))
     assert report.delivery is DeliveryState.DONE, report
     first, second = [event.attempt for event in story.events if isinstance(event, AttemptEnded)]
     assert first.end is AttemptEnd.REFUSED and "Cart([" in first.refused[0] and second.end is AttemptEnd.VERIFIED
@@ -193,13 +192,13 @@ def test_a_command_that_shows_no_tests_and_passes_already_is_warned_about(
 ):
     story.user_writes({"dates.py": story.read("dates.py").replace(OLD, RIGHT)})
     story.model_says(patch("dates.py", "366", "300 + 66"), say("Done."))
-    loop(story, Ladder(tiers=(SIMPLE,)), objective="write 366 as a sum", test_command=command)
-    warned = [event.text for event in story.events if isinstance(event, Warned)]
+    loop(story, Escalation(tiers=(SIMPLE,)), objective="write 366 as a sum", test_command=command)
+    warned = [event.text for event in story.events if isinstance(event, EscalationWarned)]
     assert any("decides nothing" in text for text in warned) is warns, warned
 
 
 def test_a_change_that_was_refused_before_is_told_of_whoever_makes_it_again(story: Story):
     story.model_says(*attempt(WRONG), librarian("dates.py"), *attempt(WRONG), critic("approve"))
-    loop(story, Ladder(tiers=(replace(SIMPLE, iterations=1), replace(FULL, iterations=1))))
+    loop(story, Escalation(tiers=(replace(SIMPLE, iterations=1), replace(FULL, iterations=1))))
     made = [event.attempt for event in story.events if isinstance(event, AttemptEnded)]
     assert [(one.mode, one.end) for one in made] == [("simple", AttemptEnd.REFUSED), ("full", AttemptEnd.REFUSED)]

@@ -11,14 +11,11 @@ from pathlib import Path
 import pytest
 from scenarios.story import Story, call, patch, say
 
-from pawl.app.looping.ladders import LadderWish, ladder_of
-from pawl.app.looping.ordering import LoopWish, loop_order
-from pawl.core.climb_event import AttemptEnded, TierLeft, Warned
-from pawl.core.finding import Verdict
-from pawl.core.run import DeliveryState
-from pawl.core.run_event import ToolEnded
-from pawl.core.runs import Report, RunState
-from pawl.core.tiers import AttemptEnd, Ladder, Tier, TierMode
+from pawl.agent.escalation import LadderWish, LoopWish, ladder_of, loop_order
+from pawl.core.diagnostic import CheckResult
+from pawl.core.events import AttemptEnded, EscalationWarned, TierLeft, ToolEnded
+from pawl.core.run import DeliveryState, Report, RunState
+from pawl.core.tiers import AttemptEnd, Escalation, Tier, TierMode
 from pawl.store.audit import Audit
 
 RIGHT = "year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)"
@@ -41,7 +38,7 @@ def attempt(new: str, said: str = "Done.", **match: str) -> list[dict]:
     return [{**first, "match": match} if match else first, say(said)]
 
 
-def loop(story: Story, ladder: Ladder, **wish: object) -> Report:
+def loop(story: Story, ladder: Escalation, **wish: object) -> Report:
     with story.session() as session:
         return session.do(loop_order(LoopWish(**{"model": f"scripted:{story.script}", **wish}), ladder))
 
@@ -56,7 +53,7 @@ def test_simple_mode_ends_at_the_first_attempt_that_passes_and_each_begins_afres
     story.model_says(
         *attempt(WRONG, "I added centuries."), *attempt(RIGHT, user="PRIOR ATTEMPTS: 1"), say("never asked")
     )
-    report = loop(story, Ladder(tiers=(SIMPLE,)))
+    report = loop(story, Escalation(tiers=(SIMPLE,)))
     assert report.state is RunState.ENDED and report.delivery is DeliveryState.DONE, report
     assert story.read("dates.py").startswith(f"def is_leap(year):\n    return {RIGHT}\n")
     assert ends(story) == [("simple 1.1", AttemptEnd.REFUSED), ("simple 2.1", AttemptEnd.VERIFIED)]
@@ -78,7 +75,7 @@ def test_what_an_attempt_writes_by_a_script_is_held_to_the_rules(
         call("run_command", command="python3 make.py"),
         *attempt(RIGHT),
     )
-    report = loop(story, Ladder(tiers=(SIMPLE,)))
+    report = loop(story, Escalation(tiers=(SIMPLE,)))
     assert report.entry is not None and RIGHT in story.read("dates.py")
     assert not (story.workspace / "migrations").exists()
 
@@ -106,7 +103,7 @@ def test_what_simple_mode_leaves_goes_to_full_mode_with_a_summary_of_what_failed
         {**say("The fourth century is one."), "match": {"user": "# Excerpts"}},
         {**critic("approve"), "match": {"system": "Role: critic", "user": RIGHT}},
     )
-    report = loop(story, Ladder(tiers=(replace(SIMPLE, iterations=1), FULL)))
+    report = loop(story, Escalation(tiers=(replace(SIMPLE, iterations=1), FULL)))
     assert report.delivery is DeliveryState.DONE, report
     assert ends(story) == [("simple 1.1", AttemptEnd.REFUSED), ("full 1.1", AttemptEnd.VERIFIED)]
     assert [event for event in story.events if isinstance(event, TierLeft)] == [
@@ -128,10 +125,10 @@ def test_the_critic_sends_work_back_before_a_test_is_run_and_ends_an_attempt_tha
         *attempt(RIGHT, user="sent back by the critic: dates.py:2 I still do not like it"),
         critic("approve"),
     )
-    report = loop(story, Ladder(tiers=(FULL,)))
+    report = loop(story, Escalation(tiers=(FULL,)))
     assert report.delivery is DeliveryState.DONE, report
     assert ends(story) == [("full 1.1", AttemptEnd.SENT_BACK), ("full 2.1", AttemptEnd.VERIFIED)]
-    tested = [event for event in story.events if isinstance(event, Verdict) and event.step == "tests"]
+    tested = [event for event in story.events if isinstance(event, CheckResult) and event.step == "tests"]
     assert len(tested) == 1, "no test was run for what the critic refused"
 
 
@@ -161,7 +158,7 @@ def test_a_step_forward_is_the_ground_of_the_next_attempt(story: Story):
         }
     )
     story.model_says(*attempt(RIGHT), patch("months.py", "29", "31"), say("And the other."))
-    report = loop(story, Ladder(tiers=(SIMPLE,)))
+    report = loop(story, Escalation(tiers=(SIMPLE,)))
     assert report.delivery is DeliveryState.DONE, report
     assert RIGHT in story.read("dates.py") and "31" in story.read("months.py")
     with story.shop() as shop:
@@ -176,7 +173,7 @@ def test_a_tier_that_spends_its_budget_is_left_and_the_run_stops_before_the_call
 
     tiers = (replace(SIMPLE, name="cheap", max_cost=Decimal("0.05")), replace(SIMPLE, name="dear", iterations=9))
     story.model_says(*priced(attempt(WRONG)), *priced(attempt("year % 100 != 0")), *priced(attempt(RIGHT)))
-    report = loop(story, Ladder(tiers=tiers, max_cost=Decimal("0.14")))
+    report = loop(story, Escalation(tiers=tiers, max_cost=Decimal("0.14")))
     left = [event for event in story.events if isinstance(event, TierLeft)]
     assert left == [TierLeft(tier="cheap", reason="its budget of $0.05 is spent")]
     assert (report.trouble.code, report.trouble.exit_code) == ("budget_exceeded", 54), report
@@ -186,7 +183,7 @@ def test_a_tier_that_spends_its_budget_is_left_and_the_run_stops_before_the_call
 @pytest.mark.spec("E3")
 def test_a_tier_that_changes_nothing_new_is_stuck_and_the_loop_stops(story: Story):
     story.model_says({**say("I cannot."), "times": 0})
-    report = loop(story, Ladder(tiers=(SIMPLE, replace(SIMPLE, name="other", iterations=9))))
+    report = loop(story, Escalation(tiers=(SIMPLE, replace(SIMPLE, name="other", iterations=9))))
     assert report.refused == ("stuck: 2 iterations in a row changed nothing, or what had been tried before",)
     assert [end for _, end in ends(story)] == [AttemptEnd.UNCHANGED] * 4
     assert report.delivery is DeliveryState.NEEDS_WORK
@@ -211,7 +208,7 @@ def test_nothing_fails_and_nothing_is_asked_for_so_that_nothing_is_done(story: S
 @pytest.mark.spec("E3")
 def test_several_samples_are_drawn_and_the_checks_choose(story: Story):
     story.model_says(*attempt(WRONG), *attempt(RIGHT), say("never asked"))
-    report = loop(story, Ladder(tiers=(replace(SIMPLE, samples=4),)))
+    report = loop(story, Escalation(tiers=(replace(SIMPLE, samples=4),)))
     assert report.delivery is DeliveryState.DONE
     assert ends(story) == [("simple 1.1", AttemptEnd.REFUSED), ("simple 1.2", AttemptEnd.VERIFIED)]
 
@@ -219,7 +216,7 @@ def test_several_samples_are_drawn_and_the_checks_choose(story: Story):
 def test_tests_that_are_weakened_are_no_success(story: Story):
     weak = patch("tests/test_dates.py", "    assert not is_leap(1900)\n", "")
     story.model_says(weak, say("The tests pass now."))
-    report = loop(story, Ladder(tiers=(replace(SIMPLE, iterations=1),)))
+    report = loop(story, Escalation(tiers=(replace(SIMPLE, iterations=1),)))
     assert report.delivery is DeliveryState.NEEDS_WORK
     assert ends(story) == [("simple 1.1", AttemptEnd.REFUSED)]
 
@@ -227,7 +224,7 @@ def test_tests_that_are_weakened_are_no_success(story: Story):
 def test_a_rate_limit_that_is_too_long_leaves_a_run_that_can_be_resumed(story: Story):
     limit = {"answer": {"text": ""}, "fault": {"kind": "rate_limited", "wait_seconds": 3600}}
     story.model_says(*attempt(WRONG), limit, *attempt(RIGHT))
-    report = loop(story, Ladder(tiers=(SIMPLE,)))
+    report = loop(story, Escalation(tiers=(SIMPLE,)))
     assert (report.state, report.trouble.exit_code) == (RunState.WORKING, 75)
     report = story.resume(report.run)
     assert report.delivery is DeliveryState.DONE, report
@@ -240,10 +237,10 @@ def test_an_audit_that_cannot_be_written_only_warns(story: Story, state_director
         other = sqlite3.connect(state_directory / "audit.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
     story.model_says(*attempt(RIGHT))
-    report = loop(story, Ladder(tiers=(SIMPLE,)))
+    report = loop(story, Escalation(tiers=(SIMPLE,)))
     other.close()
     assert report.delivery is DeliveryState.DONE
-    (warned,) = [event for event in story.events if isinstance(event, Warned)]
+    (warned,) = [event for event in story.events if isinstance(event, EscalationWarned)]
     assert "the run goes on" in warned.text
 
 
@@ -280,7 +277,7 @@ def test_a_team_plans_works_and_fixes_and_nobody_sends_whom_he_may_not(story: St
         ),
         as_role("lead", say("Planned, made and mended.")),
     )
-    report = loop(story, Ladder(tiers=(Tier(name="team", mode=TierMode.TEAM),)))
+    report = loop(story, Escalation(tiers=(Tier(name="team", mode=TierMode.TEAM),)))
     assert report.delivery is DeliveryState.DONE, report
     assert RIGHT in story.read("dates.py")
     refused = [event for event in story.events if isinstance(event, ToolEnded) and event.answer.failed]
@@ -296,10 +293,10 @@ def test_a_team_plans_works_and_fixes_and_nobody_sends_whom_he_may_not(story: St
 def test_drafts_are_whole_functions_drawn_several_times_and_the_same_one_is_not_tested_twice(story: Story):
     wrong = f"```python\ndef is_leap(year):\n    return {WRONG}\n```"
     story.model_says(say(wrong), say(wrong), say(f"```python\ndef is_leap(year):\n    return {RIGHT}\n```"))
-    report = loop(story, Ladder(tiers=(replace(SIMPLE, samples=3, draft=True),)), target="dates.py")
+    report = loop(story, Escalation(tiers=(replace(SIMPLE, samples=3, draft=True),)), target="dates.py")
     assert report.delivery is DeliveryState.DONE, report
     assert [end for _, end in ends(story)] == [AttemptEnd.REFUSED, AttemptEnd.REFUSED, AttemptEnd.VERIFIED]
-    tested = [event for event in story.events if isinstance(event, Verdict) and event.step == "tests"]
+    tested = [event for event in story.events if isinstance(event, CheckResult) and event.step == "tests"]
     assert (len(tested), report.requests) == (2, 3)
     assert story.read("dates.py").startswith(f"def is_leap(year):\n    return {RIGHT}\n\n\ndef days")
 
@@ -320,7 +317,7 @@ def test_a_target_without_tests_gets_one_from_its_examples_which_then_decides(st
     shown = '    """\n    >>> last(1)\n    31\n    """\n'
     story.user_writes({"months.py": f"def last(month):\n{shown}    return 30\n"})
     story.model_says(patch("months.py", "return 30", "return 31"), say("Done."))
-    report = loop(story, Ladder(tiers=(SIMPLE,)), target="months.py")
+    report = loop(story, Escalation(tiers=(SIMPLE,)), target="months.py")
     assert report.delivery is DeliveryState.DONE, report
     assert "assert repr(last(1)) == '31'" in story.read("tests/test_months.py")
     assert (report.before.failed, report.after.passed) == (1, 1), "scoped to the test that was made"
@@ -333,14 +330,14 @@ def test_a_test_by_the_model_is_used_if_it_runs_and_asserts_and_else_there_is_on
     made = "```python\nfrom months import last\n\n\ndef test_january():\n    assert last(1) == 31\n```"
     right = patch("months.py", "return 30", "return 31")
     story.model_says({**say(made), "match": {"user": "def test_leap"}}, right, say("Done."))
-    report = loop(story, Ladder(tiers=(SIMPLE,)), target="months.py", objective="January has 31 days")
+    report = loop(story, Escalation(tiers=(SIMPLE,)), target="months.py", objective="January has 31 days")
     assert report.delivery is DeliveryState.DONE, report
     assert "def test_january" in story.read("tests/test_months.py")
     story.user_writes({"weeks.py": "def days():\n    return 8\n"})
     story.model_says(say("```python\nprint('hello')\n```"), *attempt(RIGHT))
-    report = loop(story, Ladder(tiers=(SIMPLE,)), target="weeks.py")
+    report = loop(story, Escalation(tiers=(SIMPLE,)), target="weeks.py")
     assert report.delivery is DeliveryState.DONE, report
-    assert any(isinstance(event, Warned) and "nothing was asserted" in event.text for event in story.events)
+    assert any(isinstance(event, EscalationWarned) and "nothing was asserted" in event.text for event in story.events)
 
 
 @pytest.mark.spec("E2")
@@ -363,7 +360,7 @@ def test_chaos_breaks_what_the_tests_let_through_and_offers_the_failing_test(sto
         {"match": {"system": "Role: chaos"}, "answer": {"text": json.dumps({"cases": [
             {"target": "dates.py::share", "input": "share(0, 0)", "expect": "[1]", "why": "nothing to share"}]})}},
     )  # fmt: skip
-    report = loop(story, Ladder(tiers=(replace(SIMPLE, chaos=True),)))
+    report = loop(story, Escalation(tiers=(replace(SIMPLE, chaos=True),)))
     assert report.delivery is DeliveryState.DONE, report
     first, second = [event.attempt for event in story.events if isinstance(event, AttemptEnded)]
     assert first.end is AttemptEnd.REFUSED and "ZeroDivisionError" in first.refused[0]
@@ -380,7 +377,7 @@ def test_of_attempts_side_by_side_the_first_that_is_verified_wins_and_the_others
     slow = {**say("too late"), "times": 0, "delay_ms": 60_000, "match": {"user": "the whole function days"}}
     story.model_says(quick, slow)
     tier = replace(SIMPLE, samples=4, parallel=4, draft=True, iterations=1)
-    report = loop(story, Ladder(tiers=(tier,)), target="dates.py")
+    report = loop(story, Escalation(tiers=(tier,)), target="dates.py")
     assert report.delivery is DeliveryState.DONE, report
     found = dict(ends(story))
     assert AttemptEnd.VERIFIED in found.values() and found["simple 1.4"] is AttemptEnd.CANCELLED

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from scenarios.story import Story, patch, say
 
+from pawl.checks import catalog
+from pawl.core.diagnostic import TestCounts as Counts
 from pawl.core.errors import ConfigError
-from pawl.core.finding import TestCounts as Counts
 from pawl.core.run import DeliveryState
-from pawl.verify import catalog
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "settings.md").read_text()
 CHECKS = """\

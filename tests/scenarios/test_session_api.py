@@ -14,11 +14,22 @@ import pytest
 from scenarios.story import Story, call, patch, say
 
 import pawl
-from pawl import Answer, Approved, Order, RunState, Session
+from pawl.agent.session import Session
 from pawl.core.errors import UnknownEntry, UsageError
-from pawl.core.run import Approval, DeliveryState
-from pawl.core.run_event import Metered, RequestSent, RunEvent, Steered, ToolEnded, ToolStarted
-from pawl.core.session_event import Asked, QueueChanged, RunBegun, RunEnded, SessionEvent
+from pawl.core.events import (
+    ApprovalAsked,
+    Metered,
+    QueueChanged,
+    RequestSent,
+    RunBegun,
+    RunEnded,
+    RunEvent,
+    SessionEvent,
+    Steered,
+    ToolEnded,
+    ToolStarted,
+)
+from pawl.core.run import Approval, ApprovalAnswer, ApprovalResponse, DeliveryState, RunRequest, RunState
 
 LEAP = "return year % 4 == 0"
 RIGHT = "return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)"
@@ -65,7 +76,7 @@ def test_the_example_of_the_page_does_what_it_says(story: Story, tmp_path: Path)
 
 def test_every_command_field_and_event_of_the_api_is_on_its_page():
     public = [name for name in vars(Session) if not name.startswith("_")]
-    fields = [one.name for kind in (Order, Approved) for one in dataclasses.fields(kind)]
+    fields = [one.name for kind in (RunRequest, ApprovalResponse) for one in dataclasses.fields(kind)]
     events = [one.__name__ for kind in (SessionEvent, RunEvent) for one in get_args(kind)]
     inner = {"shop", "listen", "cancel", "permit", "close"}
     missing = [name for name in (*public, *fields, *events) if f"`{name}" not in PAGE and name not in inner]
@@ -83,8 +94,8 @@ def notes(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stor
     return story
 
 
-def order(story: Story, text: str, **more: object) -> Order:
-    return Order(**{"text": text, "approval": Approval.NEVER, "model": f"scripted:{story.script}", **more})
+def order(story: Story, text: str, **more: object) -> RunRequest:
+    return RunRequest(**{"text": text, "approval": Approval.NEVER, "model": f"scripted:{story.script}", **more})
 
 
 @pytest.mark.spec("B7")
@@ -246,14 +257,17 @@ def test_what_the_user_edited_is_verified_again_and_promoted(story: Story):
     with story.session() as session:
         shown = session.patch(waiting.run)
         assert [hunk.path for hunk in session.hunks(waiting.run)] == ["dates.py"]
-        wrong = Approved(
-            answer=Answer.APPROVE, digest=waiting.question.digest, patch=shown.replace("year % 100 != 0", "False")
+        wrong = ApprovalResponse(
+            answer=ApprovalAnswer.APPROVE,
+            digest=waiting.question.digest,
+            patch=shown.replace("year % 100 != 0", "False"),
         )
         again = session.answer(waiting.run, wrong)
         assert again.state is RunState.WAITING and "as you edited it does not pass" in again.stale
         mine = shown.replace("\n+    return", "\n+    # centuries\n+    return")
         done = session.answer(
-            waiting.run, Approved(answer=Answer.APPROVE, digest=again.question.digest, patch=f"# a remark\n{mine}")
+            waiting.run,
+            ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=again.question.digest, patch=f"# a remark\n{mine}"),
         )
     assert done.delivery is DeliveryState.DONE, done
     assert f"    # centuries\n    {RIGHT}\n" in story.read("dates.py")
@@ -281,11 +295,17 @@ def test_an_edited_patch_that_is_hostile_or_torn_is_refused_and_the_run_still_wa
     with story.session() as session:
         for text in HOSTILE.values():
             with pytest.raises(UsageError, match="edited patch"):
-                session.answer(waiting.run, Approved(answer=Answer.APPROVE, digest=waiting.question.digest, patch=text))
+                session.answer(
+                    waiting.run,
+                    ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=waiting.question.digest, patch=text),
+                )
         with pytest.raises(UsageError, match="approval of all"):
-            session.answer(waiting.run, Approved(answer=Answer.REJECT, digest="", patch=session.patch(waiting.run)))
+            session.answer(
+                waiting.run, ApprovalResponse(answer=ApprovalAnswer.REJECT, digest="", patch=session.patch(waiting.run))
+            )
         stale = session.answer(
-            waiting.run, Approved(answer=Answer.APPROVE, digest="0" * 64, patch=session.patch(waiting.run))
+            waiting.run,
+            ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest="0" * 64, patch=session.patch(waiting.run)),
         )
         assert stale.state is RunState.WAITING and "another change" in stale.stale
     assert story.files() == before
@@ -331,7 +351,7 @@ def test_the_events_of_a_command_begin_with_the_run_and_end_with_its_report(stor
     waiting = story.do("fix is_leap")
     first, *_, asked, last = story.events
     assert isinstance(first, RunBegun) and first.run == waiting.run and not first.resumed
-    assert isinstance(asked, Asked) and asked.question == waiting.question
+    assert isinstance(asked, ApprovalAsked) and asked.question == waiting.question
     assert isinstance(last, RunEnded) and last.report == waiting
 
 

@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 from scenarios.story import Story, call, patch, say
 
-from pawl.app.doing import carrying
-from pawl.app.doing.editing import edited
+from pawl.agent import executor as carrying
+from pawl.agent.editing import edited
+from pawl.agent.routing import RunNode
+from pawl.core.diagnostic import TestCounts as Counts
 from pawl.core.errors import UsageError
-from pawl.core.finding import TestCounts as Counts
-from pawl.core.run import DeliveryState, Mode
-from pawl.core.run_event import ToolEnded
-from pawl.core.runs import Intent, RunState
-from pawl.core.session_event import NodeEntered
-from pawl.workflow.routing import Node
+from pawl.core.events import NodeEntered, ToolEnded
+from pawl.core.run import DeliveryState, Intent, Mode, RunState
 
 LEAP = "return year % 4 == 0"
 RIGHT = "return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)"
@@ -185,7 +183,7 @@ def test_a_model_that_makes_no_plan_does_a_large_request_as_one_task(story: Stor
 def test_the_engine_carries_a_run_as_the_table_walks_it(story: Story, monkeypatch: pytest.MonkeyPatch):
     """Most nodes are walked before the engine is there; a run that it has from the first node is the same run."""
     before, ways = story.files(), []
-    for nodes in (carrying.IN_GRAPH, frozenset(Node)):
+    for nodes in (carrying.IN_GRAPH, frozenset(RunNode)):
         monkeypatch.setattr(carrying, "IN_GRAPH", nodes)
         story.user_writes(before)
         story.events.clear()

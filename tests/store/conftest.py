@@ -13,7 +13,7 @@ import pytest
 
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.history import Entry, EntryKind, EntryState, NewEntry
-from pawl.store import Store
+from pawl.store.store import Store
 
 DAY = 86_400
 

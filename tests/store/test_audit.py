@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from pawl.core.errors import StoreBusy, StoreCorrupt, StoreTooNew
-from pawl.core.tiers import Attempt, AttemptEnd, Iteration, Ladder, Tier, TierMode
+from pawl.core.tiers import Attempt, AttemptEnd, Escalation, Iteration, Tier, TierMode
 from pawl.store.audit import FILE_NAME, Audit
 
-LADDER = Ladder(tiers=(Tier(name="reflex", mode=TierMode.REFLEX), Tier(name="simple", mode=TierMode.SIMPLE)))
+LADDER = Escalation(tiers=(Tier(name="reflex", mode=TierMode.REFLEX), Tier(name="simple", mode=TierMode.SIMPLE)))
 ATTEMPT = Attempt(
     at=Iteration(tier=1, number=2),
     mode=TierMode.SIMPLE,

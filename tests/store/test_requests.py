@@ -10,8 +10,8 @@ from decimal import Decimal
 import pytest
 
 from pawl.core.ports import RequestLog
-from pawl.core.redact import MARK
 from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
+from pawl.core.secret_shapes import MARK
 
 pytestmark = pytest.mark.spec("C15")
 

@@ -9,8 +9,9 @@ import pytest
 
 from pawl.core.dialogue import user
 from pawl.core.history import EntryKind
-from pawl.store import Store, schema
+from pawl.store import schema
 from pawl.store.database import Database
+from pawl.store.store import Store
 
 GOLDEN = Path(__file__).with_name("golden") / "v2.sql"
 WORKSPACE = "/home/user/project"

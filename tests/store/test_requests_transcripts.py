@@ -7,11 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from pawl.core.dialogue import Message, Speaker, Thought, ToolAnswer, ToolCall, assistant, tool_answers, user
+from pawl.core.dialogue import (
+    Conversation,
+    Message,
+    Speaker,
+    Thought,
+    ToolAnswer,
+    ToolCall,
+    TranscriptLine,
+    assistant,
+    tool_answers,
+    user,
+)
 from pawl.core.errors import StoreCorrupt
 from pawl.core.history import Retention
-from pawl.core.redact import MARK
-from pawl.core.transcript import Conversation, Said
+from pawl.core.secret_shapes import MARK
 
 CANARY = "Zq8vT3xLm2RpW9ydKc5B"
 CALL = ToolCall(id="1", name="read", arguments={"path": "odd \ud800"}, raw='{"path": "odd \\ud800"}', provider_id="p")
@@ -39,7 +49,7 @@ def test_the_full_reasoning_is_kept_beside_the_message(desk):
     long = "<reasoning>\n" + "All of it. \ud800\n" * 500
     number = desk.store.transcripts.append("/w", "c1", assistant("Plan: look."), reasoning=long)
     assert desk.store.transcripts.messages("c1") == [
-        Said(
+        TranscriptLine(
             number=number,
             time="2027-01-15T08:00:00.000+00:00",
             run="",

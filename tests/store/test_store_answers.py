@@ -10,19 +10,21 @@ from pathlib import Path
 import pytest
 
 from pawl.core.history import Retention
-from pawl.core.memory import KeptAnswer, Rest, RestKind
-from pawl.store import Store, answers, schema
+from pawl.core.memory import Dependency, KeptAnswer, RestKind
+from pawl.store import memories as answers
+from pawl.store import schema
 from pawl.store.database import Database
+from pawl.store.store import Store
 
 WORKSPACE = "/home/user/project"
 pytestmark = pytest.mark.spec("B4")
 
 
-def rest(digest: str = "1", path: str = "a.py") -> Rest:
-    return Rest(RestKind.FILE, path, digest)
+def rest(digest: str = "1", path: str = "a.py") -> Dependency:
+    return Dependency(RestKind.FILE, path, digest)
 
 
-def kept(query: str, text: str = "In a.py:1.", *rests: Rest) -> KeptAnswer:
+def kept(query: str, text: str = "In a.py:1.", *rests: Dependency) -> KeptAnswer:
     return KeptAnswer(query=query, asked_of="model", text=text, rests=rests or (rest(),))
 
 
@@ -35,7 +37,7 @@ def always(one: str, other: str) -> bool:
 
 
 def test_an_answer_is_found_by_its_query_with_what_it_rests_on(desk):
-    odd = Rest(RestKind.LISTING, os.fsdecode(b"caf\xe9"), "2")
+    odd = Dependency(RestKind.LISTING, os.fsdecode(b"caf\xe9"), "2")
     answer = kept("where is it", "In a.py:1.", rest(), odd)
     number = desk.store.answers.keep(WORKSPACE, answer, never)
     (found,) = desk.store.answers.find(WORKSPACE, "model", "where is it")

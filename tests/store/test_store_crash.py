@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from pawl.core.history import EntryState
-from pawl.store import Store
+from pawl.store.store import Store
 
 pytestmark = pytest.mark.spec("F2")
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pawl.core.change import EMPTY, Change, ChangeSet, Node, blob_digest
 from pawl.core.errors import Conflicted, MissingBlob, StoreBusy, StoreError, UnknownEntry
 from pawl.core.history import Entry, EntryKind, EntryState, NewEntry, Retention
-from pawl.store import Store, journal
+from pawl.store import journal
+from pawl.store.store import Store
 
 pytestmark = pytest.mark.spec("B9")
 

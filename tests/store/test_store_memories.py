@@ -7,7 +7,8 @@ import pytest
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.history import Retention
 from pawl.core.memory import MemorySource, MemoryTier, NewMemory
-from pawl.store import Store, memories
+from pawl.store import memories
+from pawl.store.store import Store
 
 WORKSPACE = "/home/user/project"
 pytestmark = pytest.mark.spec("C14")

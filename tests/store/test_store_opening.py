@@ -13,7 +13,8 @@ import pytest
 
 from pawl.core.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
 from pawl.core.history import EntryState
-from pawl.store import Store, schema
+from pawl.store import schema
+from pawl.store.store import Store
 
 pytestmark = pytest.mark.spec("F2")
 

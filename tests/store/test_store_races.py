@@ -10,7 +10,7 @@ import pytest
 
 from pawl.core.change import EMPTY
 from pawl.core.history import EntryState
-from pawl.store import Store
+from pawl.store.store import Store
 
 pytestmark = pytest.mark.spec("F2")
 

@@ -11,16 +11,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pawl.core.change import Change, ChangeSet, Kind, Node
+from pawl.core.change import Change, ChangeSet, Node, NodeKind
 from pawl.core.errors import MissingBlob
 from pawl.core.history import Checkpoint, EntryKind, EntryState, NewEntry, Retention
-from pawl.store import Store
+from pawl.store.store import Store
 
 WORKSPACES = ("/one", "/two")
 NAMING = ("entry_change", "checkpoint_change")
 
 contents = st.sampled_from([b"a", b"b", b"c", b"the same words again and again " * 10])
-nodes = st.none() | st.tuples(st.sampled_from([Kind.FILE, Kind.LINK]), contents, st.sampled_from([0o644, 0o755]))
+nodes = st.none() | st.tuples(
+    st.sampled_from([NodeKind.FILE, NodeKind.LINK]), contents, st.sampled_from([0o644, 0o755])
+)
 steps = st.tuples(nodes, nodes).filter(lambda pair: pair[0] != pair[1])
 plans = st.dictionaries(st.sampled_from(["a", "b", "c/d"]), steps, max_size=3)
 

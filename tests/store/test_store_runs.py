@@ -9,13 +9,12 @@ import pytest
 
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import UnknownEntry
-from pawl.core.run import Approval, DeliveryState, Mode
-from pawl.core.runs import Order, Place, RunState
-from pawl.store import Store
+from pawl.core.run import Approval, DeliveryState, Mode, RunCursor, RunRequest, RunState
+from pawl.store.store import Store
 
 WORKSPACE = "/home/user/project"
-PLACE = Place("r1", "intent")
-ORDER = Order(
+PLACE = RunCursor("r1", "intent")
+ORDER = RunRequest(
     text="fix it", approval=Approval.NEVER, mode=Mode.CHAT, test_command=("make", "test"), budget={"turns": 3}
 )
 
@@ -28,9 +27,9 @@ def store(state_directory: Path):
 
 
 def test_a_run_comes_back_as_it_was_ordered_and_where_it_stands(store: Store):
-    store.runs.stand(Place("r1", "verify", 2, 3), RunState.WAITING)
+    store.runs.stand(RunCursor("r1", "verify", 2, 3), RunState.WAITING)
     row = store.runs.get(WORKSPACE, "r1")
-    assert (row.order, row.place, row.state) == (ORDER, Place("r1", "verify", 2, 3), RunState.WAITING)
+    assert (row.order, row.place, row.state) == (ORDER, RunCursor("r1", "verify", 2, 3), RunState.WAITING)
     assert [one.id for one in store.runs.list(WORKSPACE, state=RunState.WAITING)] == ["r1"]
     assert store.runs.list(WORKSPACE, state=RunState.ENDED) == []
 
@@ -80,7 +79,7 @@ def test_values_and_steps_come_back_and_the_newest_value_counts(store: Store):
 def test_secrets_do_not_reach_the_record(store: Store):
     key = "sk-proj-" + "a1B2c3D4" * 6
     store.runs.put("r1", "answer", f"the key is {key}")
-    store.runs.begin(WORKSPACE, Place("r2", "intent"), Order(text=f"use {key}"))
+    store.runs.begin(WORKSPACE, RunCursor("r2", "intent"), RunRequest(text=f"use {key}"))
     assert key not in str(store.runs.value("r1", "answer"))
     assert key not in store.runs.get(WORKSPACE, "r2").order.text
 
@@ -93,7 +92,7 @@ def test_what_a_run_has_changed_is_held_in_the_store_until_it_ends(store: Store)
     store.collect(grace_seconds=0)
     assert store.runs.work("r1", "bench") == changes
     assert store.blobs.get(blobs[1]) == b"new\n"
-    store.runs.end(Place("r1", "end"))
+    store.runs.end(RunCursor("r1", "end"))
     assert store.runs.work("r1", "bench") is None
     assert store.runs.get(WORKSPACE, "r1").state is RunState.ENDED
     assert store.collect(grace_seconds=0) > 0

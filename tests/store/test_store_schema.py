@@ -10,8 +10,9 @@ import pytest
 
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
 from pawl.core.history import Checkpoint, EntryKind, EntryState, RollbackPolicy
-from pawl.store import Store, schema
+from pawl.store import schema
 from pawl.store.database import Database
+from pawl.store.store import Store
 
 GOLDEN = Path(__file__).with_name("golden") / "v1.sql"
 WORKSPACE = "/home/user/project"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from markdown_it import MarkdownIt
 
-from pawl.interfaces.screen.markdown import drawn, inert
+from pawl.ui.screen.markdown import drawn, inert
 
 pytestmark = [pytest.mark.spec("A20"), pytest.mark.attack("A44")]
 

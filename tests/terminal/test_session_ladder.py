@@ -8,15 +8,23 @@ from decimal import Decimal
 
 import pytest
 
-from pawl.core.climb_event import AttemptEnded, ClimbBegun, IterationBegun, TierBegun, TierLeft, Warned
 from pawl.core.dialogue import TextDelta
+from pawl.core.events import (
+    AttemptEnded,
+    ClimbBegun,
+    EscalationWarned,
+    IterationBegun,
+    RequestSent,
+    RunEvent,
+    TierBegun,
+    TierLeft,
+)
 from pawl.core.run import RoleName, Stage
-from pawl.core.run_event import RequestSent, RunEvent
-from pawl.core.tiers import Attempt, AttemptEnd, Iteration, Ladder, Tier, TierMode
-from pawl.interfaces.screen.screen import Screen
-from pawl.interfaces.screen.talk import Talk
-from pawl.interfaces.terminal.showing import Showing
-from pawl.interfaces.terminal.wishes import Meter
+from pawl.core.tiers import Attempt, AttemptEnd, Escalation, Iteration, Tier, TierMode
+from pawl.ui.screen.screen import Screen
+from pawl.ui.screen.talk import EventRenderer
+from pawl.ui.terminal.face import Meter
+from pawl.ui.terminal.showing import Showing
 
 FULL = Tier(name="full", mode=TierMode.FULL, iterations=3)
 REFUSED = Attempt(
@@ -48,11 +56,11 @@ class Page:
 def test_a_session_tells_tiers_attempts_and_warnings():
     page = Page()
     showing = Showing(page, Meter())
-    showing.hear(ClimbBegun(ladder=Ladder(tiers=(FULL,), max_cost=Decimal(1)), failing=1, done=0, spent=Decimal(0)))
+    showing.hear(ClimbBegun(ladder=Escalation(tiers=(FULL,), max_cost=Decimal(1)), failing=1, done=0, spent=Decimal(0)))
     showing.hear(TierBegun(tier=FULL, number=1, of=1))
     showing.hear(IterationBegun(tier="full", number=1, of=3, samples=1))
     showing.hear(AttemptEnded(attempt=REFUSED, number=1))
-    showing.hear(Warned("the disk is full"))
+    showing.hear(EscalationWarned("the disk is full"))
     showing.hear(TierLeft(tier="full", reason="1 iteration, none verified"))
     assert page.written.getvalue().splitlines() == [
         "loop: full 3, at most $1.00; 1 failing",
@@ -78,7 +86,7 @@ def test_what_roles_answer_by_contract_is_told_in_other_words():
         *said(RoleName.WORKER, Stage.ACT, '{"status": "completed"}', 2),
     )
     page, out = Page(), io.StringIO()
-    showing, talk = Showing(page, Meter()), Talk(Screen(out, color=False), Screen(out, color=False))
+    showing, talk = Showing(page, Meter()), EventRenderer(Screen(out, color=False), Screen(out, color=False))
     for event in events:
         showing.hear(event)
         talk.take(event)

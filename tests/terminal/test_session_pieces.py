@@ -11,22 +11,20 @@ from hypothesis import strategies as st
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from pawl.app.commanding import filled, own_commands
-from pawl.app.config import load
-from pawl.app.trusting import trust
+from pawl.agent.commands import filled, own_commands
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import UsageError
-from pawl.interfaces.cli.parser import OPTIONS
-from pawl.interfaces.screen.diff import diff_lines, folded
-from pawl.interfaces.screen.markdown import Blocks, drawn
-from pawl.interfaces.screen.screen import cells
-from pawl.interfaces.terminal.actions import GROUPS
-from pawl.interfaces.terminal.commands import Command, Commands, built_in, split, spoken_here
-from pawl.interfaces.terminal.completion import Suggestions
-from pawl.interfaces.terminal.history import PrivateHistory
-from pawl.interfaces.terminal.keys_help import KEYS
-from pawl.interfaces.terminal.status import status_line
-from pawl.interfaces.terminal.wishes import Meter, Wishes
+from pawl.settings.config import load
+from pawl.settings.trust import trust
+from pawl.ui.cli.parser import OPTIONS
+from pawl.ui.screen.diff import diff_lines, folded
+from pawl.ui.screen.markdown import Blocks, drawn
+from pawl.ui.screen.screen import cells
+from pawl.ui.terminal.actions import GROUPS
+from pawl.ui.terminal.commands import Commands, SessionCommand, Suggestions, built_in, split, spoken_here
+from pawl.ui.terminal.face import Meter, SessionChoices
+from pawl.ui.terminal.history import PrivateHistory
+from pawl.ui.terminal.keys_help import KEYS, status_line
 
 TEXT = """\
 # Title
@@ -129,7 +127,7 @@ def test_a_file_that_comes_or_goes_is_shown_whole_and_what_is_no_text_is_named()
 
 
 def test_the_status_line_leaves_out_what_does_not_fit_and_keeps_what_matters():
-    wishes, meter = Wishes(), Meter(context_tokens=500, context_window=1000)
+    wishes, meter = SessionChoices(), Meter(context_tokens=500, context_window=1000)
     for width in range(10, 140):
         line = status_line(wishes, meter, model="openai/gpt-5", doing="working", width=width)
         assert cells(line) <= width
@@ -138,11 +136,11 @@ def test_the_status_line_leaves_out_what_does_not_fit_and_keeps_what_matters():
 
 
 def test_every_command_has_something_behind_it():
-    from pawl.interfaces.terminal.actions import Actions
-    from pawl.interfaces.terminal.work_actions import WorkActions
+    from pawl.ui.terminal.actions import Actions
+    from pawl.ui.terminal.work_actions import WorkActions
 
     class Nobody:
-        wishes = Wishes()
+        wishes = SessionChoices()
 
     acting = {**Actions(Nobody()).by_name, **WorkActions(Nobody()).by_name}  # type: ignore[arg-type]
     names = {one.name for one in built_in() if not one.line}
@@ -159,7 +157,7 @@ def test_an_unknown_command_says_which_one_may_be_meant_and_a_path_is_no_command
     assert caught.value.advice == "did you mean /status?"
     assert split("/etc/hosts is wrong") is None
     assert split("/plan  add it ") == ("plan", "add it")
-    assert Commands((Command(name="undo", help="mine", group="yours"),)).find("undo").help != "mine"
+    assert Commands((SessionCommand(name="undo", help="mine", group="yours"),)).find("undo").help != "mine"
 
 
 def test_a_hint_of_the_command_line_is_said_in_the_words_of_the_session():

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from edits.folder import GUARDRAILS, FolderFiles
 
-from pawl.context.imports import ImportMap
+from pawl.agent.tools.registry import ToolRegistry
+from pawl.agent.tools.toolbox import Ports, TimedFiles, toolbox
+from pawl.code.editor import BenchEditor
+from pawl.code.imports import ImportMap
 from pawl.core.execution import Captured, Completed, Ending, Execution
-from pawl.tools.registry import Registry
-from pawl.tools.timed import TimedFiles
-from pawl.tools.toolbox import Ports, toolbox
-from pawl.workspace.editor import BenchEditor
 
 
 class FolderRunner:
@@ -50,7 +49,7 @@ def runner(workspace: Path) -> FolderRunner:
 
 
 @pytest.fixture
-def tools(workspace: Path, runner: FolderRunner) -> Registry:
+def tools(workspace: Path, runner: FolderRunner) -> ToolRegistry:
     files = TimedFiles(FolderFiles(workspace), seconds=5.0)
 
     def dependencies() -> ImportMap:

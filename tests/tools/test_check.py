@@ -9,55 +9,61 @@ from pathlib import Path
 import pytest
 from edits.folder import GUARDRAILS, FolderFiles
 
-from pawl.context.imports import ImportMap
-from pawl.context.outline import SourceOutliner
+from pawl.agent.tools.commands import check
+from pawl.agent.tools.registry import (
+    Effect,
+    Tool,
+    ToolFailure,
+    ToolLimits,
+    ToolPage,
+    ToolRegistry,
+    ToolResult,
+    bounded,
+    offers,
+    page,
+)
+from pawl.agent.tools.toolbox import Ports, toolbox
+from pawl.code.editor import BenchEditor
+from pawl.code.imports import ImportMap
+from pawl.code.outline import SourceOutliner
+from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Severity, Status
 from pawl.core.dialogue import ToolOffer
 from pawl.core.errors import SandboxUnavailable, TextNotFound, UnknownTool
 from pawl.core.execution import Completed, Execution
-from pawl.core.finding import Check, Finding, Severity, Standing, Verdict
-from pawl.tools.bounded import bounded
-from pawl.tools.check import check
-from pawl.tools.limits import ToolLimits
-from pawl.tools.offers import offers
-from pawl.tools.page import Page, page
-from pawl.tools.registry import Registry
-from pawl.tools.tool import Effect, Tool, ToolFailure, ToolResult
-from pawl.tools.toolbox import Ports, toolbox
-from pawl.workspace.editor import BenchEditor
 
-LINT = Verdict(
+LINT = CheckResult(
     step="lint",
-    standing=Standing.FAIL,
+    standing=Status.FAIL,
     reason="2 errors by ruff",
     seconds=0.25,
     findings=(
-        Finding(tool="ruff", message="Undefined name `x`", path="a.py", line=3, column=5, code="F821"),
-        Finding(tool="ruff", message="one\ntwo", path="b.py", line=1, severity=Severity.WARNING),
+        Diagnostic(tool="ruff", message="Undefined name `x`", path="a.py", line=3, column=5, code="F821"),
+        Diagnostic(tool="ruff", message="one\ntwo", path="b.py", line=1, severity=Severity.WARNING),
     ),
-    old=(Finding(tool="ruff", message="old"),),
+    old=(Diagnostic(tool="ruff", message="old"),),
 )
-TYPES = Verdict(step="types", standing=Standing.SKIPPED, reason="mypy is not installed")
-BUILD = Verdict(step="build", standing=Standing.PASS, seconds=1.0)
+TYPES = CheckResult(step="types", standing=Status.SKIPPED, reason="mypy is not installed")
+BUILD = CheckResult(step="build", standing=Status.PASS, seconds=1.0)
 
 
 @dataclass
 class Checks:
     """Fits `ports.Checker` with verdicts that are given."""
 
-    verdicts: Sequence[Verdict] = ()
+    verdicts: Sequence[CheckResult] = ()
     asked: list[tuple[Check, float]] = field(default_factory=list)
 
-    def check(self, what: Check, *, seconds: float) -> Sequence[Verdict]:
+    def check(self, what: Check, *, seconds: float) -> Sequence[CheckResult]:
         self.asked.append((what, seconds))
         return self.verdicts
 
-    def diagnose(self, paths: Sequence[str], *, seconds: float) -> Sequence[Verdict]:
+    def diagnose(self, paths: Sequence[str], *, seconds: float) -> Sequence[CheckResult]:
         self.asked.append((paths, seconds))
         return self.verdicts
 
 
 class Unconfined:
-    def check(self, what: Check, *, seconds: float) -> Sequence[Verdict]:
+    def check(self, what: Check, *, seconds: float) -> Sequence[CheckResult]:
         raise SandboxUnavailable(f"cannot confine {what}", advice="see 'pawl doctor'")
 
 
@@ -66,9 +72,9 @@ class NoCommands:
         raise AssertionError(execution)
 
 
-def registry(checker, limits: ToolLimits | None = None) -> Registry:
+def registry(checker, limits: ToolLimits | None = None) -> ToolRegistry:
     limits = limits or ToolLimits()
-    return Registry([check(checker, limits, page("check", {"check_seconds": 60}))], limits)
+    return ToolRegistry([check(checker, limits, page("check", {"check_seconds": 60}))], limits)
 
 
 def ports(workspace: Path, **optional) -> Ports:
@@ -103,7 +109,7 @@ def test_every_check_says_how_it_ended_with_its_findings():
 @pytest.mark.parametrize(
     ("verdicts", "passed"), [([BUILD, TYPES], True), ([TYPES], False), ([], False), ([BUILD, LINT], False)]
 )
-def test_it_passes_only_when_something_passed_and_nothing_failed(verdicts: list[Verdict], passed: bool):
+def test_it_passes_only_when_something_passed_and_nothing_failed(verdicts: list[CheckResult], passed: bool):
     result = registry(Checks(verdicts)).call("check", {})
     assert isinstance(result, ToolResult)
     assert result.output.passed is passed
@@ -127,7 +133,7 @@ def test_a_wrong_word_and_a_missing_sandbox_are_failures_and_no_check_is_said():
 
 
 def test_many_findings_and_long_messages_are_cut():
-    long = Finding(tool="cc", message="\n".join(f"line {number}" for number in range(100)), path="a.c", line=1)
+    long = Diagnostic(tool="cc", message="\n".join(f"line {number}" for number in range(100)), path="a.c", line=1)
     verdict = replace(LINT, findings=(long,) * 50, old=())
     text = registry(Checks([verdict]), ToolLimits(findings=3)).call("check", {}).text
     assert text.count("a.c:1: error") == 3 and "[47 more findings" in text
@@ -181,7 +187,7 @@ class Long:
 
 
 def tool_that(handler, effect: Effect = Effect.READS) -> Tool[Nothing]:
-    return Tool(name="say", page=Page("Says.", "Says."), input=Nothing, handler=handler, effect=effect)
+    return Tool(name="say", page=ToolPage("Says.", "Says."), input=Nothing, handler=handler, effect=effect)
 
 
 @pytest.mark.fault("P31")
@@ -189,7 +195,7 @@ def tool_that(handler, effect: Effect = Effect.READS) -> Tool[Nothing]:
 def test_a_long_result_keeps_its_ends_and_says_how_to_see_the_rest(effect: Effect):
     text = "".join(f"line {number}\n" for number in range(100_000))
     limits = ToolLimits(result_characters=5_000)
-    result = Registry([tool_that(lambda _: Long(text), effect)], limits).call("say", {})
+    result = ToolRegistry([tool_that(lambda _: Long(text), effect)], limits).call("say", {})
     assert len(result.text) <= 5_000
     assert result.text.startswith("line 0\nline 1\n") and result.text.endswith("line 99999\n")
     assert f"{len(text):,} characters in all" in result.text and "to see it" in result.text
@@ -202,7 +208,7 @@ def test_a_long_failure_is_cut_and_keeps_its_advice():
     def fail(_: Nothing) -> Long:
         raise TextNotFound("not found: " + "x" * 1_000_000, advice="read the file")
 
-    failed = Registry([tool_that(fail)]).call("say", {})
+    failed = ToolRegistry([tool_that(fail)]).call("say", {})
     assert isinstance(failed, ToolFailure)
     assert len(failed.text) <= 16_000
     assert failed.text.startswith("text_not_found: not found: x") and failed.text.endswith("\nnext: read the file")

@@ -10,29 +10,28 @@ from edits.folder import GUARDRAILS, FullDisk
 from tools.conftest import FolderRunner
 from world import snapshot
 
-from pawl.context.imports import ImportMap
-from pawl.tools.registry import Registry
-from pawl.tools.tool import ToolFailure, ToolResult
-from pawl.tools.toolbox import Ports, toolbox
-from pawl.workspace.editor import BenchEditor
+from pawl.agent.tools.registry import ToolFailure, ToolRegistry, ToolResult
+from pawl.agent.tools.toolbox import Ports, toolbox
+from pawl.code.editor import BenchEditor
+from pawl.code.imports import ImportMap
 
 pytestmark = pytest.mark.spec("A5")
 
 
-def called(tools: Registry, name: str, **arguments: object) -> str:
+def called(tools: ToolRegistry, name: str, **arguments: object) -> str:
     result = tools.call(name, arguments)
     assert isinstance(result, ToolResult), result
     return result.text
 
 
-def code_of(tools: Registry, name: str, **arguments: object) -> str:
+def code_of(tools: ToolRegistry, name: str, **arguments: object) -> str:
     result = tools.call(name, arguments)
     assert isinstance(result, ToolFailure), result
     assert result.advice
     return result.code
 
 
-def test_a_file_is_written_read_patched_and_deleted(tools: Registry, workspace: Path):
+def test_a_file_is_written_read_patched_and_deleted(tools: ToolRegistry, workspace: Path):
     assert called(tools, "file_write", path="pkg/new.py", content="x = 1\n") == "created pkg/new.py: 1 line"
     assert called(tools, "strict_patch", path="pkg/new.py", old="x = 1", new="x = 2\ny = 3") == (
         "changed pkg/new.py: 2 lines"
@@ -47,7 +46,7 @@ def test_a_file_is_written_read_patched_and_deleted(tools: Registry, workspace: 
     assert not (workspace / "pkg/new.py").exists()
 
 
-def test_what_is_not_checked_is_said(tools: Registry):
+def test_what_is_not_checked_is_said(tools: ToolRegistry):
     assert "the syntax of '.md' files is not checked" in called(
         tools, "strict_patch", path="README.md", old="hello", new="hi"
     )
@@ -89,7 +88,7 @@ def test_each_way_to_fail_has_its_own_code_and_changes_nothing(tools, workspace,
 
 
 @pytest.mark.attack("A14")
-def test_a_file_that_the_user_changed_since_file_read_is_stale(tools: Registry, workspace: Path):
+def test_a_file_that_the_user_changed_since_file_read_is_stale(tools: ToolRegistry, workspace: Path):
     called(tools, "file_read", path="README.md", start=1, end=1)
     (workspace / "README.md").write_text("hello, mine\n")
     assert code_of(tools, "strict_patch", path="README.md", old="hello", new="bye") == "stale_read"
@@ -97,7 +96,7 @@ def test_a_file_that_the_user_changed_since_file_read_is_stale(tools: Registry, 
 
 
 @pytest.mark.spec("A7")
-def test_linked_files_change_together_or_not_at_all(tools: Registry, workspace: Path):
+def test_linked_files_change_together_or_not_at_all(tools: ToolRegistry, workspace: Path):
     rename = [
         {"path": "src/main.py", "action": "edit", "edit_type": "full_replace", "content": "import greeter\n"},
         {"path": "src/greeter.py", "action": "edit", "edit_type": "replace", "target": "Hello", "content": "Hi"},
@@ -127,6 +126,6 @@ def test_a_full_disk_is_disk_full_and_the_file_as_it_was(workspace: Path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written_is_permission_denied(tools: Registry, workspace: Path):
+def test_a_folder_that_may_not_be_written_is_permission_denied(tools: ToolRegistry, workspace: Path):
     (workspace / "src").chmod(0o500)
     assert code_of(tools, "file_write", path="src/new.py", content="x") == "permission_denied"

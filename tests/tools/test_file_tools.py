@@ -11,16 +11,12 @@ from pathlib import Path
 import pytest
 from edits.folder import GUARDRAILS, FolderFiles
 
+from pawl.agent.tools.reading import FileLines
+from pawl.agent.tools.registry import ToolFailure, ToolLimits, ToolPage, ToolRegistry, ToolResult
+from pawl.agent.tools.search import Expression, FileSearch, Matches, SearchMatch, Where, file_search
+from pawl.agent.tools.toolbox import TimedFiles
 from pawl.core.errors import Cancelled, TimedOut
-from pawl.sandbox.cancel import CancelToken
-from pawl.tools.expression import Expression
-from pawl.tools.file_read import Lines
-from pawl.tools.file_search import FileSearch, Match, Matches, Where, file_search
-from pawl.tools.limits import ToolLimits
-from pawl.tools.page import Page
-from pawl.tools.registry import Registry
-from pawl.tools.timed import TimedFiles
-from pawl.tools.tool import ToolFailure, ToolResult
+from pawl.sandbox.process import CancelToken
 
 pytestmark = pytest.mark.spec("A5")
 
@@ -35,15 +31,15 @@ def failure(result: ToolResult | ToolFailure) -> ToolFailure:
     return result
 
 
-def found(tools: Registry, **arguments: object) -> list[tuple[str, int]]:
+def found(tools: ToolRegistry, **arguments: object) -> list[tuple[str, int]]:
     return [(match.path, match.line) for match in output(tools.call("file_search", arguments)).matches]
 
 
-def test_a_text_is_found_with_its_file_and_line(tools: Registry):
+def test_a_text_is_found_with_its_file_and_line(tools: ToolRegistry):
     assert output(tools.call("file_search", {"query": "greet(", "extensions": ["py"]})) == Matches(
         matches=(
-            Match(path="src/greeter.py", line=1, text="def greet(name):"),
-            Match(path="src/main.py", line=3, text='print(greet("world"))'),
+            SearchMatch(path="src/greeter.py", line=1, text="def greet(name):"),
+            SearchMatch(path="src/main.py", line=3, text='print(greet("world"))'),
         ),
         files=2,
         skipped=0,
@@ -51,30 +47,30 @@ def test_a_text_is_found_with_its_file_and_line(tools: Registry):
     )
 
 
-def test_plain_text_is_not_an_expression_and_an_expression_is_tried_line_by_line(tools: Registry):
+def test_plain_text_is_not_an_expression_and_an_expression_is_tried_line_by_line(tools: ToolRegistry):
     assert failure(tools.call("file_search", {"query": "gr..t"})).code == "no_matches"
     assert found(tools, query=r"^def \w+", regex=True) == [("src/greeter.py", 1)]
     assert found(tools, query="HELLO", regex=True, ignore_case=True) == [("README.md", 3), ("src/greeter.py", 2)]
     assert found(tools, query="SAYS", ignore_case=True) == [("README.md", 3)]
 
 
-def test_a_text_of_several_lines_is_found_where_it_begins(tools: Registry, workspace: Path):
+def test_a_text_of_several_lines_is_found_where_it_begins(tools: ToolRegistry, workspace: Path):
     (workspace / "dos.txt").write_bytes(b"zero\r\none\r\ntwo\r\n")
     assert found(tools, query="one\ntwo") == [("dos.txt", 2)]
 
 
-def test_a_search_can_be_narrowed_to_a_folder_a_file_and_an_ending(tools: Registry):
+def test_a_search_can_be_narrowed_to_a_folder_a_file_and_an_ending(tools: ToolRegistry):
     assert found(tools, query="e", path="src", extensions=[".py"])[0][0] == "src/greeter.py"
     assert {path for path, _ in found(tools, query="e", path="./src/main.py")} == {"src/main.py"}
     assert failure(tools.call("file_search", {"query": "e", "extensions": ["rs"]})).code == "no_matches"
 
 
-def test_file_names_can_be_searched(tools: Registry):
+def test_file_names_can_be_searched(tools: ToolRegistry):
     assert found(tools, query="main", where="names") == [("src/main.py", 0)]
     assert found(tools, query=r"\.(md|sh)$", regex=True, where="names") == [("README.md", 0), ("run.sh", 0)]
 
 
-def test_binary_and_large_files_are_left_out_and_counted(tools: Registry, workspace: Path):
+def test_binary_and_large_files_are_left_out_and_counted(tools: ToolRegistry, workspace: Path):
     (workspace / "large.txt").write_text("needle\n" + "x" * (1 << 20))
     (workspace / "small.txt").write_text("needle\n")
     matches = output(tools.call("file_search", {"query": "needle"}))
@@ -84,7 +80,7 @@ def test_binary_and_large_files_are_left_out_and_counted(tools: Registry, worksp
 
 
 @pytest.mark.spec("B13")
-def test_secrets_and_the_folder_of_git_are_not_searched(tools: Registry, workspace: Path):
+def test_secrets_and_the_folder_of_git_are_not_searched(tools: ToolRegistry, workspace: Path):
     (workspace / ".env").write_text("TOKEN=canary\n")
     (workspace / ".git").mkdir()
     (workspace / ".git" / "config").write_text("url = https://canary@host\n")
@@ -93,7 +89,7 @@ def test_secrets_and_the_folder_of_git_are_not_searched(tools: Registry, workspa
     assert failure(tools.call("file_search", {"query": ".env", "where": "names"})).code == "no_matches"
 
 
-def test_matches_are_bounded_and_said_to_be(tools: Registry, workspace: Path):
+def test_matches_are_bounded_and_said_to_be(tools: ToolRegistry, workspace: Path):
     (workspace / "many.txt").write_text("needle\n" * 1_000)
     matches = output(tools.call("file_search", {"query": "needle", "limit": 10_000}))
     assert (len(matches.matches), matches.complete) == (200, False)
@@ -113,7 +109,7 @@ def test_matches_are_bounded_and_said_to_be(tools: Registry, workspace: Path):
         ({"query": "x", "limit": 0}, "bad_arguments"),
     ],
 )
-def test_a_search_that_fails_says_how_and_what_next(tools: Registry, arguments: dict[str, object], code: str):
+def test_a_search_that_fails_says_how_and_what_next(tools: ToolRegistry, arguments: dict[str, object], code: str):
     result = failure(tools.call("file_search", arguments))
     assert result.code == code
     assert result.advice
@@ -142,7 +138,7 @@ def test_an_expression_that_never_ends_is_given_up_when_the_user_stops():
 def test_a_search_that_the_user_stops_looks_at_no_further_file(workspace: Path):
     cancel = CancelToken()
     cancel.request()
-    search = file_search(FolderFiles(workspace), GUARDRAILS, ToolLimits(), Page("", ""), cancel=cancel).handler
+    search = file_search(FolderFiles(workspace), GUARDRAILS, ToolLimits(), ToolPage("", ""), cancel=cancel).handler
     with pytest.raises(Cancelled):
         search(FileSearch(query="hello"))
     cancel.close()
@@ -151,7 +147,7 @@ def test_a_search_that_the_user_stops_looks_at_no_further_file(workspace: Path):
 @pytest.mark.spec("A11")
 def test_a_search_out_of_time_reports_how_far_it_came(workspace: Path):
     limits = ToolLimits(tool_seconds=-1.0)
-    search = file_search(FolderFiles(workspace), GUARDRAILS, limits, Page("", "")).handler
+    search = file_search(FolderFiles(workspace), GUARDRAILS, limits, ToolPage("", "")).handler
     with pytest.raises(TimedOut, match="searched 0 files"):
         search(FileSearch(query="hello"))
 
@@ -163,28 +159,28 @@ def test_a_listing_without_end_does_not_hold_a_search_beyond_its_time(workspace:
             return (f"folder/{number}.txt" for number in itertools.count())
 
     files = TimedFiles(Endless(workspace), seconds=5.0)
-    search = file_search(files, GUARDRAILS, ToolLimits(tool_seconds=0.2), Page("", "")).handler
+    search = file_search(files, GUARDRAILS, ToolLimits(tool_seconds=0.2), ToolPage("", "")).handler
     names = FileSearch(query="zz", where=Where.NAMES)
     for given in (FileSearch(query="x"), names, FileSearch(query="x", extensions=("py",))):
         with pytest.raises(TimedOut, match=r"searched \d+ files in 0.2 s"):
             search(given)
 
 
-def test_a_file_is_read_as_numbered_lines(tools: Registry):
+def test_a_file_is_read_as_numbered_lines(tools: ToolRegistry):
     result = tools.call("file_read", {"path": "README.md"})
-    assert output(result) == Lines(
+    assert output(result) == FileLines(
         path="README.md", start=1, lines=("# Greeter", "", "Says hello."), total=3, numbered=True
     )
     assert result.text == "     1 | # Greeter\n     2 | \n     3 | Says hello."
 
 
-def test_some_lines_are_read_with_a_word_on_where_to_read_on(tools: Registry):
+def test_some_lines_are_read_with_a_word_on_where_to_read_on(tools: ToolRegistry):
     result = tools.call("file_read", {"path": "README.md", "start": 1, "end": 2, "numbered": False})
     assert result.text == "# Greeter\n\n[lines 1 to 2 of 3; read on from line 3]"
     assert tools.call("file_read", {"path": "README.md", "start": 3}).text.endswith("[lines 3 to 3 of 3]")
 
 
-def test_a_long_file_and_a_long_line_are_cut_and_said_to_be(tools: Registry, workspace: Path):
+def test_a_long_file_and_a_long_line_are_cut_and_said_to_be(tools: ToolRegistry, workspace: Path):
     (workspace / "long.txt").write_text("x\n" * 5_000)
     lines = output(tools.call("file_read", {"path": "long.txt"}))
     assert (len(lines.lines), lines.total) == (1_363, 5_000)
@@ -195,14 +191,14 @@ def test_a_long_file_and_a_long_line_are_cut_and_said_to_be(tools: Registry, wor
     assert len(output(tools.call("file_read", {"path": "both.txt"})).lines) == 7
 
 
-def test_a_read_ends_with_a_whole_line_before_a_result_would_be_cut(tools: Registry, workspace: Path):
+def test_a_read_ends_with_a_whole_line_before_a_result_would_be_cut(tools: ToolRegistry, workspace: Path):
     (workspace / "code.py").write_text("    value = compute(first, second)\n" * 3_000)
     text = tools.call("file_read", {"path": "code.py"}).text
     assert "left out" not in text and len(text) < 16_000
     assert text.splitlines()[-1] == "[lines 1 to 340 of 3000; read on from line 341]"
 
 
-def test_an_empty_file_is_said_to_be_empty(tools: Registry, workspace: Path):
+def test_an_empty_file_is_said_to_be_empty(tools: ToolRegistry, workspace: Path):
     (workspace / "empty").touch()
     assert tools.call("file_read", {"path": "empty"}).text == "[empty is empty]"
 
@@ -221,14 +217,14 @@ def test_an_empty_file_is_said_to_be_empty(tools: Registry, workspace: Path):
         ({"path": "README.md", "start": 0}, "bad_arguments"),
     ],
 )
-def test_a_read_that_fails_says_how_and_what_next(tools: Registry, arguments: dict[str, object], code: str):
+def test_a_read_that_fails_says_how_and_what_next(tools: ToolRegistry, arguments: dict[str, object], code: str):
     result = failure(tools.call("file_read", arguments))
     assert result.code == code
     assert result.advice
 
 
 @pytest.mark.spec("A15", "B13")
-def test_secret_and_large_files_are_refused_without_a_byte_of_them(tools: Registry, workspace: Path):
+def test_secret_and_large_files_are_refused_without_a_byte_of_them(tools: ToolRegistry, workspace: Path):
     (workspace / ".env").write_text("TOKEN=canary\n")
     (workspace / "large.txt").write_text("canary" * 200_000)
     for path, code in ((".env", "secret_refused"), ("large.txt", "too_large")):
@@ -238,6 +234,6 @@ def test_secret_and_large_files_are_refused_without_a_byte_of_them(tools: Regist
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_permission_denied(tools: Registry, workspace: Path):
+def test_a_file_that_may_not_be_read_is_permission_denied(tools: ToolRegistry, workspace: Path):
     (workspace / "README.md").chmod(0)
     assert failure(tools.call("file_read", {"path": "README.md"})).code == "permission_denied"

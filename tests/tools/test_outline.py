@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 from edits.folder import GUARDRAILS, FolderFiles
 
-from pawl.context.outline import SourceOutliner
-from pawl.core.outline import FileOutline, FolderSize, Outline
-from pawl.tools.outline import Outlined, outline
-from pawl.tools.page import page
-from pawl.tools.registry import Registry
-from pawl.tools.tool import ToolFailure, ToolResult
+from pawl.agent.tools.reading import Outlined, outline
+from pawl.agent.tools.registry import ToolFailure, ToolRegistry, ToolResult, page
+from pawl.code.outline import SourceOutliner
+from pawl.core.code import FileOutline, FolderSize, Outline
 
 pytestmark = pytest.mark.spec("A5")
 
@@ -31,9 +29,9 @@ class Greeter(Base):
 
 
 @pytest.fixture
-def tools(workspace: Path) -> Iterator[Registry]:
+def tools(workspace: Path) -> Iterator[ToolRegistry]:
     outliner = SourceOutliner(GUARDRAILS)
-    yield Registry([outline(outliner, FolderFiles(workspace), page("outline", {}))])
+    yield ToolRegistry([outline(outliner, FolderFiles(workspace), page("outline", {}))])
     outliner.close()
 
 
@@ -42,7 +40,7 @@ def failure(result: ToolResult | ToolFailure) -> ToolFailure:
     return result
 
 
-def test_a_file_is_shown_by_line_signature_and_purpose(tools: Registry, workspace: Path):
+def test_a_file_is_shown_by_line_signature_and_purpose(tools: ToolRegistry, workspace: Path):
     (workspace / "src" / "greeter.py").write_text(SOURCE)
     assert tools.call("outline", {"path": "src/greeter.py"}).text == (
         "src/greeter.py (python, 8 lines)\n"
@@ -52,7 +50,7 @@ def test_a_file_is_shown_by_line_signature_and_purpose(tools: Registry, workspac
     )
 
 
-def test_a_folder_is_shown_by_files_and_what_stands_at_their_top(tools: Registry, workspace: Path):
+def test_a_folder_is_shown_by_files_and_what_stands_at_their_top(tools: ToolRegistry, workspace: Path):
     (workspace / "src" / "greeter.py").write_text(SOURCE)
     (workspace / "broken.js").write_text("function ok() {}\nfunction (((\n")
     text = "broken.js (javascript, 2 lines, parsed in part)\n  1: function ok()\n"
@@ -86,11 +84,11 @@ def test_what_is_left_out_is_said():
         (".env", "secret_refused"),
     ],
 )
-def test_each_failure_has_its_code_and_advice(tools: Registry, workspace: Path, path: str, code: str):
+def test_each_failure_has_its_code_and_advice(tools: ToolRegistry, workspace: Path, path: str, code: str):
     (workspace / ".env").write_text("TOKEN=1\n")
     failed = failure(tools.call("outline", {"path": path}))
     assert (failed.code, bool(failed.advice)) == (code, True)
 
 
-def test_an_unknown_language_is_sent_to_file_read(tools: Registry):
+def test_an_unknown_language_is_sent_to_file_read(tools: ToolRegistry):
     assert "file_read" in failure(tools.call("outline", {"path": "README.md"})).advice

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from edits.folder import FolderFiles
 
+from pawl.agent.tools.registry import from_os_error
+from pawl.agent.tools.toolbox import TimedFiles
 from pawl.core.errors import PawlError, TimedOut
-from pawl.tools.failures import from_os_error
-from pawl.tools.timed import TimedFiles
 
 
 class StuckFiles(FolderFiles):

@@ -13,12 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from world import snapshot
 
+from pawl.agent.tools import commands as run_command
+from pawl.agent.tools import editing as change_files
+from pawl.agent.tools import editing as file_write
+from pawl.agent.tools import editing as line_edit
+from pawl.agent.tools import editing as modify
+from pawl.agent.tools import editing as strict_patch
+from pawl.agent.tools import reading as file_read
+from pawl.agent.tools import search as file_search
+from pawl.agent.tools.registry import Effect, Tool, ToolFailure, ToolPage, ToolRegistry, ToolResult, page, rendered
+from pawl.agent.tools.schema import AtLeast, decode, schema
 from pawl.core.errors import BadArguments, ConfigError, DiskFull, PawlError, TimedOut
-from pawl.tools import change_files, file_read, file_search, file_write, line_edit, modify, run_command, strict_patch
-from pawl.tools.page import Page, page, rendered
-from pawl.tools.registry import Registry
-from pawl.tools.schema import AtLeast, decode, schema
-from pawl.tools.tool import Effect, Tool, ToolFailure, ToolResult
 
 NAMES = (
     "file_search",
@@ -58,7 +63,7 @@ class Said:
 
 
 def tool(handler, effect: Effect = Effect.READS) -> Tool[Outer]:
-    return Tool(name="say", page=Page("Says.", "Says."), input=Outer, handler=handler, effect=effect)
+    return Tool(name="say", page=ToolPage("Says.", "Says."), input=Outer, handler=handler, effect=effect)
 
 
 @pytest.mark.spec("A5")
@@ -156,7 +161,7 @@ def test_whatever_a_model_sends_is_decoded_or_refused_and_never_a_crash(name: st
 
 
 @pytest.mark.spec("A5")
-def test_the_tools_are_these_and_each_has_a_page_and_a_schema_that_is_json(tools: Registry):
+def test_the_tools_are_these_and_each_has_a_page_and_a_schema_that_is_json(tools: ToolRegistry):
     assert tuple(one.name for one in tools.tools) == NAMES
     for one in tools.tools:
         assert json.loads(json.dumps(one.input_schema)) == one.input_schema
@@ -166,7 +171,7 @@ def test_the_tools_are_these_and_each_has_a_page_and_a_schema_that_is_json(tools
             assert f"`{field}`" in one.page.text, (one.name, field)
 
 
-def test_the_figures_on_a_page_are_those_that_hold(tools: Registry):
+def test_the_figures_on_a_page_are_those_that_hold(tools: ToolRegistry):
     pages = {one.name: one.page.text for one in tools.tools}
     assert "At\nmost 50 lines" in pages["strict_patch"]
     assert "at most 30" in pages["line_edit"]
@@ -186,7 +191,7 @@ def test_a_page_with_an_unknown_variable_or_too_many_words_is_refused():
         page("no_such_tool", {})
 
 
-def test_an_unknown_tool_is_a_failure_that_names_the_tools_and_runs_none(tools: Registry, workspace: Path):
+def test_an_unknown_tool_is_a_failure_that_names_the_tools_and_runs_none(tools: ToolRegistry, workspace: Path):
     before = snapshot(workspace)
     failure = tools.call("file_writ", {"path": "a", "content": "b"})
     assert isinstance(failure, ToolFailure)
@@ -194,7 +199,7 @@ def test_an_unknown_tool_is_a_failure_that_names_the_tools_and_runs_none(tools: 
     assert snapshot(workspace) == before
 
 
-def test_a_wrong_argument_name_is_not_guessed_right(tools: Registry, workspace: Path):
+def test_a_wrong_argument_name_is_not_guessed_right(tools: ToolRegistry, workspace: Path):
     before = snapshot(workspace)
     failure = tools.call("file_write", {"file": "new.txt", "content": "x"})
     assert isinstance(failure, ToolFailure)
@@ -217,7 +222,7 @@ def test_every_error_of_a_tool_comes_back_as_a_value_with_advice(error: Exceptio
     def fail(_: Outer) -> Said:
         raise error
 
-    failure = Registry([tool(fail)]).call("say", {"name": "a"})
+    failure = ToolRegistry([tool(fail)]).call("say", {"name": "a"})
     assert isinstance(failure, ToolFailure)
     assert failure.code == code
     assert failure.advice and failure.text.startswith(f"{code}: ") and "\nnext: " in failure.text
@@ -232,7 +237,7 @@ def test_only_a_tool_that_reads_is_called_again_after_a_time_out(effect: Effect,
         made.append(given_)
         raise TimedOut("too late", advice="wait")
 
-    failure = Registry([tool(late, effect)]).call("say", {"name": "a"})
+    failure = ToolRegistry([tool(late, effect)]).call("say", {"name": "a"})
     assert isinstance(failure, ToolFailure)
     assert (failure.code, len(made)) == ("timed_out", calls)
 
@@ -247,7 +252,7 @@ def test_the_second_try_of_a_reading_tool_counts():
             raise TimedOut("too late", advice="wait")
         return Said("hello")
 
-    assert Registry([tool(once_late)]).call("say", {"name": "a"}) == ToolResult(tool="say", output=Said("hello"))
+    assert ToolRegistry([tool(once_late)]).call("say", {"name": "a"}) == ToolResult(tool="say", output=Said("hello"))
 
 
 def test_other_errors_are_not_tried_again():
@@ -257,5 +262,5 @@ def test_other_errors_are_not_tried_again():
         made.append(given_)
         raise PawlError("no", advice="stop")
 
-    Registry([tool(fail)]).call("say", {"name": "a"})
+    ToolRegistry([tool(fail)]).call("say", {"name": "a"})
     assert len(made) == 1

@@ -12,10 +12,10 @@ import pytest
 from undo.shell_scripts import fill, script
 from world import clear, snapshot
 
-from pawl.app.config import load
-from pawl.app.reversals import Wish
-from pawl.app.running import RunRequest, land, run_on_bench
-from pawl.app.workshop import Workshop
+from pawl.settings.config import load
+from pawl.workspace.commands import RunRequest, land, run_on_bench
+from pawl.workspace.history import Wish
+from pawl.workspace.project import Project
 
 CASES = 200
 GROUPS = 20
@@ -57,7 +57,7 @@ def maltreat(root: Path, seed: int, length: int) -> None:
     workspace.mkdir()
     fill(workspace, seed)
     before = snapshot(workspace)
-    with Workshop.open(load(), workspace) as shop:
+    with Project.open(load(), workspace) as shop:
         ran = run_on_bench(shop, RunRequest(argv=("/bin/sh", "-c", text), seconds=60))
         assert ran.completed.ok, ran.completed.stderr.text
         assert snapshot(workspace) == before, "a command must not touch the workspace"
@@ -101,7 +101,7 @@ def test_undo_gives_back_every_byte_after_thousands_of_files(ground: Path) -> No
         "for d in $(seq 30); do mkdir -p many/$d; for n in $(seq 100); do echo $d.$n > many/$d/$n; done; done;"
         " rm -rf src data; mv docs papers"
     )
-    with Workshop.open(load(), workspace) as shop:
+    with Project.open(load(), workspace) as shop:
         ran = run_on_bench(shop, RunRequest(argv=("/bin/sh", "-c", text), seconds=120))
         landing = land(shop, ran, allow_protected=False)
         assert landing.promotion is not None

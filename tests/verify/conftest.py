@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pawl.checks.steps import Subject
 from pawl.core.execution import Captured, Completed, Ending
-from pawl.verify.steps.step import Subject
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

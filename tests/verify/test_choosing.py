@@ -5,12 +5,12 @@ import shutil
 
 import pytest
 
+from pawl.checks.baseline import StopPolicy, climb
+from pawl.checks.choosing import CheckSettings, choose, with_absent
+from pawl.checks.project import CheckKind
+from pawl.checks.rungs import built_in, load
+from pawl.core.diagnostic import Severity, Status
 from pawl.core.errors import ConfigError
-from pawl.core.finding import Severity, Standing
-from pawl.verify.choosing import Wishes, choose, with_absent
-from pawl.verify.kinds import Kind
-from pawl.verify.ladder import Stop, climb
-from pawl.verify.rungs import built_in, load
 
 PACKAGE = {"name": "shop", "scripts": {"build": "vite build"}, "devDependencies": {"vitest": "^4", "vite": "^8"}}
 FRONT_END = {
@@ -70,15 +70,15 @@ def test_a_front_end_in_a_folder_is_verified_where_it_stands(folder):
 @pytest.mark.spec("A8")
 def test_two_languages_at_the_root_have_their_tests_both(folder):
     files = {**FRONT_END, "app.py": "", "pytest.ini": "", "test_app.py": "def test_a(): pass\n"}
-    assert [step.name for step in choose(folder(files)) if step.kind is Kind.TESTS] == ["tests", "tests (vitest)"]
+    assert [step.name for step in choose(folder(files)) if step.kind is CheckKind.TESTS] == ["tests", "tests (vitest)"]
 
 
 @pytest.mark.spec("A8")
 def test_every_kind_without_a_step_says_so_and_none_counts_as_passed(folder, subject):
-    found = with_absent(choose(folder({"notes.md": ""})), Wishes())
-    verdicts = climb(found, subject({"notes.md": ""}), stop=Stop.NEVER)
-    assert [verdict.step for verdict in verdicts] == list(Kind)
-    assert {verdict.standing for verdict in verdicts} == {Standing.SKIPPED}
+    found = with_absent(choose(folder({"notes.md": ""})), CheckSettings())
+    verdicts = climb(found, subject({"notes.md": ""}), stop=StopPolicy.NEVER)
+    assert [verdict.step for verdict in verdicts] == list(CheckKind)
+    assert {verdict.standing for verdict in verdicts} == {Status.SKIPPED}
     assert all(verdict.reason for verdict in verdicts)
 
 
@@ -98,7 +98,7 @@ def test_the_user_leaves_out_replaces_and_adds(folder):
         },
         "[verify]",
     )
-    found = choose(folder(FRONT_END), Wishes(skip=frozenset({"build", "types (tsc)"}), own=own))
+    found = choose(folder(FRONT_END), CheckSettings(skip=frozenset({"build", "types (tsc)"}), own=own))
     assert names(found) == ["syntax (node)", "lint (eslint)", "spelling", "tests"]
     eslint = next(step for step in found if step.name == "lint (eslint)")
     assert eslint.step.rung.commands[0].words == ("my-linter",)
@@ -126,7 +126,7 @@ def test_a_step_that_cannot_be_used_is_refused_by_name(table, word):
 @pytest.mark.spec("A8")
 def test_leaving_out_what_is_no_step_is_refused(folder):
     with pytest.raises(ConfigError, match="'spelling'"):
-        choose(folder({"app.py": ""}), Wishes(skip=frozenset({"spelling"})))
+        choose(folder({"app.py": ""}), CheckSettings(skip=frozenset({"spelling"})))
 
 
 def run(project, name, **settings):
@@ -137,7 +137,7 @@ def run(project, name, **settings):
 @pytest.mark.spec("A8")
 def test_a_tool_that_is_missing_is_skipped_and_says_how_to_get_it(subject):
     verdict = run(subject(FRONT_END, tools=False), "types (tsc)")
-    assert verdict.standing is Standing.SKIPPED
+    assert verdict.standing is Status.SKIPPED
     assert verdict.reason == "node_modules is missing; install it with 'npm install'"
     locked = subject({**FRONT_END, "pnpm-lock.yaml": ""}, tools=False)
     assert "pnpm install --frozen-lockfile" in run(locked, "types (tsc)").reason
@@ -146,7 +146,7 @@ def test_a_tool_that_is_missing_is_skipped_and_says_how_to_get_it(subject):
 @pytest.mark.spec("A8")
 def test_a_change_that_a_step_does_not_look_at_is_none_of_its_business(subject):
     verdict = run(subject({**FRONT_END, "notes.md": "x"}, changed=("notes.md",)), "types (tsc)")
-    assert (verdict.standing, verdict.reason) == (Standing.SKIPPED, "nothing that it looks at was changed")
+    assert (verdict.standing, verdict.reason) == (Status.SKIPPED, "nothing that it looks at was changed")
 
 
 needs_go = pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")
@@ -160,7 +160,7 @@ def test_a_go_module_is_built_vetted_and_tested(subject):
     tests = {"shop_test.go": GO_TEST}
     verdicts = climb(choose(subject({**GO, **tests}).files), subject({**GO, **tests}))
     assert {verdict.step: verdict.standing for verdict in verdicts} == dict.fromkeys(
-        ("lint (go vet)", "build (go)", "tests"), Standing.PASS
+        ("lint (go vet)", "build (go)", "tests"), Status.PASS
     )
     broken = subject({**GO, "shop.go": "package shop\n\nfunc One() int { return two }\n"})
     verdict = run(broken, "build (go)")
@@ -180,7 +180,7 @@ def test_javascript_is_read_as_the_kind_of_module_it_is(subject):
         "tool.cjs": "#!/usr/bin/env node\nmodule.exports = 1;\n",
         "app/package.json": '{"type": "module"}',
     }
-    assert run(subject(files), "syntax (node)").standing is Standing.PASS
+    assert run(subject(files), "syntax (node)").standing is Status.PASS
     verdict = run(subject({**files, "bad.js": "function f() {\n  return (1;\n}\n"}), "syntax (node)")
     (finding,) = verdict.findings
     assert (finding.path, finding.line, finding.code) == ("bad.js", 2, "SyntaxError")
@@ -194,7 +194,7 @@ def test_javascript_is_read_as_the_kind_of_module_it_is(subject):
 @pytest.mark.spec("A8")
 def test_a_build_that_fails_without_a_readable_word_keeps_the_end_of_its_output(subject):
     verdict = run(subject({"Makefile": "build:\n\t@echo the linker is gone; exit 3\n"}), "build (make)")
-    assert verdict.standing is Standing.FAIL
+    assert verdict.standing is Status.FAIL
     assert "the linker is gone" in verdict.findings[0].message
     placed = run(subject({"Makefile": "build:\n\t@echo 'x.c:3:1: no such thing'; exit 1\n"}), "build (make)")
     assert (placed.findings[0].path, placed.findings[0].line) == ("x.c", 3)
@@ -211,7 +211,7 @@ def test_a_build_that_does_not_end_is_stopped_and_fails(subject):
         subject({"Makefile": "build:\n\t@echo begun; exec tail -f /dev/null\n"}), limits=Limits(seconds=0.5)
     )
     verdict = run(project, "build (make)")
-    assert verdict.standing is Standing.FAIL
+    assert verdict.standing is Status.FAIL
     assert "timed out" in verdict.reason
 
 
@@ -239,9 +239,9 @@ ERRORS = {
 @pytest.mark.spec("A8")
 @pytest.mark.parametrize("name", ERRORS)
 def test_what_the_tools_print_is_read_with_its_place(name):
+    from pawl.checks.command_step import _verdict
+    from pawl.checks.output import Origin
     from pawl.core.execution import Captured, Completed, Ending
-    from pawl.verify.places import Origin
-    from pawl.verify.steps.command import _verdict
 
     rung = next(rung for rung in built_in() if rung.name == name)
     output, wanted = ERRORS[name]

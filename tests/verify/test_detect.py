@@ -2,10 +2,11 @@
 
 import pytest
 
+from pawl.checks import catalog
+from pawl.checks import catalog as commands
+from pawl.checks.catalog import by_output, detect, read
+from pawl.checks.output import Origin
 from pawl.core.errors import ConfigError
-from pawl.verify import catalog, commands
-from pawl.verify.detect import by_output, detect, read
-from pawl.verify.places import Origin
 
 PACKAGE = '{"scripts": {"test": "%s"}, "devDependencies": {%s}}'
 MAKEFILE = ".PHONY: test\nall: build\n\ntest: unit lint\n\nunit:\n\t@echo running\n\t%s\n\nlint:\n\truff check\n"

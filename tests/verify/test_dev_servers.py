@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from pawl.checks.dev_servers import built_in, found_in, load
 from pawl.core.errors import ConfigError
-from pawl.verify.dev_servers import built_in, found_in, load
 
 pytestmark = pytest.mark.spec("A13")
 

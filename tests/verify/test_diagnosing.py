@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from pawl.checks.lsp.diagnosing import Diagnostics, diagnosed, servers_for, uncovered
+from pawl.checks.lsp.host import Host
+from pawl.checks.lsp.servers import server, servers
+from pawl.checks.project import CheckKind
+from pawl.core.diagnostic import Severity, Status
 from pawl.core.errors import ConfigError
-from pawl.core.finding import Severity, Standing
-from pawl.verify.kinds import Kind
-from pawl.verify.lsp.diagnosing import Diagnostics, diagnosed, servers_for, uncovered
-from pawl.verify.lsp.host import Host
-from pawl.verify.lsp.servers import server, servers
 
 pytestmark = [pytest.mark.spec("A8"), pytest.mark.timeout(60)]
 HOST = Host(python=sys.executable, package=str(Path(__file__).parents[2] / "src" / "pawl"))
@@ -21,21 +21,21 @@ BROKEN = {"app.py": "def f() -> int:\n    return 'x'\n", "ok.py": "x = 1\n"}
 
 def test_ty_says_what_is_wrong_with_its_place(subject):
     verdict = diagnosed(subject(BROKEN), HOST, server("ty"), ["app.py", "ok.py", "notes.md"])
-    assert verdict.standing is Standing.FAIL
+    assert verdict.standing is Status.FAIL
     (finding,) = verdict.findings
     assert (finding.path, finding.line, finding.code) == ("app.py", 2, "invalid-return-type")
     assert verdict.reason == "1 error; 2 files looked at"
 
 
 def test_a_clean_file_passes_and_ruff_is_asked_the_same_way(subject):
-    assert diagnosed(subject(BROKEN), HOST, server("ty"), ["ok.py"]).standing is Standing.PASS
+    assert diagnosed(subject(BROKEN), HOST, server("ty"), ["ok.py"]).standing is Status.PASS
     verdict = diagnosed(subject({"a.py": "import os\n"}), HOST, server("ruff"), ["a.py"])
     assert verdict.findings[0].code == "F401"
 
 
 def test_a_server_that_is_not_installed_is_skipped_and_says_so(subject):
     verdict = diagnosed(subject({"main.go": "package main\n"}, tools=False), HOST, server("gopls"), ["main.go"])
-    assert (verdict.standing, verdict.reason) == (Standing.SKIPPED, "gopls is not installed")
+    assert (verdict.standing, verdict.reason) == (Status.SKIPPED, "gopls is not installed")
 
 
 SILENT = textwrap.dedent(
@@ -60,15 +60,15 @@ def test_a_server_that_does_not_answer_in_time_is_skipped_and_said_so(subject):
     (Path(project.workspace) / "bin" / "gopls").chmod(0o755)
     named = dataclasses.replace(server("gopls"), program=f"{project.workspace}/bin/gopls")
     verdict = diagnosed(project, HOST, named, ["main.go"], 0.5)
-    assert (verdict.standing, verdict.reason) == (Standing.SKIPPED, "it did not answer within 0.5 s")
+    assert (verdict.standing, verdict.reason) == (Status.SKIPPED, "it did not answer within 0.5 s")
 
 
 def test_only_servers_that_say_what_no_step_says_are_part_of_the_ladder(folder):
     python = folder({"app.py": "x = 1\n"})
-    assert uncovered(python, {Kind.TYPES, Kind.LINT}) == ()
-    assert [one.name for one in uncovered(python, {Kind.TESTS})] == ["ty", "ruff"]
+    assert uncovered(python, {CheckKind.TYPES, CheckKind.LINT}) == ()
+    assert [one.name for one in uncovered(python, {CheckKind.TESTS})] == ["ty", "ruff"]
     go = folder({"go.mod": "module x\n", "main.go": "package main\n"})
-    assert [one.name for one in uncovered(go, {Kind.LINT, Kind.TYPES})] == ["gopls"]
+    assert [one.name for one in uncovered(go, {CheckKind.LINT, CheckKind.TYPES})] == ["gopls"]
 
 
 def test_servers_are_used_where_the_project_is_set_up_for_them(folder):

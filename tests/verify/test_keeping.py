@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
-from pawl.core.finding import Finding, Standing, Verdict
-from pawl.verify.choosing import Placed
-from pawl.verify.keeping import Keeper, contents_of
-from pawl.verify.kinds import Kind
-from pawl.verify.steps.step import failed, passed, skipped
+from pawl.checks.cache import Keeper, contents_of
+from pawl.checks.choosing import Placed
+from pawl.checks.project import CheckKind
+from pawl.checks.steps import failed, passed, skipped
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 
 FINE = passed("lint", "fine")
 FILES = {"app.py": "x = 1\n", "pyproject.toml": "", "uv.lock": "1", "notes.md": "a"}
@@ -17,7 +17,7 @@ FILES = {"app.py": "x = 1\n", "pyproject.toml": "", "uv.lock": "1", "notes.md": 
 @dataclasses.dataclass(frozen=True)
 class Step:
     name: str = "lint"
-    verdict: Verdict = FINE
+    verdict: CheckResult = FINE
 
     def run(self, subject):
         RAN.append(self.name)
@@ -43,7 +43,7 @@ def climb_once(subject, shelf, *steps, environment="tools"):
     return keeper, verdicts
 
 
-LINT = Placed(Step(), Kind.LINT, ("*.py", "pyproject.toml", "*.lock"))
+LINT = Placed(Step(), CheckKind.LINT, ("*.py", "pyproject.toml", "*.lock"))
 
 
 @pytest.mark.spec("A8")
@@ -53,7 +53,7 @@ def test_an_unchanged_step_is_answered_from_the_shelf(subject):
     keeper, (verdict,) = climb_once(subject(FILES), shelf, LINT)
     assert RAN == ["lint"]
     assert keeper.kept == ["lint"]
-    assert verdict.standing is Standing.PASS
+    assert verdict.standing is Status.PASS
     assert verdict.reason == "fine; unchanged since it last ran"
 
 
@@ -72,7 +72,7 @@ def test_what_decides_about_a_step_makes_it_run_again(subject, change):
 
 @pytest.mark.spec("A8")
 def test_what_does_not_decide_about_a_step_changes_nothing_but_a_step_with_all_inputs_runs_again(subject):
-    shelf, tests = Shelf(), Placed(Step("tests"), Kind.TESTS)
+    shelf, tests = Shelf(), Placed(Step("tests"), CheckKind.TESTS)
     climb_once(subject(FILES), shelf, LINT, tests)
     climb_once(subject({**FILES, "notes.md": "b"}), shelf, LINT, tests)
     assert RAN == ["lint", "tests", "tests"]
@@ -95,13 +95,13 @@ def test_another_tool_command_or_definition_makes_it_run_again(subject):
         skipped("lint", "not installed"),
         failed("lint", "the command was stopped: timed out after 3 s"),
         failed("lint", "ruff gave up: no memory"),
-        failed("lint", "1 failed", [Finding(tool="tests", message="the report is not complete", code="incomplete")]),
+        failed("lint", "1 failed", [Diagnostic(tool="tests", message="the report is not complete", code="incomplete")]),
     ],
     ids=["missing tool", "time-out", "gave up", "broke off"],
 )
 def test_what_the_files_did_not_decide_is_not_kept(subject, verdict):
     shelf = Shelf()
-    step = Placed(Step(verdict=verdict), Kind.LINT)
+    step = Placed(Step(verdict=verdict), CheckKind.LINT)
     climb_once(subject(FILES), shelf, step)
     climb_once(subject(FILES), shelf, step)
     assert len(RAN) == 2
@@ -110,8 +110,8 @@ def test_what_the_files_did_not_decide_is_not_kept(subject, verdict):
 @pytest.mark.spec("A8")
 def test_tests_that_run_find_what_a_kept_build_makes(subject):
     shelf = Shelf()
-    build = Placed(Step("build", passed("build")), Kind.BUILD, ("*.py",))
-    tests = Placed(Step("tests", skipped("tests", "never kept")), Kind.TESTS)
+    build = Placed(Step("build", passed("build")), CheckKind.BUILD, ("*.py",))
+    tests = Placed(Step("tests", skipped("tests", "never kept")), CheckKind.TESTS)
     climb_once(subject(FILES), shelf, build, tests)
     RAN.clear()
     keeper, _ = climb_once(subject(FILES), shelf, build, tests)

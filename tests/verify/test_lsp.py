@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from pawl.checks.lsp.client import LanguageServer, LanguageServerStart
+from pawl.checks.lsp.document import Document, Span, applied
+from pawl.checks.lsp.host import Host
+from pawl.checks.lsp.servers import server, servers
+from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ParseFailed, ServerUnavailable, TimedOut
-from pawl.core.finding import Finding
-from pawl.verify.lsp.asking import Query, advised
-from pawl.verify.lsp.client import LanguageServer, Start
-from pawl.verify.lsp.document import Document, Span, applied
-from pawl.verify.lsp.host import Host
-from pawl.verify.lsp.servers import server, servers
-from pawl.verify.recover import recover, undefined_name
-from pawl.verify.recoveries.symbols import symbols_of
+from pawl.repair.quick_fixes import FixQuery, advised
+from pawl.repair.recoveries.symbols import symbols_of
+from pawl.repair.recovery_map import recover, undefined_name
 
 pytestmark = pytest.mark.spec("A12")
 BIN = Path(sys.executable).parent
@@ -105,7 +105,7 @@ FAKE = textwrap.dedent(
 def fake(tmp_path):
     """How the server that misbehaves is started."""
     (tmp_path / "fake.py").write_text(FAKE)
-    return Start(
+    return LanguageServerStart(
         name="fake",
         words=(sys.executable, str(tmp_path / "fake.py")),
         root=str(tmp_path),
@@ -211,7 +211,7 @@ def test_a_refusal_and_a_program_that_is_not_there_are_named(fake, tmp_path):
     with_server(fake, work)
 
     async def start():
-        async with LanguageServer(Start(name="gone", words=("/no/such/server",), root=str(tmp_path))):
+        async with LanguageServer(LanguageServerStart(name="gone", words=("/no/such/server",), root=str(tmp_path))):
             pass
 
     with pytest.raises(ServerUnavailable, match="gone cannot be started: No such file"):
@@ -233,7 +233,7 @@ def test_edits_of_one_place_keep_their_order():
 @pytest.mark.parametrize("name", ["ty", "ruff"])
 def test_the_real_servers_find_an_undefined_name(tmp_path, name):
     known = server(name)
-    start = Start(
+    start = LanguageServerStart(
         name=name,
         words=(str(BIN / known.program), *known.arguments),
         root=str(tmp_path),
@@ -267,11 +267,11 @@ PROJECT = {
 
 
 def asked(given, name, host=HOST):
-    finding = Finding(tool="pytest", message=f"NameError: name '{name}' is not defined", path="use.py", line=7)
+    finding = Diagnostic(tool="pytest", message=f"NameError: name '{name}' is not defined", path="use.py", line=7)
     assert undefined_name(finding) == name
     symbols = symbols_of(PROJECT)
     known = recover(finding, PROJECT, symbols)
-    query = Query(path="use.py", line=7, name=name, sources=PROJECT, symbols=symbols, known=known)
+    query = FixQuery(path="use.py", line=7, name=name, sources=PROJECT, symbols=symbols, known=known)
     return advised(given, host, query)
 
 
@@ -285,7 +285,7 @@ def test_a_name_that_the_map_does_not_know_is_imported_as_the_server_says(subjec
 
 def test_of_several_imports_the_one_that_raises_no_new_diagnostic_comes_first(subject):
     known = recover(
-        Finding(tool="x", message="NameError: name 'Basket' is not defined", path="use.py", line=7), PROJECT
+        Diagnostic(tool="x", message="NameError: name 'Basket' is not defined", path="use.py", line=7), PROJECT
     )
     assert "cart" in known[0].why
     files = {**PROJECT, "shop/cart.py": PROJECT["shop/store.py"], "shop/store.py": PROJECT["shop/cart.py"]}

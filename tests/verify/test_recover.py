@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pawl.checks.output import Origin
+from pawl.checks.parsers.registry import by_traceback
+from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ConfigError
-from pawl.core.finding import Finding
-from pawl.verify.parsers.registry import by_traceback
-from pawl.verify.places import Origin
-from pawl.verify.recover import RECOVERIES, python_map, recover, with_users
-from pawl.verify.recoveries.symbols import close, module_of, symbols_of
-from pawl.verify.recovery_map import load
+from pawl.repair.recoveries.symbols import close, module_of, symbols_of
+from pawl.repair.recovery_map import RECOVERIES, load, python_map, recover, with_users
 
 
 @dataclass(frozen=True)
@@ -221,7 +220,7 @@ def test_every_entry_of_the_map_has_a_case():
     [("yaml", "PyYAML"), ("cv2", "opencv-python"), ("sklearn.svm", "scikit-learn"), ("some_module", "some_module")],
 )
 def test_a_missing_module_names_its_package(module, package):
-    finding = Finding(tool="python", message=f"ModuleNotFoundError: No module named '{module}'", path="a.py", line=1)
+    finding = Diagnostic(tool="python", message=f"ModuleNotFoundError: No module named '{module}'", path="a.py", line=1)
     candidates = recover(finding, {"a.py": f"import {module}\n"})
     advice = [candidate.why for candidate in candidates if not candidate.edits]
     assert len(advice) == 1
@@ -246,7 +245,7 @@ def test_a_missing_module_names_its_package(module, package):
 def test_a_package_is_never_taken_for_a_misspelt_module(line, others, declared):
     module = line.split()[1]
     sources = {"a.py": f"{line}\n\nprint({module}.x)\n", **others}
-    finding = Finding(tool="python", message=f"ModuleNotFoundError: No module named '{module}'", path="a.py", line=1)
+    finding = Diagnostic(tool="python", message=f"ModuleNotFoundError: No module named '{module}'", path="a.py", line=1)
     (candidate,) = recover(finding, sources, declared=declared)
     assert candidate.edits == ()
     assert f"the module {module} is not installed" in candidate.why
@@ -282,7 +281,7 @@ def test_what_pytest_lacks_is_advice(tmp_path):
     told = [
         candidate.recovery
         for line in printed.splitlines()
-        for candidate in recover(Finding(tool="pytest", message=line.removeprefix("E").strip()), {})
+        for candidate in recover(Diagnostic(tool="pytest", message=line.removeprefix("E").strip()), {})
     ]
     assert set(told) == {"python.missing-fixture", "python.async-tests"}
 
@@ -292,7 +291,7 @@ def test_a_coroutine_that_was_never_awaited_is_awaited(tmp_path):
     main = ASYNC + "async def run():\n    fetch()\n    return 1\n\n\nasyncio.run(run())\n"
     put(tmp_path, {"main.py": main})
     said = next(line for line in run(tmp_path).stderr.splitlines() if "never awaited" in line)
-    finding = Finding(tool="python", message=said, path="main.py", line=9)
+    finding = Diagnostic(tool="python", message=said, path="main.py", line=9)
     (candidate,) = recover(finding, {"main.py": main})
     assert "    await fetch()\n" in candidate.applied({"main.py": main})["main.py"]
 
@@ -308,7 +307,7 @@ def test_a_coroutine_that_was_never_awaited_is_awaited(tmp_path):
     ],
 )
 def test_the_messages_of_linters_and_checkers_lead_to_the_same_import(message):
-    finding = Finding(tool="ruff", message=message, path="a.py", line=3, code="F821")
+    finding = Diagnostic(tool="ruff", message=message, path="a.py", line=3, code="F821")
     sources = {"a.py": "import os\n\nprint(math.pi)\n"}
     assert recover(finding, sources)[0].applied(sources)["a.py"] == "import math\nimport os\n\nprint(math.pi)\n"
 
@@ -328,28 +327,29 @@ def test_the_messages_of_linters_and_checkers_lead_to_the_same_import(message):
     ],
 )
 def test_an_import_is_put_where_imports_stand(before, after):
-    finding = Finding(tool="ruff", message="Undefined name `Path`", path="a.py", line=before.count("\n"))
+    finding = Diagnostic(tool="ruff", message="Undefined name `Path`", path="a.py", line=before.count("\n"))
     assert recover(finding, {"a.py": before})[0].applied({"a.py": before})["a.py"] == after
 
 
 @pytest.mark.spec("A12")
 def test_a_name_in_a_string_or_comment_stays_as_it_is():
     text = "def f(price):\n    return pirce, 'pirce'  # pirce\n"
-    finding = Finding(tool="python", message="NameError: name 'pirce' is not defined", path="a.py", line=2)
+    finding = Diagnostic(tool="python", message="NameError: name 'pirce' is not defined", path="a.py", line=2)
     candidate = recover(finding, {"a.py": text})[0]
     assert candidate.applied({"a.py": text})["a.py"] == "def f(price):\n    return price, 'pirce'  # pirce\n"
 
 
 @pytest.mark.spec("A12")
 def test_a_finding_in_a_file_that_is_not_known_has_no_edits():
-    finding = Finding(tool="python", message="NameError: name 'math' is not defined", path="gone.py", line=2)
+    finding = Diagnostic(tool="python", message="NameError: name 'math' is not defined", path="gone.py", line=2)
     assert recover(finding, {}) == ()
 
 
 @pytest.mark.spec("A12")
 def test_a_message_that_is_not_in_the_map_has_no_candidates():
     assert (
-        recover(Finding(tool="python", message="ZeroDivisionError: division by zero", path="a.py"), {"a.py": ""}) == ()
+        recover(Diagnostic(tool="python", message="ZeroDivisionError: division by zero", path="a.py"), {"a.py": ""})
+        == ()
     )
 
 
@@ -358,7 +358,7 @@ def test_no_candidate_breaks_a_file_that_parses():
     text = "def f():\n    return missing\n"
     for entry in python_map():
         for example in entry.examples:
-            for candidate in recover(Finding(tool="python", message=example, path="a.py", line=2), {"a.py": text}):
+            for candidate in recover(Diagnostic(tool="python", message=example, path="a.py", line=2), {"a.py": text}):
                 for changed in candidate.applied({"a.py": text}).values():
                     compile(changed, "a.py", "exec")
 
@@ -383,9 +383,9 @@ examples = ["NameError: name 'x' is not defined"]
 @pytest.mark.spec("A12")
 def test_users_add_entries_and_replace_known_ones():
     entries = with_users(python_map(), tomllib.loads(USERS)["recovery"], "recovery.toml")
-    refused = Finding(tool="python", message="ConnectionRefusedError: nobody listens on port 5432")
+    refused = Diagnostic(tool="python", message="ConnectionRefusedError: nobody listens on port 5432")
     assert [candidate.why for candidate in recover(refused, {}, entries=entries)] == ["start the service on port 5432"]
-    unknown = Finding(tool="python", message="NameError: name 'math' is not defined", path="a.py", line=1)
+    unknown = Diagnostic(tool="python", message="NameError: name 'math' is not defined", path="a.py", line=1)
     assert [candidate.why for candidate in recover(unknown, {"a.py": "math\n"}, entries=entries)] == [
         "never guess math"
     ]

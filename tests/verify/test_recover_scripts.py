@@ -2,10 +2,10 @@
 
 import pytest
 
+from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ConfigError
-from pawl.core.finding import Finding
-from pawl.verify.recover import RECOVERIES, javascript_map, python_map, recover, with_users
-from pawl.verify.recoveries.symbols import symbols_of
+from pawl.repair.recoveries.symbols import symbols_of
+from pawl.repair.recovery_map import RECOVERIES, javascript_map, python_map, recover, with_users
 
 pytestmark = pytest.mark.spec("A12")
 
@@ -90,7 +90,7 @@ CASES = {
 def test_a_finding_leads_to_the_edit_that_mends_it(name):
     (code, message, line, column), sources, wanted = CASES[name]
     path = next(iter(sources))
-    finding = Finding(tool="tsc", message=message, path=path, line=line, column=column, code=code)
+    finding = Diagnostic(tool="tsc", message=message, path=path, line=line, column=column, code=code)
     found = recover(finding, sources, symbols_of({}), javascript_map())
     assert wanted in [one.applied(sources)[path] for one in found if one.edits]
 
@@ -104,7 +104,9 @@ def test_a_finding_leads_to_the_edit_that_mends_it(name):
     ],
 )
 def test_what_lies_outside_of_the_code_is_told_and_not_edited(message, word):
-    (only,) = recover(Finding(tool="tsc", message=message, path="a.ts"), {"a.ts": ""}, symbols_of({}), javascript_map())
+    (only,) = recover(
+        Diagnostic(tool="tsc", message=message, path="a.ts"), {"a.ts": ""}, symbols_of({}), javascript_map()
+    )
     assert (only.edits, word in only.why) == ((), True)
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pawl.verify.parsers import registry
-from pawl.verify.places import Origin
+from pawl.checks.output import Origin
+from pawl.checks.parsers import registry
 
 ORIGIN = Origin(workspace="/project")
 

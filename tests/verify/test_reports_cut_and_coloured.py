@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from pawl.checks.output import Origin
+from pawl.checks.parsers.registry import PARSERS
+from pawl.checks.tracebacks import places
 from pawl.core.execution import Captured
-from pawl.verify.parsers.registry import PARSERS
-from pawl.verify.places import Origin
-from pawl.verify.tracebacks import places
 
 FIXTURES = Path(__file__).parent / "fixtures"
 ORIGIN = Origin(workspace="/project")

@@ -8,8 +8,8 @@ import venv
 import pytest
 from verify.conftest import RealFolder
 
+from pawl.checks.runners import launched, shadowing, starts_runner
 from pawl.core.change import Change, ChangeSet, Node
-from pawl.verify.runners import launched, shadowing, starts_runner
 
 pytestmark = [pytest.mark.spec("A8"), pytest.mark.attack("A54")]
 FAKE = "import os, sys\nsys.stdout.write('1 passed in 0.01s\\n')\nsys.stdout.flush()\nos._exit(0)\n"

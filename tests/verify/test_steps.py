@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from pawl.checks.language_steps import Ruff, Syntax, Types, chosen
+from pawl.checks.steps import Tests
+from pawl.core.diagnostic import Status
 from pawl.core.execution import Limits
-from pawl.core.finding import Standing
-from pawl.verify.steps.ruff import Ruff
-from pawl.verify.steps.suite import Tests
-from pawl.verify.steps.syntax import Syntax
-from pawl.verify.steps.typecheck import Types, chosen
 
 GOOD = {"shop.py": "def total(prices: list[int]) -> int:\n    return sum(prices)\n"}
 PYTEST = {**GOOD, "test_shop.py": "from shop import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"}
@@ -19,13 +17,13 @@ PYTEST = {**GOOD, "test_shop.py": "from shop import total\n\n\ndef test_total():
 @pytest.mark.spec("A8")
 def test_files_that_compile_pass(subject):
     verdict = Syntax().run(subject(GOOD))
-    assert (verdict.standing, verdict.reason) == (Standing.PASS, "1 file compiled")
+    assert (verdict.standing, verdict.reason) == (Status.PASS, "1 file compiled")
 
 
 @pytest.mark.spec("A8")
 def test_a_file_that_does_not_compile_fails_with_its_place(subject):
     verdict = Syntax().run(subject({**GOOD, "lib/broken.py": "x = 1\ndef f(:\n    pass\n"}))
-    assert verdict.standing is Standing.FAIL
+    assert verdict.standing is Status.FAIL
     (finding,) = verdict.findings
     assert (finding.path, finding.line, finding.code) == ("lib/broken.py", 2, "SyntaxError")
 
@@ -33,20 +31,20 @@ def test_a_file_that_does_not_compile_fails_with_its_place(subject):
 @pytest.mark.spec("A8")
 def test_only_changed_files_are_compiled(subject):
     verdict = Syntax().run(subject({**GOOD, "broken.py": "def f(:\n"}, changed=("shop.py", "gone.py", "readme.md")))
-    assert verdict.standing is Standing.PASS
+    assert verdict.standing is Status.PASS
 
 
 @pytest.mark.spec("A8")
 def test_compiling_runs_nothing_and_leaves_nothing(subject):
     given = subject({"shop.py": "open('written', 'w')\n"})
-    assert Syntax().run(given).standing is Standing.PASS
+    assert Syntax().run(given).standing is Status.PASS
     assert given.files.walk() == ["shop.py"]
 
 
 @pytest.mark.spec("A8")
 @pytest.mark.parametrize("content", [b"x = '\xff'\n", b"x = 1\x00\n", b"# -*- coding: nonsense -*-\n"])
 def test_a_file_that_cannot_be_decoded_fails(subject, content):
-    assert Syntax().run(subject({"odd.py": content})).standing is Standing.FAIL
+    assert Syntax().run(subject({"odd.py": content})).standing is Status.FAIL
 
 
 @pytest.mark.spec("A8")
@@ -58,7 +56,7 @@ def test_without_an_interpreter_the_oldest_grammar_that_the_project_supports_dec
     given = subject(files, tools=False)
     given.runner.path = ""
     verdict = Syntax().run(given)
-    assert verdict.standing is Standing.FAIL
+    assert verdict.standing is Status.FAIL
     assert "by the grammar of Python 3.8" in verdict.reason
 
 
@@ -66,7 +64,7 @@ def test_without_an_interpreter_the_oldest_grammar_that_the_project_supports_dec
 def test_the_interpreter_of_the_projects_environment_is_used(subject):
     given = subject({**GOOD, ".venv/bin/python": f'#!/bin/sh\nexec {sys.executable} "$@"\n'})
     (given.files.root / ".venv/bin/python").chmod(0o755)
-    assert Syntax().run(given).standing is Standing.PASS
+    assert Syntax().run(given).standing is Status.PASS
     assert given.runner.ran[0][0].endswith("/.venv/bin/python")
 
 
@@ -74,13 +72,13 @@ def test_the_interpreter_of_the_projects_environment_is_used(subject):
 @pytest.mark.parametrize("step", [Syntax(), Ruff(), Types()])
 def test_a_project_without_python_is_skipped_and_says_so(subject, step):
     verdict = step.run(subject({"main.go": "package main\n"}))
-    assert (verdict.standing, verdict.reason) == (Standing.SKIPPED, "no Python file to look at")
+    assert (verdict.standing, verdict.reason) == (Status.SKIPPED, "no Python file to look at")
 
 
 @pytest.mark.spec("A8")
 def test_lint_looks_for_plain_errors_where_the_project_has_no_rules(subject):
     verdict = Ruff().run(subject({"shop.py": "import os\n\n\ndef f():\n    return missing\n"}))
-    assert verdict.standing is Standing.FAIL
+    assert verdict.standing is Status.FAIL
     assert [(finding.code, finding.line, finding.path) for finding in verdict.findings] == [("F821", 5, "shop.py")]
     assert "the project configures none" in verdict.reason
 
@@ -91,13 +89,13 @@ def test_lint_goes_by_the_projects_own_rules(subject):
     verdict = Ruff().run(subject(files))
     assert [finding.code for finding in verdict.findings] == ["F401"]
     files["pyproject.toml"] = '[tool.ruff.lint]\nselect = ["E7"]\n'
-    assert Ruff().run(subject(files)).standing is Standing.PASS
+    assert Ruff().run(subject(files)).standing is Status.PASS
 
 
 @pytest.mark.spec("A8")
 def test_lint_with_a_broken_configuration_does_not_pass(subject):
     verdict = Ruff().run(subject({**GOOD, "ruff.toml": "no such thing = = 1\n"}))
-    assert verdict.standing is Standing.FAIL
+    assert verdict.standing is Status.FAIL
     assert "ruff gave up" in verdict.reason
 
 
@@ -108,7 +106,7 @@ def test_lint_with_a_broken_configuration_does_not_pass(subject):
 )
 def test_a_missing_tool_is_skipped_never_passed(subject, step, said):
     verdict = step.run(subject(GOOD, tools=False))
-    assert verdict.standing is Standing.SKIPPED
+    assert verdict.standing is Status.SKIPPED
     assert said in verdict.reason
 
 
@@ -128,14 +126,14 @@ def test_pawls_own_tools_serve_a_project_that_has_none(subject):
 def test_the_projects_own_tool_is_asked_before_pawls(subject, step, tool):
     given = subject({**GOOD, f".venv/bin/{tool}": "#!/bin/sh\nexit 0\n"}, tools=False, spare={tool: "/no/such/tool"})
     (given.files.root / f".venv/bin/{tool}").chmod(0o755)
-    assert step.run(given).standing is Standing.PASS
+    assert step.run(given).standing is Status.PASS
     assert given.runner.ran[0][0].endswith(f"/.venv/bin/{tool}")
 
 
 @pytest.mark.spec("A8")
 def test_a_configured_checker_that_is_missing_is_named(subject):
     verdict = Types().run(subject({**GOOD, "pyrefly.toml": ""}, tools=False))
-    assert verdict.standing is Standing.SKIPPED
+    assert verdict.standing is Status.SKIPPED
     assert "pyrefly.toml configures pyrefly" in verdict.reason
 
 
@@ -167,12 +165,12 @@ def test_types_are_checked_by_the_configured_checker(subject):
         "pyproject.toml": "[tool.mypy]\ncache_dir = '/dev/null'\n",
     }
     verdict = Types().run(subject(files))
-    assert verdict.standing is Standing.FAIL
+    assert verdict.standing is Status.FAIL
     (finding,) = verdict.findings
     assert (finding.tool, finding.path, finding.line, finding.code) == ("mypy", "use.py", 3, "arg-type")
     assert "configured in pyproject.toml" in verdict.reason
     files["use.py"] = "from shop import total\n\ntotal([1])\n"
-    assert Types().run(subject(files)).standing is Standing.PASS
+    assert Types().run(subject(files)).standing is Status.PASS
 
 
 @pytest.mark.spec("A8")
@@ -191,7 +189,7 @@ def test_the_reports_of_other_checkers_are_read(subject, captured, tool):
     (given.files.root / f".venv/bin/{tool}").chmod(0o755)
     (given.files.root / "report.txt").write_text(report.replace("/project", given.workspace))
     verdict = Types().run(given)
-    assert verdict.standing is Standing.FAIL
+    assert verdict.standing is Status.FAIL
     undefined = [finding for finding in verdict.findings if "undefined_thing" in finding.message]
     assert [(finding.path, finding.line, finding.column) for finding in undefined] == [("bad.py", 5, 1)]
     assert all(finding.code for finding in verdict.findings)
@@ -200,13 +198,13 @@ def test_the_reports_of_other_checkers_are_read(subject, captured, tool):
 @pytest.mark.spec("A8", "E8")
 def test_a_suite_that_passes_is_counted(subject):
     verdict = Tests().run(subject(PYTEST))
-    assert (verdict.standing, verdict.counts.passed) == (Standing.PASS, 1)
+    assert (verdict.standing, verdict.counts.passed) == (Status.PASS, 1)
 
 
 @pytest.mark.spec("A8", "E8")
 def test_a_suite_that_fails_says_where(subject):
     verdict = Tests().run(subject({**PYTEST, "shop.py": "def total(prices):\n    return prices[9]\n"}))
-    assert verdict.standing is Standing.FAIL
+    assert verdict.standing is Status.FAIL
     (finding,) = verdict.findings
     assert (finding.path, finding.line, finding.test) == ("shop.py", 2, "test_shop.py::test_total")
 
@@ -215,13 +213,13 @@ def test_a_suite_that_fails_says_where(subject):
 def test_the_users_own_command_runs_and_is_counted(subject):
     files = {**PYTEST, "check.sh": f"#!/bin/sh\nexec {sys.executable} -m pytest -q\n"}
     verdict = Tests().run(subject(files, test_command=("sh", "check.sh")))
-    assert (verdict.standing, verdict.counts.passed) == (Standing.PASS, 1)
+    assert (verdict.standing, verdict.counts.passed) == (Status.PASS, 1)
 
 
 @pytest.mark.spec("A8")
 def test_a_command_that_fails_without_a_report_fails(subject):
     verdict = Tests().run(subject(GOOD, test_command=("sh", "-c", "echo nothing; exit 3")))
-    assert verdict.standing is Standing.FAIL
+    assert verdict.standing is Status.FAIL
     assert [finding.code for finding in verdict.findings] == ["incomplete"]
 
 
@@ -236,7 +234,7 @@ def test_a_command_that_fails_without_a_report_fails(subject):
 )
 def test_a_project_without_tests_is_skipped_never_passed(subject, files, said):
     verdict = Tests().run(subject(files))
-    assert verdict.standing is Standing.SKIPPED
+    assert verdict.standing is Status.SKIPPED
     assert said in verdict.reason
 
 
@@ -245,7 +243,7 @@ def test_a_framework_that_is_not_installed_is_skipped(subject):
     given = subject({**PYTEST, ".venv/bin/python": f'#!/bin/sh\nexec {sys.executable} -S "$@"\n'})
     (given.files.root / ".venv/bin/python").chmod(0o755)
     verdict = Tests().run(given)
-    assert verdict.standing is Standing.SKIPPED
+    assert verdict.standing is Status.SKIPPED
     assert "'pytest' is not installed" in verdict.reason
 
 
@@ -253,6 +251,6 @@ def test_a_framework_that_is_not_installed_is_skipped(subject):
 def test_a_suite_that_does_not_end_fails_and_says_so(subject):
     files = {"test_hang.py": "import threading\n\n\ndef test_hang():\n    threading.Event().wait()\n"}
     verdict = Tests().run(subject(files, limits=Limits(seconds=1.5)))
-    assert verdict.standing is Standing.FAIL
+    assert verdict.standing is Status.FAIL
     assert "timed out" in verdict.reason
     assert verdict.findings[-1].code == "incomplete"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pawl.verify.places import Origin
-from pawl.verify.tracebacks import places, python_traces, tsc_findings
+from pawl.checks.output import Origin
+from pawl.checks.tracebacks import places, python_traces, tsc_findings
 
 ORIGIN = Origin(workspace="/project")
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pawl.agent.context import AgentContext
+from pawl.agent.policy import standard_policy
+from pawl.agent.prompts import PromptRepository
 from pawl.core.dialogue import ToolOffer
+from pawl.core.events import RunEvent
 from pawl.core.run import Budget, Mode, Reasoning, RequestRecord, RoleName, RunTerms
-from pawl.core.run_event import RunEvent
 from pawl.models.scripted import ScriptedModel
-from pawl.policy.prompts import PromptRepository
-from pawl.policy.table import standard_policy
-from pawl.workflow.seat import Seat
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Tools:
 class Room:
     """A seat with what came out of it."""
 
-    seat: Seat
+    seat: AgentContext
     tools: Tools
     records: list[RequestRecord]
     events: list[RunEvent]
@@ -74,7 +74,7 @@ def room(
     records: list[RequestRecord] = []
     events: list[RunEvent] = []
     policy = standard_policy().narrowed_to(chosen.names)
-    seat = Seat(
+    seat = AgentContext(
         terms=RunTerms(run="r1", conversation="c1", mode=mode, reasoning=reasoning, model=name),
         role=policy.role(role),
         policy=policy,

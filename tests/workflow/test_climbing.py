@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pawl.agent.briefing import HEADING, lines_of, prior_attempts
+from pawl.agent.escalation import Escalate, StopEscalation, Try, following, is_progress, is_stuck
 from pawl.core.tiers import (
     Attempt,
     AttemptEnd,
-    Climb,
+    Escalation,
+    EscalationState,
     Iteration,
-    Ladder,
     StopReason,
     Tier,
     TierMode,
@@ -24,12 +26,10 @@ from pawl.core.tiers import (
     ladder_body,
     ladder_from,
 )
-from pawl.workflow.climbing.deciding import Escalate, Stop, Try, following, is_progress, is_stuck
-from pawl.workflow.climbing.summaries import HEADING, lines_of, prior_attempts
 
 SIMPLE = Tier(name="simple", mode=TierMode.SIMPLE, iterations=3)
 FULL = Tier(name="full", mode=TierMode.FULL, iterations=2, max_cost=Decimal("1.00"))
-LADDER = Ladder(tiers=(SIMPLE, FULL))
+LADDER = Escalation(tiers=(SIMPLE, FULL))
 
 
 def attempt(tier: int, number: int, end: AttemptEnd = AttemptEnd.REFUSED, **fields: object) -> Attempt:
@@ -38,8 +38,8 @@ def attempt(tier: int, number: int, end: AttemptEnd = AttemptEnd.REFUSED, **fiel
     return Attempt(at=Iteration(tier=tier, number=number), mode=mode, end=end, **given)
 
 
-def climbed(*attempts: Attempt, ladder: Ladder = LADDER) -> Climb:
-    climb = Climb(ladder=ladder, failing=("t::a", "t::b"))
+def climbed(*attempts: Attempt, ladder: Escalation = LADDER) -> EscalationState:
+    climb = EscalationState(ladder=ladder, failing=("t::a", "t::b"))
     for one in attempts:
         while one.at.tier > climb.at:
             climb = climb.escalated("it was time")
@@ -58,7 +58,7 @@ def test_a_tier_is_tried_as_often_as_it_may_be_then_left_then_the_climb_ends():
     climb = climb.escalated(gate.reason)
     assert following(climb, seconds=0) == Try(Iteration(tier=1, number=1))
     climb = climb.tried(attempt(1, 1)).tried(attempt(1, 2))
-    assert following(climb, seconds=0) == Stop(StopReason.EXHAUSTED, "2 iterations, none verified")
+    assert following(climb, seconds=0) == StopEscalation(StopReason.EXHAUSTED, "2 iterations, none verified")
 
 
 @pytest.mark.spec("E3")
@@ -81,19 +81,19 @@ def test_what_is_verified_on_the_last_allowed_iteration_counts():
 def test_the_limits_of_the_whole_end_it_in_any_tier(limits: dict, cost: str, seconds: float, why: StopReason):
     climb = climbed(attempt(0, 1, cost=Decimal(cost)), ladder=dataclasses.replace(LADDER, **limits))
     step = following(climb, seconds=seconds)
-    assert isinstance(step, Stop) and step.why is why
+    assert isinstance(step, StopEscalation) and step.why is why
 
 
 @pytest.mark.spec("E6")
 def test_the_reflex_is_no_iteration_and_a_tier_has_a_budget_of_its_own():
     reflex = Attempt(at=Iteration(tier=0, number=1), mode=TierMode.REFLEX, end=AttemptEnd.REFUSED)
     tiers = (Tier(name="reflex", mode=TierMode.REFLEX), FULL, SIMPLE)
-    climb = Climb(ladder=Ladder(tiers=tiers, max_iterations=1)).tried(reflex)
+    climb = EscalationState(ladder=Escalation(tiers=tiers, max_iterations=1)).tried(reflex)
     assert isinstance(following(climb, seconds=0), Escalate)
     dear = Attempt(
         at=Iteration(tier=1, number=1), mode=TierMode.FULL, end=AttemptEnd.REFUSED, digest="x", cost=Decimal(2)
     )
-    climb = Climb(ladder=Ladder(tiers=tiers)).tried(reflex).escalated("it found nothing").tried(dear)
+    climb = EscalationState(ladder=Escalation(tiers=tiers)).tried(reflex).escalated("it found nothing").tried(dear)
     assert following(climb, seconds=0) == Escalate("its budget of $1.00 is spent")
 
 
@@ -153,7 +153,7 @@ attempts = st.builds(
     seconds=st.floats(0, 1e4),
 )
 climbs = st.builds(
-    lambda made, failing, room: Climb(
+    lambda made, failing, room: EscalationState(
         ladder=dataclasses.replace(LADDER, summary=room), failing=failing, attempts=tuple(made)
     ),
     st.lists(attempts, max_size=12),
@@ -164,7 +164,7 @@ climbs = st.builds(
 
 @pytest.mark.spec("E3", "E4")
 @given(climbs)
-def test_a_summary_is_bounded_in_whole_lines_and_the_same_each_time(climb: Climb):
+def test_a_summary_is_bounded_in_whole_lines_and_the_same_each_time(climb: EscalationState):
     text = prior_attempts(climb)
     assert len(text) <= climb.ladder.summary
     assert text == prior_attempts(climb)
@@ -181,7 +181,7 @@ def test_a_summary_is_bounded_in_whole_lines_and_the_same_each_time(climb: Climb
 
 @pytest.mark.spec("E10")
 @given(climbs)
-def test_a_climb_is_read_back_from_the_record_as_it_was_written(climb: Climb):
+def test_a_climb_is_read_back_from_the_record_as_it_was_written(climb: EscalationState):
     assert ladder_from(json.loads(json.dumps(ladder_body(climb.ladder)))) == climb.ladder
     assert climb_from(climb.ladder, json.loads(json.dumps(climb_body(climb)))) == climb
 
@@ -212,7 +212,7 @@ def test_a_summary_says_what_still_fails_first_then_what_was_tried_then_what_not
         "  +a = 2",
         "#1 said: I raised a",
     ]
-    assert prior_attempts(Climb(ladder=LADDER)) == ""
+    assert prior_attempts(EscalationState(ladder=LADDER)) == ""
 
 
 @pytest.mark.spec("E3")

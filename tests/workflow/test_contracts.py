@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pawl.agent.contracts import contract, json_schema, validated
+from pawl.agent.policy import table_rows
+from pawl.agent.reasoning import json_object
+from pawl.agent.roles import CONTRACTS, load_roles
 from pawl.core.errors import SchemaUnmet, UsageError
 from pawl.core.run import Mode, Stage
-from pawl.policy.contract_names import CONTRACTS
-from pawl.policy.embedded import json_object
-from pawl.policy.role_files import load_roles
-from pawl.policy.table import table_rows
-from pawl.workflow.contracts import contract, json_schema, validated
 
 pytestmark = pytest.mark.spec("D6")
 

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.core.finding import Finding, Standing, Verdict
-from pawl.core.finding import TestCounts as Counts
-from pawl.workflow.evidence import MOST_CHARACTERS, Checked, Judgement, Wanted, counts_json, counts_of, judged, told
-from pawl.workflow.weakening import is_test, weakened
+from pawl.agent.evidence import (
+    MOST_CHARACTERS,
+    ChangeVerdict,
+    Requirements,
+    Verification,
+    counts_json,
+    counts_of,
+    judged,
+    told,
+)
+from pawl.agent.weakening import is_test, weakened
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.core.diagnostic import TestCounts as Counts
 
 BEFORE = """
 import pytest
@@ -23,37 +32,39 @@ class TestB:
 """
 
 
-def failing(*tests: str) -> tuple[Finding, ...]:
-    return tuple(Finding(tool="pytest", message="assert 1 == 2", test=test) for test in tests)
+def failing(*tests: str) -> tuple[Diagnostic, ...]:
+    return tuple(Diagnostic(tool="pytest", message="assert 1 == 2", test=test) for test in tests)
 
 
-def suite(standing: Standing, counts: Counts, new: tuple[Finding, ...] = (), old: tuple[Finding, ...] = ()) -> Verdict:
-    return Verdict(step="tests", standing=standing, reason="said", counts=counts, findings=new, old=old)
+def suite(
+    standing: Status, counts: Counts, new: tuple[Diagnostic, ...] = (), old: tuple[Diagnostic, ...] = ()
+) -> CheckResult:
+    return CheckResult(step="tests", standing=standing, reason="said", counts=counts, findings=new, old=old)
 
 
-def checked(before: Counts, after: Verdict, *weak: str) -> Checked:
-    return Checked(digest="d", before=suite(Standing.PASS, before), verdicts=(after,), weakened=weak)
+def checked(before: Counts, after: CheckResult, *weak: str) -> Verification:
+    return Verification(digest="d", before=suite(Status.PASS, before), verdicts=(after,), weakened=weak)
 
 
 @pytest.mark.spec("B8")
 def test_a_new_failure_is_refused_and_told_with_its_message():
-    after = suite(Standing.FAIL, Counts(passed=1, failed=1), failing("t.py::test_x"))
-    judgement = judged(checked(Counts(passed=2), after), Wanted())
+    after = suite(Status.FAIL, Counts(passed=1, failed=1), failing("t.py::test_x"))
+    judgement = judged(checked(Counts(passed=2), after), Requirements())
     assert judgement.refused == ("tests: said",)
     assert "t.py::test_x" in told(judgement) and "assert 1 == 2" in told(judgement)
 
 
 def test_what_failed_before_is_told_and_does_not_stand_in_the_way():
-    after = suite(Standing.PASS, Counts(passed=1, failed=1), old=failing("t.py::test_x"))
-    judgement = judged(checked(Counts(passed=1, failed=1), after), Wanted(named="add an option"))
+    after = suite(Status.PASS, Counts(passed=1, failed=1), old=failing("t.py::test_x"))
+    judgement = judged(checked(Counts(passed=1, failed=1), after), Requirements(named="add an option"))
     assert judgement.accepted and judgement.notes == ("1 test failed before and fails still",)
 
 
 @pytest.mark.parametrize(
-    "wanted", [Wanted(all_tests=True), Wanted(named="fix test_x"), Wanted(named="t.py::test_x fails")]
+    "wanted", [Requirements(all_tests=True), Requirements(named="fix test_x"), Requirements(named="t.py::test_x fails")]
 )
-def test_a_test_that_the_request_is_about_must_pass(wanted: Wanted):
-    after = suite(Standing.PASS, Counts(passed=1, failed=1), old=failing("t.py::test_x"))
+def test_a_test_that_the_request_is_about_must_pass(wanted: Requirements):
+    after = suite(Status.PASS, Counts(passed=1, failed=1), old=failing("t.py::test_x"))
     assert not judged(checked(Counts(passed=1, failed=1), after), wanted).accepted
 
 
@@ -63,9 +74,9 @@ def test_a_test_that_the_request_is_about_must_pass(wanted: Wanted):
     ids=["a test is gone", "a test is skipped"],
 )
 def test_fewer_or_skipped_tests_are_refused_unless_the_request_asks_for_it(after: Counts):
-    made = checked(Counts(passed=2), suite(Standing.PASS, after))
-    assert not judged(made, Wanted()).accepted
-    allowed = judged(made, Wanted(tests_may_change=True))
+    made = checked(Counts(passed=2), suite(Status.PASS, after))
+    assert not judged(made, Requirements()).accepted
+    allowed = judged(made, Requirements(tests_may_change=True))
     assert allowed.accepted and allowed.notes
 
 
@@ -73,45 +84,45 @@ def test_fewer_or_skipped_tests_are_refused_unless_the_request_asks_for_it(after
 @pytest.mark.parametrize(
     "after",
     [
-        Verdict(step="tests", standing=Standing.SKIPPED, reason="no tests ran"),
-        suite(Standing.SKIPPED, Counts()),
+        CheckResult(step="tests", standing=Status.SKIPPED, reason="no tests ran"),
+        suite(Status.SKIPPED, Counts()),
     ],
     ids=["not counted", "counted as none"],
 )
-def test_a_change_after_which_no_test_runs_any_more_is_refused(after: Verdict):
-    judgement = judged(checked(Counts(passed=2, failed=1), after), Wanted(named="fix dasherize"))
+def test_a_change_after_which_no_test_runs_any_more_is_refused(after: CheckResult):
+    judgement = judged(checked(Counts(passed=2, failed=1), after), Requirements(named="fix dasherize"))
     assert "tests: 3 before, none is run now" in judgement.refused
-    assert judged(checked(Counts(passed=3), after), Wanted(tests_may_change=True)).accepted
+    assert judged(checked(Counts(passed=3), after), Requirements(tests_may_change=True)).accepted
 
 
 @pytest.mark.attack("A15")
 def test_tests_that_are_gone_are_not_hidden_by_an_error_that_was_there_before():
-    gone = suite(Standing.PASS, Counts(passed=2, errors=1), old=failing("t.py::test_e"))
-    refused = judged(checked(Counts(passed=9, errors=1), gone), Wanted()).refused
+    gone = suite(Status.PASS, Counts(passed=2, errors=1), old=failing("t.py::test_e"))
+    refused = judged(checked(Counts(passed=9, errors=1), gone), Requirements()).refused
     assert refused == ("tests: 10 before, 3 now; 6 are gone",)
-    mended = suite(Standing.PASS, Counts(passed=9))
-    assert judged(checked(Counts(passed=9, errors=1), mended), Wanted()).accepted
+    mended = suite(Status.PASS, Counts(passed=9))
+    assert judged(checked(Counts(passed=9, errors=1), mended), Requirements()).accepted
 
 
 def test_weaker_tests_are_refused_with_each_line():
-    made = checked(Counts(passed=2), suite(Standing.PASS, Counts(passed=2)), "t.py: test_a asserts less")
-    assert judged(made, Wanted()).refused == ("t.py: test_a asserts less",)
+    made = checked(Counts(passed=2), suite(Status.PASS, Counts(passed=2)), "t.py: test_a asserts less")
+    assert judged(made, Requirements()).refused == ("t.py: test_a asserts less",)
 
 
 def test_a_test_command_of_the_users_that_does_not_run_is_no_success():
-    after = Verdict(step="tests", standing=Standing.SKIPPED, reason="'nosuch' is not installed")
-    refused = judged(checked(Counts(), after), Wanted(tests_must_run=True)).refused
+    after = CheckResult(step="tests", standing=Status.SKIPPED, reason="'nosuch' is not installed")
+    refused = judged(checked(Counts(), after), Requirements(tests_must_run=True)).refused
     assert refused == ("no test was run: 'nosuch' is not installed",)
 
 
 def test_no_test_at_all_is_said():
-    after = Verdict(step="tests", standing=Standing.SKIPPED, reason="no tests ran")
-    assert judged(checked(Counts(), after), Wanted()).notes == ("no test was run: no tests ran",)
+    after = CheckResult(step="tests", standing=Status.SKIPPED, reason="no tests ran")
+    assert judged(checked(Counts(), after), Requirements()).notes == ("no test was run: no tests ran",)
 
 
 def test_what_a_model_is_told_is_bounded_and_ends_with_a_whole_line():
-    many = tuple(Finding(tool="t", message="long " * 200, test=f"t::{number}") for number in range(50))
-    text = told(Judgement(refused=("tests: many",), findings=many))
+    many = tuple(Diagnostic(tool="t", message="long " * 200, test=f"t::{number}") for number in range(50))
+    text = told(ChangeVerdict(refused=("tests: many",), findings=many))
     assert len(text) < MOST_CHARACTERS + 200
     assert "[the rest is left out]" in text and text.endswith("weaken tests.")
 
@@ -203,7 +214,9 @@ def test_files_of_tests_are_known_by_their_names(path: str):
 
 
 def test_the_name_of_an_error_is_said_once():
-    said = Finding(tool="pytest", message="AssertionError: assert 1 == 2", code="AssertionError", test="t.py::test_x")
-    unsaid = Finding(tool="ruff", message="undefined name", code="F821", path="a.py", line=1)
-    text = told(Judgement(refused=("tests: said",), findings=(said, unsaid)))
+    said = Diagnostic(
+        tool="pytest", message="AssertionError: assert 1 == 2", code="AssertionError", test="t.py::test_x"
+    )
+    unsaid = Diagnostic(tool="ruff", message="undefined name", code="F821", path="a.py", line=1)
+    text = told(ChangeVerdict(refused=("tests: said",), findings=(said, unsaid)))
     assert text.count("AssertionError") == 1 and "a.py:1 F821" in text

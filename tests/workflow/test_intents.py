@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.core.runs import Intent
-from pawl.workflow.intents import _file, examples, is_command, understood
-from pawl.workflow.intents import tests_may_change as may_change_tests
+from pawl.agent.intents import _file, examples, is_command, understood
+from pawl.agent.intents import tests_may_change as may_change_tests
+from pawl.core.run import Intent
 
 ROWS = [(row, example) for row in _file()["intent"] for example in row["examples"]]
 OTHERS = [(row, other) for row in _file()["intent"] for other in row["others"]]

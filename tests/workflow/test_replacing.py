@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from pawl.context.languages import languages
-from pawl.context.parsers import Parsers
-from pawl.core.outline import Definition
-from pawl.workflow.climbing.replacing import Definitions, places_of, replaced
-from pawl.workflow.climbing.rewriting import holding, text_of
+from pawl.agent.attempts import Definitions, holding, places_of, replaced, text_of
+from pawl.code.languages import languages
+from pawl.code.parsers import Parsers
+from pawl.core.code import Definition
 
 SOURCE = """\
 const fs = require('fs');

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.workflow.request_form import RequestForm, request_form
+from pawl.agent.intents import RequestForm, request_form
 
 FORM = """
 Task: add a --json flag to the report command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.workflow.climbing.rewriting import Place, functions_of, holding, rewritten, text_of
+from pawl.agent.attempts import FunctionPlace, functions_of, holding, rewritten, text_of
 
 SOURCE = '''"""Dates."""
 
@@ -25,7 +25,7 @@ class Year:
 '''
 
 
-def function_at(path: str, source: str, line: int) -> Place | None:
+def function_at(path: str, source: str, line: int) -> FunctionPlace | None:
     return holding(functions_of(path, source), line)
 
 

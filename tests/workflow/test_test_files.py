@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.workflow.climbing.test_files import (
+from pawl.agent.test_generation import (
     asserts_something,
     from_calls,
     from_examples,

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 from workflow.talking import Reply, room
 
+from pawl.agent.context import LoopEnd
+from pawl.agent.loop import ask, composed, converse
 from pawl.core.dialogue import Speaker, TextDelta, user
 from pawl.core.errors import ContextTooLong, NotAuthorized, PolicyViolation, SchemaUnmet
+from pawl.core.events import Corrected, ReasoningShown, Shortened, ToolEnded
 from pawl.core.run import Budget, DeliveryState, Mode, Reasoning, RoleName, Stage
-from pawl.core.run_event import Corrected, ReasoningShown, Shortened, ToolEnded
-from pawl.workflow.requesting import ask, composed
-from pawl.workflow.seat import Ended
-from pawl.workflow.turns import converse
 
 MACRO = """<reasoning>
 Analyze: the question is about the parser and where its table of words lives
@@ -42,7 +41,7 @@ def script(tmp_path: Path):
 def test_an_answer_in_words_ends_the_talk(script):
     at = room(script('[[turn]]\nanswer = "It is in a.py:3."'))
     spoken = converse(at.seat, (), "where?")
-    assert (spoken.text, spoken.ended, spoken.requests) == ("It is in a.py:3.", Ended.ANSWERED, 1)
+    assert (spoken.text, spoken.ended, spoken.requests) == ("It is in a.py:3.", LoopEnd.ANSWERED, 1)
     assert [message.speaker for message in spoken.messages] == [Speaker.USER, Speaker.ASSISTANT]
     assert "".join(event.text for event in at.heard(TextDelta)) == "It is in a.py:3."
 
@@ -154,7 +153,7 @@ def test_malformed_arguments_are_answered_and_three_in_a_row_end_it(script):
         )
     )
     spoken = converse(at.seat, (), "go")
-    assert (spoken.ended, spoken.text) == (Ended.STUCK, "I could not call the tool.")
+    assert (spoken.ended, spoken.text) == (LoopEnd.STUCK, "I could not call the tool.")
     assert at.tools.called == []
 
 
@@ -201,7 +200,7 @@ def test_the_same_call_with_the_same_result_is_nudged_and_then_stopped(script):
         )
     )
     spoken = converse(at.seat, (), "go")
-    assert (spoken.ended, spoken.text) == (Ended.STUCK, "I went in circles.")
+    assert (spoken.ended, spoken.text) == (LoopEnd.STUCK, "I went in circles.")
     assert "do something else" in spoken.messages[-2].answers[0].text
     assert len(at.tools.called) == 7
 
@@ -230,7 +229,7 @@ def test_the_last_turn_answers_from_what_is_known_with_no_tools(script):
         limits=Budget(turns=3),
     )
     spoken = converse(at.seat, (), "go")
-    assert (spoken.text, spoken.ended, spoken.requests) == ("So far: a and b.", Ended.OUT_OF_TURNS, 3)
+    assert (spoken.text, spoken.ended, spoken.requests) == ("So far: a and b.", LoopEnd.OUT_OF_TURNS, 3)
     assert at.records[-1].tools == ()
 
 
@@ -247,14 +246,14 @@ def test_time_that_is_up_ends_the_talk_with_an_answer(script):
         ),
         limits=Budget(seconds=0.0),
     )
-    assert converse(at.seat, (), "go").ended is Ended.OUT_OF_TIME
+    assert converse(at.seat, (), "go").ended is LoopEnd.OUT_OF_TIME
 
 
 @pytest.mark.fault("P19")
 def test_a_refusal_is_shown_as_one_and_not_argued_with(script):
     at = room(script('[[turn]]\nanswer = "I will not."\nfault = "refused"'))
     spoken = converse(at.seat, (), "go")
-    assert (spoken.ended, spoken.text, spoken.requests) == (Ended.REFUSED, "I will not.", 1)
+    assert (spoken.ended, spoken.text, spoken.requests) == (LoopEnd.REFUSED, "I will not.", 1)
 
 
 @pytest.mark.spec("C11")
@@ -278,7 +277,7 @@ def test_a_known_fault_of_an_answer_is_sent_back_once_and_then_accepted(script, 
 def test_corrections_are_bounded(script):
     at = room(script('[[turn]]\ntimes = 0\nanswer = "I will now read a.py."'))
     spoken = converse(at.seat, (), "where is it?")
-    assert spoken.ended is Ended.ANSWERED
+    assert spoken.ended is LoopEnd.ANSWERED
     assert len(at.heard(Corrected)) == 2
 
 

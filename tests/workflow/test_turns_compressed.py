@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from workflow.talking import Reply, room
 
-from pawl.context.compression import CompressionLimits, Compressor
-from pawl.context.summary import is_summary
+from pawl.agent.compression import CompressionLimits, Compressor, is_summary
+from pawl.agent.loop import converse
 from pawl.core.dialogue import Message, Request, user
 from pawl.core.errors import ContextTooLong
+from pawl.core.events import Shortened
 from pawl.core.run import Budget
-from pawl.core.run_event import Shortened
-from pawl.workflow.turns import converse
 
 pytestmark = pytest.mark.spec("C13")
 

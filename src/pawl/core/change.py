@@ -16,7 +16,7 @@ from enum import StrEnum
 from pawl.core.errors import CannotCompose
 
 
-class Kind(StrEnum):
+class NodeKind(StrEnum):
     FILE = "file"
     LINK = "link"
     DIRECTORY = "directory"
@@ -26,21 +26,21 @@ class Kind(StrEnum):
 class Node:
     """What stands at a path. A link's blob is its target; a directory has none."""
 
-    kind: Kind
+    kind: NodeKind
     blob: str | None
     mode: int
 
     @classmethod
     def file(cls, blob: str, mode: int = 0o644) -> Node:
-        return cls(Kind.FILE, blob, mode)
+        return cls(NodeKind.FILE, blob, mode)
 
     @classmethod
     def link(cls, blob: str) -> Node:
-        return cls(Kind.LINK, blob, 0o777)
+        return cls(NodeKind.LINK, blob, 0o777)
 
     @classmethod
     def directory(cls, mode: int = 0o755) -> Node:
-        return cls(Kind.DIRECTORY, None, mode)
+        return cls(NodeKind.DIRECTORY, None, mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def blob_digest(data: bytes) -> str:
 
 
 def is_directory(node: Node | None) -> bool:
-    return node is not None and node.kind is Kind.DIRECTORY
+    return node is not None and node.kind is NodeKind.DIRECTORY
 
 
 def parents(path: str) -> Iterator[str]:

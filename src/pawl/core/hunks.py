@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pawl.core.change import Change, ChangeSet, Kind, Node, is_directory, parents
+from pawl.core.change import Change, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import UsageError
 from pawl.core.ports import BlobReader, BlobStore
-from pawl.core.text import Edit, edits, grouped, is_binary, split_lines
+from pawl.core.text import LineChange, edits, grouped, is_binary, split_lines
 
 CONTEXT = 3
 """How many unchanged lines a hunk shows around its edits; edits that share them are one hunk."""
@@ -30,7 +30,7 @@ class Hunk:
     new_lines: int = 0
     lines: tuple[bytes, ...] = ()
     """Each with a space, `-` or `+` in front and its own line end; empty when the change has no lines to show."""
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[LineChange, ...] = ()
 
 
 def hunks(change: Change, blobs: BlobReader) -> tuple[Hunk, ...]:
@@ -75,7 +75,7 @@ def select(changes: ChangeSet, hunk_ids: Iterable[str], blobs: BlobStore) -> Cha
 def is_text_edit(change: Change, blobs: BlobReader) -> bool:
     """Whether a file's text becomes another text."""
     return all(
-        node is not None and node.kind is Kind.FILE and not is_binary(content(node, blobs))
+        node is not None and node.kind is NodeKind.FILE and not is_binary(content(node, blobs))
         for node in (change.before, change.after)
     )
 
@@ -164,11 +164,11 @@ def _whole_header(change: Change) -> str:
         return f"{change.before.kind} → {change.after.kind}"
     if change.before.blob == change.after.blob:
         return f"permissions {change.before.mode:o} → {change.after.mode:o}"
-    return f"{'link' if change.after.kind is Kind.LINK else 'binary file'} changed"
+    return f"{'link' if change.after.kind is NodeKind.LINK else 'binary file'} changed"
 
 
 def _text_hunk(
-    hunk_id: str, group: Sequence[Edit], sides: tuple[list[bytes], list[bytes]], context: int, headings: _Headings
+    hunk_id: str, group: Sequence[LineChange], sides: tuple[list[bytes], list[bytes]], context: int, headings: _Headings
 ) -> Hunk:
     old, new = sides
     first, last = group[0], group[-1]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pawl.core.text import Edit, Matching, edits, split_lines
+from pawl.core.text import LineChange, Matching, edits, split_lines
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MergePart:
     """Lines of one version: `first` is the number of the first one, counted from 1, or where it would stand."""
 
     first: int
@@ -24,9 +24,9 @@ class Part:
 class Region:
     """A place where both sides changed the same lines, or lines that touch, in different ways."""
 
-    base: Part
-    ours: Part
-    theirs: Part
+    base: MergePart
+    ours: MergePart
+    theirs: MergePart
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _whole(base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]
     top = next((at for at in range(shortest) if not base[at] == ours[at] == theirs[at]), shortest)
     room = shortest - top
     tail = next((at for at in range(room) if not base[-1 - at] == ours[-1 - at] == theirs[-1 - at]), room)
-    region = Region(*(Part(top + 1, tuple(lines[top : len(lines) - tail])) for lines in sides))
+    region = Region(*(MergePart(top + 1, tuple(lines[top : len(lines) - tail])) for lines in sides))
     return _assembled((b"".join(base[:top]), region, b"".join(base[len(base) - tail :])))
 
 
@@ -88,9 +88,9 @@ def _merged(base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes
         our_lines, our_end = _span(group, group.ours, our_shift)
         their_lines, their_end = _span(group, group.theirs, their_shift)
         region = Region(
-            Part(group.start + 1, tuple(base[group.start : group.end])),
-            Part(our_lines + 1, tuple(ours[our_lines:our_end])),
-            Part(their_lines + 1, tuple(theirs[their_lines:their_end])),
+            MergePart(group.start + 1, tuple(base[group.start : group.end])),
+            MergePart(our_lines + 1, tuple(ours[our_lines:our_end])),
+            MergePart(their_lines + 1, tuple(theirs[their_lines:their_end])),
         )
         our_shift, their_shift = our_end - group.end, their_end - group.end
         pieces.append(_settled(region, group))
@@ -111,11 +111,11 @@ class _Group:
 
     start: int
     end: int
-    ours: list[Edit]
-    theirs: list[Edit]
+    ours: list[LineChange]
+    theirs: list[LineChange]
 
 
-def _groups(ours: Sequence[Edit], theirs: Sequence[Edit]) -> Iterator[_Group]:
+def _groups(ours: Sequence[LineChange], theirs: Sequence[LineChange]) -> Iterator[_Group]:
     sided = sorted([(edit, True) for edit in ours] + [(edit, False) for edit in theirs])
     group: _Group | None = None
     for edit, is_ours in sided:
@@ -129,7 +129,7 @@ def _groups(ours: Sequence[Edit], theirs: Sequence[Edit]) -> Iterator[_Group]:
         yield group
 
 
-def _span(group: _Group, own: Sequence[Edit], shift: int) -> tuple[int, int]:
+def _span(group: _Group, own: Sequence[LineChange], shift: int) -> tuple[int, int]:
     """Which lines of one side stand for the group's lines of the base; `shift` is by how much that side is longer."""
     grown = sum((edit.b_end - edit.b_start) - (edit.a_end - edit.a_start) for edit in own)
     return group.start + shift, group.end + shift + grown
@@ -155,7 +155,7 @@ def _marker(sign: str, label: str, end: bytes) -> bytes:
     return f"{sign * 7} {label}".rstrip().encode("utf-8", "surrogateescape") + end
 
 
-def _ended(part: Part, end: bytes) -> bytes:
+def _ended(part: MergePart, end: bytes) -> bytes:
     """The text with a newline at its end, so that the next marker starts a line of its own."""
     text = part.text
     return text if not text or text.endswith(b"\n") else text + end

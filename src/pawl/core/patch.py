@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pawl.core.change import Change, ChangeSet, Kind, Node, is_directory
+from pawl.core.change import Change, ChangeSet, Node, NodeKind, is_directory
 from pawl.core.display import safe_text
 from pawl.core.hunks import CONTEXT, Hunk, content, text_hunks
 from pawl.core.ports import BlobReader
@@ -42,7 +42,7 @@ class What(StrEnum):
 class FileSummary:
     path: str
     what: What
-    kind: Kind
+    kind: NodeKind
     """Of what stands there after, or stood there before it was deleted."""
     added: int = 0
     removed: int = 0
@@ -81,7 +81,7 @@ def quoted(path: str) -> str:
 
 
 def git_mode(node: Node) -> str:
-    if node.kind is Kind.LINK:
+    if node.kind is NodeKind.LINK:
         return "120000"
     return "100755" if node.mode & 0o100 else "100644"
 
@@ -188,7 +188,7 @@ def _what(change: Change) -> What:
         return What.CREATED if before is None else What.DELETED
     if before.kind is not after.kind:
         return What.REPLACED
-    changed = {Kind.DIRECTORY: What.DIRECTORY, Kind.LINK: What.LINK, Kind.FILE: What.MODIFIED}[after.kind]
+    changed = {NodeKind.DIRECTORY: What.DIRECTORY, NodeKind.LINK: What.LINK, NodeKind.FILE: What.MODIFIED}[after.kind]
     return What.MODE if changed is What.MODIFIED and before.blob == after.blob else changed
 
 
@@ -212,12 +212,12 @@ def _note(change: Change) -> str:
     if before is None or after is None:
         standing = after or before
         assert standing is not None
-        plain = standing.kind is Kind.FILE and standing.mode == 0o644
+        plain = standing.kind is NodeKind.FILE and standing.mode == 0o644
         return "" if plain else _described(standing)
     if before.kind is not after.kind or before.mode != after.mode:
         return f"{_described(before)} → {_described(after)}"
-    return "link" if after.kind is Kind.LINK else ""
+    return "link" if after.kind is NodeKind.LINK else ""
 
 
 def _described(node: Node) -> str:
-    return "link" if node.kind is Kind.LINK else f"{node.kind} {node.mode:o}"
+    return "link" if node.kind is NodeKind.LINK else f"{node.kind} {node.mode:o}"

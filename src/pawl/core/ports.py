@@ -7,17 +7,14 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    # Whoever holds a value has loaded its module; a protocol only names it.
     from pawl.core.change import ChangeSet
-    from pawl.core.content import Text
+    from pawl.core.code import Commit, Edited, Hit, LineEdit, Modification, Outline, Query, Stamp
+    from pawl.core.diagnostic import Check, CheckResult
     from pawl.core.dialogue import ModelEvent, Request, ToolOffer
-    from pawl.core.edits import Edited, LineEdit, Modification
     from pawl.core.execution import Completed, Execution, Protection, Stream, View
-    from pawl.core.finding import Check, Verdict
     from pawl.core.history import Checkpoint, Entry, EntryState, NewEntry, Retention
-    from pawl.core.locating import Commit, Hit, Query, Stamp
-    from pawl.core.outline import Outline
     from pawl.core.run import RequestRecord
+    from pawl.core.text import Text
 
 
 class BlobReader(Protocol):
@@ -221,11 +218,11 @@ class Librarian(Protocol):
 
 
 class Checker(Protocol):
-    def check(self, what: Check, *, seconds: float) -> Sequence[Verdict]:
+    def check(self, what: Check, *, seconds: float) -> Sequence[CheckResult]:
         """A verdict for each check that was asked for, with its limit in seconds; a missing tool is skipped."""
         ...
 
-    def diagnose(self, paths: Sequence[str], *, seconds: float) -> Sequence[Verdict]:
+    def diagnose(self, paths: Sequence[str], *, seconds: float) -> Sequence[CheckResult]:
         """What each language server that knows these files finds in them; one that does not answer is skipped."""
         ...
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
-from pawl.core.change import Change, ChangeSet, Kind, Node, is_directory, parents
+from pawl.core.change import Change, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import CannotCompose
 from pawl.core.merge import Region, merge3
 from pawl.core.ports import BlobStore
 from pawl.core.text import is_binary
 
 
-class Reason(StrEnum):
+class ConflictReason(StrEnum):
     """Why two changes of one path cannot both be had."""
 
     CONTENT = "both changed the same lines"
@@ -38,7 +38,7 @@ class Conflict:
     base: Node | None
     ours: Node | None
     theirs: Node | None
-    reason: Reason
+    reason: ConflictReason
     regions: tuple[Region, ...] = ()
     """Where in the text, for `Reason.CONTENT`."""
 
@@ -142,7 +142,7 @@ class _Rebasing:
         final.update((change.path, change.after) for change in self.accepted.values())
         return final
 
-    def _take_out(self, change: Change, reason: Reason) -> None:
+    def _take_out(self, change: Change, reason: ConflictReason) -> None:
         del self.accepted[change.path]
         wanted = self.changes.get(change.path)
         assert wanted is not None
@@ -151,12 +151,12 @@ class _Rebasing:
         )
 
 
-def _misfit(change: Change, final: Mapping[str, Node | None], occupied: set[str]) -> Reason | None:
+def _misfit(change: Change, final: Mapping[str, Node | None], occupied: set[str]) -> ConflictReason | None:
     above = (final[parent] for parent in parents(change.path) if parent in final)
     if change.after is not None and not all(map(is_directory, above)):
-        return Reason.PARENT
+        return ConflictReason.PARENT
     if not is_directory(change.after) and change.path in occupied:
-        return Reason.OCCUPIED
+        return ConflictReason.OCCUPIED
     return None
 
 
@@ -174,15 +174,15 @@ class _Meeting:
         if ours == theirs:
             return theirs
         if ours is None or theirs is None:
-            return self._conflict(Reason.DELETED)
+            return self._conflict(ConflictReason.DELETED)
         if ours.kind is not theirs.kind:
-            return self._conflict(Reason.KIND)
-        if ours.kind is Kind.DIRECTORY and (base is None or base.kind is not Kind.DIRECTORY):
+            return self._conflict(ConflictReason.KIND)
+        if ours.kind is NodeKind.DIRECTORY and (base is None or base.kind is not NodeKind.DIRECTORY):
             return theirs  # The directory is there; its permissions are those of whoever made it first.
         if base is None:
-            return self._conflict(Reason.CREATED)
+            return self._conflict(ConflictReason.CREATED)
         if base.kind is not ours.kind:
-            return self._conflict(Reason.KIND)
+            return self._conflict(ConflictReason.KIND)
         return self._merged(base, ours, theirs)
 
     def _merged(self, base: Node, ours: Node, theirs: Node) -> Node | Conflict:
@@ -194,21 +194,21 @@ class _Meeting:
                 return merged
             blob = merged
         if isinstance(mode, _Disagreement):
-            return self._conflict(Reason.MODE)
+            return self._conflict(ConflictReason.MODE)
         return Node(base.kind, blob, mode)
 
     def _merged_text(self, base: Node, ours: Node, theirs: Node) -> str | Conflict:
-        if base.kind is Kind.LINK:
-            return self._conflict(Reason.LINK)
+        if base.kind is NodeKind.LINK:
+            return self._conflict(ConflictReason.LINK)
         texts = [self.blobs.get(node.blob) for node in (base, ours, theirs) if node.blob is not None]
         if any(is_binary(text) for text in texts):
-            return self._conflict(Reason.BINARY)
+            return self._conflict(ConflictReason.BINARY)
         merged = merge3(*texts)
         if merged.data is None:
-            return self._conflict(Reason.CONTENT, merged.conflicts)
+            return self._conflict(ConflictReason.CONTENT, merged.conflicts)
         return self.blobs.put(merged.data)
 
-    def _conflict(self, reason: Reason, regions: tuple[Region, ...] = ()) -> Conflict:
+    def _conflict(self, reason: ConflictReason, regions: tuple[Region, ...] = ()) -> Conflict:
         return Conflict(
             path=self.change.path,
             base=self.change.before,

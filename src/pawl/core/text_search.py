@@ -16,7 +16,7 @@ _SEARCH_DEPTH = 512
 """How many edits one search looks ahead before it settles for the best way found so far."""
 
 
-class Block(NamedTuple):
+class MatchingBlock(NamedTuple):
     """`size` lines that are equal, from line `a` of the one text and line `b` of the other, counted from 0."""
 
     a: int
@@ -45,9 +45,9 @@ class _Within(NamedTuple):
     b_lines: set[int]
 
 
-def by_anchors(a: Sequence[int], b: Sequence[int]) -> list[Block]:
+def by_anchors(a: Sequence[int], b: Sequence[int]) -> list[MatchingBlock]:
     """Matches lines that occur once in both first, again and again between those, and the rest by edit distance."""
-    blocks: list[Block] = []
+    blocks: list[MatchingBlock] = []
     steps = STEPS
     waiting = [(Gap(0, len(a), 0, len(b)), 0)]
     while waiting:
@@ -65,28 +65,28 @@ def by_anchors(a: Sequence[int], b: Sequence[int]) -> list[Block]:
     return _joined(blocks)
 
 
-def by_distance(a: Sequence[int], b: Sequence[int]) -> list[Block]:
+def by_distance(a: Sequence[int], b: Sequence[int]) -> list[MatchingBlock]:
     """Matches so that the fewest lines are removed and inserted."""
-    blocks: list[Block] = []
+    blocks: list[MatchingBlock] = []
     gap = _trimmed(a, b, Gap(0, len(a), 0, len(b)), blocks)
     _search(a, b, _Within(gap, set(a), set(b)), STEPS, blocks)
     return _joined(blocks)
 
 
-def gaps(blocks: Sequence[Block], a_size: int, b_size: int) -> Iterator[Gap]:
+def gaps(blocks: Sequence[MatchingBlock], a_size: int, b_size: int) -> Iterator[Gap]:
     """What the blocks leave of two texts of these sizes."""
     return _gaps_in(Gap(0, a_size, 0, b_size), blocks)
 
 
-def _gaps_in(whole: Gap, blocks: Sequence[Block]) -> Iterator[Gap]:
+def _gaps_in(whole: Gap, blocks: Sequence[MatchingBlock]) -> Iterator[Gap]:
     a, b = whole.a_start, whole.b_start
-    for block in (*blocks, Block(whole.a_end, whole.b_end, 0)):
+    for block in (*blocks, MatchingBlock(whole.a_end, whole.b_end, 0)):
         if a < block.a or b < block.b:
             yield Gap(a, block.a, b, block.b)
         a, b = block.a + block.size, block.b + block.size
 
 
-def _anchors(a: Sequence[int], b: Sequence[int], gap: Gap) -> list[Block]:
+def _anchors(a: Sequence[int], b: Sequence[int], gap: Gap) -> list[MatchingBlock]:
     """The longest rising run of pairs of lines that occur once on each side of the gap."""
     a_lines, b_lines = a[gap.a_start : gap.a_end], b[gap.b_start : gap.b_end]
     a_counts, b_counts = Counter(a_lines), Counter(b_lines)
@@ -94,10 +94,10 @@ def _anchors(a: Sequence[int], b: Sequence[int], gap: Gap) -> list[Block]:
     pairs = [
         (gap.a_start + at, places[line]) for at, line in enumerate(a_lines) if a_counts[line] == 1 and line in places
     ]
-    return [Block(x, y, 1) for x, y in _rising(pairs)]
+    return [MatchingBlock(x, y, 1) for x, y in _rising(pairs)]
 
 
-def _search(a: Sequence[int], b: Sequence[int], within: _Within, steps: int, blocks: list[Block]) -> int:
+def _search(a: Sequence[int], b: Sequence[int], within: _Within, steps: int, blocks: list[MatchingBlock]) -> int:
     """Matches by edit distance and returns the steps left.
 
     Lines that the other side lacks are left out first: they can match nothing, and would only cost steps.
@@ -107,11 +107,11 @@ def _search(a: Sequence[int], b: Sequence[int], within: _Within, steps: int, blo
     b_places = [at for at in range(gap.b_start, gap.b_end) if b[at] in within.a_lines]
     search = _Search([a[at] for at in a_places], [b[at] for at in b_places], steps)
     for x, y, size in search.run():
-        blocks.extend(Block(a_places[x + at], b_places[y + at], 1) for at in range(size))
+        blocks.extend(MatchingBlock(a_places[x + at], b_places[y + at], 1) for at in range(size))
     return search.steps
 
 
-def _trimmed(a: Sequence[int], b: Sequence[int], gap: Gap, blocks: list[Block]) -> Gap:
+def _trimmed(a: Sequence[int], b: Sequence[int], gap: Gap, blocks: list[MatchingBlock]) -> Gap:
     """The gap without the lines that are equal at its start and at its end; those go to `blocks`."""
     a_start, a_end, b_start, b_end = gap
     while a_start < a_end and b_start < b_end and a[a_start] == b[b_start]:
@@ -119,9 +119,9 @@ def _trimmed(a: Sequence[int], b: Sequence[int], gap: Gap, blocks: list[Block]) 
     while a_start < a_end and b_start < b_end and a[a_end - 1] == b[b_end - 1]:
         a_end, b_end = a_end - 1, b_end - 1
     if a_start > gap.a_start:
-        blocks.append(Block(gap.a_start, gap.b_start, a_start - gap.a_start))
+        blocks.append(MatchingBlock(gap.a_start, gap.b_start, a_start - gap.a_start))
     if a_end < gap.a_end:
-        blocks.append(Block(a_end, b_end, gap.a_end - a_end))
+        blocks.append(MatchingBlock(a_end, b_end, gap.a_end - a_end))
     return Gap(a_start, a_end, b_start, b_end)
 
 
@@ -132,8 +132,8 @@ class _Search:
         self.a, self.b = a, b
         self.steps = steps
 
-    def run(self) -> list[Block]:
-        blocks: list[Block] = []
+    def run(self) -> list[MatchingBlock]:
+        blocks: list[MatchingBlock] = []
         waiting = [Gap(0, len(self.a), 0, len(self.b))]
         while waiting:
             gap = _trimmed(self.a, self.b, waiting.pop(), blocks)
@@ -284,7 +284,7 @@ class _Slider:
         return aligned
 
 
-def slid(a: Sequence[int], b: Sequence[int], blocks: Sequence[Block]) -> list[Block]:
+def slid(a: Sequence[int], b: Sequence[int], blocks: Sequence[MatchingBlock]) -> list[MatchingBlock]:
     """The same matching with every changed stretch moved to its one agreed place."""
     removed, inserted = [], []
     grown = 0
@@ -300,7 +300,7 @@ def slid(a: Sequence[int], b: Sequence[int], blocks: Sequence[Block]) -> list[Bl
     return _between(removed, inserted, sum(block.size for block in blocks))
 
 
-def _between(removed: Sequence[_Stretch], inserted: Sequence[_Stretch], size: int) -> list[Block]:
+def _between(removed: Sequence[_Stretch], inserted: Sequence[_Stretch], size: int) -> list[MatchingBlock]:
     """The blocks that the changed stretches leave, of `size` lines in all."""
     a_sizes = {stretch.rank: stretch.end - stretch.start for stretch in removed}
     b_sizes = {stretch.rank: stretch.end - stretch.start for stretch in inserted}
@@ -309,16 +309,16 @@ def _between(removed: Sequence[_Stretch], inserted: Sequence[_Stretch], size: in
     for rank, following in pairwise(sorted({0, size, *a_sizes, *b_sizes})):
         a_shift += a_sizes.get(rank, 0)
         b_shift += b_sizes.get(rank, 0)
-        blocks.append(Block(rank + a_shift, rank + b_shift, following - rank))
+        blocks.append(MatchingBlock(rank + a_shift, rank + b_shift, following - rank))
     return blocks
 
 
-def _joined(blocks: Sequence[Block]) -> list[Block]:
+def _joined(blocks: Sequence[MatchingBlock]) -> list[MatchingBlock]:
     """The blocks in order, with those that continue each other as one."""
-    joined: list[Block] = []
+    joined: list[MatchingBlock] = []
     for block in sorted(blocks):
         if joined and (last := joined[-1]).a + last.size == block.a and last.b + last.size == block.b:
-            joined[-1] = Block(last.a, last.b, last.size + block.size)
+            joined[-1] = MatchingBlock(last.a, last.b, last.size + block.size)
         else:
             joined.append(block)
     return joined

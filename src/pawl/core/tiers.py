@@ -84,7 +84,7 @@ class Tier:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ladder:
+class Escalation:
     """The tiers, the cheapest first, and the limits of the whole."""
 
     tiers: tuple[Tier, ...]
@@ -137,7 +137,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class EscalationStep:
     """A tier was left for the next one."""
 
     tier: int
@@ -145,14 +145,14 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Climb:
+class EscalationState:
     """How far a run has come on its ladder: immutable, so that no iteration can change what another is given."""
 
-    ladder: Ladder
+    ladder: Escalation
     failing: tuple[str, ...] = ()
     """The tests that failed before the first attempt."""
     attempts: tuple[Attempt, ...] = ()
-    gates: tuple[Gate, ...] = ()
+    gates: tuple[EscalationStep, ...] = ()
 
     @property
     def at(self) -> int:
@@ -163,11 +163,11 @@ class Climb:
     def tier(self) -> Tier:
         return self.ladder.tiers[self.at]
 
-    def tried(self, attempt: Attempt) -> Climb:
+    def tried(self, attempt: Attempt) -> EscalationState:
         return replace(self, attempts=(*self.attempts, attempt))
 
-    def escalated(self, reason: str) -> Climb:
-        return replace(self, gates=(*self.gates, Gate(tier=self.at, reason=reason)))
+    def escalated(self, reason: str) -> EscalationState:
+        return replace(self, gates=(*self.gates, EscalationStep(tier=self.at, reason=reason)))
 
     def of_tier(self, tier: int) -> tuple[Attempt, ...]:
         return tuple(attempt for attempt in self.attempts if attempt.at.tier == tier)
@@ -184,7 +184,7 @@ class Climb:
         return better[-1] if better else self.failing
 
 
-def climb_body(climb: Climb) -> dict[str, object]:
+def climb_body(climb: EscalationState) -> dict[str, object]:
     """As JSON can hold it."""
     return {
         "failing": list(climb.failing),
@@ -193,16 +193,16 @@ def climb_body(climb: Climb) -> dict[str, object]:
     }
 
 
-def climb_from(ladder: Ladder, body: Mapping[str, Any]) -> Climb:
-    return Climb(
+def climb_from(ladder: Escalation, body: Mapping[str, Any]) -> EscalationState:
+    return EscalationState(
         ladder=ladder,
         failing=tuple(body["failing"]),
         attempts=tuple(_attempt_from(one) for one in body["attempts"]),
-        gates=tuple(Gate(**one) for one in body["gates"]),
+        gates=tuple(EscalationStep(**one) for one in body["gates"]),
     )
 
 
-def ladder_body(ladder: Ladder) -> dict[str, object]:
+def ladder_body(ladder: Escalation) -> dict[str, object]:
     return {
         "tiers": [
             {**asdict(tier), "max_cost": _text(tier.max_cost), "temperatures": [list(one) for one in tier.temperatures]}
@@ -215,8 +215,8 @@ def ladder_body(ladder: Ladder) -> dict[str, object]:
     }
 
 
-def ladder_from(body: Mapping[str, Any]) -> Ladder:
-    return Ladder(
+def ladder_from(body: Mapping[str, Any]) -> Escalation:
+    return Escalation(
         tiers=tuple(
             Tier(
                 **{

@@ -12,10 +12,10 @@ from importlib import resources
 
 from pawl.core.errors import ConfigError
 from pawl.models.endpoint import quirks_of
-from pawl.models.tables import Fields, raise_mistakes
+from pawl.settings.tables import Fields, raise_mistakes
 
 
-class Way(StrEnum):
+class CallStyle(StrEnum):
     """How something that a model is asked for is said."""
 
     NATIVE = "native"
@@ -31,8 +31,8 @@ class EditBlock(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    tools: Way = Way.NATIVE
-    schema: Way = Way.NATIVE
+    tools: CallStyle = CallStyle.NATIVE
+    schema: CallStyle = CallStyle.NATIVE
     context: int = 128_000
     """Tokens that it reads and writes together."""
     max_output: int = 8192
@@ -43,12 +43,12 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CapabilityRule:
     """What a pattern of names says; None where it says nothing."""
 
     pattern: str
-    tools: Way | None = None
-    schema: Way | None = None
+    tools: CallStyle | None = None
+    schema: CallStyle | None = None
     context: int | None = None
     max_output: int | None = None
     quirks: Mapping[str, object] | None = None
@@ -60,7 +60,7 @@ class Rule:
         return replace(found, **{name: value for name, value in said.items() if value is not None})
 
 
-def capabilities(name: str, overrides: tuple[Rule, ...] = ()) -> Capabilities:
+def capabilities(name: str, overrides: tuple[CapabilityRule, ...] = ()) -> Capabilities:
     """What the model of that name can do, as far as is known; later rules go over earlier ones."""
     found = Capabilities()
     for rule in (*_builtin(), *overrides):
@@ -69,7 +69,7 @@ def capabilities(name: str, overrides: tuple[Rule, ...] = ()) -> Capabilities:
     return found
 
 
-def rules(tables: Mapping[str, object]) -> tuple[Rule, ...]:
+def rules(tables: Mapping[str, object]) -> tuple[CapabilityRule, ...]:
     """The user's [models."PATTERN"] tables; every mistake at once."""
     mistakes: list[str] = []
     read = tuple(_rule(pattern, table, mistakes) for pattern, table in tables.items())
@@ -82,22 +82,22 @@ def rules(tables: Mapping[str, object]) -> tuple[Rule, ...]:
 
 
 @functools.cache
-def _builtin() -> tuple[Rule, ...]:
+def _builtin() -> tuple[CapabilityRule, ...]:
     return rules(tomllib.loads((resources.files("pawl.models") / "capabilities.toml").read_text("utf-8")))
 
 
-def _rule(pattern: str, table: object, mistakes: list[str]) -> Rule:
+def _rule(pattern: str, table: object, mistakes: list[str]) -> CapabilityRule:
     given = Fields(f"models.{pattern!r}", table, mistakes)
-    ways = tuple(Way)
+    ways = tuple(CallStyle)
     tools, schema = given.text("tools", choices=ways), given.text("schema", choices=ways)
     edits = given.texts("edits")
     if unknown := [edit for edit in edits if edit not in tuple(EditBlock)]:
         given.wrong("edits", f"may have {' and '.join(EditBlock)}, not {', '.join(unknown)}")
         edits = ()
-    rule = Rule(
+    rule = CapabilityRule(
         pattern,
-        tools=Way(tools) if tools else None,
-        schema=Way(schema) if schema else None,
+        tools=CallStyle(tools) if tools else None,
+        schema=CallStyle(schema) if schema else None,
         context=given.whole("context", least=1),
         max_output=given.whole("max_output", least=1),
         quirks=given.table("quirks"),

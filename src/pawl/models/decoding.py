@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pawl.core.dialogue import Request, Stop, TextDelta, Thought, ThoughtDelta, ToolCall, Usage
+from pawl.core.dialogue import Request, StopReason, TextDelta, Thought, ThoughtDelta, ToolCall, Usage
 from pawl.models.calls import CallBook, CallDraft, next_number
 from pawl.models.endpoint import Endpoint, SchemaCarrier, Wire
-from pawl.models.scrub import Scrubber, scrubbed
+from pawl.models.json_text import Scrubber, scrubbed
 
 ANSWER_TOOL = "answer"
 """The tool that carries an answer by its schema where the format has no better way."""
@@ -53,7 +53,7 @@ class Draft:
 
     def __init__(self, request: Request, endpoint: Endpoint) -> None:
         self.counted = Counted()
-        self.stop: Stop | None = None
+        self.stop: StopReason | None = None
         self.is_ended = False
         """The format's own mark of the end was seen."""
         self.strange_end = ""
@@ -114,16 +114,16 @@ class Draft:
                 number = _tokens(value)
                 setattr(self.counted, name, unknown if number is None else number)
 
-    def end(self, stop: Stop) -> None:
+    def end(self, stop: StopReason) -> None:
         self.progress += 1
         # A refusal stays one, whatever the server says afterwards.
-        if self.stop is not Stop.REFUSED:
+        if self.stop is not StopReason.REFUSED:
             self.stop = stop
 
-    def end_for(self, reason: str, known: Mapping[str, Stop]) -> None:
+    def end_for(self, reason: str, known: Mapping[str, StopReason]) -> None:
         """Ends for the reason that the provider gives. For one that nobody knows, what it said counts as words."""
         self.strange_end = "" if reason in known else scrubbed(reason)
-        self.end(known.get(reason, Stop.END))
+        self.end(known.get(reason, StopReason.END))
 
     @property
     def doubt(self) -> str:
@@ -153,18 +153,18 @@ class Draft:
     def finish(self, sent: int) -> Finished:
         """The answer, once it has ended properly. `sent` is the size of the request."""
         self._text.append(self._scrubber.rest())
-        stop = self.stop or Stop.END
+        stop = self.stop or StopReason.END
         usage = self._usage(sent)
         limit = self._request.sampling.max_output
-        hit_the_limit = stop is Stop.LENGTH or (not usage.estimated and usage.output >= limit)
+        hit_the_limit = stop is StopReason.LENGTH or (not usage.estimated and usage.output >= limit)
         calls = self.calls.calls(next_number(self._request.messages), is_cut=hit_the_limit)
         if any(call.arguments is None for call in calls) and hit_the_limit:
-            stop = Stop.LENGTH
+            stop = StopReason.LENGTH
         text, calls = self._schema_answer(self.text_so_far, calls)
-        if stop is Stop.REFUSED:
+        if stop is StopReason.REFUSED:
             calls = ()
-        elif stop in (Stop.END, Stop.CALLS):
-            stop = Stop.CALLS if calls else Stop.END
+        elif stop in (StopReason.END, StopReason.CALLS):
+            stop = StopReason.CALLS if calls else StopReason.END
         return Finished(text=text, thoughts=self._whole_thoughts(), calls=calls, stop=stop, usage=usage)
 
     def _schema_answer(self, text: str, calls: tuple[ToolCall, ...]) -> tuple[str, tuple[ToolCall, ...]]:
@@ -208,7 +208,7 @@ class Finished:
     text: str
     thoughts: tuple[Thought, ...]
     calls: tuple[ToolCall, ...]
-    stop: Stop
+    stop: StopReason
     usage: Usage
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from pawl.core.errors import NotAuthorized
-from pawl.models.tables import Fields, raise_mistakes
+from pawl.settings.tables import Fields, raise_mistakes
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 

@@ -7,20 +7,20 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pawl.core.dialogue import Answer, Answered, ModelEvent, Request, Retrying, TextDelta, ThoughtDelta
+from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request, Retrying, TextDelta, ThoughtDelta
 from pawl.core.errors import BrokenHistory, Cancelled, ModelError, ModelTimedOut
 from pawl.core.ports import Cancel
-from pawl.models.classify import Fault, interrupted
+from pawl.models.calls import without_thoughts
 from pawl.models.decoding import Draft, Finished
 from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Timeouts, Wire, quirks_of
-from pawl.models.retries import Retries
+from pawl.models.failures import AttemptFault, Retries, interrupted
 from pawl.models.transport import Emit, Transport
-from pawl.models.turns import without_thoughts
 from pawl.models.wire import anthropic, gemini, openai
 from pawl.models.wire.outgoing import Outgoing
 
 if TYPE_CHECKING:
-    from pawl.models.attempt import Attempt, Patience
+    from pawl.models.attempt import Patience, RequestAttempt
+
 
 __all__ = [
     "Endpoint",
@@ -82,7 +82,7 @@ class _Asking:
         self._patience = patience
         self._outgoing = self._encoded(request)
         self._first_shown: float | None = None
-        self._latest: Attempt | None = None
+        self._latest: RequestAttempt | None = None
 
     @property
     def begun(self) -> bool:
@@ -122,7 +122,7 @@ class _Asking:
             number += 1
             outcome = await self._attempt(emit, started)
             now = clock()
-            if not isinstance(outcome, Fault):
+            if not isinstance(outcome, AttemptFault):
                 emit(Answered(replace(outcome, seconds=now - started, attempts=number)))
                 return
             first_failure = now if first_failure is None else first_failure
@@ -132,15 +132,15 @@ class _Asking:
             emit(Retrying(why=outcome.error.message, wait_seconds=pause, attempt=number, begun=self.begun))
             await wait(pause)
 
-    async def _attempt(self, emit: Emit[ModelEvent], started: float) -> Answer | Fault:
-        from pawl.models.attempt import Attempt
+    async def _attempt(self, emit: Emit[ModelEvent], started: float) -> ModelResponse | AttemptFault:
+        from pawl.models.attempt import RequestAttempt
 
         def show(delta: TextDelta | ThoughtDelta) -> None:
             if self._first_shown is None:
                 self._first_shown = self._retries.clock() - started
             emit(delta)
 
-        self._latest = attempt = Attempt(self._endpoint, self._request, self._patience, show)
+        self._latest = attempt = RequestAttempt(self._endpoint, self._request, self._patience, show)
         fault = await attempt.run(self._transport.client(self._outgoing.url), self._outgoing)
         if fault is not None:
             return fault
@@ -150,8 +150,8 @@ class _Asking:
             return interrupted(self._endpoint, "it is the answer to an earlier request", "")
         return self._answer(draft, finished)
 
-    def _answer(self, draft: Draft, finished: Finished) -> Answer:
-        return Answer(
+    def _answer(self, draft: Draft, finished: Finished) -> ModelResponse:
+        return ModelResponse(
             text=finished.text,
             stop=finished.stop,
             usage=finished.usage,

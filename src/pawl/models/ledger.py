@@ -15,8 +15,7 @@ from types import MappingProxyType, TracebackType
 from pawl.core.dialogue import Request, Usage
 from pawl.core.errors import BudgetExceeded
 from pawl.core.run import Budget, Reasoning, RequestRecord
-from pawl.models.estimate import most_input
-from pawl.models.prices import Prices
+from pawl.models.prices import Prices, most_input
 
 _NOTHING = Decimal(0)
 _RAISE_MONEY = "raise the budget with --max-budget-usd or `budget.money`, or use a cheaper model"
@@ -51,7 +50,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent(Share):
+class Spending(Share):
     """Everything, and how it divides."""
 
     by_role: Mapping[str, Share] = field(default_factory=dict)
@@ -66,7 +65,7 @@ class _Most:
     tokens: int
 
 
-class Hold:
+class Reservation:
     """What is held back for one request. Leaving it as a context manager releases what was not settled."""
 
     def __init__(self, ledger: Ledger, model: str, role: str) -> None:
@@ -86,7 +85,7 @@ class Hold:
         """Nothing was answered, so that nothing is paid for."""
         self._ledger._release(self)
 
-    def __enter__(self) -> Hold:
+    def __enter__(self) -> Reservation:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -104,7 +103,7 @@ class Ledger:
         self._reasoning_tokens = reasoning_tokens
         self.prices = prices
         self._lock = threading.Lock()
-        self._holds: dict[Hold, _Most] = {}
+        self._holds: dict[Reservation, _Most] = {}
         self._total = Share()
         self._by_role: dict[str, Share] = {}
         self._by_model: dict[str, Share] = {}
@@ -117,10 +116,10 @@ class Ledger:
                 self._add(record.role, record.model, usage, record.cost, requests=1)
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> Spending:
         with self._lock:
             total = self._total
-            return Spent(
+            return Spending(
                 money=total.money,
                 input=total.input,
                 output=total.output,
@@ -137,10 +136,10 @@ class Ledger:
         with self._lock:
             return self._held_money()
 
-    def reserve(self, request: Request, *, role: str = "") -> Hold:
+    def reserve(self, request: Request, *, role: str = "") -> Reservation:
         """Holds back the worst case of the request, or raises `BudgetExceeded` before anything is sent."""
         most = self._most(request)
-        hold = Hold(self, request.model, role)
+        hold = Reservation(self, request.model, role)
         with self._lock:
             self._check(request.model, most)
             self._holds[hold] = most
@@ -194,12 +193,12 @@ class Ledger:
     def _held_money(self) -> Decimal:
         return sum((hold.money for hold in self._holds.values() if hold.money is not None), _NOTHING)
 
-    def _settle(self, hold: Hold, usage: Usage, cost: Decimal | None) -> None:
+    def _settle(self, hold: Reservation, usage: Usage, cost: Decimal | None) -> None:
         with self._lock:
             assert self._holds.pop(hold, None) is not None, "a hold is settled once"
             self._add(hold.role, hold.model, usage, cost, requests=1)
 
-    def _lose(self, hold: Hold, usage: Usage, cost: Decimal | None) -> None:
+    def _lose(self, hold: Reservation, usage: Usage, cost: Decimal | None) -> None:
         with self._lock:
             most = self._holds.pop(hold, None)
             assert most is not None, "a hold that was settled or released loses nothing more"
@@ -207,7 +206,7 @@ class Ledger:
             self._check(hold.model, most)
             self._holds[hold] = most
 
-    def _release(self, hold: Hold) -> None:
+    def _release(self, hold: Reservation) -> None:
         with self._lock:
             self._holds.pop(hold, None)
 

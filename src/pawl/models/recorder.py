@@ -14,10 +14,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pawl.core.dialogue import (
-    Answer,
     Answered,
     FellBack,
     ModelEvent,
+    ModelResponse,
     Request,
     Retrying,
     Speaker,
@@ -28,8 +28,8 @@ from pawl.core.dialogue import (
 from pawl.core.errors import ConfigError, ModelError, RateLimited
 from pawl.core.ports import Cancel, Model
 from pawl.core.redact import redacted, redacted_body
+from pawl.models.json_text import scrubbed
 from pawl.models.script_file import FAULTS, VERSION
-from pawl.models.scrub import scrubbed
 
 _MATCHED = 80
 _LONGEST_START = 4096
@@ -163,7 +163,7 @@ def _clean(pieces: Sequence[str]) -> Generator[str | None, None, None]:
         yield from (None for _ in pieces[1:])
 
 
-def _answer(answer: Answer) -> Table:
+def _answer(answer: ModelResponse) -> Table:
     usage = asdict(answer.usage)
     table: Table = {
         "text": redacted(answer.text),

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from pawl.core.dialogue import (
-    Answer,
     Answered,
     FellBack,
     ModelEvent,
+    ModelResponse,
     Request,
     Retrying,
     TextDelta,
@@ -30,11 +30,10 @@ from pawl.core.errors import (
     Unreachable,
 )
 from pawl.core.ports import Cancel, Model
-from pawl.models.estimate import estimated_usage
-from pawl.models.ledger import Hold, Ledger
-from pawl.models.names import ModelName
-from pawl.models.providers import Provider
-from pawl.models.tables import Fields, raise_mistakes
+from pawl.models.ledger import Ledger, Reservation
+from pawl.models.prices import estimated_usage
+from pawl.models.providers import ModelName, Provider
+from pawl.settings.tables import Fields, raise_mistakes
 
 OpenModel = Callable[[ModelName], Model]
 
@@ -192,7 +191,7 @@ class RoleModel:
 class _Account:
     """What one request to one model comes to while it is under way."""
 
-    def __init__(self, request: Request, ledger: Ledger, hold: Hold) -> None:
+    def __init__(self, request: Request, ledger: Ledger, hold: Reservation) -> None:
         self._request = request
         self._ledger = ledger
         self._hold = hold
@@ -211,7 +210,7 @@ class _Account:
                 if begun or self._said:
                     self._lose()
 
-    def settled(self, answer: Answer) -> Answer:
+    def settled(self, answer: ModelResponse) -> ModelResponse:
         """The answer with its price; a provider that counted nothing is counted for."""
         usage = answer.usage
         if usage.input <= 0 and usage.output <= 0:

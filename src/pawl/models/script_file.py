@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
-from pawl.core import bounded
-from pawl.core.dialogue import FellBack, ModelEvent, Retrying, Stop, TextDelta, Thought, ThoughtDelta, Usage
+from pawl.core.dialogue import FellBack, ModelEvent, Retrying, StopReason, TextDelta, Thought, ThoughtDelta, Usage
 from pawl.core.errors import UnknownModel
-from pawl.models.tables import Fields, raise_mistakes
+from pawl.settings import files as bounded
+from pawl.settings.tables import Fields, raise_mistakes
 
 VERSION = 1
-ENDINGS: Mapping[str, Stop] = {"length": Stop.LENGTH, "refused": Stop.REFUSED}
+ENDINGS: Mapping[str, StopReason] = {"length": StopReason.LENGTH, "refused": StopReason.REFUSED}
 """Faults that are a way for an answer to end."""
 FAULTS = (
     "unknown_model",
@@ -51,7 +51,7 @@ _PLACES = ("user", "tool", "system")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class TurnMatch:
     """What a request must have for the turn; everything that is not None must fit."""
 
     texts: tuple[tuple[str, str], ...] = ()
@@ -89,7 +89,7 @@ class ScriptedAnswer:
     text: str = ""
     thoughts: tuple[Thought, ...] = ()
     calls: tuple[ScriptedCall, ...] = ()
-    stop: Stop = Stop.END
+    stop: StopReason = StopReason.END
     usage: Usage | None = None
     """None to have it estimated."""
     cost: Decimal | None = None
@@ -100,7 +100,7 @@ class ScriptedAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class ScriptedFault:
     kind: str
     message: str = ""
     wait_seconds: float | None = None
@@ -112,11 +112,11 @@ class Fault:
 class Turn:
     number: int
     """From 1, in the order of the file."""
-    match: Match
+    match: TurnMatch
     answer: ScriptedAnswer
     events: tuple[ModelEvent, ...]
     """What is streamed before the answer or the fault."""
-    fault: Fault | None = None
+    fault: ScriptedFault | None = None
     times: int = 1
     """How often it may be used; 0 for always."""
     delay_seconds: float = 0.0
@@ -209,15 +209,15 @@ def _turn(number: int, table: object, mistakes: list[str]) -> Turn:
     )
 
 
-def _match(turn: Fields) -> Match:
+def _match(turn: Fields) -> TurnMatch:
     if isinstance(turn.any("match"), str):
-        return Match(texts=(("user", turn.text("match")),))
+        return TurnMatch(texts=(("user", turn.text("match")),))
     given = turn.inner("match")
     if given is None:
-        return Match()
+        return TurnMatch()
     texts = tuple((place, given.text(place)) for place in _PLACES)
     answered, schema = given.texts("answered"), given.flag("schema")
-    match = Match(
+    match = TurnMatch(
         texts=tuple((place, text) for place, text in texts if text),
         patterns=tuple(pattern for place in _PLACES if (pattern := _pattern(given, place)) is not None),
         tools=given.texts("tools"),
@@ -246,13 +246,13 @@ def _answer(turn: Fields) -> ScriptedAnswer | None:
     if given is None:
         return None
     calls = tuple(_call(given, at, one) for at, one in _listed(given, "calls"))
-    stop = given.text("stop", choices=tuple(Stop))
+    stop = given.text("stop", choices=tuple(StopReason))
     seconds, attempts = given.seconds("seconds"), given.whole("attempts", least=1)
     answer = ScriptedAnswer(
         text=given.text("text"),
         thoughts=tuple(_thought(given, at, one) for at, one in _listed(given, "thoughts")),
         calls=calls,
-        stop=Stop(stop) if stop else Stop.CALLS if calls else Stop.END,
+        stop=StopReason(stop) if stop else StopReason.CALLS if calls else StopReason.END,
         usage=_usage(given.inner("usage")),
         cost=given.money("cost"),
         seconds=seconds or 0.0,
@@ -307,15 +307,15 @@ def _usage(given: Fields | None) -> Usage | None:
     return usage
 
 
-def _fault(turn: Fields) -> Fault | None:
+def _fault(turn: Fields) -> ScriptedFault | None:
     if isinstance(turn.any("fault"), str):
-        return Fault(kind=turn.text("fault", "overloaded", choices=FAULTS))
+        return ScriptedFault(kind=turn.text("fault", "overloaded", choices=FAULTS))
     given = turn.inner("fault")
     if given is None:
         return None
     if not given.has("kind"):
         given.wrong("kind", f"is missing; it is one of {', '.join(FAULTS)}")
-    fault = Fault(
+    fault = ScriptedFault(
         kind=given.text("kind", "overloaded", choices=FAULTS),
         message=given.text("message"),
         wait_seconds=given.seconds("wait_seconds"),

@@ -8,7 +8,17 @@ from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
-from pawl.core.dialogue import Answer, Answered, FellBack, ModelEvent, Request, Retrying, Speaker, TextDelta, ToolCall
+from pawl.core.dialogue import (
+    Answered,
+    FellBack,
+    ModelEvent,
+    ModelResponse,
+    Request,
+    Retrying,
+    Speaker,
+    TextDelta,
+    ToolCall,
+)
 from pawl.core.errors import (
     AnswerInterrupted,
     AnswerUnusable,
@@ -31,8 +41,8 @@ from pawl.core.errors import (
 from pawl.core.ports import Cancel
 from pawl.core.redact import redacted
 from pawl.models.calls import next_number, parsed_arguments
-from pawl.models.estimate import estimated_usage
-from pawl.models.script_file import ENDINGS, Fault, Match, ScriptedAnswer, ScriptedCall, Turn, read_script
+from pawl.models.prices import estimated_usage
+from pawl.models.script_file import ENDINGS, ScriptedAnswer, ScriptedCall, ScriptedFault, Turn, TurnMatch, read_script
 
 _RAISED: Mapping[str, type[ModelError]] = {
     "unknown_model": UnknownModel,
@@ -103,7 +113,7 @@ class ScriptedModel:
         )
 
 
-def fits(match: Match, request: Request) -> bool:
+def fits(match: TurnMatch, request: Request) -> bool:
     """Whether the request has all that the turn wants."""
     if not set(match.tools) <= {offer.name for offer in request.tools}:
         return False
@@ -164,7 +174,7 @@ def _up_to_fault(turn: Turn) -> list[ModelEvent]:
     return events
 
 
-def _error(fault: Fault, model: str, said: str) -> ModelError:
+def _error(fault: ScriptedFault, model: str, said: str) -> ModelError:
     message = fault.message or f"{model!r}: {fault.kind.replace('_', ' ')}, as its script says"
     advice = "it is the script that says so"
     match fault.kind:
@@ -175,13 +185,13 @@ def _error(fault: Fault, model: str, said: str) -> ModelError:
     return _RAISED[fault.kind](message, advice=advice)
 
 
-def _answer(turn: Turn, request: Request) -> Answer:
+def _answer(turn: Turn, request: Request) -> ModelResponse:
     given, fault = turn.answer, turn.fault
     text, stop, calls = given.text, given.stop, _calls(given, request)
     if fault is not None:
         text, stop, calls = text[: fault.after], ENDINGS[fault.kind], ()
     said = text + "".join(thought.text for thought in given.thoughts)
-    return Answer(
+    return ModelResponse(
         text=text,
         stop=stop,
         usage=given.usage or estimated_usage(request, said, calls),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from pawl.core.errors import Cancelled, Unreachable
@@ -18,6 +22,34 @@ if TYPE_CHECKING:
     import asyncio
 
     import httpx2
+
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+
+
+class ForgottenThreads(ThreadPoolExecutor):
+    """A thread for each piece of work; it ends with the process, whether it is done or not."""
+
+    def submit(self, fn: Callable[Given, Found], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Found]:
+        future: Future[Found] = Future()
+
+        def work() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except (OSError, ValueError) as error:
+                # A name that cannot be found, or cannot be written down.
+                future.set_exception(error)
+            finally:
+                # What nobody expects shows as a defect of its thread, and the waiting ends.
+                if not future.done():
+                    future.set_exception(RuntimeError("the lookup broke"))
+
+        threading.Thread(target=work, name="pawl-lookup", daemon=True).start()
+        return future
+
 
 Event = TypeVar("Event")
 Emit = Callable[[Event], None]
@@ -31,8 +63,6 @@ class _Line:
 
     def __init__(self) -> None:
         import asyncio
-
-        from pawl.models.lookups import ForgottenThreads
 
         self._runner = asyncio.Runner()
         self.loop = self._runner.get_loop()
@@ -205,3 +235,85 @@ def _opened(*, is_encrypted: bool, is_local: bool) -> httpx2.AsyncClient:
         # Compressed streams come late, and what is asked for here is text anyway.
         headers={"user-agent": f"pawl/{__version__}", "accept-encoding": "identity"},
     )
+
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    name: str
+    data: str
+
+
+class EventTooLarge(ValueError):
+    """One event goes over the limit."""
+
+
+class EventDecoder:
+    """Feed it bytes, take whole events. Comments and fields that nobody asked for are passed over."""
+
+    def __init__(self, *, most: int) -> None:
+        self._most = most
+        self._text = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest: list[str] = []
+        self._rest_size = 0
+        self._started = False
+        self._after_return = False
+        self._name = ""
+        self._data: list[str] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes, *, final: bool = False) -> Iterator[ServerEvent]:
+        """The events that end in this chunk. What is not ended by a blank line is no event."""
+        text = self._text.decode(chunk, final)
+        if text and not self._started:
+            self._started = True
+            text = text.removeprefix("\ufeff")
+        if self._after_return and text:
+            # The line ended with the carriage return of the chunk before.
+            self._after_return = False
+            text = text.removeprefix("\n")
+        if text.endswith("\r"):
+            self._after_return = True
+        for line in self._lines(text):
+            if event := self._line(line):
+                yield event
+
+    def _lines(self, text: str) -> Iterator[str]:
+        start = 0
+        for end in _LINE_END.finditer(text):
+            if self._rest:
+                self._rest.append(text[start : end.start()])
+                yield "".join(self._rest)
+                self._rest.clear()
+                self._rest_size = 0
+            else:
+                yield text[start : end.start()]
+            start = end.end()
+        if start < len(text):
+            self._rest.append(text[start:])
+            self._rest_size += len(text) - start
+            self._check(self._rest_size)
+
+    def _line(self, line: str) -> ServerEvent | None:
+        if not line:
+            return self._ended()
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            self._size += len(value)
+            self._check(self._size)
+            self._data.append(value)
+        elif field == "event":
+            self._name = value
+        return None
+
+    def _ended(self) -> ServerEvent | None:
+        name, data = self._name, self._data
+        self._name, self._data, self._size = "", [], 0
+        return ServerEvent(name, "\n".join(data)) if data else None
+
+    def _check(self, size: int) -> None:
+        if size > self._most:
+            raise EventTooLarge

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from pawl.core.change import EMPTY, ChangeSet
+from pawl.core.diagnostic import CheckResult, Diagnostic, TestCounts
 from pawl.core.errors import ParseFailed
+from pawl.workspace.promotion import Promotion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,7 @@ class Agreement(StrEnum):
     """Rivals behave differently, and nothing decides: ask."""
 
 
-class Status(StrEnum):
+class RepairStatus(StrEnum):
     REPAIRED = "repaired"
     NO_PATCH = "no patch"
     OUT_OF_TIME = "out of time"
@@ -153,7 +157,7 @@ class Progressed:
 class RepairEnded:
     """The last event. The first patch is the chosen one, the others are its alternatives."""
 
-    status: Status
+    status: RepairStatus
     seconds: float
     patches: tuple[FoundPatch, ...] = ()
     agreement: Agreement = Agreement.SOLE
@@ -173,3 +177,101 @@ class RepairEnded:
 
 
 RepairEvent = StageBegun | ProblemFound | BaselineTaken | LinesSuspected | Progressed | RepairEnded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixRequest:
+    targets: tuple[str, ...] = ()
+    """Sources that may be edited, or tests to be mended; empty for all."""
+    test_command: tuple[str, ...] = ()
+    seconds: float = 60.0
+    workers: int = 2
+    pick: int | None = None
+    """Which of the rivals to take, counted from 1."""
+    accept_first: bool = False
+    """Take the likeliest patch even where rivals disagree and nothing decides."""
+    dry_run: bool = False
+    install: bool = False
+    """Packages that are missing may be installed on the bench, with a network."""
+    ground: ChangeSet = EMPTY
+    """What the search stands on, over the workspace; not part of what is reported."""
+
+
+class FixOutcome(StrEnum):
+    FIXED = "fixed"
+    PARTLY = "partly fixed"
+    NOTHING_FAILS = "nothing fails"
+    DISPUTED = "disputed"
+    """Patches were found that behave differently, and nothing decides between them."""
+    NOT_FIXED = "not fixed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """One thing that was mended, and why this way."""
+
+    path: str
+    line: int
+    what: str
+    """The template of the search, or the entry of the recovery map."""
+    why: str
+    rivals: int = 0
+    """How many other patches were found."""
+    agreement: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mended:
+    """Something was mended on the bench, and so many tests still fail."""
+
+    repair: Repair
+    failing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockStarted:
+    """The suite has been run once; from now on the budget is spent."""
+
+    seconds: float
+    failing: int
+
+
+FixEvent = RepairEvent | CheckResult | Mended | ClockStarted
+Listener = Callable[[FixEvent], None]
+"""Is told of every step as it happens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """A patch that also makes the tests pass; kept as an entry, so that it can be looked at and promoted."""
+
+    number: int
+    entry: int | None
+    path: str
+    line: int
+    what: str
+    changes: ChangeSet
+    behaves_like_first: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixReport:
+    outcome: FixOutcome
+    reason: str = ""
+    advice: str = ""
+    before: TestCounts | None = None
+    after: TestCounts | None = None
+    failing_before: tuple[Diagnostic, ...] = ()
+    failing_after: tuple[Diagnostic, ...] = ()
+    repairs: tuple[Repair, ...] = ()
+    rivals: tuple[Alternative, ...] = ()
+    suspicious: tuple[SuspiciousLine, ...] = ()
+    verdicts: tuple[CheckResult, ...] = ()
+    notes: tuple[str, ...] = ()
+    changes: ChangeSet = EMPTY
+    promotion: Promotion | None = None
+    kept: int | None = None
+    """The entry that keeps a patch which was found and not accepted."""
+    tried: int = 0
+    cpu_seconds: float = 0.0
+    seconds: float = 0.0

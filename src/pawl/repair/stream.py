@@ -7,10 +7,14 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from pawl.checks.runners import launched
 from pawl.core.errors import ParseFailed
+from pawl.core.execution import Completed, Execution, Limits, Stream
+from pawl.core.ports import Cancel
 from pawl.repair.model import (
     Agreement,
     BaselineTaken,
@@ -21,11 +25,13 @@ from pawl.repair.model import (
     RepairEnded,
     RepairEvent,
     RepairRequest,
+    RepairStatus,
     StageBegun,
-    Status,
     SuspiciousLine,
     TextEdit,
 )
+from pawl.sandbox.process import CancelToken
+from pawl.workspace.bench import Bench
 
 Launch = Callable[[tuple[str, ...]], Iterable[bytes]]
 """Runs a command in the request's root and gives the lines of its standard output as they come."""
@@ -51,7 +57,7 @@ def repair_events(request: RepairRequest, python: str, launch: Launch) -> Iterat
             yield event
             ended = isinstance(event, RepairEnded)
     if not ended:
-        yield RepairEnded(status=Status.ENGINE_FAILED, seconds=0.0, error="the engine ended without a word")
+        yield RepairEnded(status=RepairStatus.ENGINE_FAILED, seconds=0.0, error="the engine ended without a word")
 
 
 def run_locally(words: tuple[str, ...]) -> Iterator[bytes]:
@@ -89,7 +95,7 @@ def _patch(values: dict[str, Any]) -> FoundPatch:
 
 def _ended(values: dict[str, Any]) -> RepairEnded:
     patches = tuple(_patch(patch) for patch in values.pop("patches", ()))
-    status = Status(values.pop("status"))
+    status = RepairStatus(values.pop("status"))
     agreement = Agreement(values.pop("agreement", Agreement.SOLE))
     tests = tuple(values.pop("tests", ()))
     return RepairEnded(status=status, patches=patches, agreement=agreement, tests=tests, **values)
@@ -103,3 +109,51 @@ _PARSERS: dict[str, Callable[[dict[str, Any]], RepairEvent]] = {
     "progress": lambda values: Progressed(**values),
     "done": _ended,
 }
+
+
+Take = Callable[[RepairEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReflexEngine:
+    bench: Bench
+    python: str
+
+    def run(self, request: RepairRequest, limits: Limits, take: Take, cancel: Cancel | None = None) -> Completed:
+        words = launched(self.bench.files, command(request, self.python))
+        return self.bench.run(Execution(argv=words, limits=limits), on_output=EventLines(take).feed, cancel=cancel)
+
+    def survey(self, request: RepairRequest, limits: Limits) -> BaselineTaken | None:
+        """How each test stands, by a run in which no test can hang; None when that cannot be told."""
+        taken: list[BaselineTaken] = []
+        cancel = CancelToken()
+
+        def take(event: RepairEvent) -> None:
+            if isinstance(event, BaselineTaken):
+                taken.append(event)
+                cancel.request()
+
+        try:
+            self.run(request, limits, take, cancel)
+        finally:
+            cancel.close()
+        return taken[0] if taken else None
+
+
+class EventLines:
+    """Puts the engine's output together into lines; anything that is no event is the project's own noise."""
+
+    def __init__(self, take: Take) -> None:
+        self._take = take
+        self._rest = b""
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        if stream is not Stream.STDOUT:
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if line.startswith(b'{"event"'):
+                try:
+                    self._take(parse_event(line))
+                except ParseFailed:
+                    continue

@@ -2,15 +2,128 @@
 
 from __future__ import annotations
 
-from pawl.core.errors import OverlayUnavailable, SandboxUnavailable
-from pawl.core.execution import Completed, Confinement, Execution, Protection, View
+import os
+import platform
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+
+from pawl.core.errors import OverlayUnavailable, PawlError, SandboxUnavailable
+from pawl.core.execution import Completed, Confinement, CopyView, Execution, OverlayView, Probe, Protection, View
 from pawl.core.ports import Cancel, Sandbox
-from pawl.sandbox.landlock import LandlockSandbox, check_landlock
+from pawl.sandbox import programs as remedies
+from pawl.sandbox.environment import Surroundings
+from pawl.sandbox.groups import find_hierarchy
+from pawl.sandbox.landlock import OLDEST_VERSION, LandlockSandbox, check_landlock
+from pawl.sandbox.launcher import landlock_version
 from pawl.sandbox.namespaces import NamespaceSandbox
-from pawl.sandbox.probes import probe_namespaces, survey
-from pawl.sandbox.programs import Programs
-from pawl.sandbox.surroundings import Surroundings
-from pawl.sandbox.watch import OnOutput
+from pawl.sandbox.process import OnOutput
+from pawl.sandbox.programs import ENVIRONMENT, Programs
+from pawl.sandbox.seccomp import Sockets, filter_program
+
+_OLDEST_BUBBLEWRAP = (0, 8)
+_SECONDS = 10
+
+
+def survey(surroundings: Surroundings, programs: Programs) -> Protection:
+    sandbox = NamespaceSandbox(surroundings, programs=programs)
+    whole, overlay = probe_namespaces(sandbox), _overlay(sandbox)
+    landlock = _landlock()
+    confinement = Confinement.NONE
+    if whole.works:
+        confinement = Confinement.NAMESPACES
+    elif landlock.works:
+        confinement = Confinement.LANDLOCK
+    probes = (_bubblewrap(programs), _user_namespaces(programs), _filter(), whole, overlay, landlock, _groups())
+    return Protection(confinement=confinement, overlay=overlay.works, probes=probes)
+
+
+def probe_namespaces(sandbox: NamespaceSandbox) -> Probe:
+    """Runs a command in the whole sandbox."""
+    with tempfile.TemporaryDirectory(prefix="pawl-") as folder:
+        workspace = os.path.realpath(folder)
+        try:
+            completed = sandbox.run(CopyView(workspace=workspace, copy=workspace), Execution(argv=("true",)))
+        except PawlError as error:
+            return Probe(name="sandbox", works=False, detail=error.message, remedy=error.advice)
+    return Probe(name="sandbox", works=completed.ok, detail=f"a command {completed.ending} with {completed.code}")
+
+
+def _overlay(sandbox: NamespaceSandbox) -> Probe:
+    """Mounts one and writes through it."""
+    with tempfile.TemporaryDirectory(prefix="pawl-", ignore_cleanup_errors=True) as folder:
+        places = {
+            name: os.path.join(os.path.realpath(folder), name) for name in ("workspace", "upper", "work", "merged")
+        }
+        for place in places.values():
+            os.mkdir(place)
+        try:
+            sandbox.run(OverlayView(**places), Execution(argv=("touch", "written")))
+        except PawlError as error:
+            return Probe(name="overlay", works=False, detail=error.message, remedy=error.advice)
+        works = os.path.exists(os.path.join(places["upper"], "written"))
+        # The kernel leaves a folder there that nobody may enter.
+        os.chmod(os.path.join(places["work"], "work"), 0o700)
+    detail = "mounted and written through" if works else "a write did not reach the upper layer"
+    return Probe(name="overlay", works=works, detail=detail, remedy="" if works else remedies.MOVE_STATE)
+
+
+def _bubblewrap(programs: Programs) -> Probe:
+    if programs.bubblewrap is None:
+        return Probe(name="bubblewrap", works=False, detail="not installed", remedy=remedies.INSTALL_BUBBLEWRAP)
+    said = _output([programs.bubblewrap, "--version"])
+    version = re.search(r"(\d+)\.(\d+)", said)
+    works = version is not None and (int(version[1]), int(version[2])) >= _OLDEST_BUBBLEWRAP
+    detail = f"{programs.bubblewrap}, {said or 'no answer'}"
+    return Probe(name="bubblewrap", works=works, detail=detail, remedy="" if works else remedies.INSTALL_BUBBLEWRAP)
+
+
+def _user_namespaces(programs: Programs) -> Probe:
+    name = "user namespaces"
+    if programs.unshare is None:
+        return Probe(name=name, works=False, detail="unshare is not installed", remedy="install util-linux")
+    said = _output([programs.unshare, "-Ur", "--", programs.shell, "-c", "echo allowed"])
+    works = said == "allowed"
+    return Probe(name=name, works=works, detail=said, remedy="" if works else remedies.ALLOW_NAMESPACES)
+
+
+def _filter() -> Probe:
+    name = "system call filter"
+    try:
+        steps = len(filter_program(platform.machine(), Sockets.PRIVATE)) // 8
+    except PawlError as error:
+        return Probe(name=name, works=False, detail=error.message, remedy=error.advice)
+    with open("/proc/self/status") as file:
+        works = "\nSeccomp:" in file.read()
+    detail = f"{steps} steps for {platform.machine()}" if works else "the kernel has none"
+    return Probe(name=name, works=works, detail=detail, remedy="" if works else remedies.ALLOW_FILTERS)
+
+
+def _landlock() -> Probe:
+    version = landlock_version()
+    works = version >= OLDEST_VERSION
+    detail = f"version {version}" if version else "not offered by the kernel"
+    return Probe(name="Landlock", works=works, detail=detail, remedy="" if works else remedies.NEWER_KERNEL)
+
+
+def _groups() -> Probe:
+    hierarchy = find_hierarchy()
+    if hierarchy is None:
+        detail = "none can be made here; memory and processes are watched instead"
+        return Probe(name="control groups", works=False, detail=detail, remedy=remedies.GROUPS)
+    detail = f"version {hierarchy.version}: {', '.join(sorted(hierarchy.folders))}"
+    return Probe(name="control groups", works=True, detail=detail)
+
+
+def _output(words: Sequence[str]) -> str:
+    try:
+        completed = subprocess.run(
+            words, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return (completed.stdout or completed.stderr).decode("utf-8", "replace").strip()
 
 
 def open_sandbox(

@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import os
 import queue
+import resource
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -18,9 +19,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
+from types import MappingProxyType
 
 from pawl.core.execution import Limits
-from pawl.sandbox.process_tree import started_at
+from pawl.sandbox.usage import started_at
 
 _MOUNT = Path("/sys/fs/cgroup")
 _PREFIX = "pawl"
@@ -124,7 +126,7 @@ class Group:
             (self._folders[controller] / name).write_text(str(value))
 
 
-class Seat:
+class GroupSeat:
     """A group and, where groups take threads, the thread in it that starts the commands."""
 
     def __init__(self, hierarchy: Hierarchy, name: str) -> None:
@@ -187,15 +189,15 @@ class GroupPool:
         self._hierarchy = hierarchy
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        self._free: list[Seat] = []
-        self._all: list[Seat] = []
+        self._free: list[GroupSeat] = []
+        self._all: list[GroupSeat] = []
         self._owner = os.getpid()
         weakref.finalize(self, _close_all, self._all, self._owner)
         if hierarchy is not None:
             remove_leftovers(hierarchy)
 
     @contextlib.contextmanager
-    def seat(self, limits: Limits) -> Iterator[Seat | None]:
+    def seat(self, limits: Limits) -> Iterator[GroupSeat | None]:
         """A seat with these limits set, or None where this process cannot make groups."""
         seat = self._take(limits)
         try:
@@ -205,7 +207,7 @@ class GroupPool:
                 with self._lock:
                     self._free.append(seat)
 
-    def _take(self, limits: Limits) -> Seat | None:
+    def _take(self, limits: Limits) -> GroupSeat | None:
         # After a fork the launcher threads are gone; the child goes without groups.
         if self._hierarchy is None or self._owner != os.getpid():
             return None
@@ -214,7 +216,7 @@ class GroupPool:
         try:
             if seat is None:
                 name = f"{_PREFIX}-{self._owner}-{started_at(self._owner)}-{next(self._numbers)}"
-                seat = Seat(self._hierarchy, name)
+                seat = GroupSeat(self._hierarchy, name)
                 self._all.append(seat)
             seat.limit(limits)
         except OSError:
@@ -245,7 +247,41 @@ def remove_leftovers(hierarchy: Hierarchy) -> None:
                     group.rmdir()
 
 
-def _close_all(seats: list[Seat], owner: int) -> None:
+def _close_all(seats: list[GroupSeat], owner: int) -> None:
     if owner == os.getpid():
         for seat in seats:
             seat.close()
+
+
+_OPEN_FILES = 4096
+_NAMESPACED_COUNT = (5, 14)
+"""Since this kernel RLIMIT_NPROC counts per user namespace; before, it counted everything the user runs."""
+
+
+def set_ceilings(pid: int, limits: Limits) -> None:
+    ceilings = {
+        resource.RLIMIT_FSIZE: limits.file_bytes,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: _OPEN_FILES,
+        resource.RLIMIT_DATA: limits.memory_bytes,
+    }
+    for which, value in MappingProxyType(ceilings).items():
+        _lower(pid, which, value)
+
+
+def set_process_ceiling(pid: int, limits: Limits) -> None:
+    """Holds for a command in a user namespace of its own; the kernel exempts the superuser."""
+    if kernel_version() >= _NAMESPACED_COUNT:
+        _lower(pid, resource.RLIMIT_NPROC, limits.processes)
+
+
+def kernel_version() -> tuple[int, int]:
+    major, minor = os.uname().release.split(".")[:2]
+    return int(major), int("".join(character for character in minor if character.isdigit()) or 0)
+
+
+def _lower(pid: int, which: int, value: int) -> None:
+    _, hard = resource.prlimit(pid, which)
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
+    resource.prlimit(pid, which, (value, value))

@@ -21,28 +21,33 @@ from pathlib import Path
 from pawl.core.errors import OverlayUnavailable, SandboxUnavailable
 from pawl.core.execution import Completed, Confinement, CopyView, Ending, Execution, Network, OverlayView, View
 from pawl.core.ports import Cancel
-from pawl.sandbox import remedies
-from pawl.sandbox.ceilings import set_ceilings
-from pawl.sandbox.commands import Scenery, check_command, check_directory
-from pawl.sandbox.disk import Allowance, DiskWatch
-from pawl.sandbox.environment import check_words, command_environment
-from pawl.sandbox.groups import GroupPool, Seat, process_pool
-from pawl.sandbox.launched import Arrival, Launched, Stopping, memory_file, start_process, started_in
-from pawl.sandbox.launcher import landlock_version
-from pawl.sandbox.layers import Layers
-from pawl.sandbox.process_tree import children
-from pawl.sandbox.repository import linked_repository
-from pawl.sandbox.seccomp import Sockets, filter_program
-from pawl.sandbox.surroundings import (
+from pawl.sandbox import programs as remedies
+from pawl.sandbox.environment import (
     SYSTEM_FOLDERS,
     Root,
     Surroundings,
+    check_words,
+    command_environment,
     is_below,
     readonly_roots,
     system_files,
     visible_path,
 )
-from pawl.sandbox.watch import OnOutput, Watch
+from pawl.sandbox.groups import GroupPool, GroupSeat, process_pool, set_ceilings
+from pawl.sandbox.launcher import landlock_version
+from pawl.sandbox.layers import Layers, Scenery, check_command, check_directory, linked_repository
+from pawl.sandbox.process import (
+    Arrival,
+    CommandWatch,
+    Launched,
+    OnOutput,
+    Stopping,
+    memory_file,
+    start_process,
+    started_in,
+)
+from pawl.sandbox.seccomp import Sockets, filter_program
+from pawl.sandbox.usage import DiskAllowance, DiskWatch, children
 
 OLDEST_VERSION = 3
 """The first one that covers truncation."""
@@ -98,7 +103,7 @@ class LandlockSandbox:
             private = stack.enter_context(tempfile.TemporaryDirectory(prefix="pawl-", ignore_cleanup_errors=True))
             order = self._order(view, execution, layers, private)
             limits = execution.limits
-            disk = DiskWatch(Allowance(view.copy, limits.disk_bytes), Allowance(private, limits.scratch_bytes))
+            disk = DiskWatch(DiskAllowance(view.copy, limits.disk_bytes), DiskAllowance(private, limits.scratch_bytes))
             seat = stack.enter_context(self._groups.seat(limits))
             launched = stack.enter_context(_launch(order, seat))
             arrival = launched.wait_until_up(cancel)
@@ -110,7 +115,7 @@ class LandlockSandbox:
                     f"the sandbox could not be set up: {complaint or f'code {code}'}", advice=remedies.ALLOW_FILTERS
                 )
             _hold(launched, execution, seat)
-            watch = Watch(
+            watch = CommandWatch(
                 launched=launched,
                 root=launched.pid,
                 limits=limits,
@@ -184,13 +189,13 @@ def _link_toolchains(home: str, roots: Iterable[Root], caller_home: str) -> None
             os.symlink(root.path, link)
 
 
-def _launch(order: dict[str, object], seat: Seat | None) -> Launched:
+def _launch(order: dict[str, object], seat: GroupSeat | None) -> Launched:
     with memory_file("order", json.dumps(order).encode()) as file:
         words = (sys.executable, "-I", "-S", _LAUNCHER, str(file))
         return Launched(started_in(seat, functools.partial(start_process, words, (file,))), Stopping.CLOSE)
 
 
-def _hold(launched: Launched, execution: Execution, seat: Seat | None) -> None:
+def _hold(launched: Launched, execution: Execution, seat: GroupSeat | None) -> None:
     waiting = children(launched.pid)
     if len(waiting) != 1:
         raise SandboxUnavailable("the sandbox cannot be followed in /proc", advice=remedies.SHOW_PROCESSES)

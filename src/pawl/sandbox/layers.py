@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from pawl.core.errors import CommandNotFound, NotAFile, NotFound, PathRefused, PermissionDenied
 from pawl.core.execution import OverlayView, View
-from pawl.sandbox.surroundings import is_below
+from pawl.sandbox.environment import SYSTEM_FOLDERS, Root, is_below
 
 _MOST_LINKS = 40
 _OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResolvedPath:
     """Where a path leads once every link is followed."""
 
     path: str
@@ -45,10 +48,10 @@ class Layers:
         self.workspace = view.workspace
         self._folders = (view.upper, view.workspace) if isinstance(view, OverlayView) else (view.copy,)
 
-    def stand(self, path: str) -> Place | None:
+    def stand(self, path: str) -> ResolvedPath | None:
         """What stands at a relative path whose own last name is not followed; its folders must not be links."""
         active = list(self._folders)
-        place: Place | None = Place("", active[0], stat.S_IFDIR)
+        place: ResolvedPath | None = ResolvedPath("", active[0], stat.S_IFDIR)
         names = [name for name in path.split("/") if name]
         for index, name in enumerate(names):
             place = None
@@ -61,7 +64,7 @@ class Layers:
                 if _is_whiteout(host, mode):
                     break
                 if place is None:
-                    place = Place("/".join(names[: index + 1]), host, mode)
+                    place = ResolvedPath("/".join(names[: index + 1]), host, mode)
                 if not stat.S_ISDIR(mode):
                     break
                 below.append(host)
@@ -72,7 +75,7 @@ class Layers:
             active = below if place.is_folder else []
         return place
 
-    def follow(self, path: str) -> Place | None:
+    def follow(self, path: str) -> ResolvedPath | None:
         """What a relative path leads to, with links followed inside the workspace."""
         waiting = [name for name in reversed(path.split("/")) if name]
         done: list[str] = []
@@ -98,14 +101,14 @@ class Layers:
                 return None
             if os.path.isabs(target):
                 if not is_below(os.path.normpath(target), self.workspace):
-                    return Place(os.path.normpath("/".join([target, *reversed(waiting)])))
+                    return ResolvedPath(os.path.normpath("/".join([target, *reversed(waiting)])))
                 target = os.path.relpath(os.path.normpath(target), self.workspace)
                 done = []
             waiting.extend(part for part in reversed(target.split("/")) if part)
         return self.stand("/".join(done))
 
-    def _outside(self, first: str, waiting: list[str]) -> Place:
-        return Place(os.path.normpath("/".join([self.workspace, first, *reversed(waiting)])))
+    def _outside(self, first: str, waiting: list[str]) -> ResolvedPath:
+        return ResolvedPath(os.path.normpath("/".join([self.workspace, first, *reversed(waiting)])))
 
 
 def _look(folder: str, name: str) -> tuple[str, int] | None:
@@ -128,3 +131,151 @@ def _is_opaque(host: str) -> bool:
         except OSError:
             continue
     return False
+
+
+_POINTER = "gitdir: "
+_LONGEST_POINTER = 8192
+
+
+def has_git_folder(layers: Layers) -> bool:
+    place = layers.stand(".git")
+    return place is not None and place.is_folder
+
+
+def linked_repository(layers: Layers) -> str | None:
+    """The repository that a linked worktree belongs to, when that repository itself knows the worktree.
+
+    The `.git` file of a hostile workspace can name any folder. It is believed only when the named folder is
+    `<repository>/worktrees/<name>` and points back at this very file, which nobody can arrange in a folder that is
+    not theirs to write.
+    """
+    place = layers.stand(".git")
+    if place is None or not place.is_file:
+        return None
+    pointer = _first_line(place.host)
+    if pointer is None or not pointer.startswith(_POINTER):
+        return None
+    folder = os.path.realpath(os.path.join(layers.workspace, pointer.removeprefix(_POINTER)))
+    back = _first_line(os.path.join(folder, "gitdir"))
+    common = _first_line(os.path.join(folder, "commondir"))
+    if back is None or common is None:
+        return None
+    if os.path.realpath(os.path.join(folder, back)) != os.path.join(os.path.realpath(layers.workspace), ".git"):
+        return None
+    repository = os.path.realpath(os.path.join(folder, common))
+    if os.path.dirname(folder) != os.path.join(repository, "worktrees") or is_below(repository, layers.workspace):
+        return None
+    return repository if os.path.isfile(os.path.join(repository, "HEAD")) else None
+
+
+def _first_line(path: str) -> str | None:
+    """Of a regular file; a pipe put there to make the reader wait is not one."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return None
+        return os.fsdecode(os.read(file, _LONGEST_POINTER)).partition("\n")[0].rstrip("\r")
+    finally:
+        os.close(file)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenery:
+    """What can be seen inside: the view, and the roots around it."""
+
+    layers: Layers
+    roots: tuple[Root, ...]
+    path: str
+    """The PATH inside."""
+
+    def place(self, path: str) -> ResolvedPath | None:
+        """What an absolute path leads to inside; None when nothing stands there or it cannot be seen."""
+        for _ in range(2):
+            if is_below(path, self.layers.workspace):
+                found = self.layers.follow(os.path.relpath(path, self.layers.workspace))
+                if found is None or not found.is_outside:
+                    return found
+                path = found.path
+            here = self._on_this_machine(path)
+            if not os.path.lexists(here):
+                return None
+            real = os.path.realpath(here)
+            if not is_below(real, self.layers.workspace):
+                return _stat(path, real) if self._is_visible(real) else None
+            path = real
+        return None
+
+    def _on_this_machine(self, path: str) -> str:
+        for root in self.roots:
+            if is_below(path, root.path):
+                return root.source + path[len(root.path) :]
+        return path
+
+    def _is_visible(self, real: str) -> bool:
+        sources = (root.source for root in self.roots)
+        return any(is_below(real, folder) for folder in ("/usr", "/etc/alternatives", *SYSTEM_FOLDERS, *sources))
+
+
+def check_directory(scenery: Scenery, directory: str) -> str:
+    """The absolute path of the folder a command starts in."""
+    path = os.path.normpath(os.path.join(scenery.layers.workspace, directory))
+    if os.path.isabs(directory) or not is_below(path, scenery.layers.workspace):
+        raise PathRefused(f"{directory!r} is outside the workspace", advice="name a folder inside it")
+    place = scenery.layers.follow(os.path.relpath(path, scenery.layers.workspace))
+    if place is None:
+        raise NotFound(f"there is no folder {directory!r} in the workspace", advice="check the spelling")
+    if place.is_outside:
+        raise PathRefused(f"{directory!r} leads out of the workspace", advice="name a folder inside it")
+    if not place.is_folder:
+        raise NotAFile(f"{directory!r} is not a folder", advice="name the folder that holds it")
+    return path
+
+
+def check_command(scenery: Scenery, name: str, directory: str) -> None:
+    """Raises before anything is started when the program is not there to be started."""
+    if "/" in name:
+        place = scenery.place(os.path.normpath(os.path.join(directory, name)))
+        if place is None:
+            raise CommandNotFound(
+                f"there is no program {name!r}", advice="give a path relative to where the command runs"
+            )
+        if place.is_file and not place.is_executable:
+            raise PermissionDenied(f"{name!r} is not executable", advice=f"run `chmod +x {name}` first")
+        return
+    if not any(_is_program(scenery, folder, name) for folder in scenery.path.split(":")):
+        raise CommandNotFound(f"no program {name!r} on the PATH {scenery.path!r}", advice=_advice(scenery, name))
+
+
+def _is_program(scenery: Scenery, folder: str, name: str) -> bool:
+    # A relative entry that the execution's own environment put there is left to the shell inside.
+    if not os.path.isabs(folder):
+        return True
+    place = scenery.place(os.path.join(folder, name))
+    return place is not None and place.is_executable
+
+
+def _advice(scenery: Scenery, name: str) -> str:
+    close = difflib.get_close_matches(name, sorted(set(_programs(scenery))), n=3)
+    close += [other for other in (f"{name}3",) if other not in close and other in set(_programs(scenery))]
+    if close:
+        return f"did you mean {', '.join(close)}?"
+    return "install it, or add its folder to the toolchains that a command may read"
+
+
+def _programs(scenery: Scenery) -> Iterator[str]:
+    for folder in _existing(scenery.path.split(":")):
+        yield from os.listdir(folder)
+
+
+def _existing(folders: Iterable[str]) -> Iterator[str]:
+    return (folder for folder in folders if os.path.isabs(folder) and os.access(folder, os.R_OK | os.X_OK))
+
+
+def _stat(path: str, real: str) -> ResolvedPath | None:
+    try:
+        return ResolvedPath(path, real, os.stat(real).st_mode)
+    except OSError:
+        return None

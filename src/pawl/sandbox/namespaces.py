@@ -8,27 +8,140 @@ import platform
 import select
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from pawl.core.errors import OverlayUnavailable, PawlError, SandboxUnavailable
-from pawl.core.execution import Completed, Confinement, CopyView, Ending, Execution, OverlayView, View
+from pawl.core.execution import Completed, Confinement, CopyView, Ending, Execution, Network, OverlayView, View
 from pawl.core.ports import Cancel
-from pawl.sandbox import remedies
-from pawl.sandbox.ceilings import set_ceilings, set_process_ceiling
-from pawl.sandbox.commands import Scenery, check_command, check_directory
-from pawl.sandbox.disk import Allowance, DiskWatch
-from pawl.sandbox.environment import check_words, command_environment
-from pawl.sandbox.groups import GroupPool, Seat, process_pool
-from pawl.sandbox.launched import Arrival, Launched, Stopping, memory_file, start_process, started_in
-from pawl.sandbox.layers import Layers
-from pawl.sandbox.process_tree import children, filter_count
-from pawl.sandbox.profile import GIVEN, HOME, Profile, bubblewrap_arguments
+from pawl.sandbox import programs as remedies
+from pawl.sandbox.environment import (
+    SYSTEM_FOLDERS,
+    Root,
+    Surroundings,
+    check_words,
+    command_environment,
+    is_below,
+    readonly_roots,
+    system_files,
+    visible_path,
+)
+from pawl.sandbox.groups import GroupPool, GroupSeat, process_pool, set_ceilings, set_process_ceiling
+from pawl.sandbox.layers import Layers, Scenery, check_command, check_directory, has_git_folder, linked_repository
+from pawl.sandbox.process import (
+    Arrival,
+    CommandWatch,
+    Launched,
+    OnOutput,
+    Stopping,
+    memory_file,
+    start_process,
+    started_in,
+)
 from pawl.sandbox.programs import Programs
-from pawl.sandbox.repository import has_git_folder, linked_repository
 from pawl.sandbox.seccomp import Sockets, filter_program
-from pawl.sandbox.surroundings import Root, Surroundings, is_below, readonly_roots, visible_path
-from pawl.sandbox.watch import OnOutput, Watch
+from pawl.sandbox.usage import DiskAllowance, DiskWatch, children, filter_count
+
+HOME = "/home/agent"
+GIVEN = "/run/given"
+"""Where a command's standard input lies."""
+_SMALL_STORE = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    workspace: str
+    shown: str
+    """The folder of this machine that stands for the workspace."""
+    execution: Execution
+    environment: Mapping[str, str]
+    directory: str
+    roots: tuple[Root, ...]
+    home: str
+    """The caller's own home: what is shown of it appears under the command's home too."""
+    git_folder: bool = False
+    repository: str | None = None
+
+
+def bubblewrap_arguments(profile: Profile, filter_file: int, given_file: int) -> list[str]:
+    return [
+        *_namespaces(profile.execution.network),
+        *_environment(profile.environment),
+        *_system(profile.execution.network),
+        *_stores(profile.execution.limits.scratch_bytes),
+        *_toolchains(profile.roots, profile.home),
+        *_workspace(profile),
+        *(("--file", str(given_file), GIVEN) if profile.execution.given else ()),
+        # Last: from here on nothing can be made in the root, which is memory.
+        *("--remount-ro", "/"),
+        *("--chdir", profile.directory),
+        *("--seccomp", str(filter_file)),
+    ]
+
+
+def _namespaces(network: Network) -> Iterator[str]:
+    yield from ("--unshare-all", "--unshare-user", "--disable-userns")
+    if network is Network.ON:
+        yield "--share-net"
+    yield from ("--uid", str(os.getuid()), "--gid", str(os.getgid()))
+    yield from ("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--clearenv")
+
+
+def _environment(variables: Mapping[str, str]) -> Iterator[str]:
+    for name, value in variables.items():
+        yield from ("--setenv", name, value)
+
+
+@functools.cache
+def _system(network: Network) -> tuple[str, ...]:
+    return tuple(_system_folders()) + tuple(_system_configuration(network))
+
+
+def _system_folders() -> Iterator[str]:
+    yield from ("--ro-bind", "/usr", "/usr")
+    for folder in SYSTEM_FOLDERS:
+        if os.path.islink(folder):
+            yield from ("--symlink", os.readlink(folder), folder)
+        elif os.path.isdir(folder):
+            yield from ("--ro-bind", folder, folder)
+
+
+def _system_configuration(network: Network) -> Iterator[str]:
+    for path in system_files(network):
+        # A link into /usr is made anew: it costs a tenth of a mount.
+        if os.path.islink(path) and is_below(os.path.realpath(path), "/usr"):
+            yield from ("--symlink", os.path.realpath(path), path)
+        else:
+            yield from ("--ro-bind-try", path, path)
+
+
+def _stores(scratch: int) -> Iterator[str]:
+    """Devices, processes and the three places to write to beside the workspace, all in bounded memory."""
+    yield from ("--dev", "/dev", *_store("/dev/shm", _SMALL_STORE, "1777"), "--remount-ro", "/dev")
+    yield from ("--proc", "/proc", "--remount-ro", "/proc")
+    yield from (*_store("/tmp", scratch, "1777"), *_store("/var/tmp", _SMALL_STORE, "1777"), "--dir", "/run")
+    yield from _store(HOME, _SMALL_STORE, "0700")
+
+
+def _store(path: str, size: int, mode: str) -> tuple[str, ...]:
+    return ("--perms", mode, "--size", str(size), "--tmpfs", path)
+
+
+def _toolchains(roots: Iterable[Root], home: str) -> Iterator[str]:
+    for root in roots:
+        yield from ("--ro-bind-try", root.source, root.path)
+        if is_below(root.path, home) and not is_below(root.path, HOME):
+            yield from ("--symlink", root.path, os.path.join(HOME, os.path.relpath(root.path, home)))
+
+
+def _workspace(profile: Profile) -> Iterator[str]:
+    yield from ("--bind", profile.shown, profile.workspace)
+    if profile.repository is not None:
+        yield from ("--ro-bind", profile.repository, profile.repository)
+    if profile.git_folder:
+        yield from ("--ro-bind", f"{profile.shown}/.git", f"{profile.workspace}/.git")
+
 
 _NO_OVERLAY = 97
 _NO_GO = 125
@@ -68,14 +181,14 @@ class NamespaceSandbox:
         check_words(execution)
         profile = self._profile(view, execution)
         written = view.upper if isinstance(view, OverlayView) else view.copy
-        disk = DiskWatch(Allowance(written, execution.limits.disk_bytes))
+        disk = DiskWatch(DiskAllowance(written, execution.limits.disk_bytes))
         with self._groups.seat(execution.limits) as seat, self._launched(view, profile, seat) as launched:
             arrival = launched.wait_until_up(cancel)
             if arrival is Arrival.CANCELLED:
                 return Completed(ending=Ending.CANCELLED, code=None)
             if arrival is not Arrival.UP:
                 raise _explained(*launched.complaint())
-            watch = Watch(
+            watch = CommandWatch(
                 launched=launched,
                 root=_hold(launched, execution, seat),
                 limits=execution.limits,
@@ -117,7 +230,7 @@ class NamespaceSandbox:
         return roots, path
 
     @contextmanager
-    def _launched(self, view: View, profile: Profile, seat: Seat | None) -> Iterator[Launched]:
+    def _launched(self, view: View, profile: Profile, seat: GroupSeat | None) -> Iterator[Launched]:
         if self._programs.bubblewrap is None:
             raise SandboxUnavailable("bubblewrap is not installed", advice=remedies.INSTALL_BUBBLEWRAP)
         program = filter_program(platform.machine(), Sockets.PRIVATE)
@@ -185,7 +298,7 @@ def _forget_mark(work: str) -> None:
         return
 
 
-def _hold(launched: Launched, execution: Execution, seat: Seat | None) -> int:
+def _hold(launched: Launched, execution: Execution, seat: GroupSeat | None) -> int:
     """Sets the limits while the command waits at its gate; returns the first process of its namespace."""
     first = _first_process(launched)
     waiting = children(first)

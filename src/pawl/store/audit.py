@@ -15,9 +15,8 @@ from pathlib import Path
 
 from pawl.core.errors import StoreTooNew
 from pawl.core.redact import redacted
-from pawl.core.tiers import Attempt, Ladder, ladder_body
-from pawl.store.database import Database, Row
-from pawl.store.rows import Clock, iso, readable
+from pawl.core.tiers import Attempt, Escalation, ladder_body
+from pawl.store.database import Clock, Database, Row, iso, readable
 
 FILE_NAME = "audit.db"
 VERSION = 1
@@ -121,7 +120,7 @@ class Audit:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def begun(self, workspace: str, run: str, objective: str, ladder: Ladder, failing: int) -> None:
+    def begun(self, workspace: str, run: str, objective: str, ladder: Escalation, failing: int) -> None:
         """A run begins to climb; one that is resumed is known."""
         with self._database.transaction():
             self._database.run(

@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager
 
 from pawl.core.change import blob_digest
 from pawl.core.errors import MissingBlob, StoreCorrupt, StoreError
-from pawl.store.database import Database
-from pawl.store.rows import Clock
+from pawl.store.database import Clock, Database
 from pawl.store.schema import OWNERS
 
 GRACE_SECONDS = 3600.0

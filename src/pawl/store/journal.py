@@ -2,19 +2,147 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from itertools import count, groupby
 
 from pawl.core.change import ChangeSet
 from pawl.core.errors import Conflicted, StoreError, UnknownEntry
-from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry, Retention
-from pawl.store import checkpoints
+from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry, Retention, RollbackPolicy
 from pawl.store.blobs import Blobs
-from pawl.store.database import Database, Row
-from pawl.store.retention import drop_expired
-from pawl.store.rows import CHANGE_COLUMNS, Clock, change_set, insert_changes, iso, readable
+from pawl.store.database import CHANGE_COLUMNS, Clock, Database, Row, change_set, insert_changes, iso, readable
+
+
+def add(database: Database, checkpoint: Checkpoint, now: str) -> Checkpoint:
+    """Stores it; fills in its number, and its name and time where they are empty."""
+    workspace = os.fsencode(checkpoint.workspace)
+    with database.transaction():
+        number = _next_number(database)
+        name = readable(checkpoint.name) or _free_name(database, workspace, number)
+        if _is_taken(database, workspace, name):
+            raise StoreError(f"a checkpoint named {name!r} is there already", advice="choose another name")
+        added = replace(checkpoint, id=number, name=name, created=checkpoint.created or now)
+        database.run(
+            "INSERT INTO checkpoint (id, workspace, name, created, after_entry, progress, verification, policy)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                number,
+                workspace,
+                name,
+                added.created,
+                added.after_entry,
+                json.dumps(dict(added.progress)),
+                json.dumps(dict(added.verification)),
+                json.dumps(asdict(added.policy)),
+            ),
+        )
+        insert_changes(database, "checkpoint", number, added.changes)
+    return added
+
+
+def newest_first(database: Database, workspace: str) -> Sequence[Checkpoint]:
+    key = os.fsencode(workspace)
+    with database.reading():
+        rows = database.rows(
+            "SELECT id, name, created, after_entry, progress, verification, policy FROM checkpoint"
+            " WHERE workspace = ? ORDER BY id DESC",
+            (key,),
+        )
+        named = database.rows(
+            f"SELECT checkpoint, {CHANGE_COLUMNS} FROM checkpoint_change"
+            " WHERE checkpoint IN (SELECT id FROM checkpoint WHERE workspace = ?) ORDER BY checkpoint",
+            (key,),
+        )
+    changes = {number: [row[1:] for row in rows] for number, rows in groupby(named, key=lambda row: row[0])}
+    return [_checkpoint(workspace, row, changes.get(row[0], [])) for row in rows]
+
+
+def _checkpoint(workspace: str, row: Row, changes: Sequence[Row]) -> Checkpoint:
+    number, name, created, after_entry, progress, verification, policy = row
+    return Checkpoint(
+        id=number,
+        workspace=workspace,
+        name=name,
+        created=created,
+        after_entry=after_entry,
+        changes=change_set(changes),
+        progress=json.loads(progress),
+        verification=json.loads(verification),
+        policy=RollbackPolicy(**json.loads(policy)),
+    )
+
+
+def _next_number(database: Database) -> int:
+    row = database.first("SELECT seq FROM sqlite_sequence WHERE name = 'checkpoint'")
+    return 1 if row is None else int(row[0]) + 1
+
+
+def _free_name(database: Database, workspace: bytes, number: int) -> str:
+    """Named after its number, unless a person took that name."""
+    names = (f"checkpoint-{n}" for n in count(number))
+    return next(name for name in names if not _is_taken(database, workspace, name))
+
+
+def _is_taken(database: Database, workspace: bytes, name: str) -> bool:
+    return database.first("SELECT 1 FROM checkpoint WHERE workspace = ? AND name = ?", (workspace, name)) is not None
+
+
+_DAY = 86_400
+
+# `later` counts, for each path of an entry, the finished entries of its workspace that touch the path after it.
+# A young checkpoint needs every entry after its own place in the history.
+_PRUNABLE = """
+WITH later AS (
+    SELECT
+        entry_change.entry AS entry,
+        coalesce(
+            sum(entry.state = 'done') OVER (
+                PARTITION BY entry.workspace, entry_change.path ORDER BY entry_change.entry DESC
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ), 0
+        ) AS touched
+    FROM entry_change JOIN entry ON entry.id = entry_change.entry
+)
+SELECT id FROM entry
+WHERE pruned = 0 AND created < :cutoff AND (
+    state = 'captured'
+    OR (
+        state <> 'prepared'
+        AND id NOT IN (SELECT entry FROM later WHERE touched < :backups)
+        AND NOT EXISTS (
+            SELECT 1 FROM checkpoint
+            WHERE checkpoint.workspace = entry.workspace AND checkpoint.created >= :cutoff
+                AND checkpoint.after_entry < entry.id
+        )
+    )
+)
+"""
+
+
+def drop_expired(database: Database, retention: Retention, now: float) -> int:
+    """Drops what may go; returns how many entries lost their changes.
+
+    A conversation goes when nothing was said in it since: half of one could not be taken up again.
+    """
+    cutoff = iso(max(0.0, now - retention.days * _DAY))
+    with database.transaction():
+        found = database.rows(_PRUNABLE, {"cutoff": cutoff, "backups": retention.backups})
+        database.run_many("DELETE FROM entry_change WHERE entry = ?", found)
+        database.run_many("DELETE FROM entry_mode WHERE entry = ?", found)
+        database.run_many("UPDATE entry SET pruned = 1 WHERE id = ?", found)
+        database.run(
+            "DELETE FROM said WHERE conversation IN"
+            " (SELECT conversation FROM said GROUP BY conversation HAVING max(time) < ?)",
+            (cutoff,),
+        )
+        for table, moment in (("snapshot", "time"), ("answer", "created"), ("known_file", "seen")):
+            database.run(f"DELETE FROM {table} WHERE {moment} < ?", (cutoff,))
+    return len(found)
+
 
 _ENTRY = (
     "SELECT id, workspace, run, kind, title, reason, created, state, reverses, reversed_by, pruned, files FROM entry"
@@ -204,11 +332,11 @@ class Journal:
 
     def add_checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
         """Stores it and returns it with its number; an empty name becomes `checkpoint-` and the number."""
-        return checkpoints.add(self._database, checkpoint, iso(self._clock()))
+        return add(self._database, checkpoint, iso(self._clock()))
 
     def checkpoints(self, workspace: str) -> Sequence[Checkpoint]:
         """Newest first."""
-        return checkpoints.newest_first(self._database, workspace)
+        return newest_first(self._database, workspace)
 
     def prune(self, retention: Retention) -> tuple[int, int]:
         """Drops what retention no longer keeps; returns the entries pruned and the bytes freed."""

@@ -9,10 +9,8 @@ from collections.abc import Mapping, Sequence
 from pawl.core.change import ChangeSet
 from pawl.core.errors import StoreCorrupt, UnknownEntry
 from pawl.core.redact import redacted, redacted_body
-from pawl.core.run import DeliveryState
-from pawl.core.runs import Order, Place, RunRow, RunState, order_body, order_from
-from pawl.store.database import Database, Row
-from pawl.store.rows import CHANGE_COLUMNS, Clock, change_set, insert_changes, iso, readable
+from pawl.core.run import DeliveryState, RunCursor, RunRequest, RunRow, RunState, order_body, order_from
+from pawl.store.database import CHANGE_COLUMNS, Clock, Database, Row, change_set, insert_changes, iso, readable
 
 _RUN = "SELECT id, workspace, created, state, node, task, attempt, request, delivery FROM run"
 
@@ -24,7 +22,7 @@ class Runs:
         self._database = database
         self._clock = clock
 
-    def begin(self, workspace: str, place: Place, order: Order) -> None:
+    def begin(self, workspace: str, place: RunCursor, order: RunRequest) -> None:
         """Records a new run, without secrets."""
         body = redacted_body(order_body(order))
         with self._database.transaction():
@@ -62,7 +60,7 @@ class Runs:
         )
         return [_row(row) for row in rows]
 
-    def stand(self, place: Place, state: RunState) -> None:
+    def stand(self, place: RunCursor, state: RunState) -> None:
         """Writes where the run stands."""
         with self._database.transaction():
             self._database.run(
@@ -121,7 +119,7 @@ class Runs:
             return None
         return change_set(self._database.rows(f"SELECT {CHANGE_COLUMNS} FROM work_change WHERE work = ?", row))
 
-    def end(self, place: Place) -> None:
+    def end(self, place: RunCursor) -> None:
         """The run has ended: its record stays, what was only needed to resume it goes."""
         with self._database.transaction():
             self.stand(place, RunState.ENDED)
@@ -175,7 +173,54 @@ def _row(row: Row) -> RunRow:
         workspace=os.fsdecode(workspace),
         created=created,
         state=RunState(state),
-        place=Place(run, node, task, attempt),
+        place=RunCursor(run, node, task, attempt),
         order=order_from(_decoded(f"the request of the run {run!r}", request)),
         delivery=None if delivery is None else DeliveryState(delivery),
     )
+
+
+class Snapshots:
+    """One value of each kind for each conversation; an empty name stands for the workspace itself."""
+
+    __slots__ = ("_clock", "_database")
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def put(self, workspace: str, conversation: str, kind: str, body: Mapping[str, object]) -> None:
+        """Keeps the value, without secrets, in the place of the one before; durable when it returns."""
+        with self._database.transaction():
+            self._database.run(
+                "INSERT INTO snapshot (workspace, conversation, kind, body, time) VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT (workspace, conversation, kind)"
+                " DO UPDATE SET body = excluded.body, time = excluded.time",
+                (
+                    os.fsencode(workspace),
+                    readable(conversation),
+                    kind,
+                    json.dumps(redacted_body(body)),
+                    iso(self._clock()),
+                ),
+            )
+
+    def fork(self, workspace: str, conversation: str, other: str) -> None:
+        """Copies the values of a conversation for another one."""
+        with self._database.transaction():
+            self._database.run(
+                "INSERT INTO snapshot (workspace, conversation, kind, body, time)"
+                " SELECT workspace, ?, kind, body, time FROM snapshot WHERE workspace = ? AND conversation = ?",
+                (readable(other), os.fsencode(workspace), readable(conversation)),
+            )
+
+    def get(self, workspace: str, conversation: str, kind: str) -> Mapping[str, object] | None:
+        """The value, or None when there is none that can be read: it is only ever a help."""
+        row = self._database.first(
+            "SELECT body FROM snapshot WHERE workspace = ? AND conversation = ? AND kind = ?",
+            (os.fsencode(workspace), readable(conversation), kind),
+        )
+        try:
+            body = json.loads(row[0]) if row is not None else None
+        except ValueError:
+            return None
+        return body if isinstance(body, dict) else None

@@ -6,14 +6,10 @@ import json
 import os
 from collections.abc import Sequence
 
-from pawl.core.dialogue import Message
-from pawl.core.dialogue_json import from_json, to_json
+from pawl.core.dialogue import Conversation, Message, TranscriptLine, from_json, to_json
 from pawl.core.errors import StoreCorrupt
-from pawl.core.redact import redacted
-from pawl.core.redact_dialogue import redacted_message
-from pawl.core.transcript import Conversation, Said
-from pawl.store.database import Database, Row
-from pawl.store.rows import Clock, iso, readable
+from pawl.core.redact import redacted, redacted_message
+from pawl.store.database import Clock, Database, Row, iso, readable
 
 _LONGEST_TITLE = 80
 
@@ -59,7 +55,7 @@ class Transcripts:
             )
         return int(cursor.lastrowid or 0)
 
-    def messages(self, conversation: str) -> Sequence[Said]:
+    def messages(self, conversation: str) -> Sequence[TranscriptLine]:
         """All that was said in a conversation, oldest first; empty when there is none of that name."""
         rows = self._database.rows(
             "SELECT id, time, run, body, reasoning, sent_again FROM said WHERE conversation = ? ORDER BY id",
@@ -108,9 +104,9 @@ class Transcripts:
         ]
 
 
-def _said(row: Row) -> Said:
+def _said(row: Row) -> TranscriptLine:
     number, time, run, body, reasoning, sent_again = row
-    return Said(
+    return TranscriptLine(
         number=number,
         time=time,
         run=run,

@@ -7,35 +7,139 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
-from pawl.core.change import ChangeSet
-from pawl.core.errors import ConfigError, DiskFull, GitFailed, OverlayUnavailable, PathRefused, PawlError, UsageError
+from pawl.core.change import Change, ChangeSet, Node, NodeKind
+from pawl.core.errors import (
+    ConfigError,
+    Conflicted,
+    DiskFull,
+    GitFailed,
+    NotAFile,
+    OverlayUnavailable,
+    PathRefused,
+    PawlError,
+    UsageError,
+)
 from pawl.core.execution import Completed, Execution, OverlayView, Secrets, Stream, View
-from pawl.core.guardrails import Guardrails
-from pawl.core.permission import Judge
+from pawl.core.guardrails import Guardrails, Judge
 from pawl.core.ports import BlobReader, BlobStore, Cancel, Sandbox
-from pawl.workspace.applying import apply
-from pawl.workspace.bench_files import BenchFiles
+from pawl.settings.tree import LARGEST_BLOB, Tree
+from pawl.workspace.bench_files import BenchFiles, told
 from pawl.workspace.bench_folder import BenchFolder, new_identity, sweep
-from pawl.workspace.capture import Capture, Rules, capture
+from pawl.workspace.capture import Capture, CaptureRules, capture
 from pawl.workspace.copied import LARGEST_COPY, CopiedSurface
+from pawl.workspace.gate import refuse_own_ground
 from pawl.workspace.git import Git
 from pawl.workspace.hiding import Search
 from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore, IgnoreNothing
 from pawl.workspace.layered import LayeredSurface
+from pawl.workspace.paths import depth, parent
 from pawl.workspace.repository import opened
 from pawl.workspace.surface import Surface
-from pawl.workspace.tree import LARGEST_BLOB, Tree
 
-__all__ = ["Bench", "BenchSettings", "Ground", "sweep"]
+_OPEN_FOLDER = 0o700
 
 
-class Ground(StrEnum):
+def apply(surface: Surface, changes: ChangeSet, blobs: BlobReader) -> None:
+    """Writes the set; `Conflicted` with the paths in the way, and nothing written, where the bench differs."""
+    steps = _planned(surface, changes)
+    contents = {
+        change.path: blobs.get(change.after.blob)
+        for change in steps
+        if change.after is not None and change.after.blob is not None
+    }
+    upwards = sorted(steps, key=lambda change: depth(change.path), reverse=True)
+    closed = _opened(surface, steps)
+    for change in upwards:
+        if change.before is not None and (change.after is None or change.after.kind is not change.before.kind):
+            with _at(change.path):
+                surface.remove(change.path)
+    for change in reversed(upwards):
+        with _at(change.path):
+            _put(surface, change, contents.get(change.path, b""))
+    modes = {path: mode for path, mode in closed.items() if path not in changes.paths}
+    modes |= {change.path: change.after.mode for change in upwards if change.after and _is_folder(change.after)}
+    for path in sorted(modes, key=depth, reverse=True):
+        with _at(path):
+            surface.set_mode(path, modes[path])
+
+
+def _put(surface: Surface, change: Change, content: bytes) -> None:
+    match change.after:
+        case Node(kind=NodeKind.DIRECTORY) if not _is_folder(change.before):
+            surface.make_folder(change.path, _OPEN_FOLDER)
+        case Node(kind=NodeKind.LINK):
+            surface.put_link(change.path, content)
+        case Node(kind=NodeKind.FILE, mode=mode):
+            surface.put_file(change.path, content, mode)
+
+
+@contextmanager
+def _at(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise told(error, path) from error
+
+
+def _opened(surface: Surface, steps: list[Change]) -> dict[str, int]:
+    """Opens the folders whose mode keeps even their owner from changing their entries; gives their modes."""
+    closed: dict[str, int] = {}
+    for path in sorted({parent(change.path) for change in steps} - {""}, key=depth):
+        with suppress(PathRefused):
+            seen = surface.look(path)
+            if (
+                seen is not None
+                and seen.kind is NodeKind.DIRECTORY
+                and seen.mode & 0o700 != 0o700
+                and os.geteuid() != 0
+            ):
+                closed[path] = seen.mode
+                surface.set_mode(path, seen.mode | 0o700)
+    return closed
+
+
+def _planned(surface: Surface, changes: ChangeSet) -> list[Change]:
+    """The changes that are not already so; a folder may have any mode before, and be gone already."""
+    steps: list[Change] = []
+    conflicts: list[str] = []
+    for change in changes:
+        refuse_own_ground(change.path)
+        try:
+            now = surface.node(change.path)
+        except PathRefused:
+            now = None  # what lies behind a link is not there
+        except NotAFile:
+            conflicts.append(change.path)
+            continue
+        if now == change.after:
+            continue
+        if now == change.before or (_is_folder(now) and _is_folder(change.before)):
+            steps.append(Change(change.path, now, change.after))
+        else:
+            conflicts.append(change.path)
+    if conflicts:
+        raise Conflicted(
+            f"the bench has something else at {', '.join(map(repr, sorted(conflicts)))}",
+            tuple(sorted(conflicts)),
+            advice="nothing was written; rebase the change set over what the bench has",
+        )
+    return steps
+
+
+def _is_folder(node: Node | None) -> bool:
+    return node is not None and node.kind is NodeKind.DIRECTORY
+
+
+__all__ = ["Bench", "BenchKind", "BenchSettings", "sweep"]
+
+
+class BenchKind(StrEnum):
     """What a bench starts as; an overlay that cannot be mounted becomes a copy by itself."""
 
     OVERLAY = "overlay"
@@ -51,7 +155,7 @@ class BenchSettings:
     largest_file: int = LARGEST_BLOB
     """Larger files are held back when changed."""
     largest_copy: int = LARGEST_COPY
-    ground: Ground = Ground.OVERLAY
+    ground: BenchKind = BenchKind.OVERLAY
     include_ignored: bool = False
     """Ignored files are captured too."""
     judge: Judge | None = None
@@ -99,7 +203,7 @@ class Bench:
         try:
             places = _outside(tree.root, place, means.settings.second_place)
             identity = new_identity()
-            if means.settings.ground is Ground.OVERLAY:
+            if means.settings.ground is BenchKind.OVERLAY:
                 for candidate in places:
                     made = _layered(tree, candidate, identity)
                     if made is not None:
@@ -233,9 +337,9 @@ class Bench:
 
         return Ignore(read, global_file=self._means.settings.global_ignore)
 
-    def _rules(self) -> Rules:
+    def _rules(self) -> CaptureRules:
         means = self._means
-        return Rules(
+        return CaptureRules(
             blobs=means.blobs,
             guardrails=means.guardrails,
             ignore=IgnoreNothing() if means.settings.include_ignored else self._ignore(self._surface),

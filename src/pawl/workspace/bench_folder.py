@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pawl.core.errors import ConfigError
-from pawl.workspace.staging import empty
+from pawl.workspace.surface import empty
 
 _OWNER = "owner.json"
 _LOCK = "lock"

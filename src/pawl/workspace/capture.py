@@ -7,20 +7,18 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from pawl.core import rebase
-from pawl.core.blobs import StagedBlobs
-from pawl.core.change import EMPTY, Change, ChangeSet, Kind, Node
+from pawl.core.change import EMPTY, Change, ChangeSet, Node, NodeKind
 from pawl.core.errors import Conflicted, NotAFile, NotFound, PathRefused, TooLarge
-from pawl.core.guardrails import Guardrails, is_git
-from pawl.core.permission import Judge, Ruling
+from pawl.core.guardrails import Decision, Guardrails, Judge, is_git
+from pawl.core.memory_blobs import StagedBlobs
 from pawl.core.ports import BlobStore
 from pawl.core.rebase import Conflict
-from pawl.workspace.gate import adds_bits, in_repositories
+from pawl.settings.tree import LARGEST_BLOB, Seen
+from pawl.workspace.gate import LinkJudge, adds_bits, in_repositories
 from pawl.workspace.ignore import Ignore, IgnoreNothing
-from pawl.workspace.links import LinkJudge
 from pawl.workspace.paths import parent
-from pawl.workspace.staging_names import STAGING_PREFIX
+from pawl.workspace.staging import STAGING_PREFIX
 from pawl.workspace.surface import Difference, Surface
-from pawl.workspace.tree import LARGEST_BLOB, Seen
 
 Tracked = Callable[[Sequence[str]], frozenset[str]]
 """Which of these paths, and of the paths below them, git tracks."""
@@ -30,7 +28,7 @@ DEEPEST = 500
 """Paths with more folders than this are held back: nothing but a fault or an attack makes them."""
 
 
-class Reason(StrEnum):
+class HeldReason(StrEnum):
     SECRET = "secret"
     PROTECTED = "protected"
     DENIED = "denied"
@@ -47,11 +45,11 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldBack:
     """A path that is not part of the change set. The change is kept where its contents may be."""
 
     path: str
-    reason: Reason
+    reason: HeldReason
     change: Change | None = None
     rule: str = ""
     """The permission rule that denies it or asks about it."""
@@ -59,7 +57,7 @@ class Held:
     @property
     def needs_yes(self) -> bool:
         """Whether the user's own yes is all that it waits for."""
-        return self.reason in (Reason.PROTECTED, Reason.ASKED)
+        return self.reason in (HeldReason.PROTECTED, HeldReason.ASKED)
 
     @property
     def told(self) -> str:
@@ -71,14 +69,14 @@ class Capture:
     changes: ChangeSet = EMPTY
     ignored: tuple[str, ...] = ()
     """The topmost ignored paths that changed; a folder ends with a slash."""
-    held: tuple[Held, ...] = ()
+    held: tuple[HeldBack, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     """Paths whose base is unknown, because the user changed them after the bench was made and the bench did too.
     The bench's side (ours) is kept as a blob."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class CaptureRules:
     """What decides where a changed path goes."""
 
     blobs: BlobStore
@@ -89,7 +87,7 @@ class Rules:
     judge: Judge | None = None
 
 
-def capture(surface: Surface, rules: Rules) -> Capture:
+def capture(surface: Surface, rules: CaptureRules) -> Capture:
     """Reads what the bench changed. Contents are durable when it returns; those of secrets are never stored."""
     sorting = _Sorting(surface, rules)
     for difference in surface.differences():
@@ -105,11 +103,11 @@ def capture(surface: Surface, rules: Rules) -> Capture:
 @dataclass(slots=True)
 class _Sorting:
     surface: Surface
-    rules: Rules
+    rules: CaptureRules
     open: list[Difference] = field(default_factory=list)
     changes: dict[str, Change] = field(default_factory=dict)
     ignored: dict[str, list[Difference]] = field(default_factory=dict)
-    held: dict[str, Held] = field(default_factory=dict)
+    held: dict[str, HeldBack] = field(default_factory=dict)
     conflicts: dict[str, Conflict] = field(default_factory=dict)
     left: list[Difference] = field(default_factory=list)
     """Everything that is not promoted and not ignored."""
@@ -125,9 +123,9 @@ class _Sorting:
             return
         sides = [side.kind for side in (difference.after, difference.before) if side is not None]
         if None in sides:
-            self._hold(difference, Reason.SPECIAL)
+            self._hold(difference, HeldReason.SPECIAL)
             return
-        top = self.rules.ignore.topmost(path, folder=sides[0] is Kind.DIRECTORY)
+        top = self.rules.ignore.topmost(path, folder=sides[0] is NodeKind.DIRECTORY)
         if top is not None and not (top == path and self.rules.guardrails.is_secret(path)):
             self.ignored.setdefault(top, []).append(difference)
         else:
@@ -153,15 +151,15 @@ class _Sorting:
                 # Only the workspace can change while this runs: the bench is locked.
                 self._keep_aside(difference)
         except TooLarge:
-            self._hold(difference, Reason.TOO_LARGE)
+            self._hold(difference, HeldReason.TOO_LARGE)
         except PermissionError:
-            self._hold(difference, Reason.UNREADABLE)
+            self._hold(difference, HeldReason.UNREADABLE)
 
     def _read(self, difference: Difference) -> None:
         if not self._differs(difference):
             return
         if self.rules.guardrails.is_secret(difference.path):
-            self._hold(difference, Reason.SECRET)
+            self._hold(difference, HeldReason.SECRET)
         elif difference.stale:
             self._keep_aside(difference)
         else:
@@ -170,12 +168,12 @@ class _Sorting:
     def settled(self) -> Capture:
         """The sorted parts, with nothing in the change set that needs what is left out of it."""
         self._hold_changes(
-            in_repositories(self.surface.workspace, ChangeSet.of(self.changes.values())), Reason.PROTECTED
+            in_repositories(self.surface.workspace, ChangeSet.of(self.changes.values())), HeldReason.PROTECTED
         )
         links = LinkJudge(self.surface.workspace, self.rules.blobs)
         self._hold_what_is_blocked()
         while faults := links.faults(ChangeSet.of(self.changes.values())):
-            self._hold_changes(faults, Reason.LEAVES_TREE)
+            self._hold_changes(faults, HeldReason.LEAVES_TREE)
             self._hold_what_is_blocked()
         needed = _folders_of(path for path, change in self.changes.items() if change.after is not None)
         for folder in self.spare:
@@ -188,32 +186,34 @@ class _Sorting:
             conflicts=tuple(self.conflicts[path] for path in sorted(self.conflicts)),
         )
 
-    def _forbidden(self, path: str) -> tuple[str, Reason] | None:
+    def _forbidden(self, path: str) -> tuple[str, HeldReason] | None:
         """The topmost part of the path that nobody may change, such as a `.git` at any depth."""
         guardrails = self.rules.guardrails
         names = path.split("/")
         if len(names) > DEEPEST:
-            return "/".join(names[: DEEPEST + 1]), Reason.TOO_DEEP
+            return "/".join(names[: DEEPEST + 1]), HeldReason.TOO_DEEP
         if not guardrails.never(path) and not path.startswith(STAGING_PREFIX) and not any(map(is_git, names)):
             return None
         if names[0].startswith(STAGING_PREFIX):
-            return names[0], Reason.FORBIDDEN
+            return names[0], HeldReason.FORBIDDEN
         for count, name in enumerate(names, 1):
             place = "/".join(names[:count])
             if is_git(name):
-                return place, Reason.GIT
+                return place, HeldReason.GIT
             if guardrails.never(place):
-                return place, Reason.FORBIDDEN
+                return place, HeldReason.FORBIDDEN
         return None
 
-    def _hold(self, difference: Difference, reason: Reason, change: Change | None = None, *, path: str = "") -> None:
+    def _hold(
+        self, difference: Difference, reason: HeldReason, change: Change | None = None, *, path: str = ""
+    ) -> None:
         where = path or difference.path
         said = self.rules.judge(change) if change is not None and self.rules.judge is not None else None
-        rule = said.rule if said is not None and reason in (Reason.DENIED, Reason.ASKED) else ""
-        self.held.setdefault(where, Held(where, reason, change, rule))
+        rule = said.rule if said is not None and reason in (HeldReason.DENIED, HeldReason.ASKED) else ""
+        self.held.setdefault(where, HeldBack(where, reason, change, rule))
         self.left.append(difference)
 
-    def _hold_changes(self, paths: Iterable[str], reason: Reason) -> None:
+    def _hold_changes(self, paths: Iterable[str], reason: HeldReason) -> None:
         """Holds back what was taken for part of the change set."""
         known = {one.path: one for one in self.open} if paths else {}
         for path in paths:
@@ -224,12 +224,12 @@ class _Sorting:
         before, after = difference.before, difference.after
         if before is None or after is None or before.kind is not after.kind:
             return True
-        if before.kind is Kind.LINK:
+        if before.kind is NodeKind.LINK:
             path = difference.path
             return self.surface.link_target(path) != self.surface.workspace.link_target(path)
         if before.mode != after.mode:
             return True
-        if before.kind is Kind.DIRECTORY:
+        if before.kind is NodeKind.DIRECTORY:
             return False
         if before.size != after.size:
             return True
@@ -238,7 +238,7 @@ class _Sorting:
 
     def _check_size(self, difference: Difference) -> None:
         for side in (difference.before, difference.after):
-            if side is not None and side.kind is Kind.FILE and side.size > self.rules.largest:
+            if side is not None and side.kind is NodeKind.FILE and side.size > self.rules.largest:
                 raise TooLarge(f"{difference.path!r} has {side.size:,} bytes; {self.rules.largest:,} is the most")
 
     def _change(self, difference: Difference) -> Change:
@@ -246,7 +246,7 @@ class _Sorting:
         self._check_size(difference)
         path, workspace = difference.path, self.surface.workspace
         before = None if difference.before is None else workspace.node(path, self.rules.blobs)
-        if before is not None and before.kind is Kind.DIRECTORY and not _is_folder(difference.after):
+        if before is not None and before.kind is NodeKind.DIRECTORY and not _is_folder(difference.after):
             workspace.names(path)  # one that cannot be listed cannot be taken back either
         after = None if difference.after is None else self.surface.node(path, self.rules.blobs)
         if difference.before != workspace.find(path) and not _is_folder(difference.before):
@@ -260,16 +260,16 @@ class _Sorting:
         else:
             self._hold(difference, reason, change)
 
-    def _reason(self, change: Change) -> Reason | None:
+    def _reason(self, change: Change) -> HeldReason | None:
         """Why the change is held back by itself, whatever else is changed."""
         said = self.rules.judge(change) if self.rules.judge is not None else None
-        if said is not None and said.ruling is Ruling.DENY:
-            return Reason.DENIED
+        if said is not None and said.ruling is Decision.DENY:
+            return HeldReason.DENIED
         if adds_bits(self.surface.workspace, change):
-            return Reason.BITS
+            return HeldReason.BITS
         if self.rules.guardrails.is_protected(change.path):
-            return Reason.PROTECTED
-        return None if said is None else Reason.ASKED
+            return HeldReason.PROTECTED
+        return None if said is None else HeldReason.ASKED
 
     def _keep_aside(self, difference: Difference) -> None:
         """A path whose base is unknown: the bench's version is kept, the workspace's is left alone."""
@@ -278,7 +278,7 @@ class _Sorting:
             self.spare.append(Change(difference.path, None, Node.directory(difference.after.mode)))
             return
         if self.rules.guardrails.is_secret(difference.path):
-            self._hold(difference, Reason.SECRET)
+            self._hold(difference, HeldReason.SECRET)
             return
         self._check_size(difference)
         bench = None if difference.after is None else self.surface.node(difference.path, self.rules.blobs)
@@ -289,11 +289,11 @@ class _Sorting:
         if bench == workspace:
             return
         reason = self._reason(Change(difference.path, workspace, bench))
-        if reason not in (None, Reason.ASKED):
+        if reason not in (None, HeldReason.ASKED):
             self._hold(difference, reason)
         else:
             self.conflicts[difference.path] = Conflict(
-                path=difference.path, base=None, ours=bench, theirs=workspace, reason=rebase.Reason.MEANWHILE
+                path=difference.path, base=None, ours=bench, theirs=workspace, reason=rebase.ConflictReason.MEANWHILE
             )
             self.left.append(difference)
 
@@ -310,7 +310,7 @@ class _Sorting:
             elif (goes and (path in stays or path in quiet)) or (
                 missing and change.after is not None and not missing.isdisjoint(_folders_of([path]))
             ):
-                self.held[path] = Held(path, Reason.IN_THE_WAY, self.changes.pop(path))
+                self.held[path] = HeldBack(path, HeldReason.IN_THE_WAY, self.changes.pop(path))
 
 
 def _folders_of(paths: Iterable[str]) -> set[str]:
@@ -323,4 +323,4 @@ def _folders_of(paths: Iterable[str]) -> set[str]:
 
 
 def _is_folder(side: Seen | Node | None) -> bool:
-    return side is not None and side.kind is Kind.DIRECTORY
+    return side is not None and side.kind is NodeKind.DIRECTORY

@@ -6,23 +6,238 @@ no hook, filter, monitor or signing program of anybody's is run.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 
-from pawl.core.change import Change, ChangeSet, Kind, Node, is_directory
-from pawl.core.errors import GitFailed, PawlError
+from pawl.core.change import Change, ChangeSet, Node, NodeKind, is_directory
+from pawl.core.errors import GitFailed, NotFound, PawlError
 from pawl.core.patch import git_mode
 from pawl.core.ports import BlobReader, CommandRunner
+from pawl.settings.tree import Seen, Tree
 from pawl.workspace.git import Entry, Git
-from pawl.workspace.git_config import is_true, user_attributes, user_values
-from pawl.workspace.git_trees import FOLDER, edited_tree, folders_above
-from pawl.workspace.line_ends import as_git_keeps, converts
-from pawl.workspace.repository import Head, Repository, opened
-from pawl.workspace.repository_writing import move_head, new_index, object_name, put_object
-from pawl.workspace.tree import Tree
+from pawl.workspace.repository import Head, Repository, is_true, opened, user_attributes, user_values
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_LOG = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def object_name(algorithm: str, kind: str, data: bytes) -> str:
+    return hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False).hexdigest()
+
+
+def put_object(repository: Repository, kind: str, data: bytes) -> str:
+    """Keeps an object loose, in place of whatever stands under its name."""
+    name = object_name(repository.algorithm, kind, data)
+    place = f"objects/{name[:2]}"
+    with _folder(repository.common, place) as folder:
+        made = f"tmp_obj_{secrets.token_hex(8)}"
+        content = zlib.compress(b"%s %d\0" % (kind.encode(), len(data)) + data, 1)
+        try:
+            _write(folder, made, content, 0o444)
+            os.rename(made, name[2:], src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(made, dir_fd=folder)
+            raise
+        os.fsync(folder)
+    return name
+
+
+@contextmanager
+def new_index(repository: Repository, content: bytes | None, expected: Seen | None) -> Iterator[None]:
+    """Puts a new index in the old one's place when the body has succeeded; the old one must be as it was `expected`."""
+    if content is None:
+        yield
+        return
+    with _locked(repository.own, "index", content):
+        if repository.own.look("index") != expected:
+            raise GitFailed("the index was changed meanwhile", advice="try again when no other git works here")
+        yield
+
+
+def move_head(repository: Repository, head: Head, commit: str, log: str) -> None:
+    """Moves the branch that is checked out, or a detached HEAD, from where it stood to the commit."""
+    content = f"{commit}\n".encode()
+    if not head.branch:
+        with _locked(repository.own, "HEAD", content):
+            _expect(repository, head)
+    else:
+        with _locked(repository.own, "HEAD", None), _locked(repository.common, head.branch, content):
+            _expect(repository, head)
+    line = f"{head.commit or '0' * len(commit)} {commit} {log}\n".encode("utf-8", "surrogateescape")
+    if is_true(repository.config.get("core.logallrefupdates", "true")):
+        # The branch has moved: a log that cannot be written is no failure of the commit.
+        with suppress(OSError, GitFailed):
+            _append(repository.own, "logs/HEAD", line)
+            if head.branch:
+                _append(repository.common, f"logs/{head.branch}", line)
+
+
+def _expect(repository: Repository, head: Head) -> None:
+    if repository.head() != head:
+        raise GitFailed("HEAD was moved by another git meanwhile", advice="try again when no other git works here")
+
+
+@contextmanager
+def _locked(tree: Tree, path: str, content: bytes | None) -> Iterator[None]:
+    """Holds `path.lock`; afterwards it takes the place of the file, or goes where there is no new content."""
+    above, _, name = path.rpartition("/")
+    with _folder(tree, above) as folder:
+        lock = f"{name}.lock"
+        try:
+            _write(folder, lock, content or b"", 0o666)
+        except FileExistsError as error:
+            raise GitFailed(
+                f"'{path}.lock' is there: another git works in this repository, or was killed",
+                advice=f"wait for it, or remove .git/{path}.lock",
+            ) from error
+        replaced = False
+        try:
+            yield
+            if content is not None:
+                os.rename(lock, name, src_dir_fd=folder, dst_dir_fd=folder)
+                replaced = True
+                os.fsync(folder)
+        finally:
+            # Once it is in place, a lock of this name is another's.
+            if not replaced:
+                with suppress(FileNotFoundError):
+                    os.unlink(lock, dir_fd=folder)
+
+
+def _write(folder: int, name: str, content: bytes, mode: int) -> None:
+    fd = os.open(name, _NEW, mode, dir_fd=folder)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(fd)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+        raise
+
+
+def _append(tree: Tree, path: str, line: bytes) -> None:
+    with _folder(tree, path.rpartition("/")[0]) as folder:
+        fd = os.open(path.rpartition("/")[2], _LOG, 0o666, dir_fd=folder)
+        with os.fdopen(fd, "ab") as file:
+            if Seen.of(os.fstat(fd)).kind is NodeKind.FILE:
+                file.write(line)
+
+
+@contextmanager
+def _folder(tree: Tree, path: str) -> Iterator[int]:
+    """A folder of the repository, made where it is missing; never through a link."""
+    made = ""
+    for name in path.split("/") if path else ():
+        made = f"{made}/{name}".lstrip("/")
+        seen = tree.look(made)
+        if seen is None:
+            with tree.folder_of(made) as (above, last), suppress(FileExistsError):
+                os.mkdir(last, dir_fd=above)
+        elif seen.kind is not NodeKind.DIRECTORY:
+            raise NotFound(f"'.git/{made}' is no folder", advice="see 'git fsck'")
+    fd = tree.open_folder(path)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+FOLDER = "040000"
+_SUBMODULE = "160000"
+
+
+def folders_above(paths: Iterable[str]) -> list[str]:
+    """Every folder that a path lies in, below the root, sorted."""
+    found: set[str] = set()
+    for path in paths:
+        while path := path.rpartition("/")[0]:
+            found.add(path)
+    return sorted(found)
+
+
+def edited_tree(repository: Repository, held: Mapping[str, Entry], changed: Mapping[str, Entry | None]) -> str:
+    """The name of the tree in which the changed paths stand as given; `held` is what their folders hold."""
+    inside: dict[str, dict[str, Entry]] = {folder: {} for folder in ("", *folders_above(changed))}
+    for path, entry in held.items():
+        if entry.mode == _SUBMODULE and path in inside:
+            raise GitFailed(f"{path!r} is a submodule", advice="commit there by hand")
+        folder, _, name = path.rpartition("/")
+        if folder in inside and changed.get(path, entry) is not None:
+            inside[folder][name] = entry
+    put: dict[str, dict[str, Entry]] = {folder: {} for folder in inside}
+    for path, wanted in changed.items():
+        if wanted is not None:
+            put[path.rpartition("/")[0]][path.rpartition("/")[2]] = wanted
+    # The deepest first, so that each folder finds the new names of those in it.
+    for folder in sorted(put.keys() - {""}, key=lambda one: one.count("/"), reverse=True):
+        entries = _merged(folder, inside[folder], put[folder])
+        outer, _, name = folder.rpartition("/")
+        if entries:
+            inside[outer][name] = Entry(FOLDER, put_object(repository, "tree", _content(entries)))
+        elif name in inside[outer] and inside[outer][name].mode == FOLDER:
+            del inside[outer][name]
+    return put_object(repository, "tree", _content(_merged("", inside[""], put[""])))
+
+
+def _merged(folder: str, held: Mapping[str, Entry], put: Mapping[str, Entry]) -> dict[str, Entry]:
+    for name in put:
+        if name in held and held[name].mode == FOLDER:
+            path = f"{folder}/{name}".lstrip("/")
+            raise GitFailed(f"{path!r} is a folder with other files in HEAD", advice="commit it by hand")
+    return {**held, **put}
+
+
+def _content(entries: Mapping[str, Entry]) -> bytes:
+    """In git's order, in which a folder's name ends with a slash."""
+    rows = {os.fsencode(name): entry for name, entry in entries.items()}
+    ordered = sorted(rows, key=lambda name: name + b"/" if rows[name].mode == FOLDER else name)
+    return b"".join(
+        b"%s %s\0%s" % (rows[name].mode.lstrip("0").encode(), name, bytes.fromhex(rows[name].name)) for name in ordered
+    )
+
+
+_PRINTED = frozenset(range(32, 256)) - {127} | {8, 9, 10, 12, 13, 27}
+
+
+def converts(attributes: Mapping[str, str], settings: Mapping[str, str]) -> str:
+    """How CRLF is taken into the repository: `text` always, `auto` where the file is text, empty never."""
+    text = attributes.get("text", "unspecified")
+    if text == "unspecified":
+        text = {"set": "set", "unset": "unset", "input": "set"}.get(attributes.get("crlf", ""), "unspecified")
+    if text in ("set", "input"):
+        return "text"
+    if text == "unset":
+        return ""
+    if text == "auto":
+        return "auto"
+    if attributes.get("eol") in ("lf", "crlf"):
+        return "text"
+    return "auto" if settings.get("core.autocrlf", "").lower() in ("true", "input", "yes", "on", "1") else ""
+
+
+def as_git_keeps(content: bytes, how: str, node: Node) -> bytes:
+    if not how or node.kind is not NodeKind.FILE or b"\r\n" not in content or (how == "auto" and _is_binary(content)):
+        return content
+    return content.replace(b"\r\n", b"\n")
+
+
+def _is_binary(content: bytes) -> bool:
+    """By git's measure: a NUL, a CR that ends no line, or more than one odd byte in 128."""
+    if b"\0" in content or content.count(b"\r") != content.count(b"\r\n"):
+        return True
+    odd = len(content.removesuffix(b"\x1a").translate(None, bytes(_PRINTED)))
+    printable = len(content) - odd - content.count(b"\n") - content.count(b"\r")
+    return (printable >> 7) < odd
+
 
 _UNDER_WAY = {
     "MERGE_HEAD": "a merge",
@@ -52,7 +267,7 @@ class _File:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commits:
+class Committer:
     """The repository of a workspace."""
 
     workspace: Tree
@@ -130,7 +345,7 @@ class Commits:
         for folder in ("", *above):
             path = f"{folder}/.gitattributes".lstrip("/")
             seen = self.workspace.find(path)
-            if seen is not None and seen.kind is not Kind.FILE:
+            if seen is not None and seen.kind is not NodeKind.FILE:
                 raise GitFailed(f"{path!r} is no plain file", advice="make it one, or commit by hand")
 
     def _files(
@@ -156,7 +371,7 @@ class Commits:
         fixed = there.mode if there and not is_true(repository.config.get("core.filemode", "true")) else ""
 
         def entry(node: Node, content: bytes) -> Entry:
-            mode = fixed if fixed.startswith("100") and node.kind is Kind.FILE else git_mode(node)
+            mode = fixed if fixed.startswith("100") and node.kind is NodeKind.FILE else git_mode(node)
             return Entry(mode, object_name(repository.algorithm, "blob", content))
 
         before: tuple[Entry, ...] = ()
@@ -193,7 +408,7 @@ def _refuse_unfit(repository: Repository) -> None:
         raise GitFailed("the repository keeps its files elsewhere (core.worktree)", advice="commit it by hand")
     for path in ("objects", "objects/pack"):
         seen = common.look(path)
-        if seen is None or seen.kind is not Kind.DIRECTORY:
+        if seen is None or seen.kind is not NodeKind.DIRECTORY:
             raise GitFailed(f"'.git/{path}' is no folder", advice="see 'git fsck'")
     if common.look("objects/info") is not None and common.look("objects/info/alternates") is not None:
         raise GitFailed(

@@ -5,31 +5,186 @@ A manifest of how each path was copied tells what a command touched; only that i
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pawl.core.change import Kind, Node
-from pawl.core.errors import AlreadyThere, NotAFile, NotFound
+from pawl.core.change import Node, NodeKind
+from pawl.core.errors import AlreadyThere, NotAFile, NotFound, PathRefused, PawlError, TooLarge
 from pawl.core.execution import CopyView
 from pawl.core.ports import BlobStore
-from pawl.workspace.copying import Copier
+from pawl.settings.tree import Seen, Tree
 from pawl.workspace.hiding import Masks
+from pawl.workspace.overlay import make_empty
 from pawl.workspace.paths import depth, parent
-from pawl.workspace.staging import Staging, tick
-from pawl.workspace.surface import Difference, OwnTree, change_mode
-from pawl.workspace.tree import Seen, Tree
+from pawl.workspace.surface import Difference, OwnTree, Staging, change_mode, tick
+
+_CLONE = 0x40049409  # FICLONE
+_PIECE = 1 << 20
+_MARKS = ("user.overlay.", "trusted.overlay.")
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """One path that was copied, as it was seen on both sides."""
+
+    path: str
+    source: Seen
+    copy: Seen
+
+
+@dataclass(slots=True)
+class Copier:
+    """Copies what is in `source` into the empty folder `target`. Special files and what cannot be read are left out."""
+
+    source: Tree
+    target: OwnTree
+    limit: int
+    """How many bytes may be written; shared blocks do not count."""
+    marks: bool = False
+    """Whether the signs of an overlay's upper layer are copied too."""
+    masked: Callable[[str], bool] = lambda _: False
+    """Whether an empty file is to stand for the one at a path."""
+    written: int = 0
+
+    def copied(self) -> Iterator[Copied]:
+        """Copies while it is iterated. Folders get their modes and times at the end."""
+        folders: dict[str, Seen] = {}
+        pending = [""]
+        while pending:
+            folder = pending.pop()
+            for name, seen in self._entries(folder).items():
+                path = f"{folder}/{name}" if folder else name
+                copy = self._copy(path, seen)
+                if copy is None:
+                    continue
+                if seen.kind is NodeKind.DIRECTORY:
+                    folders[path] = seen
+                    pending.append(path)
+                yield Copied(path, seen, copy)
+        for path in sorted(folders, key=depth, reverse=True):
+            self._finish(path, folders[path])
+
+    def copy_over(self, path: str, seen: Seen) -> None:
+        """Copies one path, replacing the file or link that stands there; a folder stays as it is."""
+        there = self.target.find(path)
+        if there is not None and there.kind is NodeKind.DIRECTORY:
+            return
+        if there is not None:
+            with self.target.folder_of(path) as (folder, name):
+                os.unlink(name, dir_fd=folder)
+        self._copy(path, seen)
+
+    def _entries(self, folder: str) -> dict[str, Seen]:
+        try:
+            return self.source.entries(folder)
+        except (PermissionError, FileNotFoundError, NotADirectoryError, PathRefused):
+            return {}
+
+    def _copy(self, path: str, seen: Seen) -> Seen | None:
+        with self.target.folder_of(path) as (folder, name):
+            try:
+                return self._make(folder, name, path, seen)
+            except (PermissionError, FileNotFoundError, NotADirectoryError, PawlError) as error:
+                if isinstance(error, TooLarge):
+                    raise
+                return None
+
+    def _make(self, folder: int, name: str, path: str, seen: Seen) -> Seen | None:
+        match seen.kind:
+            case NodeKind.DIRECTORY:
+                os.mkdir(name, 0o700, dir_fd=folder)
+                return seen
+            case NodeKind.LINK:
+                os.symlink(self.source.link_target(path), os.fsencode(name), dir_fd=folder)
+            case NodeKind.FILE if self.masked(path):
+                make_empty(folder, name, seen)
+            case NodeKind.FILE:
+                self._copy_file(folder, name, path, seen)
+            case None:
+                if not (self.marks and seen.whiteout):
+                    return None
+                os.mknod(name, stat.S_IFCHR, 0, dir_fd=folder)
+        return Seen.of(os.stat(name, dir_fd=folder, follow_symlinks=False))
+
+    def _copy_file(self, folder: int, name: str, path: str, seen: Seen) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        source = self.source.open_file(path)
+        try:
+            target = os.open(name, flags, 0o600, dir_fd=folder)
+            try:
+                self._copy_data(source, target)
+                self._copy_marks(source, target)
+                os.fchmod(target, seen.mode)
+                os.utime(target, ns=(seen.modified_ns, seen.modified_ns))
+            finally:
+                os.close(target)
+        finally:
+            os.close(source)
+
+    def _copy_data(self, source: int, target: int) -> None:
+        with suppress(OSError):
+            fcntl.ioctl(target, _CLONE, source)
+            return
+        size = os.fstat(source).st_size
+        for start, end in _pieces_with_data(source, size):
+            self.written += end - start
+            if self.written > self.limit:
+                raise TooLarge(
+                    f"the workspace {self.source.root!r} holds more than the {self.limit:,} bytes that may be copied",
+                    advice="see 'pawl doctor' for what this machine needs to work without a copy",
+                )
+            while start < end and (data := os.pread(source, min(_PIECE, end - start), start)):
+                start += os.pwrite(target, data, start)
+        os.ftruncate(target, size)
+
+    def _copy_marks(self, source: int, target: int) -> None:
+        for name in os.listxattr(source) if self.marks else ():
+            if name.startswith(_MARKS):
+                os.setxattr(target, name, os.getxattr(source, name))
+
+    def _finish(self, path: str, seen: Seen) -> None:
+        target = self.target.open_folder(path)
+        try:
+            if self.marks:
+                source = self.source.open_folder(path)
+                try:
+                    self._copy_marks(source, target)
+                finally:
+                    os.close(source)
+            os.utime(target, ns=(seen.modified_ns, seen.modified_ns))
+            os.fchmod(target, seen.mode)
+        finally:
+            os.close(target)
+
+
+def _pieces_with_data(fd: int, size: int) -> Iterator[tuple[int, int]]:
+    offset = 0
+    while offset < size:
+        try:
+            start = os.lseek(fd, offset, os.SEEK_DATA)
+            offset = os.lseek(fd, start, os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return
+            start, offset = offset, size
+        yield start, offset
+
 
 LARGEST_COPY = 8 << 30
 
 _NEW_FOLDER = 0o755
-Facts = tuple[Kind | None, int, int, int, int, int]
+Facts = tuple[NodeKind | None, int, int, int, int, int]
 _UNKNOWN: Facts = (None, -1, -1, -1, -1, -1)
 
 
 @dataclass(slots=True)
-class Record:
+class CopyRecord:
     """How a path looked when it was copied: in the workspace, and in the copy."""
 
     source: Facts
@@ -39,7 +194,7 @@ class Record:
 class CopiedSurface:
     """The copy in `folder`, made from the workspace and compared with it by the manifest."""
 
-    def __init__(self, workspace: Tree, folder: Path, manifest: dict[str, Record]) -> None:
+    def __init__(self, workspace: Tree, folder: Path, manifest: dict[str, CopyRecord]) -> None:
         self.workspace = workspace
         self.folder = folder
         self.view = CopyView(workspace=workspace.root, copy=str(folder / "copy"))
@@ -67,9 +222,9 @@ class CopiedSurface:
     def _fill(self, limit: int, hides: Callable[[str], bool]) -> None:
         newest = 0
         for copied in Copier(self.workspace, self.tree, limit, masked=hides).copied():
-            if copied.source.kind is Kind.FILE and hides(copied.path):
+            if copied.source.kind is NodeKind.FILE and hides(copied.path):
                 self._hidden[copied.path] = True
-            self.manifest[copied.path] = Record(_facts(copied.source), _facts(copied.copy))
+            self.manifest[copied.path] = CopyRecord(_facts(copied.source), _facts(copied.copy))
             newest = max(newest, copied.copy.changed_ns)
         self.tree.set_mode("", Seen.of(os.fstat(self.workspace.fd)).mode)
         # From here on every write has a later time than any that the manifest knows.
@@ -82,7 +237,7 @@ class CopiedSurface:
     def look(self, path: str) -> Seen | None:
         return self.tree.look(path)
 
-    def kinds(self, path: str = "") -> dict[str, Kind | None]:
+    def kinds(self, path: str = "") -> dict[str, NodeKind | None]:
         try:
             return self.tree.kinds(path)
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -97,11 +252,15 @@ class CopiedSurface:
     def node(self, path: str, blobs: BlobStore | None = None) -> Node | None:
         seen = self.look(path)
         node = self.tree.node(path, blobs) if seen is not None else None
-        return node if node is None or seen is None or node.kind is Kind.LINK else Node(node.kind, node.blob, seen.mode)
+        return (
+            node
+            if node is None or seen is None or node.kind is NodeKind.LINK
+            else Node(node.kind, node.blob, seen.mode)
+        )
 
     def put_file(self, path: str, data: bytes, mode: int) -> None:
         there = self.look(path)
-        if there is not None and there.kind is Kind.DIRECTORY:
+        if there is not None and there.kind is NodeKind.DIRECTORY:
             raise NotAFile(f"{path!r} is a folder", advice="name a file in it")
         self._make_parents(path)
         with self.tree.folder_of(path) as (folder, name):
@@ -124,15 +283,15 @@ class CopiedSurface:
         seen = self.look(path)
         if seen is None:
             raise NotFound(f"there is no {path!r}", advice="check the spelling, or search for it")
-        if seen.kind is Kind.DIRECTORY and self.kinds(path):
+        if seen.kind is NodeKind.DIRECTORY and self.kinds(path):
             raise NotAFile(f"{path!r} is a folder with something in it", advice="remove what is in it first")
         self.tree.forget(path)
         with self.tree.folder_of(path) as (folder, name):
-            (os.rmdir if seen.kind is Kind.DIRECTORY else os.unlink)(name, dir_fd=folder)
+            (os.rmdir if seen.kind is NodeKind.DIRECTORY else os.unlink)(name, dir_fd=folder)
 
     def set_mode(self, path: str, mode: int) -> None:
         seen = self.look(path)
-        if seen is None or seen.kind not in (Kind.FILE, Kind.DIRECTORY):
+        if seen is None or seen.kind not in (NodeKind.FILE, NodeKind.DIRECTORY):
             raise NotAFile(f"{path!r} has no mode to set", advice="name a file or a folder")
         self.tree.set_mode(path, mode)
 
@@ -144,7 +303,7 @@ class CopiedSurface:
             for name, after in self.tree.entries(folder).items():
                 path = f"{folder}/{name}" if folder else name
                 met.add(path)
-                if after.kind is Kind.DIRECTORY:
+                if after.kind is NodeKind.DIRECTORY:
                     pending.append(path)
                 difference = self._difference(path, after)
                 if difference is not None:
@@ -157,7 +316,7 @@ class CopiedSurface:
     def _difference(self, path: str, after: Seen) -> Difference | None:
         record = self.manifest.get(path)
         touched = record is None or not _same(record.copy, _facts(after))
-        if not touched and after.kind is not Kind.DIRECTORY:
+        if not touched and after.kind is not NodeKind.DIRECTORY:
             return None
         before = self.workspace.find(path)
         if not touched:
@@ -172,7 +331,7 @@ class CopiedSurface:
         if before is None:
             self.manifest.pop(path, None)
         else:
-            self.manifest[path] = Record(_facts(before), _UNKNOWN)
+            self.manifest[path] = CopyRecord(_facts(before), _UNKNOWN)
 
     def cover(self, masks: Masks, *, secrets: bool) -> None:
         """Changes only what commands left alone. Special files are not copied at all."""
@@ -181,10 +340,10 @@ class CopiedSurface:
         for path in [path for path, hidden in self._hidden.items() if hidden is not secrets]:
             source, copy = self.workspace.find(path), self.tree.find(path)
             alone = copy is not None and _same(self.manifest[path].copy, _facts(copy))
-            if alone and source is not None and source.kind is Kind.FILE:
+            if alone and source is not None and source.kind is NodeKind.FILE:
                 copier.copy_over(path, source)
                 copied = self.tree.find(path)
-                self.manifest[path] = Record(_facts(source), _facts(copied) if copied is not None else _UNKNOWN)
+                self.manifest[path] = CopyRecord(_facts(source), _facts(copied) if copied is not None else _UNKNOWN)
                 self._hidden[path] = secrets
 
     def restore(self) -> None:
@@ -201,14 +360,14 @@ class CopiedSurface:
             if leaves and self.tree.find(one.path) is not None:
                 self.remove(one.path)
             if one.stale:
-                self.manifest[one.path] = Record(_UNKNOWN, _UNKNOWN)
+                self.manifest[one.path] = CopyRecord(_UNKNOWN, _UNKNOWN)
         copier = Copier(source, self.tree, LARGEST_COPY)
         for one in every:
             if one.after is not None:
                 self._make_parents(one.path)
                 copier.copy_over(one.path, one.after)
         for one in reversed(every):
-            if one.after is not None and one.after.kind is Kind.DIRECTORY:
+            if one.after is not None and one.after.kind is NodeKind.DIRECTORY:
                 self.tree.set_mode(one.path, one.after.mode)
 
     def _make_parents(self, path: str) -> None:
@@ -218,7 +377,7 @@ class CopiedSurface:
         while above and (seen := self.tree.look(above)) is None:
             missing.append(above)
             above = parent(above)
-        if above and seen is not None and seen.kind in (Kind.FILE, None):
+        if above and seen is not None and seen.kind in (NodeKind.FILE, None):
             raise NotAFile(f"{above!r} is not a folder", advice="name a file in a folder")
         for folder in reversed(missing):
             self.make_folder(folder, _NEW_FOLDER)
@@ -230,11 +389,11 @@ def _facts(seen: Seen) -> Facts:
 
 def _same(one: Facts, other: Facts) -> bool:
     """A folder is the same whatever is in it."""
-    return one[:2] == other[:2] if one[0] is Kind.DIRECTORY else one == other
+    return one[:2] == other[:2] if one[0] is NodeKind.DIRECTORY else one == other
 
 
-def _stale(record: Record, before: Seen, after: Seen | None) -> bool:
+def _stale(record: CopyRecord, before: Seen, after: Seen | None) -> bool:
     """A folder that the bench took away may have changed: what is in it is looked at path by path."""
-    if before.kind is Kind.DIRECTORY and (after is None or after.kind is not Kind.DIRECTORY):
+    if before.kind is NodeKind.DIRECTORY and (after is None or after.kind is not NodeKind.DIRECTORY):
         return False
     return not _same(record.source, _facts(before))

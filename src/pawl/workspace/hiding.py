@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from pawl.core.errors import PawlError
 from pawl.core.guardrails import Guardrails
-from pawl.workspace.tree import Tree
+from pawl.settings.tree import Tree
 
 DEEPEST = 500
 """A folder with more folders above it than this is hidden: nothing but a fault or an attack makes one."""

@@ -13,18 +13,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from pawl.core.change import Kind, Node
+from pawl.core.change import Node, NodeKind
 from pawl.core.errors import AlreadyThere, NotAFile, NotFound, PathRefused
 from pawl.core.execution import OverlayView
 from pawl.core.ports import BlobStore
-from pawl.workspace.copying import Copier
+from pawl.settings.tree import LARGEST_BLOB, Seen, Tree
+from pawl.workspace.copied import Copier
 from pawl.workspace.hiding import Masks
-from pawl.workspace.masking import MaskLayer
-from pawl.workspace.overlay import OPAQUE, Age, differences, is_opaque, is_whiteout
+from pawl.workspace.overlay import OPAQUE, Age, MaskLayer, differences, is_opaque, is_whiteout
 from pawl.workspace.paths import parent
-from pawl.workspace.staging import Staging, tick
-from pawl.workspace.surface import Difference, OwnTree, change_mode
-from pawl.workspace.tree import LARGEST_BLOB, Seen, Tree
+from pawl.workspace.surface import Difference, OwnTree, Staging, change_mode, tick
 
 _NEW_FOLDER = 0o755
 
@@ -70,13 +68,13 @@ class LayeredSurface:
     def look(self, path: str) -> Seen | None:
         return self._find(path)[1]
 
-    def kinds(self, path: str = "") -> dict[str, Kind | None]:
-        found: dict[str, Kind | None] = {}
+    def kinds(self, path: str = "") -> dict[str, NodeKind | None]:
+        found: dict[str, NodeKind | None] = {}
         if path and self._find(path)[1] is None:
             raise NotFound(f"there is no folder {path!r}", advice="check the spelling")
         if not self._covered(path):
             below = self.workspace.find(path) if path else None
-            if not path or (below is not None and below.kind is Kind.DIRECTORY):
+            if not path or (below is not None and below.kind is NodeKind.DIRECTORY):
                 found = self.workspace.kinds(path)
         if not path or self.upper.look(path) is not None:
             for name, seen in self.upper.entries(path).items():
@@ -98,11 +96,11 @@ class LayeredSurface:
         if seen is None:
             return None
         node = tree.node(path, blobs)
-        return node if node is None or node.kind is Kind.LINK else Node(node.kind, node.blob, seen.mode)
+        return node if node is None or node.kind is NodeKind.LINK else Node(node.kind, node.blob, seen.mode)
 
     def put_file(self, path: str, data: bytes, mode: int) -> None:
         there = self._find(path)[1]
-        if there is not None and there.kind is Kind.DIRECTORY:
+        if there is not None and there.kind is NodeKind.DIRECTORY:
             raise NotAFile(f"{path!r} is a folder", advice="name a file in it")
         self._make_parents(path)
         with self.upper.folder_of(path) as (folder, name):
@@ -123,22 +121,22 @@ class LayeredSurface:
         tree, seen = self._find(path)
         if seen is None:
             raise NotFound(f"there is no {path!r}", advice="check the spelling, or search for it")
-        if seen.kind is Kind.DIRECTORY and self.kinds(path):
+        if seen.kind is NodeKind.DIRECTORY and self.kinds(path):
             raise NotAFile(f"{path!r} is a folder with something in it", advice="remove what is in it first")
         self._make_parents(path)
         with self.upper.folder_of(path) as (folder, name):
-            if tree is self.upper and seen.kind is Kind.DIRECTORY:
+            if tree is self.upper and seen.kind is NodeKind.DIRECTORY:
                 self.staging.discard(folder, name)
             if self._shows_below(path):
                 self.staging.put_whiteout(folder, name)
-            elif tree is self.upper and seen.kind is not Kind.DIRECTORY:
+            elif tree is self.upper and seen.kind is not NodeKind.DIRECTORY:
                 os.unlink(name, dir_fd=folder)
 
     def set_mode(self, path: str, mode: int) -> None:
         tree, seen = self._find(path)
-        if seen is None or seen.kind not in (Kind.FILE, Kind.DIRECTORY):
+        if seen is None or seen.kind not in (NodeKind.FILE, NodeKind.DIRECTORY):
             raise NotAFile(f"{path!r} has no mode to set", advice="name a file or a folder")
-        if seen.kind is Kind.DIRECTORY:
+        if seen.kind is NodeKind.DIRECTORY:
             self._make_parents(f"{path}/")
         elif tree is not self.upper:
             self.put_file(path, self.read_with(path, LARGEST_BLOB)[0], mode)
@@ -194,7 +192,7 @@ class LayeredSurface:
             if there and not covered:
                 seen = self.upper.look(path)
                 there = seen is not None
-                covered = seen is not None and (seen.kind is not Kind.DIRECTORY or is_opaque(self.upper, path))
+                covered = seen is not None and (seen.kind is not NodeKind.DIRECTORY or is_opaque(self.upper, path))
             self._cover[path] = covered, there
         return covered
 
@@ -212,9 +210,9 @@ class LayeredSurface:
             tree, seen = self._find(place)
             if seen is None:
                 self._make(place, _NEW_FOLDER)
-            elif seen.kind is Kind.LINK:
+            elif seen.kind is NodeKind.LINK:
                 raise PathRefused(f"{path!r} passes through a symbolic link", advice="name the file by its real path")
-            elif seen.kind is not Kind.DIRECTORY:
+            elif seen.kind is not NodeKind.DIRECTORY:
                 raise NotAFile(f"{place!r} is not a folder", advice="name a file in a folder")
             elif tree is not self.upper:
                 self._make(place, seen.mode)

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from pawl.core.change import Kind
+from pawl.core.change import NodeKind
 from pawl.core.errors import PathRefused
-from pawl.workspace.surface import Difference, OwnTree
-from pawl.workspace.tree import Seen, Tree
+from pawl.settings.tree import Seen, Tree
+from pawl.workspace.hiding import Masks
+from pawl.workspace.paths import depth, parent
+from pawl.workspace.surface import Difference, OwnTree, change_mode, empty
 
 _SPACES = ("user.overlay.", "trusted.overlay.")
 """An overlay mounted without privileges writes the first, one mounted by root the second."""
@@ -43,7 +47,7 @@ def is_whiteout(upper: OwnTree, path: str, seen: Seen) -> bool:
     """Whether the upper layer says that nothing stands here."""
     if seen.whiteout:
         return True
-    return seen.kind is Kind.FILE and seen.size == 0 and "whiteout" in _file_marks(upper, path)
+    return seen.kind is NodeKind.FILE and seen.size == 0 and "whiteout" in _file_marks(upper, path)
 
 
 def is_opaque(upper: OwnTree, path: str) -> bool:
@@ -89,11 +93,11 @@ class _Walk:
             before = self.lower.find(path) if folder.beneath else None
             if is_whiteout(self.upper, path, after):
                 yield from self._removed(path, before)
-            elif after.kind is Kind.DIRECTORY:
-                below = before is not None and before.kind is Kind.DIRECTORY
+            elif after.kind is NodeKind.DIRECTORY:
+                below = before is not None and before.kind is NodeKind.DIRECTORY
                 pending.append(_Folder(path, below, covered and below))
                 yield from self._folders(path, before, after)
-            elif before is None and after.kind is Kind.FILE and "origin" in _file_marks(self.upper, path):
+            elif before is None and after.kind is NodeKind.FILE and "origin" in _file_marks(self.upper, path):
                 yield from self._arrival(Difference(path, None, after), folder, gone=gone)
             else:
                 yield from self._replaced(path, before, after)
@@ -103,7 +107,7 @@ class _Walk:
                     yield from self._removed(f"{folder.path}/{name}" if folder.path else name, before)
 
     def _folders(self, path: str, before: Seen | None, after: Seen) -> Iterator[Difference]:
-        if before is None or before.kind is not Kind.DIRECTORY:
+        if before is None or before.kind is not NodeKind.DIRECTORY:
             # A folder that was copied up and is gone below is made again only by what is put into it.
             copied = before is None and "origin" in _folder_marks(self.upper, path)
             yield Difference(path, before, after, stale=copied or self._stale(path, before))
@@ -111,7 +115,7 @@ class _Walk:
             yield Difference(path, before, after, stale=self.age.stale(path, before))
 
     def _replaced(self, path: str, before: Seen | None, after: Seen) -> Iterator[Difference]:
-        if before is not None and before.kind is Kind.DIRECTORY:
+        if before is not None and before.kind is NodeKind.DIRECTORY:
             yield from self._contents_removed(path)
         self._hide(before)
         yield Difference(path, before, after, stale=self._stale(path, before))
@@ -132,7 +136,7 @@ class _Walk:
     def _removed(self, path: str, before: Seen | None) -> Iterator[Difference]:
         if before is None:
             return
-        if before.kind is Kind.DIRECTORY:
+        if before.kind is NodeKind.DIRECTORY:
             yield from self._contents_removed(path)
         self._hide(before)
         yield Difference(path, before, None, stale=self._stale(path, before))
@@ -144,7 +148,7 @@ class _Walk:
             folder = pending.pop()
             for name, before in self._below(folder).items():
                 inner = f"{folder}/{name}"
-                if before.kind is Kind.DIRECTORY:
+                if before.kind is NodeKind.DIRECTORY:
                     pending.append(inner)
                 self._hide(before)
                 yield Difference(inner, before, None, stale=self._stale(inner, before))
@@ -158,10 +162,10 @@ class _Walk:
 
     def _stale(self, path: str, before: Seen | None) -> bool:
         """A folder's time tells only that its entries changed, and each of them is looked at by itself."""
-        return before is not None and before.kind is not Kind.DIRECTORY and self.age.stale(path, before)
+        return before is not None and before.kind is not NodeKind.DIRECTORY and self.age.stale(path, before)
 
     def _hide(self, before: Seen | None) -> None:
-        if before is not None and before.kind is Kind.FILE:
+        if before is not None and before.kind is NodeKind.FILE:
             self._hidden.add((before.size, before.modified_ns))
 
 
@@ -201,3 +205,98 @@ def _marks(place: int | bytes) -> dict[str, bytes]:
             if name.startswith(space):
                 found[name.removeprefix(space)] = os.getxattr(place, name, follow_symlinks=follow)
     return found
+
+
+class MaskLayer:
+    """A folder that repeats the workspace only where something is masked: as read-only below a bench as that is.
+
+    An empty file stands for a secret, an overlay's sign of a deletion for a special file, and an empty folder that
+    hides what is below it for one that could not be searched.
+    """
+
+    def __init__(self, place: Path, workspace: Tree) -> None:
+        self.place = place
+        self._workspace = workspace
+        self._laid: dict[str, Seen] = {}
+        self._masks = Masks()
+
+    def lay(self, masks: Masks) -> str:
+        """The folder with exactly these masks; empty when there is nothing to mask."""
+        wanted = self._wanted(masks)
+        if not wanted:
+            return ""
+        if masks != self._masks or _modes(wanted) != _modes(self._laid):
+            self._build(masks, wanted)
+        return str(self.place)
+
+    def _wanted(self, masks: Masks) -> dict[str, Seen]:
+        """What the workspace has at each masked path, and at the folders above it."""
+        found: dict[str, Seen] = {}
+        for path in (*masks.secrets, *masks.special, *masks.closed):
+            missing = {}
+            while path and path not in found:
+                seen = self._workspace.find(path)
+                if seen is None:
+                    break
+                missing[path] = seen
+                path = parent(path)
+            else:
+                found.update(missing)
+        return found
+
+    def _build(self, masks: Masks, wanted: dict[str, Seen]) -> None:
+        self._masks, self._laid = Masks(), {}
+        self.place.mkdir(mode=0o700, exist_ok=True)
+        tree = OwnTree(self.place)
+        try:
+            empty(tree.fd)
+            folders = sorted((path for path in wanted if wanted[path].kind is NodeKind.DIRECTORY), key=depth)
+            for path in folders:
+                _make_folder(tree, path, hides=path in masks.closed)
+            for path, seen in wanted.items():
+                if seen.kind is not NodeKind.DIRECTORY:
+                    _mask(tree, path, seen)
+            for path in reversed(folders):
+                _finish(tree, path, wanted[path])
+        finally:
+            tree.close()
+        self._masks, self._laid = masks, wanted
+
+
+def _modes(wanted: dict[str, Seen]) -> dict[str, tuple[NodeKind | None, int]]:
+    return {path: (seen.kind, seen.mode) for path, seen in wanted.items()}
+
+
+def _make_folder(tree: OwnTree, path: str, *, hides: bool) -> None:
+    with tree.folder_of(path) as (folder, name):
+        os.mkdir(name, 0o700, dir_fd=folder)
+    if hides:
+        fd = tree.open_folder(path)
+        try:
+            os.setxattr(fd, OPAQUE, b"y")
+        finally:
+            os.close(fd)
+
+
+def _mask(tree: OwnTree, path: str, seen: Seen) -> None:
+    with tree.folder_of(path) as (folder, name):
+        if seen.kind is None:
+            os.mknod(name, stat.S_IFCHR, 0, dir_fd=folder)
+        else:
+            make_empty(folder, name, seen)
+
+
+def make_empty(folder: int, name: str, seen: Seen) -> None:
+    """An empty file that looks like another and that nobody may write."""
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o400, dir_fd=folder)
+    try:
+        os.fchmod(fd, seen.mode & 0o555)
+        os.utime(fd, ns=(seen.modified_ns, seen.modified_ns))
+    finally:
+        os.close(fd)
+
+
+def _finish(tree: OwnTree, path: str, seen: Seen) -> None:
+    with tree.folder_of(path) as (folder, name):
+        os.utime(name, ns=(seen.modified_ns, seen.modified_ns), dir_fd=folder, follow_symlinks=False)
+        change_mode(folder, name, seen.mode)

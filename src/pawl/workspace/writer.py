@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from pawl.core.change import Kind, Node, parents
+from pawl.core.change import Node, NodeKind, parents
 from pawl.core.errors import Conflicted, PathRefused
 from pawl.core.ports import BlobReader
+from pawl.settings.tree import Seen, Tree
 from pawl.workspace.paths import depth, parent
-from pawl.workspace.standing import is_closed
-from pawl.workspace.surface import change_mode
-from pawl.workspace.tree import Seen, Tree
+from pawl.workspace.surface import change_mode, is_closed
 
 SYNC_EACH = 16
 """Up to this many files each is flushed by itself; above, one flush of the file system is cheaper."""
@@ -30,7 +29,7 @@ SYNC_EACH = 16
 _OF_THE_CONTENT = frozenset({"security.capability", "security.ima", "security.evm"})
 """Attributes that vouch for a content, or give it rights, and so do not pass on to another one."""
 
-_WITH_MODES = frozenset({Kind.FILE, Kind.DIRECTORY})
+_WITH_MODES = frozenset({NodeKind.FILE, NodeKind.DIRECTORY})
 _libc = ctypes.CDLL(None, use_errno=True)
 _NO_REPLACE = 1
 
@@ -57,7 +56,7 @@ def _later(_: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WriteStep:
     """One path on its way: where it stands now, and where it shall stand."""
 
     path: str
@@ -72,7 +71,7 @@ class Step:
     @property
     def stages(self) -> bool:
         """Whether a new content or link has to be put in place."""
-        if self.goal is None or self.goal.kind is Kind.DIRECTORY:
+        if self.goal is None or self.goal.kind is NodeKind.DIRECTORY:
             return False
         if self.now is None or (self.now.kind, self.now.blob) != (self.goal.kind, self.goal.blob):
             return True
@@ -90,7 +89,7 @@ class Writer:
     """What is opened meanwhile though the change set does not speak of it, with its mode."""
     sync_each: int = SYNC_EACH
 
-    def settle(self, steps: Iterable[Step]) -> None:
+    def settle(self, steps: Iterable[WriteStep]) -> None:
         """Takes every step. Raises `OSError` or `Conflicted` half-way; the caller then goes back."""
         every = list(steps)
         todo = [step for step in every if step.now != step.goal]
@@ -102,7 +101,7 @@ class Writer:
                 self._remove(step)
                 touched.add(parent(step.path))
         for step in sorted(todo, key=lambda step: depth(step.path)):
-            if step.goal is not None and step.goal.kind is Kind.DIRECTORY and (step.now is None or step.removes):
+            if step.goal is not None and step.goal.kind is NodeKind.DIRECTORY and (step.now is None or step.removes):
                 self._make_folder(step.path)
                 touched.add(parent(step.path))
         touched |= self._put_all(staged)
@@ -127,7 +126,7 @@ class Writer:
                 if error.errno != errno.ENOTEMPTY:
                     raise
 
-    def _stage(self, todo: list[Step]) -> list[tuple[Step, str]]:
+    def _stage(self, todo: list[WriteStep]) -> list[tuple[WriteStep, str]]:
         """Writes each new content; returns where it is staged."""
         wanted = [step for step in todo if step.stages]
         if not wanted:
@@ -154,10 +153,10 @@ class Writer:
         os.mkdir(last, 0o700, dir_fd=self.tree.fd)
         return last
 
-    def _stage_one(self, folder: int, name: str, step: Step, harden: Callable[[int], None]) -> None:
+    def _stage_one(self, folder: int, name: str, step: WriteStep, harden: Callable[[int], None]) -> None:
         assert step.goal is not None and step.goal.blob is not None
         data = self.blobs.get(step.goal.blob)
-        if step.goal.kind is Kind.LINK:
+        if step.goal.kind is NodeKind.LINK:
             os.symlink(data, os.fsencode(name), dir_fd=folder)
             with suppress(PermissionError):
                 os.chown(name, *self._ownership(step), dir_fd=folder, follow_symlinks=False)
@@ -177,7 +176,7 @@ class Writer:
         finally:
             os.close(fd)
 
-    def _ownership(self, step: Step) -> tuple[int, int]:
+    def _ownership(self, step: WriteStep) -> tuple[int, int]:
         """What is replaced keeps its owner and group, as far as the user may give it to them; what root makes anew
         belongs to the folder's owner."""
         if step.seen is not None and not step.removes:
@@ -199,11 +198,11 @@ class Writer:
     def _nearest_folder(self, path: str) -> Seen:
         for above in parents(path):
             seen = self.tree.find(above)
-            if seen is not None and seen.kind is Kind.DIRECTORY:
+            if seen is not None and seen.kind is NodeKind.DIRECTORY:
                 return seen
         return Seen.of(os.fstat(self.tree.fd))
 
-    def _unlock(self, todo: list[Step]) -> None:
+    def _unlock(self, todo: list[WriteStep]) -> None:
         """Folders are opened for their owner where that is needed; each gets its mode back at the end."""
         if os.geteuid() == 0:
             return
@@ -211,19 +210,19 @@ class Writer:
         for path in sorted({above for step in todo for above in parents(step.path)}, key=depth):
             seen = self.tree.find(path)
             needed = 0o700 if path in written else 0o500
-            if seen is not None and seen.kind is Kind.DIRECTORY and is_closed(seen, needed):
+            if seen is not None and seen.kind is NodeKind.DIRECTORY and is_closed(seen, needed):
                 self._chmod(path, seen.mode | 0o700)
 
-    def _still(self, step: Step) -> None:
+    def _still(self, step: WriteStep) -> None:
         """The user may have saved the file since it was looked at: then it is theirs."""
         if not _same(self.tree.find(step.path), step.seen):
             raise _changed(step.path)
 
-    def _remove(self, step: Step) -> None:
+    def _remove(self, step: WriteStep) -> None:
         self._still(step)
         assert step.now is not None
         with _as_conflict(step.path), self.tree.folder_of(step.path) as (folder, name):
-            if step.now.kind is not Kind.DIRECTORY:
+            if step.now.kind is not NodeKind.DIRECTORY:
                 os.unlink(name, dir_fd=folder)
                 return
             try:
@@ -242,7 +241,7 @@ class Writer:
                 model = Seen.of(os.fstat(folder))
                 os.chown(name, model.owner, model.group, dir_fd=folder, follow_symlinks=False)
 
-    def _put_all(self, staged: list[tuple[Step, str]]) -> set[str]:
+    def _put_all(self, staged: list[tuple[WriteStep, str]]) -> set[str]:
         """Renames everything that was staged to its place; returns the folders that it went to."""
         if not staged:
             return set()
@@ -254,7 +253,7 @@ class Writer:
             os.close(fd)
         return {parent(step.path) for step, _ in staged}
 
-    def _put(self, step: Step, staging: int, staged: str) -> None:
+    def _put(self, step: WriteStep, staging: int, staged: str) -> None:
         if step.removes:
             if self.tree.find(step.path) is not None:
                 raise Conflicted(f"{step.path!r} was created while it was being written", (step.path,))
@@ -266,13 +265,13 @@ class Writer:
             else:
                 os.rename(staged, name, src_dir_fd=staging, dst_dir_fd=folder)
 
-    def _wrong_modes(self, every: list[Step]) -> dict[str, int]:
+    def _wrong_modes(self, every: list[WriteStep]) -> dict[str, int]:
         """What has another mode than it shall have, the deepest first."""
         wanted = {path: (mode, _WITH_MODES) for path, mode in self.modes.items()}
         for step in every:
             node = step.goal or step.now
             # A folder that was to go and could not, because the user put something into it, keeps its mode.
-            if node is not None and (node.kind is Kind.DIRECTORY or (step.goal is not None and not step.stages)):
+            if node is not None and (node.kind is NodeKind.DIRECTORY or (step.goal is not None and not step.stages)):
                 wanted[step.path] = (node.mode, _WITH_MODES & {node.kind})
         wrong = {}
         for path in sorted(wanted, key=depth, reverse=True):
@@ -347,7 +346,7 @@ def _same(now: Seen | None, known: Seen | None) -> bool:
     """Whether nobody wrote the node between two looks. A change of its other names or of a folder's entries is none."""
     if now is None or known is None:
         return now is known
-    if now.kind is Kind.DIRECTORY and known.kind is Kind.DIRECTORY:
+    if now.kind is NodeKind.DIRECTORY and known.kind is NodeKind.DIRECTORY:
         return True
     facts = [(seen.kind, seen.mode, seen.inode, seen.size, seen.modified_ns) for seen in (now, known)]
     return facts[0] == facts[1]

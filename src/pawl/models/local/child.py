@@ -6,6 +6,7 @@ the thread that started it, and lives exactly as long.
 
 from __future__ import annotations
 
+import json
 import os
 import selectors
 import subprocess
@@ -14,10 +15,74 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
 
 from pawl.core.errors import Cancelled, ModelError, ModelTimedOut, Overloaded, UnknownModel, Unreachable
 from pawl.core.ports import Cancel
-from pawl.models.local.protocol import Cause, Failed, Ready, Start, reply_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStart:
+    """How a model is to be served. It goes through a pipe, because anybody can read the words of a command."""
+
+    path: str
+    token: str
+    context: int
+    threads: int
+    kept_prompts: int
+
+    def line(self) -> bytes:
+        return _line(asdict(self))
+
+    @classmethod
+    def of(cls, line: bytes) -> ServerStart:
+        return cls(**json.loads(line))
+
+
+class Cause(StrEnum):
+    """Why a child cannot serve."""
+
+    EXTRA = "extra"
+    """The library is not installed."""
+    FILE = "file"
+    """The library does not take the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    address: str
+
+    def line(self) -> bytes:
+        return _line({"ready": self.address})
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFailed:
+    cause: Cause
+    message: str
+
+    def line(self) -> bytes:
+        return _line({"failed": self.cause, "message": self.message})
+
+
+def reply_of(line: bytes) -> Ready | ServerFailed | None:
+    """What a child says; None for what makes no sense."""
+    try:
+        match json.loads(line):
+            case {"ready": str(address)}:
+                return Ready(address)
+            case {"failed": str(cause), "message": str(message)}:
+                return ServerFailed(Cause(cause), message)
+    except ValueError:
+        pass
+    return None
+
+
+def _line(value: object) -> bytes:
+    return json.dumps(value).encode() + b"\n"
+
 
 _KEPT_ERRORS = 16 * 1024
 _SHOWN_LINES = 8
@@ -32,7 +97,7 @@ _KILLED = -9
 class Life:
     """One process. Whoever uses it holds it, so that it is not ended as idle meanwhile; at first, who started it."""
 
-    def __init__(self, command: Sequence[str], start: Start, *, idle_seconds: float, load_seconds: float) -> None:
+    def __init__(self, command: Sequence[str], start: ServerStart, *, idle_seconds: float, load_seconds: float) -> None:
         self.token = start.token
         self.address = ""
         self._name = os.path.basename(start.path)
@@ -165,7 +230,7 @@ class Life:
                 self._since = time.monotonic()
                 os.eventfd_write(self._settled, 1)
                 return True
-            case Failed(cause=cause, message=message):
+            case ServerFailed(cause=cause, message=message):
                 self._failure = self._refusal(cause, message)
         return False
 
@@ -281,3 +346,58 @@ def _signal(owner: object) -> int:
     descriptor = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
     weakref.finalize(owner, os.close, descriptor).atexit = False
     return descriptor
+
+
+_PROC = Path("/proc")
+_GROUPS = Path("/sys/fs/cgroup")
+
+
+def free_memory(proc: Path = _PROC, groups: Path = _GROUPS) -> int | None:
+    """Bytes that can be had without pushing others out; None where the system does not say."""
+    found = [_of_machine(proc), *(_of_group(group) for group in _own_groups(proc, groups))]
+    return min((free for free in found if free is not None), default=None)
+
+
+def spare_threads(proc: Path = _PROC, groups: Path = _GROUPS) -> int:
+    """Cores that are not in use: a thread that has to wait for its core holds up all the others."""
+    cores = float(len(os.sched_getaffinity(0)))
+    for group in _own_groups(proc, groups):
+        quota, _, period = _text(group / "cpu.max").partition(" ")
+        if quota.isdigit() and period.strip().isdigit():
+            cores = min(cores, int(quota) / int(period))
+    busy = float((_text(proc / "loadavg") or "0").split()[0])
+    return max(1, round(cores) - round(busy))
+
+
+def _of_machine(proc: Path) -> int | None:
+    for line in _text(proc / "meminfo").splitlines():
+        name, _, value = line.partition(":")
+        if name == "MemAvailable":
+            return int(value.split()[0]) * 1024
+    return None
+
+
+def _of_group(group: Path) -> int | None:
+    limit, used = _text(group / "memory.max").strip(), _text(group / "memory.current").strip()
+    if not limit.isdigit() or not used.isdigit():
+        return None
+    # Cached files are counted as used, but go as soon as the memory is wanted.
+    cached = (line.split() for line in _text(group / "memory.stat").splitlines())
+    reclaimable = sum(int(words[1]) for words in cached if words[0] in ("inactive_file", "active_file"))
+    return max(0, int(limit) - int(used) + reclaimable)
+
+
+def _own_groups(proc: Path, groups: Path) -> Iterator[Path]:
+    """The control group of this process and those above it."""
+    for line in _text(proc / "self" / "cgroup").splitlines():
+        if line.startswith("0::/"):
+            own = groups / line.removeprefix("0::/")
+            yield own
+            yield from (above for above in own.parents if above.is_relative_to(groups))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError:
+        return ""

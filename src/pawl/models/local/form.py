@@ -9,13 +9,34 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from importlib import resources
 
-from pawl.core.dialogue import Message, Request, Speaker, ToolAnswer, ToolCall, ToolOffer, assistant, user
-from pawl.models.turns import mended
+from pawl.core.dialogue import (
+    Answered,
+    FellBack,
+    Message,
+    ModelEvent,
+    ModelResponse,
+    Request,
+    Retrying,
+    Speaker,
+    StopReason,
+    TextDelta,
+    ToolAnswer,
+    ToolCall,
+    ToolOffer,
+    assistant,
+    user,
+)
+from pawl.core.errors import AnswerUnusable
+from pawl.core.ports import Cancel, Model
+from pawl.models.calls import mended, next_number, parsed_arguments
+from pawl.models.json_text import Scrubber, scrubbed, scrubbed_value
 
 CALL, TOOL, ARGUMENTS = "call", "tool", "arguments"
 SAY, ANSWER = "say", "answer"
@@ -232,3 +253,134 @@ def _json(value: object) -> str:
 @functools.cache
 def _text() -> string.Template:
     return string.Template((resources.files("pawl.models.local") / "tools.md").read_text("utf-8").strip())
+
+
+_OPENING = re.compile(r'\s*\{\s*"say"\s*:\s*"')
+_WHOLE = re.compile(r'(?:[^"\\]+|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*')
+
+
+class Saying:
+    """Collects what is said, up to the first stop sequence."""
+
+    def __init__(self, stop: Sequence[str] = ()) -> None:
+        self._stop = tuple(sequence for sequence in stop if sequence)
+        self._waiting = ""
+        self._shown: list[str] = []
+        self._scrubber = Scrubber()
+        self._is_open = self._is_over = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self._shown)
+
+    def piece(self, json_piece: str) -> str:
+        """What can be shown after another piece of the JSON."""
+        if self._is_over:
+            return ""
+        self._waiting += json_piece
+        if not self._is_open:
+            opening = _OPENING.match(self._waiting)
+            if opening is None:
+                return ""
+            self._is_open = True
+            self._waiting = self._waiting[opening.end() :]
+        whole = _WHOLE.match(self._waiting)
+        end = whole.end() if whole is not None else 0
+        said, self._waiting = self._waiting[:end], self._waiting[end:]
+        self._is_over = self._waiting.startswith('"')
+        return self._show(self._scrubber.piece(json.loads(f'"{said}"', strict=False)))
+
+    def _show(self, said: str) -> str:
+        before = self.text
+        kept, cut = up_to(before + said, self._stop)
+        if cut:
+            self._is_over = True
+            said = kept[len(before) :]
+        if said:
+            self._shown.append(said)
+        return said
+
+
+def up_to(text: str, stop: Sequence[str]) -> tuple[str, bool]:
+    """The text before the first stop sequence, and whether there is one."""
+    ends = [text.index(sequence) for sequence in stop if sequence and sequence in text]
+    return (text[: min(ends)], True) if ends else (text, False)
+
+
+_ARGUMENTS = re.compile(rf'"{ARGUMENTS}"\s*:\s*')
+
+
+class ConstrainedTools:
+    """Fits `ports.Model`, over one that answers by `answer_schema`. A request without tools goes through as it is."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+        if not request.tools:
+            yield from self.model.stream(request, cancel=cancel)
+            return
+        form = Form.of(request)
+        saying = Saying(request.sampling.stop)
+        with closing(self.model.stream(form.filled(request), cancel=cancel)) as events:
+            for event in events:
+                match event:
+                    case TextDelta(text=text):
+                        if shown := saying.piece(text):
+                            yield TextDelta(shown)
+                    case Answered(answer=answer):
+                        read = _read(request, answer, saying)
+                        if rest := _rest(read.text, saying.text):
+                            yield TextDelta(rest)
+                        yield Answered(read)
+                    case Retrying() | FellBack():
+                        saying = Saying(request.sampling.stop)
+                        yield event
+                    case _:
+                        yield event
+
+
+def _read(request: Request, answer: ModelResponse, saying: Saying) -> ModelResponse:
+    """The answer as if the model had tool calls. One that did not end properly has none, however whole it looks."""
+    if answer.stop is not StopReason.END:
+        return replace(answer, text=saying.text, calls=())
+    value, mistake = parsed_arguments(answer.text)
+    value = {} if value is None else value
+    if request.answer_schema is None and isinstance(text := value.get(SAY), str):
+        kept, is_cut = up_to(cited(scrubbed(text), value.get(PLACES)), request.sampling.stop)
+        return replace(answer, text=kept, stop=StopReason.SEQUENCE if is_cut else StopReason.END, calls=())
+    if request.answer_schema is not None and ANSWER in value:
+        given = json.dumps(scrubbed_value(value[ANSWER]), ensure_ascii=False)
+        return replace(answer, text=given, calls=())
+    call = _call(request, value.get(CALL), answer.text)
+    if call is None:
+        raise AnswerUnusable(
+            f"the answer of {request.model!r} is neither a call of an offered tool nor a last word"
+            + (f": {mistake}" if mistake else ""),
+            advice="the model does not keep to the schema of its answers; use another one",
+        )
+    return replace(answer, text="", stop=StopReason.CALLS, calls=(call,))
+
+
+def _call(request: Request, given: object, text: str) -> ToolCall | None:
+    if not isinstance(given, dict):
+        return None
+    name, arguments = given.get(TOOL), scrubbed_value(given.get(ARGUMENTS))
+    if not isinstance(arguments, dict) or name not in [offer.name for offer in request.tools]:
+        return None
+    return ToolCall(
+        id=f"call_{next_number(request.messages)}", name=str(name), arguments=arguments, raw=_raw_arguments(text)
+    )
+
+
+def _raw_arguments(text: str) -> str:
+    """The arguments as the model wrote them."""
+    found = _ARGUMENTS.search(text)
+    if found is None:
+        return ""
+    _, end = json.JSONDecoder().raw_decode(text, found.end())
+    return scrubbed(text[found.end() : end])
+
+
+def _rest(whole: str, shown: str) -> str:
+    return whole.removeprefix(shown) if whole.startswith(shown) else ""

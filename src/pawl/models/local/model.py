@@ -13,16 +13,15 @@ from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 
-from pawl.core.dialogue import Answer, Answered, ModelEvent, Request, Retrying
+from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request, Retrying
 from pawl.core.errors import AnswerInterrupted, ContextTooLong, Unreachable
 from pawl.core.ports import Cancel
 from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Timeouts, Wire
 from pawl.models.exchange import WireModel
+from pawl.models.failures import Retries
 from pawl.models.local.child import Child, Life
-from pawl.models.local.constrained import ConstrainedTools
-from pawl.models.local.header import Header, read_header
-from pawl.models.local.settings import LocalSettings, start_of
-from pawl.models.retries import Retries
+from pawl.models.local.form import ConstrainedTools
+from pawl.models.local.header import Header, LocalSettings, read_header, start_of
 from pawl.models.transport import Transport
 
 PROVIDER = "local"
@@ -106,7 +105,7 @@ class LocalModel:
             except ContextTooLong:
                 raise self._too_long() from None
 
-    def _own(self, answer: Answer, *, waited: float, attempts: int) -> Answer:
+    def _own(self, answer: ModelResponse, *, waited: float, attempts: int) -> ModelResponse:
         first = answer.first_token_seconds
         return replace(
             answer,

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pawl.models.local.protocol import Cause, Failed, Ready, Start
+from pawl.models.local.child import Cause, Ready, ServerFailed, ServerStart
 
 _PR_SET_PDEATHSIG = 1
 _FIRST_TO_GO = "800"
@@ -27,16 +27,16 @@ def main() -> int:
     os.dup2(2, 1)
     _die_with_parent(parent)
     _go_first_when_memory_ends()
-    start = Start.of(sys.stdin.buffer.readline())
+    start = ServerStart.of(sys.stdin.buffer.readline())
     try:
         library = importlib.import_module("xllamacpp")
     except ImportError as error:
-        os.write(replies, Failed(Cause.EXTRA, str(error)).line())
+        os.write(replies, ServerFailed(Cause.EXTRA, str(error)).line())
         return 1
     try:
         server = library.Server(_parameters(library, start))
     except RuntimeError as error:
-        os.write(replies, Failed(Cause.FILE, str(error)).line())
+        os.write(replies, ServerFailed(Cause.FILE, str(error)).line())
         return 1
     os.write(replies, Ready(server.listening_address).line())
     while os.read(0, 1):
@@ -44,7 +44,7 @@ def main() -> int:
     return 0
 
 
-def _parameters(library: Any, start: Start) -> Any:
+def _parameters(library: Any, start: ServerStart) -> Any:
     parameters = library.CommonParams()
     parameters.model.path = start.path
     parameters.model_alias = {Path(start.path).name}

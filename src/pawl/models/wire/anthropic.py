@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from pawl.core.dialogue import Message, Request, Speaker, Stop, Thought
+from pawl.core.dialogue import Message, Request, Speaker, StopReason, Thought
 from pawl.core.run import Reasoning
-from pawl.models.calls import CallDraft
+from pawl.models.calls import CallDraft, mended
 from pawl.models.decoding import (
     ANSWER_TOOL,
     Corrupt,
@@ -22,17 +22,8 @@ from pawl.models.decoding import (
     total,
 )
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier, Wire
-from pawl.models.sse import ServerEvent
-from pawl.models.turns import mended
-from pawl.models.wire.outgoing import (
-    NO_OUTPUT,
-    Outgoing,
-    arguments_of,
-    json_text,
-    outgoing,
-    safe_name,
-    system_parts,
-)
+from pawl.models.transport import ServerEvent
+from pawl.models.wire.outgoing import NO_OUTPUT, Outgoing, arguments_of, json_text, outgoing, safe_name, system_parts
 
 VERSION = "2023-06-01"
 _MARK = {"type": "ephemeral"}
@@ -41,13 +32,13 @@ _REDACTED = "redacted:"
 _PROMPT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 _STOPS = {
-    "end_turn": Stop.END,
-    "pause_turn": Stop.END,
-    "tool_use": Stop.CALLS,
-    "max_tokens": Stop.LENGTH,
-    "model_context_window_exceeded": Stop.LENGTH,
-    "stop_sequence": Stop.SEQUENCE,
-    "refusal": Stop.REFUSED,
+    "end_turn": StopReason.END,
+    "pause_turn": StopReason.END,
+    "tool_use": StopReason.CALLS,
+    "max_tokens": StopReason.LENGTH,
+    "model_context_window_exceeded": StopReason.LENGTH,
+    "stop_sequence": StopReason.SEQUENCE,
+    "refusal": StopReason.REFUSED,
 }
 
 
@@ -173,7 +164,7 @@ def _mark(
             content[-1]["cache_control"] = _MARK
 
 
-class Decoder:
+class AnthropicDecoder:
     """Reads the events of a message, or a whole one."""
 
     def __init__(self, request: Request, endpoint: Endpoint) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from urllib.parse import quote
 
-from pawl.core.dialogue import Message, Request, Speaker, Stop, ToolCall, ToolOffer
+from pawl.core.dialogue import Message, Request, Speaker, StopReason, ToolCall, ToolOffer
 from pawl.core.run import Reasoning
+from pawl.models.calls import mended
 from pawl.models.decoding import (
     Corrupt,
     Draft,
@@ -21,23 +22,15 @@ from pawl.models.decoding import (
     total,
 )
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier, Wire
-from pawl.models.sse import ServerEvent
-from pawl.models.turns import mended
-from pawl.models.wire.outgoing import (
-    NO_OUTPUT,
-    Outgoing,
-    arguments_of,
-    json_text,
-    outgoing,
-    safe_name,
-    system_parts,
-)
+from pawl.models.transport import ServerEvent
+from pawl.models.wire.outgoing import NO_OUTPUT, Outgoing, arguments_of, json_text, outgoing, safe_name, system_parts
 
 _STOPS = {
-    "STOP": Stop.END,
-    "MAX_TOKENS": Stop.LENGTH,
+    "STOP": StopReason.END,
+    "MAX_TOKENS": StopReason.LENGTH,
     **dict.fromkeys(
-        ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY"), Stop.REFUSED
+        ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY"),
+        StopReason.REFUSED,
     ),
 }
 _BROKEN = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"})
@@ -163,7 +156,7 @@ def _call_part(call: ToolCall) -> dict[str, object]:
     return part
 
 
-class Decoder:
+class GeminiDecoder:
     """Reads responses one after another; a whole answer is one of them."""
 
     def __init__(self, request: Request, endpoint: Endpoint) -> None:
@@ -194,7 +187,7 @@ class Decoder:
         if answer_id := string(payload.get("responseId")):
             self.draft.identity = (answer_id, string(payload.get("createTime")))
         if table(payload.get("promptFeedback")).get("blockReason"):
-            self.draft.end(Stop.REFUSED)
+            self.draft.end(StopReason.REFUSED)
         for candidate in tables(payload.get("candidates")):
             if candidate.get("index") in (0, None):
                 self._candidate(candidate)

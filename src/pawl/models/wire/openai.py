@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pawl.core.dialogue import Message, Request, Speaker, Stop, Thought
+from pawl.core.dialogue import Message, Request, Speaker, StopReason, Thought
 from pawl.core.run import Reasoning
+from pawl.models.calls import mended
 from pawl.models.decoding import ANSWER_TOOL, Corrupt, Draft, ErrorInside, as_sent, payload_of, string, table, tables
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier
-from pawl.models.sse import ServerEvent
-from pawl.models.turns import mended
+from pawl.models.transport import ServerEvent
 from pawl.models.wire.outgoing import (
     NO_OUTPUT,
     Outgoing,
@@ -22,19 +22,19 @@ from pawl.models.wire.outgoing import (
 )
 
 _STOPS = {
-    "stop": Stop.END,
-    "tool_calls": Stop.CALLS,
-    "function_call": Stop.CALLS,
-    "length": Stop.LENGTH,
-    "max_tokens": Stop.LENGTH,
-    "content_filter": Stop.REFUSED,
+    "stop": StopReason.END,
+    "tool_calls": StopReason.CALLS,
+    "function_call": StopReason.CALLS,
+    "length": StopReason.LENGTH,
+    "max_tokens": StopReason.LENGTH,
+    "content_filter": StopReason.REFUSED,
     # Words of other servers and of gateways to them.
-    "eos": Stop.END,
-    "eos_token": Stop.END,
-    "end_turn": Stop.END,
-    "tool_call": Stop.CALLS,
-    "tool_use": Stop.CALLS,
-    "stop_sequence": Stop.SEQUENCE,
+    "eos": StopReason.END,
+    "eos_token": StopReason.END,
+    "end_turn": StopReason.END,
+    "tool_call": StopReason.CALLS,
+    "tool_use": StopReason.CALLS,
+    "stop_sequence": StopReason.SEQUENCE,
 }
 _BROKEN_OFF = frozenset({"abort", "cancelled", "canceled", "insufficient_system_resource", "network_error"})
 """What servers say of an answer that they gave up."""
@@ -143,7 +143,7 @@ def _reasoning(request: Request, endpoint: Endpoint) -> dict[str, object]:
     return {}
 
 
-class Decoder:
+class OpenAIDecoder:
     """Reads chunks of a completion, or a whole one."""
 
     def __init__(self, request: Request, endpoint: Endpoint) -> None:
@@ -193,7 +193,7 @@ class Decoder:
         self._content(said.get("content"))
         if refusal := string(said.get("refusal")):
             self.draft.text(refusal)
-            self.draft.end(Stop.REFUSED)
+            self.draft.end(StopReason.REFUSED)
         for position, call in enumerate(tables(said.get("tool_calls"))):
             self._call(call, position if whole else call.get("index"))
         reason = choice.get("finish_reason")

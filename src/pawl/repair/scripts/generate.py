@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from pawl.repair.scripts import missing, operators, places
+from pawl.repair.scripts import missing, places
+from pawl.repair.scripts import missing as operators
 from pawl.repair.scripts.marking import Marks, marks_of
 from pawl.repair.scripts.proposal import (
     EXPRESSIONS,
     FUNCTIONS,
-    Edit,
-    Proposal,
+    ScriptEdit,
+    ScriptProposal,
     is_used,
     name_of,
     outermost_function,
@@ -26,6 +27,7 @@ from pawl.repair.scripts.proposal import (
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Tree
+
 
 MOST = 30_000
 NEAR = 0.6
@@ -67,9 +69,9 @@ _PLACED = (
 )
 
 
-def proposals(sources: Mapping[str, str], lines: Mapping[str, Sequence[int]]) -> list[Proposal]:
+def proposals(sources: Mapping[str, str], lines: Mapping[str, Sequence[int]]) -> list[ScriptProposal]:
     """Every edit of the search space; of those that come to the same text the cheapest."""
-    cheapest: dict[tuple[str, int, int, str], Proposal] = {}
+    cheapest: dict[tuple[str, int, int, str], ScriptProposal] = {}
     for path, text in sources.items():
         data = text.encode("utf-8")
         near = set(lines.get(path, ()))
@@ -96,7 +98,7 @@ def _parsed(path: str, data: bytes) -> Tree:
     return Parser(Language(getattr(importlib.import_module(module), function)())).parse(data)
 
 
-def _of_file(path: str, data: bytes) -> Iterator[Proposal]:
+def _of_file(path: str, data: bytes) -> Iterator[ScriptProposal]:
     tree = _parsed(path, data)
     above = tuple(
         source(child)
@@ -113,10 +115,10 @@ def _of_file(path: str, data: bytes) -> Iterator[Proposal]:
         scope = scopes.get(whole.id)
         if scope is not None and not _is_type(node):
             for edit in _edits(node, scope):
-                yield Proposal(path, *edit[:4], name_of(outer), node.start_point[0] + 1, edit.cost)
+                yield ScriptProposal(path, *edit[:4], name_of(outer), node.start_point[0] + 1, edit.cost)
 
 
-def _edits(node: Node, scope: places.Scope) -> Iterable[Edit]:
+def _edits(node: Node, scope: places.Scope) -> Iterable[ScriptEdit]:
     placed = (template(node, scope) for template in _PLACED)
     return chain.from_iterable((*(template(node) for template in _ALONE), *placed))
 

@@ -11,6 +11,7 @@ from pawl.repair.scripts.proposal import FUNCTIONS, field, outermost_function, s
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+
 MOST_FUNCTIONS = 200
 _SAW = "globalThis.__pawlSaw?.({number}, {args}{this})"
 _GAVE = "\n;globalThis.__pawlGave?.([{entries}]);\n"

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pawl.repair.scripts.proposal import EXPRESSIONS, FUNCTIONS, Edit, field, is_used, replaced, source, within
+from pawl.repair.scripts.proposal import EXPRESSIONS, FUNCTIONS, ScriptEdit, field, is_used, replaced, source, within
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
 
 MOST_NAMES = 14
 MOST_INGREDIENTS = 24
@@ -92,7 +93,7 @@ def _compares(node: Node) -> bool:
     return operator is not None and operator.type in ("<", ">", "<=", ">=", "===", "!==", "==", "!=")
 
 
-def names(node: Node, scope: Scope) -> Iterator[Edit]:
+def names(node: Node, scope: Scope) -> Iterator[ScriptEdit]:
     """Another name of the same function, or a property that is called nearly the same."""
     if node.type == "property_identifier":
         own = source(node)
@@ -105,7 +106,7 @@ def names(node: Node, scope: Scope) -> Iterator[Edit]:
             yield replaced(node, other, "name", 2.0)
 
 
-def literals(node: Node, scope: Scope) -> Iterator[Edit]:
+def literals(node: Node, scope: Scope) -> Iterator[ScriptEdit]:
     """Another constant of the same function, or a name in the place of one."""
     own = source(node)
     if node.type in ("number", "string") and node.parent is not None and node.parent.type != "import_statement":
@@ -116,7 +117,7 @@ def literals(node: Node, scope: Scope) -> Iterator[Edit]:
             yield replaced(node, other, "constant", 2.9)
 
 
-def ingredients(node: Node, scope: Scope) -> Iterator[Edit]:
+def ingredients(node: Node, scope: Scope) -> Iterator[ScriptEdit]:
     """Another expression of the same function in the place of a value."""
     own = source(node)
     if node.type not in _RICH and not is_used(node):
@@ -141,7 +142,7 @@ def _is_target(node: Node) -> bool:
     return parent.type in ("call_expression", "new_expression") and node != field(parent, "arguments")
 
 
-def conditions(node: Node, scope: Scope) -> Iterator[Edit]:
+def conditions(node: Node, scope: Scope) -> Iterator[ScriptEdit]:
     """A condition negated, always or never met, or with another one beside it."""
     if node.type not in _TESTED:
         return
@@ -162,7 +163,7 @@ def conditions(node: Node, scope: Scope) -> Iterator[Edit]:
             yield replaced(tested, form.format(other), "condition replaced", 3.2)
 
 
-def exchanges(node: Node, scope: Scope) -> Iterator[Edit]:
+def exchanges(node: Node, scope: Scope) -> Iterator[ScriptEdit]:
     """Elements of a list exchanged, or what a method belongs to with what it is given; every truth turned around."""
     if node.type == "array" and 2 <= len(node.named_children) <= 3:
         texts = [source(one) for one in node.named_children]
@@ -182,10 +183,10 @@ def exchanges(node: Node, scope: Scope) -> Iterator[Edit]:
                 parts += [text[position - node.start_byte : one.start_byte - node.start_byte]]
                 parts += [b"false" if one.type == "true" else b"true"]
                 position = one.end_byte
-            yield Edit(start, position, b"".join(parts).decode("utf-8", "replace"), "truths exchanged", 2.4)
+            yield ScriptEdit(start, position, b"".join(parts).decode("utf-8", "replace"), "truths exchanged", 2.4)
 
 
-def arguments(node: Node, scope: Scope) -> Iterator[Edit]:
+def arguments(node: Node, scope: Scope) -> Iterator[ScriptEdit]:
     """Arguments exchanged, dropped, or one more."""
     if node.type != "arguments":
         return
@@ -204,7 +205,7 @@ def arguments(node: Node, scope: Scope) -> Iterator[Edit]:
             yield replaced(node, f"({', '.join([*texts, other])})", "argument added", 3.2)
 
 
-def statements(node: Node, scope: Scope) -> Iterator[Edit]:
+def statements(node: Node, scope: Scope) -> Iterator[ScriptEdit]:
     """A statement returned, removed, doubled, exchanged with the next; a result that is another."""
     if node.type == "return_statement":
         value = node.named_children[0] if node.named_children else None
@@ -214,7 +215,7 @@ def statements(node: Node, scope: Scope) -> Iterator[Edit]:
                     yield replaced(value, other, "result", 2.9)
     if node.type == "statement_block" and node.parent is not None and node.parent.type in FUNCTIONS:
         for name in scope.names[:8]:
-            yield Edit(node.end_byte - 1, node.end_byte - 1, f"  return {name};\n", "return added", 2.6)
+            yield ScriptEdit(node.end_byte - 1, node.end_byte - 1, f"  return {name};\n", "return added", 2.6)
     if node.type not in _SIMPLE or node.parent is None or node.parent.type not in ("statement_block", "switch_case"):
         return
     text = source(node)
@@ -228,10 +229,10 @@ def statements(node: Node, scope: Scope) -> Iterator[Edit]:
             node.end_byte - node.parent.start_byte : following.start_byte - node.parent.start_byte
         ].decode("utf-8", "replace")
         whole = f"{source(following)}{between}{text}"
-        yield Edit(node.start_byte, following.end_byte, whole, "statements exchanged", 2.8)
+        yield ScriptEdit(node.start_byte, following.end_byte, whole, "statements exchanged", 2.8)
 
 
-def returned_early(node: Node, scope: Scope) -> Iterator[Edit]:
+def returned_early(node: Node, scope: Scope) -> Iterator[ScriptEdit]:
     """A result one level further out or in: a return that stands at the end of a loop moves behind it."""
     if node.type != "return_statement" or node.parent is None or node.parent.type != "statement_block":
         return

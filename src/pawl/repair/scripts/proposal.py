@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+
 FUNCTIONS = frozenset(
     {
         "function_declaration",
@@ -41,7 +42,7 @@ EXPRESSIONS = frozenset(
 )
 
 
-class Proposal(NamedTuple):
+class ScriptProposal(NamedTuple):
     """The bytes from `start` to `end` of a file become `text`."""
 
     path: str
@@ -54,7 +55,7 @@ class Proposal(NamedTuple):
     cost: float
 
 
-class Edit(NamedTuple):
+class ScriptEdit(NamedTuple):
     """What a template wants, before its place is known by name."""
 
     start: int
@@ -64,8 +65,8 @@ class Edit(NamedTuple):
     cost: float
 
 
-def replaced(node: Node, text: str, template: str, cost: float) -> Edit:
-    return Edit(node.start_byte, node.end_byte, text, template, cost)
+def replaced(node: Node, text: str, template: str, cost: float) -> ScriptEdit:
+    return ScriptEdit(node.start_byte, node.end_byte, text, template, cost)
 
 
 def source(node: Node) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pawl.repair.scripts.proposal import Proposal
+from pawl.repair.scripts.proposal import ScriptProposal
 
 SECONDS = 20
 MEMORY_BYTES = 2 << 30
@@ -21,7 +21,7 @@ _START = "import sys; sys.path[:] = {path!r}; from pawl.repair.scripts.generate 
 class Proposed:
     """The edits to try, the likeliest first, and the marks of each source."""
 
-    proposals: tuple[Proposal, ...] = ()
+    proposals: tuple[ScriptProposal, ...] = ()
     marks: dict[str, Any] = field(default_factory=dict)
 
 
@@ -44,5 +44,5 @@ def proposed(sources: Mapping[str, str], lines: Mapping[str, Sequence[int]]) -> 
         return Proposed()
     written = done.stdout.splitlines()
     marks = [json.loads(line) for line in written[:1] if line.endswith(b"}")]
-    found = [Proposal(*json.loads(line)) for line in written[1:] if line.endswith(b"]")]
+    found = [ScriptProposal(*json.loads(line)) for line in written[1:] if line.endswith(b"]")]
     return Proposed(tuple(found), marks[0]) if marks else Proposed()

@@ -10,27 +10,20 @@ import sys
 import time
 from typing import Any
 
-from reflex_inside.baseline import Baseline, take_baseline
-from reflex_inside.caught import Caught, forked, silence
 from reflex_inside.choose import Choice
-from reflex_inside.clusters import clusters
-from reflex_inside.definitions import Definitions, mendable
-from reflex_inside.facts import Facts, gather_facts
-from reflex_inside.frontier import Frontier
+from reflex_inside.definitions import Definitions, mendable, outside_candidates
+from reflex_inside.edits import Frontier
 from reflex_inside.generate import Generator
 from reflex_inside.hosts import run_host
 from reflex_inside.judge import Judge, Plan
-from reflex_inside.pairs import pairs, partial_fixes
-from reflex_inside.plan import diagnoses_of, make_plan, strings_of
-from reflex_inside.program import Program, editable_paths, is_own
-from reflex_inside.protocol import Request, Wire
-from reflex_inside.reimport import outside_candidates
-from reflex_inside.search import Search
-from reflex_inside.suite import Suite
-from reflex_inside.suspicion import Suspicion, suspect
+from reflex_inside.limits import Caught, forked, silence
+from reflex_inside.plan import Request, Wire, diagnoses_of, make_plan, strings_of
+from reflex_inside.program import Facts, Program, editable_paths, gather_facts, is_own
+from reflex_inside.search import Search, pairs, partial_fixes
+from reflex_inside.suite import Baseline, Suite, take_baseline
 from reflex_inside.synthesis.nursery import Nursery, Stream
 from reflex_inside.templates.diagnostics import Diagnosis
-from reflex_inside.trace import Observed, files_run, trace_suite
+from reflex_inside.trace import Observed, Suspicion, clusters, files_run, suspect, trace_suite
 from reflex_inside.workers import Pool
 from reflex_inside.zygote import Zygote
 

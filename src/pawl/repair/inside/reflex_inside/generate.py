@@ -7,20 +7,14 @@ import math
 from collections.abc import Callable, Iterator
 
 from reflex_inside.edits import Candidate, Reach
-from reflex_inside.facts import Facts
-from reflex_inside.program import FUNCTION_NODES
-from reflex_inside.templates import (
-    calls,
-    conditions,
-    constants,
-    everywhere,
-    insertions,
-    missing,
-    names,
-    operators,
-    statements,
-    wide,
-)
+from reflex_inside.program import FUNCTION_NODES, Facts
+from reflex_inside.templates import calls, missing, operators, statements
+from reflex_inside.templates import calls as names
+from reflex_inside.templates import missing as insertions
+from reflex_inside.templates import operators as conditions
+from reflex_inside.templates import operators as constants
+from reflex_inside.templates import siblings as everywhere
+from reflex_inside.templates import statements as wide
 from reflex_inside.templates.diagnostics import IMPORT_TEMPLATE, Diagnosis, diagnosed
 from reflex_inside.templates.site import Proposal, Proposals, Site, Template
 

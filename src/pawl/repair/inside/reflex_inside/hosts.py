@@ -11,8 +11,8 @@ import unittest
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from reflex_inside.caught import Caught
-from reflex_inside.protocol import Request
+from reflex_inside.limits import Caught
+from reflex_inside.plan import Request
 from reflex_inside.suite import Problem, Skipped, Suite, frames_of
 
 Work = Callable[[Suite], None]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
+import os
 import statistics
 import textwrap
+from dataclasses import dataclass, fields
+from typing import Any
 
-from reflex_inside.baseline import Baseline
-from reflex_inside.caught import Caught
 from reflex_inside.judge import Plan
+from reflex_inside.limits import Caught
 from reflex_inside.program import Program
-from reflex_inside.suite import Suite
-from reflex_inside.suspicion import Suspicion
+from reflex_inside.suite import Baseline, Suite
 from reflex_inside.templates.diagnostics import Diagnosis
-from reflex_inside.trace import Observed
+from reflex_inside.trace import Observed, Suspicion
 
 SHORTEST_LIMIT = 0.03
 
@@ -55,3 +57,43 @@ def strings_of(suite: Suite, failing: list[int]) -> list[str]:
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < 30:
                     found[node.value] = None
     return list(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    root: str
+    targets: tuple[str, ...] = ()
+    """Files that may be edited, relative to the root; empty means every source that the tests import."""
+    tests: tuple[str, ...] = ()
+    """Words for pytest after its options: files, folders, ids; also options of the workspace's own."""
+    seconds: float = 60.0
+    workers: int = 2
+    memory: int = 3 << 30
+    seed: int = 0
+    framework: str = "pytest"
+    paths: tuple[str, ...] = ()
+    """Folders put on the import path, relative to the root."""
+    mend: tuple[str, ...] = ()
+    """The failing tests to be mended, by their ids; other failures are left alone. Empty means all of them."""
+
+    @classmethod
+    def parse(cls, text: str) -> Request:
+        given = json.loads(text)
+        known = {field.name for field in fields(cls)}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
+        }
+        return cls(**{name: value for name, value in values.items() if name in known})
+
+
+class Wire:
+    """Writes events to a descriptor of its own, so that what tests print cannot mix with them."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def send(self, event: str, /, **values: Any) -> None:
+        line = json.dumps({"event": event, **values}, separators=(",", ":")) + "\n"
+        data = line.encode()
+        while data:
+            data = data[os.write(self.descriptor, data) :]

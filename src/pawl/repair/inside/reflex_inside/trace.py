@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-from reflex_inside.baseline import Baseline
-from reflex_inside.caught import Caught
+from reflex_inside.limits import Caught
 from reflex_inside.program import Program
-from reflex_inside.suite import Outcome, Suite
+from reflex_inside.suite import Baseline, Outcome, Suite
 
 Line = tuple[str, int]
 NOTES_PER_LINE = 3
@@ -166,3 +167,130 @@ def trace_suite(suite: Suite, program: Program, baseline: Baseline, passing: lis
                     observed.outcomes[index] = suite.run(index, limit)
                 observed.covered[index] = frozenset(monitor.lines)
     return observed
+
+
+CRASH_BONUS = 1.3
+INDIRECT = 0.5
+
+
+@dataclass(slots=True)
+class Suspicion:
+    lines: dict[Line, float]
+    functions: dict[int, dict[int, float]] = field(default_factory=dict)
+    """By function index: the suspicious lines of its body."""
+    globals: dict[str, dict[int, float]] = field(default_factory=dict)
+    """By path: lines outside functions that suspicious functions depend on."""
+
+    def ordered_functions(self) -> list[int]:
+        return sorted(self.functions, key=lambda index: -max(self.functions[index].values()))
+
+    def top(self, count: int) -> list[tuple[Line, float]]:
+        return sorted(self.lines.items(), key=lambda item: (-item[1], item[0]))[:count]
+
+
+def suspect(program: Program, baseline: Baseline, observed: Observed) -> Suspicion:
+    """Scores each line that a failing test runs by how much it belongs to failing tests alone."""
+    failed: dict[Line, int] = {}
+    passed: dict[Line, int] = {}
+    failing = [index for index in baseline.failing if index in observed.covered]
+    for index, covered in observed.covered.items():
+        counts = failed if index in failing else passed
+        for line in covered:
+            counts[line] = counts.get(line, 0) + 1
+    scores = {line: count / math.sqrt(len(failing) * (count + passed.get(line, 0))) for line, count in failed.items()}
+    for index in failing:
+        crash = next((frame for frame in reversed(baseline.outcomes[index].frames) if frame in scores), None)
+        if crash is not None and baseline.outcomes[index].kind != "AssertionError":
+            scores[crash] = min(1.0, scores[crash] * CRASH_BONUS)
+    suspicion = Suspicion(scores)
+    for function in program.functions:
+        body = range(function.node.body[0].lineno, function.last_line + 1)
+        lines = {line: scores[function.path, line] for line in body if (function.path, line) in scores}
+        if lines:
+            suspicion.functions[function.index] = lines
+    _spread_to_globals(program, suspicion)
+    return suspicion
+
+
+def _spread_to_globals(program: Program, suspicion: Suspicion) -> None:
+    """A name that suspicious lines read makes the line that defines it suspicious too, though less."""
+    used: dict[str, dict[str, float]] = {}
+    for index, lines in suspicion.functions.items():
+        function = program.functions[index]
+        names = used.setdefault(function.path, {})
+        for node in ast.walk(function.node):
+            name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
+            if name is not None:
+                score = lines.get(getattr(node, "lineno", 0), 0.0) * INDIRECT
+                names[name] = max(names.get(name, 0.0), score)
+    for path, names in used.items():
+        found: dict[int, float] = {}
+        for statement in _definitions(program.sources[path].tree.body):
+            targets = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+            score = max((names.get(name, 0.0) for name in targets), default=0.0)
+            if score:
+                found[statement.lineno] = score
+        if found:
+            suspicion.globals[path] = found
+
+
+def _definitions(body: list[ast.stmt]) -> list[ast.stmt]:
+    found: list[ast.stmt] = []
+    for statement in body:
+        if isinstance(statement, ast.ClassDef):
+            found.extend(_definitions(statement.body))
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            found.append(statement)
+    return found
+
+
+def clusters(program: Program, baseline: Baseline, observed: Observed) -> list[list[int]]:
+    """The failing tests in groups that share no suspicious function, the largest first.
+
+    A function that more passing than failing tests run joins nobody: it is common ground. A test of which no trace
+    tells what it ran (one that hangs, say) joins the largest group.
+    """
+    ran = {index: _functions(program, observed, index) for index in (*baseline.failing, *baseline.passing)}
+    failed = _counted([ran[index] for index in baseline.failing])
+    passed = _counted([ran[index] for index in baseline.passing])
+    groups: list[tuple[set[int], list[int]]] = []
+    untold = [index for index in baseline.failing if not ran[index]]
+    for index in baseline.failing:
+        if not ran[index]:
+            continue
+        origin = _origin(program, baseline, index)
+        telling = {function for function in ran[index] if failed[function] >= passed.get(function, 0)} or ran[index]
+        # Two tests that broke at the same line broke for the same reason, whoever else runs it.
+        telling = telling | ({origin} if origin is not None else set())
+        joined = [group for group in groups if not group[0].isdisjoint(telling)]
+        functions = telling.union(*(group[0] for group in joined))
+        tests = [test for group in joined for test in group[1]] + [index]
+        groups = [group for group in groups if group not in joined] + [(functions, tests)]
+    ordered = sorted((sorted(tests) for _, tests in groups), key=lambda tests: (-len(tests), tests))
+    if not ordered:
+        return [untold]
+    return [sorted(ordered[0] + untold), *ordered[1:]]
+
+
+def _origin(program: Program, baseline: Baseline, index: int) -> int | None:
+    """The function of the program in which the test's exception was raised."""
+    frames = [frame for frame in baseline.outcomes[index].frames if frame[0] in program.sources]
+    function = program.function_at(*frames[-1]) if frames else None
+    return function.index if function is not None else None
+
+
+def _functions(program: Program, observed: Observed, index: int) -> set[int]:
+    lines = observed.covered.get(index, frozenset())
+    return {
+        function.index
+        for function in program.functions
+        if any((function.path, line) in lines for line in range(function.node.body[0].lineno, function.last_line + 1))
+    }
+
+
+def _counted(sets: Sequence[set[int]]) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for functions in sets:
+        for function in functions:
+            counts[function] = counts.get(function, 0) + 1
+    return counts

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from reflex_inside.caught import Caught, end_child
 from reflex_inside.hosts import Pauses, run_pytest
-from reflex_inside.protocol import Request
+from reflex_inside.limits import Caught, end_child
+from reflex_inside.plan import Request
 from reflex_inside.suite import Suite
 from reflex_inside.workers import receive, send
 

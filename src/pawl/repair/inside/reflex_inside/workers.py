@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from reflex_inside.caught import Caught, end_child, silence
 from reflex_inside.edits import Candidate
 from reflex_inside.judge import Judge, Judgement, Verdict
-from reflex_inside.limits import limit_memory
+from reflex_inside.limits import Caught, end_child, limit_memory, silence
 
 HEADER = struct.Struct("<I")
 SLOT = struct.Struct("<q")

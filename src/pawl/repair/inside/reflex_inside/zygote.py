@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
-from reflex_inside.caught import Caught, end_child, forked, silence
 from reflex_inside.edits import Candidate
 from reflex_inside.hosts import run_host
-from reflex_inside.limits import limit_memory
-from reflex_inside.protocol import Request
+from reflex_inside.limits import Caught, end_child, forked, limit_memory, silence
+from reflex_inside.plan import Request
 from reflex_inside.suite import Suite
 from reflex_inside.warm import Preparation, Task, Warm, passes, serve_instead
 from reflex_inside.workers import receive, send

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from reflex_inside.caught import Caught
-from reflex_inside.synthesis.values import FAILURE, fingerprints
+from reflex_inside.limits import Caught
+from reflex_inside.synthesis.record import FAILURE, fingerprints
 
 MOST_KEPT = 2500
 LARGEST_NUMBER = 10**12

@@ -7,16 +7,13 @@ import os
 import select
 from collections.abc import Iterator
 
-from reflex_inside.baseline import Baseline
-from reflex_inside.caught import Caught, end_child, silence
 from reflex_inside.edits import Candidate
 from reflex_inside.generate import Generator, blocks_of, header_lines
-from reflex_inside.limits import limit_memory
+from reflex_inside.limits import Caught, end_child, limit_memory, silence
 from reflex_inside.program import Program
-from reflex_inside.suite import Suite
-from reflex_inside.synthesis.holes import Holes
+from reflex_inside.suite import Baseline, Suite
+from reflex_inside.synthesis.holes import Holes, Sprouts
 from reflex_inside.synthesis.record import Recording, record_states
-from reflex_inside.synthesis.sprouts import Sprouts
 from reflex_inside.workers import receive, send
 
 MOST_FUNCTIONS = 5

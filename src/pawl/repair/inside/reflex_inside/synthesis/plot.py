@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
-from reflex_inside.caught import Caught
 from reflex_inside.edits import parent_of
-from reflex_inside.facts import COMPREHENSIONS, Facts
+from reflex_inside.limits import Caught
+from reflex_inside.program import COMPREHENSIONS, Facts
 from reflex_inside.synthesis.grow import Garden
-from reflex_inside.synthesis.record import State
-from reflex_inside.synthesis.values import FAILURE
+from reflex_inside.synthesis.record import FAILURE, State
 
 HOLE = "_hole_"
 COMMON = ("0", "1", "2", "-1", "3", "10", "None", "True", "False", "''", "[]")

@@ -2,18 +2,189 @@
 
 from __future__ import annotations
 
+import ast
+import copy
+import linecache
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import FrameType
+from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-from reflex_inside.caught import Caught
+from reflex_inside.limits import Caught
 from reflex_inside.program import Program
 from reflex_inside.suite import Suite
-from reflex_inside.synthesis.values import FAILURE, snapshot
-from reflex_inside.synthesis.wanted import wanted_values
+
+PLAIN = (int, float, bool, str, bytes, complex, type(None))
+KEPT = (ModuleType, FunctionType, BuiltinFunctionType, type)
+LARGEST = 4000
+LONGEST_SHOWN = 600
+
+
+class Failure:
+    """Stands for the value of an expression that raises."""
+
+    def __repr__(self) -> str:
+        return "failure"
+
+
+FAILURE = Failure()
+
+
+def size_of(value: Any, room: int) -> int:
+    """About how many parts the value has, counted until there is no more room."""
+    if isinstance(value, (str, bytes)):
+        return 1 + len(value) // 200
+    if isinstance(value, dict):
+        parts = [part for pair in value.items() for part in pair]
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts = list(value)
+    else:
+        return 1
+    total = 1
+    for part in parts:
+        total += size_of(part, room - total)
+        if total > room:
+            break
+    return total
+
+
+def snapshot(names: dict[str, Any]) -> dict[str, Any]:
+    """The variables as they are now; what cannot be copied is left out."""
+    kept: dict[str, Any] = {}
+    memo: dict[int, Any] = {}
+    for name, value in names.items():
+        if isinstance(value, PLAIN + KEPT):
+            kept[name] = value
+        elif not hasattr(value, "__next__") and size_of(value, LARGEST) <= LARGEST:
+            with Caught():
+                kept[name] = copy.deepcopy(value, memo)
+    return kept
+
+
+def fingerprint(value: Any) -> Any:
+    """Equal for values that a program can hardly tell apart."""
+    if isinstance(value, PLAIN):
+        # The last digits of a float depend on the order of the steps, which is no difference in behaviour.
+        return (type(value), f"{value:.10g}") if isinstance(value, float) else (type(value), value)
+    if value is FAILURE:
+        return FAILURE
+    shown: Any = id(value)
+    with Caught():
+        if isinstance(value, (set, frozenset)):
+            shown = repr(sorted(value, key=repr))[:LONGEST_SHOWN]
+        else:
+            shown = repr(value)[:LONGEST_SHOWN]
+    return (type(value), shown)
+
+
+def fingerprints(values: list[Any]) -> tuple[Any, ...]:
+    return tuple(fingerprint(value) for value in values)
+
+
+def equal(first: Any, second: Any) -> bool:
+    """Equality as an assertion would see it, with some room for floats."""
+    with Caught():
+        if isinstance(first, float) and isinstance(second, (int, float)):
+            return bool(first == second or abs(first - second) <= 1e-9 * max(1.0, abs(first)))
+        return bool(first == second)
+    return False
+
+
+PURE = (
+    ast.Constant, ast.Name, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.UnaryOp, ast.BinOp, ast.Attribute,
+    ast.Subscript, ast.operator, ast.unaryop, ast.expr_context,
+)  # fmt: skip
+EQUALITIES = frozenset(
+    {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertIs", "assertSetEqual"}
+)
+
+
+def wanted_values(program: Program, path: str, error: BaseException, calls: list[Call]) -> None:
+    """Notes on the call that a failed assertion speaks of what it should have returned."""
+    frame, line = _test_frame(error, path)
+    if frame is None:
+        return
+    pair = _assertion(frame, path, line)
+    if pair is None:
+        return
+    subject, wanted = pair
+    own = [call for call in calls if call.by_test]
+    if isinstance(subject, ast.Call):
+        function = _called_function(program, subject, frame)
+        own = [call for call in own if call.function == function]
+    elif isinstance(subject, ast.Name):
+        value = frame.f_locals.get(subject.id)
+        own = [call for call in own if type(call.returned) is type(value) and call.returned == value]
+    else:
+        return
+    if own:
+        own[-1].wanted = wanted
+
+
+def _test_frame(error: BaseException, path: str) -> tuple[FrameType | None, int]:
+    trace, found, line = error.__traceback__, None, 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == path:
+            found, line = trace.tb_frame, trace.tb_lineno
+        trace = trace.tb_next
+    return found, line
+
+
+def _assertion(frame: FrameType, path: str, line: int) -> tuple[ast.expr, Any] | None:
+    """The expression that was judged, and the value it should have had."""
+    tree = ast.parse("".join(linecache.getlines(path)))
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assert, ast.Expr)) and node.lineno <= line <= (node.end_lineno or line):
+            if isinstance(node, ast.Assert):
+                return _judged(node.test, frame)
+            if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+                return _method(node.value, frame)
+    return None
+
+
+def _judged(test: ast.expr, frame: FrameType) -> tuple[ast.expr, Any] | None:
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return test.operand, False
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Eq, ast.Is)):
+        return _sides(test.left, test.comparators[0], frame)
+    return (test, True) if isinstance(test, (ast.Call, ast.Name)) else None
+
+
+def _method(call: ast.Call, frame: FrameType) -> tuple[ast.expr, Any] | None:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if name in EQUALITIES and len(call.args) >= 2:
+        return _sides(call.args[0], call.args[1], frame)
+    if name in {"assertTrue", "assertFalse"} and call.args:
+        return call.args[0], name == "assertTrue"
+    return None
+
+
+def _sides(left: ast.expr, right: ast.expr, frame: FrameType) -> tuple[ast.expr, Any] | None:
+    for subject, other in ((left, right), (right, left)):
+        if isinstance(subject, (ast.Call, ast.Name)) and all(isinstance(node, PURE) for node in ast.walk(other)):
+            value: list[Any] = []
+            with Caught():
+                value.append(eval(compile(ast.Expression(other), "wanted", "eval"), frame.f_globals, frame.f_locals))
+            if value:
+                return subject, value[0]
+    return None
+
+
+def _called_function(program: Program, call: ast.Call, frame: FrameType) -> int:
+    found: list[Any] = []
+    with Caught():
+        found.append(eval(compile(ast.Expression(call.func), "called", "eval"), frame.f_globals, frame.f_locals))
+    thing: Any = getattr(found[0], "__func__", found[0]) if found else None
+    while hasattr(thing, "__wrapped__"):
+        thing = thing.__wrapped__
+    code = getattr(thing, "__code__", None)
+    for function in program.functions:
+        if code is not None and (code.co_filename, code.co_firstlineno) == (function.path, function.first_line):
+            return function.index
+    return -1
+
 
 STATES_PER_TEST = 12
 STATES_PER_LINE = 48

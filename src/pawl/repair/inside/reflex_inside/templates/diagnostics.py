@@ -11,9 +11,9 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 
-from reflex_inside.caught import Caught
 from reflex_inside.edits import Edit
-from reflex_inside.facts import Facts
+from reflex_inside.limits import Caught
+from reflex_inside.program import Facts
 from reflex_inside.templates.site import Proposal, Proposals, Site
 
 UNKNOWN_NAME = re.compile(r"(?:name|free variable|cannot access \w+ variable|local variable) '(\w+)'")

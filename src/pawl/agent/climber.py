@@ -1,0 +1,246 @@
+"""Climbs the ladder of a run: iterations on benches of their own, until the checks accept one or a limit is reached.
+
+What was tried is durable before the next step, so that a climb that was interrupted anywhere goes on from there: the
+attempt under way is played from its tape, and nothing is paid for twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pawl.agent.attempting import Assignment
+from pawl.agent.attempts import ModelAttempts
+from pawl.agent.audit import AuditTrail
+from pawl.agent.escalation import Escalate, StopEscalation, Try, cost_of, following
+from pawl.agent.evidence import Requirements
+from pawl.agent.judging import ClimbRecord, Tried, changed_lines, judged_attempt
+from pawl.agent.side_by_side import SideBySide
+from pawl.agent.talking import Talker
+from pawl.agent.test_generation import TestGenerator
+from pawl.agent.verification import Verifier
+from pawl.agent.workbench import Climbed
+from pawl.core.diagnostic import CheckResult, Status
+from pawl.core.errors import CannotFix, NoTests, UnknownModel, UsageError
+from pawl.core.events import AttemptEnded, ClimbBegun, ClimbEnded, EscalationWarned, IterationBegun, TierBegun, TierLeft
+from pawl.core.tiers import Attempt, AttemptEnd, Escalation, EscalationState, Iteration, StopReason, TierMode
+from pawl.workspace.project import Project
+
+
+def reflex_attempt(
+    shop: Project, task: Assignment, at: Iteration, verifier: Verifier, listen: Callable[[Any], None]
+) -> Tried:
+    from pawl.repair.fixer import fix
+    from pawl.repair.model import FixOutcome, FixRequest
+
+    minutes = task.climb.tier.max_minutes
+    request = FixRequest(
+        targets=(task.target,) if task.target else (),
+        test_command=verifier.test_command,
+        seconds=shop.config.settings.fix_seconds if minutes is None else minutes * 60,
+        dry_run=True,
+        ground=task.ground,
+    )
+    begun = Attempt(at=at, mode=TierMode.REFLEX, end=AttemptEnd.REFUSED)
+    try:
+        report = fix(shop, request, listen)
+    except (NoTests, CannotFix, UsageError) as error:
+        return Tried(attempt=replace(begun, refused=(error.message,), end=AttemptEnd.FAILED))
+    suspects = ", ".join(f"{one.path}:{one.line}" for one in report.suspicious[:5])
+    rivals = "; ".join(f"{one.path}:{one.line} {one.what}" for one in report.rivals[:3])
+    found = (f"suspicious lines: {suspects}" if suspects else "", f"patches that disagree: {rivals}" if rivals else "")
+    said = " | ".join(part for part in found if part)
+    if report.outcome not in (FixOutcome.FIXED, FixOutcome.PARTLY):
+        left = tuple(one.test for one in report.failing_after if one.test) or task.climb.failing
+        reason = report.reason or str(report.outcome)
+        return Tried(attempt=replace(begun, refused=(reason,), said=said, failing=left))
+    changes = task.ground.then(report.changes) if task.ground else report.changes
+    repairs = "; ".join(f"{one.path}:{one.line} {one.what}" for one in report.repairs)
+    begun = replace(
+        begun,
+        said=" | ".join(part for part in (repairs, said if report.outcome is FixOutcome.PARTLY else "") if part),
+        paths=tuple(sorted(changes.paths)),
+        digest=changes.digest,
+        diff=changed_lines(shop, changes),
+    )
+    checked = verifier.verify(changes, task.before)
+    attempt, judgement = judged_attempt(begun, checked, task.wanted, task.climb)
+    return Tried(attempt=attempt, changes=changes, checked=checked, notes=judgement.notes)
+
+
+_LAST = frozenset({AttemptEnd.VERIFIED, AttemptEnd.OUT_OF_BUDGET})
+"""After such an attempt no other sample of its iteration is drawn."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LadderClimber:
+    """Fits `workbench.Climber`."""
+
+    shop: Project
+    asker: ModelAttempts
+    listen: Callable[[Any], None]
+    _last: Tried | None = None
+
+    @property
+    def record(self) -> ClimbRecord:
+        return self.asker.record
+
+    def climb(self, wanted: Requirements) -> Climbed:
+        generator = TestGenerator(shop=self.shop, record=self.record, talker=self.asker.talker, listen=self.listen)
+        self.asker.verifier = generator.verifier(self.asker.verifier)
+        before = self.record.baseline(self.asker.verifier)
+        if before.standing is not Status.FAIL and not self.record.objective:
+            return Climbed(why=None, reason="nothing fails", answer="Nothing fails, and nothing else is asked for.")
+        if before.standing is Status.PASS and (before.counts is None or not before.counts.total):
+            told = "the test command shows no tests and passes already: it decides nothing about what is wanted"
+            self.listen(EscalationWarned(told))
+        ladder = self.record.ladder
+        climb = self.record.begun(ladder if self.record.is_begun else self._usable(ladder, before), before)
+        if not climb.ladder.tiers and not self.asker.talker.configured:
+            raise UnknownModel(
+                "no tier can work here: no model is configured, and the reflex has nothing to search",
+                advice="name a model with --model provider/name, or a tier file with --tiers",
+            )
+        with closing(AuditTrail(self.shop.config.state, self.record.base.run, self.listen)) as audit:
+            audit.begun(self.shop.workspace, self.record.base.order.text, climb)
+            self.listen(
+                ClimbBegun(
+                    ladder=climb.ladder,
+                    failing=len(climb.failing),
+                    done=len(climb.attempts),
+                    spent=cost_of(climb.attempts),
+                )
+            )
+            climb, step = self._climbed(climb, before, wanted, audit)
+            self.listen(ClimbEnded(why=step.why, reason=step.reason))
+            audit.ended(step.why, step.reason)
+        return self._ended(climb, step, before)
+
+    def _climbed(
+        self, climb: EscalationState, before: CheckResult, wanted: Requirements, audit: AuditTrail
+    ) -> tuple[EscalationState, StopEscalation]:
+        told = -1
+        while True:
+            # What an interruption left unfinished comes first, whatever its attempts have used up.
+            at = self.record.under_way(climb.at)
+            step = following(climb, seconds=self.record.seconds) if at is None else Try(at)
+            if isinstance(step, StopEscalation):
+                return climb, step
+            if isinstance(step, Escalate):
+                self.listen(TierLeft(tier=climb.tier.name, reason=step.reason))
+                audit.left(climb.at, step.reason)
+                climb = climb.escalated(step.reason)
+                self.record.keep(climb)
+                continue
+            if told != climb.at:
+                told = climb.at
+                self.listen(TierBegun(tier=climb.tier, number=told + 1, of=len(climb.ladder.tiers)))
+            at = step.at
+            task = self._assignment(climb, at, before, wanted)
+            climb = self._iterated(climb, task, at, audit)
+
+    def _assignment(
+        self, climb: EscalationState, at: Iteration, before: CheckResult, wanted: Requirements
+    ) -> Assignment:
+        """The samples of one iteration know nothing of each other."""
+        return Assignment(
+            climb=replace(climb, attempts=tuple(one for one in climb.attempts if one.at != at)),
+            objective=self.record.told,
+            target=self.record.target,
+            before=before,
+            wanted=wanted,
+            ground=self.record.ground,
+        )
+
+    def _iterated(self, climb: EscalationState, task: Assignment, at: Iteration, audit: AuditTrail) -> EscalationState:
+        tier = climb.tier
+        samples = 1 if tier.mode is TierMode.REFLEX else self.asker.samples(climb)
+        self.listen(IterationBegun(tier=tier.name, number=at.number, of=tier.iterations, samples=samples))
+        self.record.begin(at)
+        made = {attempt.sample: attempt.end for attempt in climb.attempts if attempt.at == at}
+        left = [] if not _LAST.isdisjoint(made.values()) else [one for one in range(1, samples + 1) if one not in made]
+        for tried in self._attempts(task, at, left):
+            climb = climb.tried(tried.attempt)
+            # Of several that were verified side by side the first one counts.
+            self._last = tried if self.record.won is None else self._last
+            self.record.keep(climb, tried)
+            audit.tried(climb)
+            self.listen(AttemptEnded(attempt=tried.attempt, number=len(climb.attempts)))
+        self.record.finish()
+        return climb
+
+    def _attempts(self, task: Assignment, at: Iteration, samples: list[int]) -> Iterator[Tried]:
+        """One after the other, or some at a time, until one is verified."""
+        together = min(task.climb.tier.parallel, len(samples))
+        if together > 1:
+            yield from SideBySide(self.asker, task, at, self.listen).tried(samples, together)
+            return
+        for sample in samples:
+            tried = self._tried(task, at, sample)
+            yield tried
+            if tried.attempt.end in _LAST:
+                return
+
+    def _tried(self, task: Assignment, at: Iteration, sample: int) -> Tried:
+        started = time.monotonic()
+        if task.climb.tier.mode is TierMode.REFLEX:
+            tried = reflex_attempt(self.shop, task, at, self.asker.verifier, self.listen)
+        else:
+            tried = self.asker.tried(task, at, sample)
+        return replace(tried, attempt=replace(tried.attempt, seconds=round(time.monotonic() - started, 3)))
+
+    def _usable(self, ladder: Escalation, before: CheckResult) -> Escalation:
+        """Without failing tests there is nothing for the reflex to search, and without a model nobody to ask."""
+        tiers = ladder.tiers
+        if before.standing is not Status.FAIL:
+            tiers = tuple(tier for tier in tiers if tier.mode is not TierMode.REFLEX)
+        if not self.asker.talker.configured:
+            asking = tuple(tier for tier in tiers if tier.mode is not TierMode.REFLEX and not tier.models)
+            if asking:
+                names = ", ".join(tier.name for tier in asking)
+                self.listen(
+                    EscalationWarned(f"no model is configured for {names}: name one with --model provider/name")
+                )
+            tiers = tuple(tier for tier in tiers if tier not in asking)
+        return replace(ladder, tiers=tiers)
+
+    def _ended(self, climb: EscalationState, step: StopEscalation, before: CheckResult) -> Climbed:
+        if step.why is not StopReason.VERIFIED:
+            return Climbed(why=step.why, reason=step.reason, changes=self.record.ground, answer=_said(climb))
+        changes, last = self.record.won, self._last
+        assert changes is not None
+        checked = last.checked if last is not None else None
+        if checked is None or checked.digest != changes.digest:
+            checked = self.asker.verifier.verify(changes, before)
+        notes = last.notes if last is not None else ()
+        return Climbed(
+            why=step.why, reason=step.reason, changes=changes, checked=checked, notes=notes, answer=_said(climb)
+        )
+
+
+def _said(climb: EscalationState) -> str:
+    """What the last attempt says that it did, for the report; the checks speak for themselves."""
+    if not climb.attempts:
+        return ""
+    last = climb.attempts[-1]
+    if last.mode is TierMode.REFLEX and last.end is AttemptEnd.VERIFIED:
+        return "The reflex mended it; no model was asked."
+    return last.said
+
+
+def climber(talker: Talker, verifier: Verifier, *, listen: Callable[[Any], None]) -> LadderClimber:
+    record = talker.record
+    asker = ModelAttempts(
+        shop=record.shop,
+        record=ClimbRecord(record),
+        talker=talker,
+        verifier=verifier,
+        conversation=talker.conversation,
+        listen=listen,
+        cancel=talker.cancel,
+        permit=talker.permit,
+    )
+    return LadderClimber(shop=record.shop, asker=asker, listen=listen)

@@ -1,0 +1,96 @@
+"""Who talks with a model: a role of a run with its terms, prompts, tools and limits, and how a talk ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from typing import Protocol
+
+from pawl.agent.compression import cut
+from pawl.agent.policy import Policy
+from pawl.agent.prompts import PromptRepository
+from pawl.agent.roles import Role
+from pawl.core.dialogue import Message, Request, Sampling, Usage
+from pawl.core.events import RunEvent
+from pawl.core.ports import Cancel, Model, Toolset
+from pawl.core.run import Budget, Detail, ReasoningOutcome, RequestRecord, RunTerms
+
+
+class Compress(Protocol):
+    """Makes a dialogue shorter; the message at `request` stays in it, the same value."""
+
+    def __call__(self, messages: Sequence[Message], *, request: int, too_long: bool) -> Sequence[Message]:
+        """The messages to go on with: the given ones when there is nothing to gain.
+
+        Asked before each request, and with `too_long` when the model could not read it all.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentContext:
+    """Everything that stays the same while a role talks."""
+
+    terms: RunTerms
+    role: Role
+    policy: Policy
+    prompts: PromptRepository
+    variables: Mapping[str, str]
+    model: Model
+    tools: Toolset
+    record: Callable[[RequestRecord], object]
+    listen: Callable[[RunEvent], object] = lambda event: None
+    clean: Callable[[Request], Request] = lambda request: request
+    """Takes secrets out of what is about to be sent."""
+    compress: Compress = cut
+    context: tuple[str, ...] = ()
+    """What is sent after the prompts, such as memories; the same throughout, so that prompt caches hold."""
+    work_left: Callable[[], tuple[str, ...]] = lambda: ()
+    """What verification still wants, by the run's own record."""
+    heard: Callable[[], tuple[str, ...]] = tuple
+    """What the user has said since this was last asked; taken before the next request."""
+    stopping: Callable[[str], tuple[str, ...]] = lambda text: ()
+    """Why the role is to go on that would end with these words."""
+    limits: Budget = field(default_factory=Budget)
+    sampling: Sampling | None = None
+    """The role's own temperature and the usual rest when None."""
+    detail: Detail | None = None
+    cancel: Cancel | None = None
+    clock: Callable[[], float] = time.monotonic
+
+
+class LoopEnd(StrEnum):
+    """Why a talk ended."""
+
+    ANSWERED = "answered"
+    CUT_OFF = "cut_off"
+    """The answer is as long as an answer may be, and not whole."""
+    EMPTY = "empty"
+    """The model had nothing to say, also when it was told so."""
+    REFUSED = "refused"
+    STUCK = "stuck"
+    """The same calls brought the same results again and again."""
+    OUT_OF_TURNS = "out_of_turns"
+    OUT_OF_TIME = "out_of_time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """What a talk came to."""
+
+    text: str
+    ended: LoopEnd
+    messages: tuple[Message, ...]
+    """The whole dialogue, as it may be sent again."""
+    said: tuple[Message, ...]
+    """What this talk added to it, whole even where the dialogue was shortened."""
+    requests: int
+    usage: Usage
+    cost: Decimal | None
+    """None when the price of a model is unknown."""
+    outcome: ReasoningOutcome | None = None
+    value: object = None
+    """The validated answer, where the role has a contract."""

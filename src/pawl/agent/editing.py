@@ -1,0 +1,109 @@
+"""A change as the user edited it: the patch is read strictly, its counts anew, and every path is held to the rules."""
+
+from __future__ import annotations
+
+import re
+
+from pawl.code.patching import propose_patch
+from pawl.core.change import ChangeSet
+from pawl.core.errors import GitFailed, NotFound, PathRefused, PawlError, UsageError
+from pawl.workspace.commands import open_bench
+from pawl.workspace.git import Git
+from pawl.workspace.project import Project
+from pawl.workspace.repository import opened, user_values
+
+_HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$", re.DOTALL)
+_FILE = "diff --git "
+
+
+def edited(shop: Project, patch: str) -> ChangeSet:
+    """The change set of an edited patch over the workspace as it stands; refused as a whole with the reason."""
+    counted = recounted(patch)
+    if not counted.strip():
+        raise UsageError("the edited patch changes nothing", advice="reject it instead, with a reason")
+    try:
+        text = counted.encode("utf-8", "surrogateescape")
+        proposal = propose_patch(shop, text, allow_protected=False)
+    except PawlError as error:
+        raise UsageError(
+            f"the edited patch is not taken: {error.message}", advice="edit it again; the run still waits"
+        ) from error
+    except UnicodeEncodeError as error:
+        raise UsageError("the edited patch is not text", advice="edit it again; the run still waits") from error
+    return proposal.changes
+
+
+def recounted(patch: str) -> str:
+    """The patch with the counts that its hunks have now. Lines that begin with # between files are remarks."""
+    made: list[str] = []
+    hunk: list[str] = []
+    offset = 0
+
+    def finish() -> None:
+        nonlocal offset
+        if not hunk:
+            return
+        found = _HUNK.match(hunk[0])
+        assert found is not None
+        old = sum(line[:1] in (" ", "-") for line in hunk[1:])
+        new = sum(line[:1] in (" ", "+") for line in hunk[1:])
+        if old != new or any(line[:1] in ("+", "-") for line in hunk[1:]):
+            start = int(found[1])
+            moved = start + offset + (not old) - (not new)
+            made.append(f"@@ -{start},{old} +{max(moved, 0)},{new} @@{found[5]}")
+            made.extend(hunk[1:])
+            offset += new - old
+        hunk.clear()
+
+    for line in patch.splitlines(keepends=True):
+        if line.startswith(_FILE):
+            finish()
+            offset = 0
+            made.append(line)
+        elif _HUNK.match(line):
+            finish()
+            hunk.append(line)
+        elif hunk and line[:1] in (" ", "+", "-", "\\"):
+            hunk.append(line)
+        elif hunk and not line.strip("\r\n"):
+            # Editors take the space away that stands for an empty line.
+            hunk.append(f" {line}")
+        elif not line.startswith("#"):
+            finish()
+            made.append(line)
+    finish()
+    return "".join(made)
+
+
+MOST = 120_000
+"""Characters of a diff that are sent."""
+_REVIEW = """\
+Review this change of the workspace as it stands, not committed yet. Say what is wrong or risky first, each with
+`path:line` and how it could be mended; then what has no test; then what is fine, in one sentence. Read the files around
+it where the diff is not enough. Change nothing.{words}
+
+<diff>
+{diff}
+</diff>"""
+
+
+def present_diff(shop: Project) -> str:
+    """The change since the last commit, with files that are new."""
+    try:
+        with opened(shop.tree) as repository, open_bench(shop) as bench:
+            settings = {**user_values(shop.config.environment), **repository.config}
+            head = repository.head().commit
+            return Git(run=bench.run, repository=repository, head=head, settings=settings).diff()
+    except (NotFound, PathRefused) as error:
+        raise UsageError(error.message, advice="name the files in a question instead") from error
+    except GitFailed as error:
+        raise UsageError(f"git cannot say what is changed: {error.message}", advice="see 'git diff'") from error
+
+
+def review_request(diff: str, words: str = "") -> str:
+    """The request for a model."""
+    if not diff.strip():
+        raise UsageError("git says that nothing is changed", advice="/diff shows what Pawl promoted")
+    left_out = len(diff) - MOST
+    shown = diff if left_out <= 0 else f"{diff[:MOST]}\n[… {left_out:,} characters left out …]"
+    return _REVIEW.format(words=f" Look at this above all: {words}" if words else "", diff=shown)

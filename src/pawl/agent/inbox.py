@@ -1,0 +1,77 @@
+"""What the user says while a run works, from any thread: words for the talk, and requests for afterwards."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from pawl.core.errors import UsageError
+from pawl.core.run import RunRequest
+
+
+class Inbox:
+    """Safe to use from any thread. The thread of the run takes what is there, and keeps it where it is durable."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._words: list[str] = []
+        self._orders: list[RunRequest] = []
+        self._changed = False
+
+    def say(self, text: str) -> None:
+        if not text.strip():
+            raise UsageError("there is nothing to say", advice="say what is to be done differently")
+        with self._lock:
+            self._words.append(text)
+            self._changed = True
+
+    def take_words(self) -> tuple[str, ...]:
+        with self._lock:
+            taken = tuple(self._words)
+            self._words.clear()
+            self._changed = self._changed or bool(taken)
+        return taken
+
+    def add(self, order: RunRequest) -> None:
+        if not order.text.strip():
+            raise UsageError("there is no request", advice="say what is to be done afterwards")
+        with self._lock:
+            self._orders.append(order)
+            self._changed = True
+
+    def take_order(self) -> RunRequest | None:
+        with self._lock:
+            self._changed = self._changed or bool(self._orders)
+            return self._orders.pop(0) if self._orders else None
+
+    def take_orders(self) -> tuple[RunRequest, ...]:
+        with self._lock:
+            taken = tuple(self._orders)
+            self._orders.clear()
+            self._changed = self._changed or bool(taken)
+        return taken
+
+    def put_first(self, orders: Iterable[RunRequest]) -> None:
+        with self._lock:
+            before = len(self._orders)
+            self._orders[:0] = orders
+            self._changed = self._changed or len(self._orders) != before
+
+    def restore(self, words: Iterable[str], orders: Iterable[RunRequest]) -> None:
+        """What an interrupted run had not come to; what was said since comes after it."""
+        with self._lock:
+            self._words[:0] = words
+            self._orders[:0] = orders
+
+    @property
+    def waiting(self) -> tuple[RunRequest, ...]:
+        with self._lock:
+            return tuple(self._orders)
+
+    def changed(self) -> tuple[tuple[str, ...], tuple[RunRequest, ...]] | None:
+        """What is there, if it is something else than when this was last asked."""
+        if not self._changed:  # Asked at every event: a lock for each would be waste.
+            return None
+        with self._lock:
+            self._changed = False
+            return tuple(self._words), tuple(self._orders)

@@ -1,0 +1,259 @@
+"""What a request asks for, where that can be told without a model: phrases of a data file, and the request form."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from pawl.core.errors import ConfigError
+from pawl.core.run import Intent
+
+FIELDS = ("task", "scope", "requirements", "constraints", "verification")
+
+_HEAD = re.compile(
+    r"^[ \t]{0,3}(?:#{1,6}[ \t]*|[-*][ \t]+)?(?:\*\*|__)?(?P<name>" + "|".join(FIELDS) + r")(?:\*\*|__)?[ \t]*:"
+    r"(?:\*\*|__)?[ \t]*(?P<rest>.*)$",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(
+    r"^[ \t]{0,3}#{1,6}[ \t]*(?P<name>" + "|".join(FIELDS) + r")[ \t]*$",
+    re.IGNORECASE,
+)
+_BULLET = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(?P<text>.+)$")
+_NUMBERED = re.compile(r"^[ \t]*\d+[.)][ \t]+(?P<text>.+)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestForm:
+    task: str
+    scope: tuple[str, ...] = ()
+    """Files or folders that may change; empty where none are named."""
+    requirements: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    verification: tuple[str, ...] = ()
+    """Commands or checks that decide."""
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The numbered steps of the task where it has some, else the task as one."""
+        steps = [match["text"].strip() for line in self.task.splitlines() if (match := _NUMBERED.match(line))]
+        return tuple(steps) or (self.task,)
+
+
+def request_form(text: str) -> RequestForm | None:
+    """The request as its form says; None when it is not in that form: it needs a task and one other field."""
+    parts: dict[str, list[str]] = {}
+    current = ""
+    for line in text.splitlines():
+        match = _HEAD.match(line) or _HEADING.match(line)
+        if match is not None:
+            current = match["name"].lower()
+            if current in parts:
+                return None
+            parts[current] = [rest] if (rest := match.groupdict().get("rest", "").strip()) else []
+        elif current:
+            parts[current].append(line)
+        elif line.strip():
+            return None
+    task = "\n".join(parts.get("task", ())).strip()
+    if not task or len(parts) < 2:
+        return None
+    return RequestForm(
+        task=task,
+        scope=tuple(path for item in _items(parts.get("scope", [])) for path in _paths(item)),
+        requirements=_items(parts.get("requirements", [])),
+        constraints=_items(parts.get("constraints", [])),
+        verification=tuple(item.strip("`") for item in _items(parts.get("verification", []))),
+    )
+
+
+def _items(lines: list[str]) -> tuple[str, ...]:
+    """Each bullet with the lines that go on with it; a text without bullets is one item a line."""
+    items: list[str] = []
+    has_bullets = any(_BULLET.match(line) for line in lines)
+    for line in lines:
+        match = _BULLET.match(line)
+        if match is not None:
+            items.append(match["text"].strip())
+        elif has_bullets and items and line.strip():
+            items[-1] += f" {line.strip()}"
+        elif line.strip():
+            items.append(line.strip())
+    return tuple(items)
+
+
+def _paths(item: str) -> list[str]:
+    """`src/a.py, src/b.py` names two files."""
+    return [part.strip().strip("`\"'") for part in re.split(r",|\band\b", item) if part.strip().strip("`\"'")]
+
+
+LONGEST = 400
+"""Characters of a request that phrases are held against; a longer one needs a reader."""
+
+_OWN = (Intent.READ, Intent.EDIT, Intent.MEND, Intent.RUN, Intent.UNDO, Intent.PROFILE)
+_END = re.compile(r"[\s.!?]+$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntentGuess:
+    """What is asked for. `command` is `tests`, `lint`, `types`, or a command line as it was said."""
+
+    intent: Intent
+    command: str = ""
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phrase:
+    """A way to say something."""
+
+    intent: Intent
+    command: str
+    pattern: re.Pattern[str]
+
+
+def understood(request: str, own: Sequence[Phrase] = ()) -> IntentGuess | None:
+    """What the request obviously asks for; None when it takes a model to tell. Phrases of the user's own go first."""
+    request = own_words(request)
+    if request_form(request) is not None:
+        return IntentGuess(intent=Intent.EDIT)
+    phrases = (*own, *_phrases())
+    plain = _plain(request, phrases)
+    if len(plain) > LONGEST:
+        return None
+    for phrase in phrases:
+        match = phrase.pattern.fullmatch(plain)
+        if match is not None:
+            named = match.groupdict().get("named") or ""
+            return IntentGuess(intent=phrase.intent, command=_command(phrase.command, named))
+    return None
+
+
+def own_phrases(text: str, source: str) -> tuple[Phrase, ...]:
+    """The phrases of a file of the user's. One that does not keep to its own examples is not used."""
+    try:
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{source!r} is not TOML: {error}", advice="mend that line") from error
+    rows, mistakes, made = table.get("intent", []), [f"{key!r} is not read" for key in table if key != "intent"], []
+    for number, row in enumerate(rows if isinstance(rows, list) else [rows], 1):
+        why = _mistake(row)
+        if not why:
+            phrase = _phrase(row)
+            made.append(phrase)
+            why = _unlike_its_examples(row, phrase)
+        mistakes += [f"intent {number}: {why}"] * bool(why)
+    if mistakes:
+        raise ConfigError(
+            f"{source!r}: " + "; ".join(mistakes),
+            advice="an [[intent]] takes name, patterns, examples, others, and for 'run' a command: docs/extending.md",
+        )
+    return tuple(made)
+
+
+def _mistake(row: object) -> str:
+    if not isinstance(row, dict):
+        return "must be written [[intent]]"
+    unknown = sorted(set(row) - {"name", "command", "patterns", "examples", "others"})
+    if unknown:
+        return f"{unknown[0]!r} is not one of its fields"
+    if row.get("name") not in _OWN:
+        return f"name must be one of {', '.join(_OWN)}, not {row.get('name')!r:.80}"
+    for key, needed in (("patterns", True), ("examples", True), ("others", False)):
+        value = row.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value) or (needed and not value):
+            return f"{key} must be a list of texts, not {value!r:.80}"
+    command = row.get("command", "")
+    if not isinstance(command, str) or bool(command.strip()) != (row["name"] == Intent.RUN):
+        return f"command is what 'run' runs, and only that; it is {command!r:.80}"
+    try:
+        _phrase(row)
+    except (re.error, OverflowError) as error:
+        return f"a pattern cannot be read: {error}"
+    return ""
+
+
+def _unlike_its_examples(row: Mapping[str, Any], phrase: Phrase) -> str:
+    def fits(text: str) -> bool:
+        return phrase.pattern.fullmatch(_plain(text, (phrase,))) is not None
+
+    wrong = [f"does not fit its example {one!r}" for one in row["examples"] if not fits(one)]
+    wrong += [f"fits {one!r}, which it should not" for one in row.get("others", []) if fits(one)]
+    return "; ".join(wrong)
+
+
+def is_command(line: str) -> bool:
+    """Whether a line of a request is a command rather than a sentence, by its first word."""
+    words = _file()["words"]
+    first = next(iter(line.split()), "")
+    known = first.startswith("./") or first.rpartition("/")[2] in words["programs"]
+    return known and not re.match(words["sentences"], line.strip())
+
+
+def own_words(request: str) -> str:
+    """The request without what was piped to it: that is material, and decides nothing."""
+    return request.partition("\n\n<stdin>\n")[0]
+
+
+def tests_may_change(request: str) -> bool:
+    """Whether the request itself asks for tests to be removed or changed."""
+    patterns, exceptions = _test_words()
+    text = own_words(request).lower().replace("’", "'")
+    return patterns.search(text) is not None and exceptions.search(text) is None
+
+
+def examples() -> Sequence[tuple[Intent, str]]:
+    """One way to say each thing that is understood without a model."""
+    return [(Intent(row["name"]), row["examples"][0]) for row in _file()["intent"]]
+
+
+def _plain(request: str, phrases: Sequence[Phrase]) -> str:
+    """In one line, without what is only polite; a question keeps its mark."""
+    text = " ".join(request.replace("’", "'").split())
+    asks = text.endswith("?")
+    text = _END.sub("", text)
+    text = re.sub(rf"(?i)^(?:{_file()['words']['polite']}[, ]+)+", "", text)
+    text = re.sub(r"(?i)[, ]+(?:please|pls|thanks|thank you)$", "", text)
+    return f"{text}?" if asks and not _is_known(text, phrases) else text
+
+
+def _is_known(text: str, phrases: Sequence[Phrase]) -> bool:
+    """Whether the words alone fit something other than a question."""
+    return any(phrase.intent is not Intent.READ and phrase.pattern.fullmatch(text) for phrase in phrases)
+
+
+def _command(kind: str, named: str) -> str:
+    if kind != "file":
+        return kind
+    ending = named.rpartition(".")[2]
+    program = {"py": "python3", "sh": "sh", "rb": "ruby"}.get(ending, "node")
+    return f"{program} {named}"
+
+
+@functools.cache
+def _file() -> Mapping[str, Any]:
+    return tomllib.loads((resources.files("pawl.agent") / "intents.toml").read_text("utf-8"))
+
+
+@functools.cache
+def _phrases() -> tuple[Phrase, ...]:
+    return tuple(map(_phrase, _file()["intent"]))
+
+
+def _phrase(row: Mapping[str, Any]) -> Phrase:
+    file = _file()["words"]["file"]
+    pattern = "|".join(one.replace("<file>", file) for one in row["patterns"])
+    return Phrase(
+        intent=Intent(row["name"]), command=row.get("command", ""), pattern=re.compile(pattern, re.IGNORECASE)
+    )
+
+
+@functools.cache
+def _test_words() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    row = _file()["tests_may_change"]
+    return re.compile("|".join(row["patterns"])), re.compile("|".join(row["exceptions"]))

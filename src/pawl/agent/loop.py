@@ -1,0 +1,541 @@
+"""A role's talk with a model: requests and tool calls until there is an answer, within limits, faults sent back."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from pawl.agent.compression import flattened
+from pawl.agent.context import AgentContext, LoopEnd, Spoken
+from pawl.agent.corrections import AnswerSituation, corrections, fault_of, reasoning_of
+from pawl.agent.policy import Sent, check_request, may_call
+from pawl.agent.reasoning import AnswerPart, Reasoned, ReasoningSplitter, outcome_of
+from pawl.core.dialogue import (
+    Answered,
+    FellBack,
+    Message,
+    ModelResponse,
+    Request,
+    Retrying,
+    Sampling,
+    Speaker,
+    StopReason,
+    TextDelta,
+    ThoughtDelta,
+    ToolAnswer,
+    ToolCall,
+    Usage,
+    assistant,
+    dialogue_tokens,
+    tool_answers,
+    user,
+)
+from pawl.core.errors import (
+    AnswerInterrupted,
+    BrokenHistory,
+    Cancelled,
+    ContextTooLong,
+    PawlError,
+    PolicyViolation,
+    RequestRejected,
+    SchemaUnmet,
+)
+from pawl.core.events import Corrected, ReasoningShown, RequestAnswered, RequestSent, Shortened, ToolEnded, ToolStarted
+from pawl.core.run import (
+    Mode,
+    PolicyDecision,
+    Reasoning,
+    ReasoningFormat,
+    ReasoningOutcome,
+    RequestRecord,
+    RoleName,
+    Stage,
+)
+from pawl.settings.allowances import ToolKind, allowances
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """What a stage sends beside the dialogue; the same for every turn of the stage, so that prompt caches hold."""
+
+    stage: Stage
+    decision: PolicyDecision
+    request: Request
+
+
+def composed(seat: AgentContext, stage: Stage, variables: Mapping[str, str]) -> Composed:
+    """The request of a stage without its messages. A schema goes with it only where no tools are offered."""
+    decision = seat.policy.decide(stage, seat.terms.mode, seat.role.name, reasoning=seat.terms.reasoning)
+    system = seat.prompts.compose(decision, variables)
+    if seat.detail is not None:
+        system = (*system, seat.prompts.render(f"detail/{seat.detail}", variables))
+    system = (*system, *seat.context)
+    request = Request(
+        model=seat.terms.model_for(seat.role.name),
+        system=system,
+        messages=(),
+        tools=seat.tools.offers(decision.tools),
+        answer_schema=None if decision.tools else _schema(decision),
+        sampling=seat.sampling or Sampling(temperature=seat.role.temperature),
+        reasoning=seat.terms.reasoning,
+    )
+    return Composed(stage=stage, decision=decision, request=request)
+
+
+def reasons(decision: PolicyDecision) -> bool:
+    """Whether the answer carries reasoning."""
+    return decision.reasoning is not ReasoningFormat.NONE
+
+
+def ask(seat: AgentContext, ready: Composed, messages: tuple[Message, ...], number: int) -> ModelResponse:
+    """Sends the dialogue and returns the whole answer; what happens meanwhile goes to the listener."""
+    request = seat.clean(replace(ready.request, messages=messages))
+    _hold_against_policy(seat, ready, request)
+    role = RoleName(seat.role.name)
+    seat.listen(
+        RequestSent(
+            number=number, stage=ready.stage, role=role, model=request.model, tools=tuple(t.name for t in request.tools)
+        )
+    )
+    started = seat.clock()
+    try:
+        answer = _streamed(seat, ready, request)
+    except PawlError as error:
+        seat.record(_record(seat, ready, _failed(request, error, seat.clock() - started), error.code))
+        raise
+    seat.record(_record(seat, ready, answer, answer.stop))
+    seat.listen(
+        RequestAnswered(number=number, model=answer.model, usage=answer.usage, cost=answer.cost, seconds=answer.seconds)
+    )
+    return answer
+
+
+def _schema(decision: PolicyDecision) -> Mapping[str, object] | None:
+    """The schema of the contract. Contracts load slowly, and a talk in words needs none."""
+    if not decision.contract:
+        return None
+    from pawl.agent.contracts import json_schema
+
+    return json_schema(decision.contract, reasoning=reasons(decision))
+
+
+def _hold_against_policy(seat: AgentContext, ready: Composed, request: Request) -> None:
+    sent = Sent(
+        mode=seat.terms.mode,
+        reasoning=request.reasoning,
+        model=request.model,
+        tools=tuple(tool.name for tool in request.tools),
+        system=request.system,
+    )
+    check_request(seat.policy, seat.terms, ready.stage, seat.role.name, sent)
+
+
+def _streamed(seat: AgentContext, ready: Composed, request: Request) -> ModelResponse:
+    plain = not reasons(ready.decision) or bool(ready.decision.contract)
+    splitter = None if plain else ReasoningSplitter()
+    events = seat.model.stream(request, cancel=seat.cancel)
+    try:
+        for event in events:
+            match event:
+                case Answered(answer=answer):
+                    _show(seat, splitter, "", ended=True)
+                    return answer
+                case TextDelta(text=text):
+                    _show(seat, splitter, text)
+                case Retrying() | FellBack():
+                    splitter = None if plain else ReasoningSplitter()
+                    seat.listen(event)
+                case _:
+                    seat.listen(event)
+    finally:
+        events.close()
+    raise AnswerInterrupted(f"{request.model!r} ended without an answer", advice="try again")
+
+
+def _show(seat: AgentContext, splitter: ReasoningSplitter | None, text: str, *, ended: bool = False) -> None:
+    if splitter is None:
+        if text:
+            seat.listen(TextDelta(text))
+        return
+    for piece in splitter.finish() if ended else splitter.feed(text):
+        seat.listen(TextDelta(piece.text) if piece.part is AnswerPart.VISIBLE else ThoughtDelta(piece.text))
+
+
+def _failed(request: Request, error: PawlError, seconds: float) -> ModelResponse:
+    """A request that brought no answer, in the shape of one, so that it is recorded like the others."""
+    return ModelResponse(
+        text=getattr(error, "text", ""),
+        stop=StopReason.END,
+        usage=Usage(estimated=True),
+        model=request.model,
+        cost=Decimal(0),
+        seconds=seconds,
+    )
+
+
+def _record(seat: AgentContext, ready: Composed, answer: ModelResponse, ended: str) -> RequestRecord:
+    terms = seat.terms
+    return RequestRecord(
+        conversation=terms.conversation,
+        run=terms.run,
+        mode=terms.mode,
+        stage=ready.stage,
+        role=RoleName(seat.role.name),
+        model=answer.model,
+        reasoning=terms.reasoning,
+        tools=ready.decision.tools,
+        input_tokens=answer.usage.input,
+        output_tokens=answer.usage.output,
+        cached_tokens=answer.usage.cached,
+        estimated=answer.usage.estimated,
+        cost=answer.cost,
+        seconds=answer.seconds,
+        first_token_seconds=answer.first_token_seconds,
+        attempts=answer.attempts,
+        ended=ended,
+    )
+
+
+MOST_CALLS = 32
+"""In one answer; the rest is answered with a request to go in steps."""
+NUDGE_AFTER = 3
+STUCK_AFTER = 6
+MOST_MALFORMED = 3
+SUMMARY_CHARACTERS = 160
+
+_AGAIN = "\n[this is what the same call brought before; do something else, or say what is in the way]"
+_NOT_AGAIN = "not executed: the same call failed before, and nothing has changed since. It said:\n"
+
+
+@dataclass(slots=True)
+class Calls:
+    """Executes calls for one talk and remembers what they brought."""
+
+    seat: AgentContext
+    brought: dict[str, str] = field(default_factory=dict)
+    """By call: its latest text."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Calls that failed, since something was last changed."""
+    summary: list[str] = field(default_factory=list)
+    """A line for each call that was executed."""
+    read: dict[str, None] = field(default_factory=dict)
+    """Files that were read, in their order."""
+    nothing_new: int = 0
+    malformed: int = 0
+
+    @property
+    def stuck(self) -> bool:
+        return self.nothing_new >= STUCK_AFTER or self.malformed >= MOST_MALFORMED
+
+    def execute(self, calls: Sequence[ToolCall], decision: PolicyDecision) -> tuple[ToolAnswer, ...]:
+        """One answer for each call, in their order."""
+        return tuple(self._one(call, decision, place) for place, call in enumerate(calls))
+
+    def _one(self, call: ToolCall, decision: PolicyDecision, place: int) -> ToolAnswer:
+        if self.seat.cancel is not None and self.seat.cancel.requested:
+            raise Cancelled("stopped by the user")
+        self.seat.listen(ToolStarted(call))
+        started = self.seat.clock()
+        key = f"{call.name} {json.dumps(call.arguments, sort_keys=True, default=str)}"
+        self.malformed = self.malformed + 1 if call.arguments is None else 0
+        repeated = call.arguments is not None and key in self.failed
+        text, failed = self._reply(call, decision, place, key)
+        if not repeated:
+            self._remember(call, key, text, failed=failed)
+        else:
+            self.nothing_new += 1
+        if self.nothing_new >= NUDGE_AFTER and not failed:
+            text += _AGAIN
+        self.summary.append(f"- {key[:SUMMARY_CHARACTERS]}{' (failed)' if failed else ''}")
+        answer = ToolAnswer(call=call.id, name=call.name, text=text, failed=failed)
+        seconds = self.seat.clock() - started
+        self.seat.listen(ToolEnded(call=call, answer=answer, seconds=seconds, repeated=repeated))
+        return answer
+
+    def _reply(self, call: ToolCall, decision: PolicyDecision, place: int, key: str) -> tuple[str, bool]:
+        if place >= MOST_CALLS:
+            return f"not executed: at most {MOST_CALLS} calls in one answer; go on in the next", True
+        if call.arguments is None:
+            return f"bad_arguments: {call.mistake}\nnext: send the arguments as one JSON object", True
+        if key in self.failed:
+            return _NOT_AGAIN + self.failed[key], True
+        try:
+            may_call(decision, call.name)
+        except PolicyViolation as error:
+            return f"{error.code}: {error.message}\nnext: {error.advice}", True
+        reply = self.seat.tools.call(call.name, call.arguments)
+        return reply.text, reply.failed
+
+    def _remember(self, call: ToolCall, key: str, text: str, *, failed: bool) -> None:
+        self.nothing_new = self.nothing_new + 1 if self.brought.get(key) == text else 0
+        self.brought[key] = text
+        if call.name == "file_read" and not failed and call.arguments is not None:
+            self.read[str(call.arguments.get("path", "")).removeprefix("./")] = None
+        if failed:
+            self.failed[key] = text
+        elif allowances().tools.get(call.name) is not ToolKind.READS:
+            # Something may be different now, so that what failed is worth another try.
+            self.failed.clear()
+
+
+OUTCOME = "[{delivery}] plan: {plan_delta} | next: {next_action} | risks: {risks}"
+
+
+def converse(
+    seat: AgentContext, history: Sequence[Message], text: str, stage: Stage | None = None, *, read: Sequence[str] = ()
+) -> Spoken:
+    """Says the user's words and goes on until the model has answered; `history` is what was said before.
+
+    Without a stage of its own a talk opens with WARMUP where the user has reasoning on, and goes on with ACT and
+    FOLLOW_UP. A stage without tools is one request. Files of `read` are read before the model is asked, as if it had
+    called for them, which saves a turn.
+    """
+    first = stage or (Stage.WARMUP if seat.terms.reasoning is Reasoning.ON else Stage.ACT)
+    request = user(text)
+    talk = _Talk(seat, [*_forgotten(history), request], first, request)
+    talk.read_ahead(read)
+    return talk.run()
+
+
+@dataclass(slots=True)
+class _Talk:
+    seat: AgentContext
+    messages: list[Message]
+    stage: Stage
+    request: Message
+    """The user's words, which stay in the dialogue however short it becomes."""
+    said: list[Message] = field(default_factory=list)
+    requests: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: Decimal | None = Decimal(0)
+    outcome: ReasoningOutcome | None = None
+    calls: Calls = field(init=False)
+    sent_back: Counter[str] = field(default_factory=Counter)
+    """How often each correction was sent."""
+    ready: dict[Stage, Composed] = field(default_factory=dict)
+    started: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.calls = Calls(self.seat)
+        self.started = self.seat.clock()
+        self.said.append(self.request)
+
+    def read_ahead(self, paths: Sequence[str]) -> None:
+        number = sum(len(message.calls) for message in self.messages)
+        calls = tuple(
+            ToolCall(
+                id=f"call_{number + place}", name="file_read", arguments={"path": path}, raw=json.dumps({"path": path})
+            )
+            for place, path in enumerate(paths, start=1)
+        )
+        decision = self._composed().decision
+        if calls and "file_read" in decision.tools:
+            self._say(assistant("", *calls))
+            self._say(tool_answers(*self.calls.execute(calls, decision)))
+
+    def run(self) -> Spoken:
+        while True:
+            if self.seat.cancel is not None and self.seat.cancel.requested:
+                raise Cancelled("stopped by the user")
+            self._listened()
+            ended = self._limit()
+            if ended is LoopEnd.OUT_OF_TIME:
+                # Another request would take time that there is not.
+                return self._spoken(self._last_words(), ended)
+            if ended is not None:
+                self.stage = Stage.FINAL
+            ready = self._composed()
+            answer = self._asked(ready)
+            reasoned = reasoning_of(answer, ready.decision)
+            self._keep(answer, reasoned)
+            if ended is not None:
+                return self._spoken(reasoned.visible, ended)
+            done = self._handled(ready, answer, reasoned)
+            if done is not None:
+                return done
+            self.stage = Stage.FOLLOW_UP if self.stage in (Stage.ACT, Stage.WARMUP) else self.stage
+
+    def _last_words(self) -> str:
+        """What the model said last, and what was done, where nobody is left to put it together."""
+        said = next((one.text for one in reversed(self.said) if one.speaker is Speaker.ASSISTANT and one.text), "")
+        done = "\n".join(self.calls.summary)
+        return "\n\n".join(part for part in (said, f"The time was up. Done by then:\n{done}" if done else "") if part)
+
+    def _limit(self) -> LoopEnd | None:
+        """The last request that the limits allow is asked for an answer from what is known, with no tools."""
+        limits = self.seat.limits
+        if self.calls.stuck:
+            return LoopEnd.STUCK
+        if self.requests + 1 >= limits.turns and (self.requests > 0 or limits.turns == 1):
+            return LoopEnd.OUT_OF_TURNS
+        if self.requests > 0 and self.seat.clock() - self.started > limits.seconds:
+            return LoopEnd.OUT_OF_TIME
+        return None
+
+    def _composed(self) -> Composed:
+        ready = self.ready.get(self.stage)
+        if ready is None:
+            ready = composed(self.seat, self.stage, self._variables())
+            self.ready[self.stage] = ready
+        return ready
+
+    def _asked(self, ready: Composed) -> ModelResponse:
+        self.requests += 1
+        self._compressed(too_long=False)
+        try:
+            return self._counted(ask(self.seat, ready, tuple(self.messages), self.requests))
+        except RequestRejected as error:
+            if isinstance(error, BrokenHistory):
+                self._replace(flattened(self.messages))
+            elif not (isinstance(error, ContextTooLong) and self._compressed(too_long=True)):
+                raise
+            return self._counted(ask(self.seat, ready, tuple(self.messages), self.requests))
+
+    def _compressed(self, *, too_long: bool) -> bool:
+        """Whether the dialogue is another one now."""
+        equal = [place for place, message in enumerate(self.messages) if message == self.request]
+        made = self.seat.compress(self.messages, request=equal[-1], too_long=too_long)
+        if made is self.messages:
+            return False
+        self._replace(made)
+        return True
+
+    def _replace(self, messages: Sequence[Message]) -> None:
+        before = dialogue_tokens(self.messages)
+        self.messages = list(messages)
+        self.seat.listen(Shortened(before_tokens=before, after_tokens=dialogue_tokens(self.messages)))
+
+    def _counted(self, answer: ModelResponse) -> ModelResponse:
+        self.usage += answer.usage
+        self.cost = None if answer.cost is None or self.cost is None else self.cost + answer.cost
+        return answer
+
+    def _keep(self, answer: ModelResponse, reasoned: Reasoned) -> None:
+        """What goes into the history: the visible words and the outcome of the reasoning, not its text."""
+        message = answer.message
+        if reasoned.present:
+            self.seat.listen(ReasoningShown(reasoned.raw))
+            self.outcome = outcome_of(reasoned)
+            said = OUTCOME.format(
+                delivery=self.outcome.delivery,
+                plan_delta=self.outcome.plan_delta,
+                next_action=self.outcome.next_action,
+                risks=self.outcome.risks,
+            )
+            message = replace(message, text=f"{said}\n{reasoned.visible}".strip())
+        elif answer.text != reasoned.visible:
+            message = replace(message, text=reasoned.visible)
+        self._say(message)
+
+    def _say(self, message: Message) -> None:
+        self.messages.append(message)
+        self.said.append(message)
+
+    def _handled(self, ready: Composed, answer: ModelResponse, reasoned: Reasoned) -> Spoken | None:
+        """The end of the talk, or None when it goes on with another turn."""
+        if answer.stop is StopReason.REFUSED:
+            self._refuse(answer, "not executed: the answer was refused")
+            return self._spoken(reasoned.visible, LoopEnd.REFUSED)
+        if answer.stop is StopReason.LENGTH:
+            return self._cut_off(answer, reasoned)
+        if self._corrected(ready, answer, reasoned):
+            return None
+        if answer.calls:
+            self._say(tool_answers(*self.calls.execute(answer.calls, ready.decision)))
+            return None
+        if ready.decision.contract:
+            return self._fitted(ready, reasoned)
+        if self._listened() or self._sent_on(reasoned.visible):
+            return None
+        return self._spoken(reasoned.visible, LoopEnd.ANSWERED if reasoned.visible.strip() else LoopEnd.EMPTY)
+
+    def _listened(self) -> bool:
+        """Whether the user has said something meanwhile; it stands in the dialogue then."""
+        said = self.seat.heard()
+        for text in said:
+            self._say(user(text))
+        return bool(said)
+
+    def _sent_on(self, text: str) -> bool:
+        said = self.seat.stopping(text)
+        for words in said:
+            self._say(user(words))
+        return bool(said)
+
+    def _cut_off(self, answer: ModelResponse, reasoned: Reasoned) -> Spoken | None:
+        """An answer in words that is too long is one all the same; calls that may be half are never executed."""
+        limit = corrections()["cut_off"].limit
+        if (reasoned.visible and not answer.calls) or self.sent_back["cut_off"] >= limit:
+            self._refuse(answer, "not executed: your answer was cut off")
+            return self._spoken(reasoned.visible, LoopEnd.CUT_OFF)
+        self._refuse(answer, "not executed: your answer was cut off")
+        self._send_back("cut_off", reasoned, "")
+        return None
+
+    def _refuse(self, answer: ModelResponse, why: str) -> None:
+        """Every call has an answer, so that the history can be sent again."""
+        if answer.calls:
+            refused = (ToolAnswer(call=call.id, name=call.name, text=why, failed=True) for call in answer.calls)
+            self._say(tool_answers(*refused))
+
+    def _corrected(self, ready: Composed, answer: ModelResponse, reasoned: Reasoned) -> bool:
+        situation = AnswerSituation(
+            stage=ready.stage,
+            decision=ready.decision,
+            work_left=self.seat.work_left(),
+            read=tuple(self.calls.read) if self.seat.terms.mode is Mode.CHAT else (),
+            sent=self.sent_back,
+        )
+        fault = fault_of(answer, situation)
+        if fault is None:
+            return False
+        self._refuse(answer, "not executed: see what is wrong with your answer, and make the call again")
+        self._send_back(fault.correction.name, reasoned, fault.why)
+        return True
+
+    def _send_back(self, name: str, reasoned: Reasoned, why: str) -> None:
+        self.sent_back[name] += 1
+        self.seat.listen(Corrected(name=name, why=why, text=reasoned.visible))
+        prompt = corrections()[name].prompt
+        self._say(user(self.seat.prompts.render(prompt, {**self._variables(), "last_step_outcome": why})))
+
+    def _fitted(self, ready: Composed, reasoned: Reasoned) -> Spoken | None:
+        from pawl.agent.contracts import validated
+
+        try:
+            value = validated(ready.decision.contract, reasoned.visible, reasoning=reasons(ready.decision))
+        except SchemaUnmet as error:
+            if self.sent_back["contract_unmet"] >= corrections()["contract_unmet"].limit:
+                raise
+            self._send_back("contract_unmet", reasoned, error.message)
+            return None
+        return replace(self._spoken(reasoned.visible, LoopEnd.ANSWERED), value=value)
+
+    def _variables(self) -> dict[str, str]:
+        """What prompts may name; the words that change from turn to turn are only in those that come last."""
+        said = self.outcome.next_action if self.outcome else ""
+        return {
+            "tool_summary": "\n".join(self.calls.summary) or "no tool was called",
+            "last_step_outcome": said or "none yet",
+            **self.seat.variables,
+        }
+
+    def _spoken(self, text: str, ended: LoopEnd) -> Spoken:
+        return Spoken(
+            text=text,
+            ended=ended,
+            messages=tuple(self.messages),
+            said=tuple(self.said),
+            requests=self.requests,
+            usage=self.usage,
+            cost=self.cost,
+            outcome=self.outcome,
+        )
+
+
+def _forgotten(history: Sequence[Message]) -> list[Message]:
+    """Earlier turns without a provider's own reasoning, which is needed only within one loop of tool calls."""
+    return [replace(message, thoughts=()) if message.thoughts else message for message in history]

@@ -1,0 +1,207 @@
+"""What was said and done in a talk, step by step, so that an interrupted one is taken up where it was.
+
+Answers of the model and of tools come from the tape as long as there are some; then the talk goes on live, and each
+step is recorded before the next. Nothing that was recorded is asked or done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from pawl.core.dialogue import (
+    Answered,
+    ModelEvent,
+    ModelResponse,
+    Request,
+    StopReason,
+    ToolOffer,
+    Usage,
+    from_json,
+    to_json,
+)
+from pawl.core.errors import Cancelled
+from pawl.core.events import Corrected, ReasoningShown, RequestAnswered, RequestSent, RunEvent, ToolEnded, ToolStarted
+from pawl.core.ports import Cancel, Model, Toolset
+from pawl.core.redact import redacted, redacted_message
+
+ANSWER, CALL, WORDS = "answer", "call", "words"
+Permit = Callable[[int, str, Mapping[str, object]], tuple[str, Mapping[str, object]]]
+_STARTS = (RequestSent, ToolStarted)
+_ENDS = (RequestAnswered, ToolEnded, Corrected, ReasoningShown)
+
+
+@dataclass(slots=True)
+class ReplayLog:
+    steps: list[Mapping[str, Any]]
+    """What is already there."""
+    write: Callable[[int, Mapping[str, object]], None]
+    """Keeps the step of that number."""
+    at: int = 0
+    replayed: bool = False
+    """The latest step came from the tape."""
+    fresh: ModelResponse | None = None
+    """An answer that came live and is not kept yet."""
+
+    def __post_init__(self) -> None:
+        # A call whose words had to be hidden cannot be carried out from the tape.
+        while self.steps and self.steps[-1].get("hidden"):
+            self.steps.pop()
+
+    @property
+    def is_behind(self) -> bool:
+        """The next step is on the tape."""
+        return self.at < len(self.steps)
+
+    def take(self, kind: str, name: str = "") -> Mapping[str, Any] | None:
+        """The next step, if it is on the tape and is of that kind; a tape of something else ends there."""
+        self.replayed = False
+        if not self.is_behind:
+            return None
+        step = self.steps[self.at]
+        if step["kind"] != kind or step.get("name", "") != name:
+            del self.steps[self.at :]
+            return None
+        self.at += 1
+        self.replayed = True
+        return step
+
+    def heard(self, live: Callable[[], Sequence[str]], *, by: str = "user") -> tuple[str, ...]:
+        """What was said to the role at this point of the talk: from the tape while it lasts, then live, and kept."""
+        if self.is_behind:
+            found = []
+            while self.is_behind and self.steps[self.at]["kind"] == WORDS:
+                found.append(str(self.steps[self.at]["text"]))
+                self.at += 1
+            return tuple(found)
+        said = tuple(redacted(text) for text in live())
+        for text in said:
+            self.add({"kind": WORDS, "text": text, "by": by})
+        return said
+
+    def add(self, body: Mapping[str, object]) -> None:
+        self.write(self.at, body)
+        self.steps.append(body)
+        self.at += 1
+
+    def keep_fresh(self) -> None:
+        if self.fresh is not None:
+            self.add(_answer_json(self.fresh))
+            self.fresh = None
+
+    def hides(self, event: RunEvent) -> bool:
+        """Whether the event was already shown, before the talk was interrupted."""
+        if isinstance(event, _STARTS):
+            return self.is_behind
+        return isinstance(event, _ENDS) and self.replayed
+
+
+@dataclass(slots=True)
+class TapedModel:
+    """Fits `ports.Model`."""
+
+    model: Model
+    tape: ReplayLog
+
+    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+        step = self.tape.take(ANSWER)
+        if step is not None:
+            yield Answered(_answer_of(step))
+            return
+        events = self.model.stream(request, cancel=cancel)
+        try:
+            for event in events:
+                if isinstance(event, Answered):
+                    self.tape.fresh = event.answer
+                yield event
+        finally:
+            events.close()
+
+
+@dataclass(frozen=True, slots=True)
+class TapedReply:
+    """Fits `ports.ToolReply`."""
+
+    text: str
+    failed: bool
+
+
+@dataclass(slots=True)
+class TapedTools:
+    """Fits `ports.Toolset`."""
+
+    tools: Toolset
+    tape: ReplayLog
+    keep: Callable[[str, Callable[[], None]], None]
+    """Makes what a tool has done durable together with its step."""
+    permit: Permit = lambda step, name, arguments: ("", arguments)
+    """Why a call is not carried out, empty when it may be, and its arguments, which a hook may have changed. May stop
+    the talk to ask the user."""
+    after: Callable[[int, str, Mapping[str, object], TapedReply], TapedReply] = lambda step, name, arguments, reply: (
+        reply
+    )
+    """Told of what was carried out; the answer that the model gets."""
+    catch_up: Callable[[Sequence[tuple[str, Mapping[str, object]]]], None] = lambda calls: None
+    """Told of the calls that came from the tape before the first live one."""
+    cancel: Cancel | None = None
+    _past: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.tools.names
+
+    def offers(self, names: Sequence[str]) -> tuple[ToolOffer, ...]:
+        return self.tools.offers(names)
+
+    def call(self, name: str, arguments: Mapping[str, object]) -> TapedReply:
+        step = self.tape.take(CALL, name)
+        if step is not None:
+            self._past.append((name, arguments))
+            return TapedReply(step["text"], step["failed"])
+        if self._past:
+            self.catch_up(self._past)
+            self._past.clear()
+        refusal, arguments = self.permit(self.tape.at, name, arguments)
+        if refusal:
+            reply = TapedReply(refusal, failed=True)
+        else:
+            live = self.tools.call(name, arguments)
+            if self.cancel is not None and self.cancel.requested:
+                # It may be half done. It is not kept, nor is what it did, so that it is done again from its start.
+                raise Cancelled("stopped by the user")
+            reply = self.after(self.tape.at, name, arguments, TapedReply(live.text, live.failed))
+        body = {"kind": CALL, "name": name, "text": redacted(reply.text), "failed": reply.failed}
+        self.keep(name, lambda: self.tape.add(body))
+        return reply
+
+
+def _answer_json(answer: ModelResponse) -> dict[str, object]:
+    message = redacted_message(answer.message)
+    return {
+        "kind": ANSWER,
+        "message": to_json(message),
+        "hidden": bool(answer.calls) and message.calls != answer.message.calls,
+        "stop": answer.stop,
+        "usage": [answer.usage.input, answer.usage.output, answer.usage.cached, answer.usage.reasoning],
+        "estimated": answer.usage.estimated,
+        "model": answer.model,
+        "cost": None if answer.cost is None else str(answer.cost),
+        "seconds": answer.seconds,
+    }
+
+
+def _answer_of(step: Mapping[str, Any]) -> ModelResponse:
+    message = from_json(step["message"])
+    given, out, cached, reasoning = step["usage"]
+    return ModelResponse(
+        text=message.text,
+        stop=StopReason(step["stop"]),
+        usage=Usage(input=given, output=out, cached=cached, reasoning=reasoning, estimated=step["estimated"]),
+        model=step["model"],
+        thoughts=message.thoughts,
+        calls=message.calls,
+        cost=None if step["cost"] is None else Decimal(step["cost"]),
+        seconds=step["seconds"],
+    )

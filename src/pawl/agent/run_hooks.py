@@ -1,0 +1,234 @@
+"""The hooks of a run, called at its events. Where none are configured nothing is loaded for them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pawl.agent.replay import ReplayLog, TapedReply
+from pawl.core.dialogue import Message
+from pawl.core.display import Shown
+from pawl.core.errors import Cancelled, HookRefused
+from pawl.core.events import HookSaid
+from pawl.core.ports import Cancel
+from pawl.core.redact import redacted_body
+from pawl.core.run import Approval, ApprovalRequest, Mode, RunRequest
+from pawl.settings.call_display import shown_call
+from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.workspace.bench import Bench
+    from pawl.workspace.hooks import HookOutcome, Hooks
+
+
+ABOUT_WORK = frozenset({"PostToolUse", "PostToolUseFailure", "Stop"})
+"""Events whose hooks work on the bench of the run. Others run on a fresh one, where no agent could rewrite them."""
+TOLD = "hooks-in-sandbox"
+"""A file of the state folder that says that the user knows where hooks run."""
+MOST_STOPS = 3
+"""How often hooks may send a role back to work that says it is done."""
+_AUTO = "auto"
+
+
+@dataclass(slots=True, kw_only=True)
+class Hooking:
+    """What is configured for the workspace, told of one run."""
+
+    shop: Project
+    order: RunRequest
+    run: str
+    conversation: str
+    tell: Callable[[HookSaid], object]
+    cancel: Cancel | None = None
+    bench: Callable[[], Bench] | None = None
+    """The bench of the run, where there is one to work on."""
+    _hooks: Hooks | None = None
+    _looked: bool = False
+    _remarks: set[str] = field(default_factory=set)
+    """What was said once."""
+
+    def on(self, bench: Callable[[], Bench]) -> Hooking:
+        """The same hooks over the bench that a role works on."""
+        return replace(self, bench=bench)
+
+    @property
+    def exist(self) -> bool:
+        return self._known is not None
+
+    def begin(self, source: str) -> tuple[str, ...]:
+        """A session starts, new or again; what hooks want the model to know."""
+        for notice in self._known.notices if self._known is not None else ():
+            self.tell(HookSaid(event="SessionStart", text=notice))
+        self._tell_where_they_run()
+        return self._context(self._called("SessionStart", source=source))
+
+    def end(self, reason: str) -> None:
+        self._called("SessionEnd", reason=reason)
+
+    def submit(self, prompt: str) -> tuple[str, ...]:
+        """The user's request, before anything is done about it; what hooks want the model to know beside it."""
+        outcome = self._called("UserPromptSubmit", prompt=prompt)
+        if outcome is not None and outcome.blocked:
+            raise HookRefused(
+                f"a hook does not take the request: {outcome.reason}", advice="see [hooks] in settings.md"
+            )
+        return self._context(outcome)
+
+    def before_tool(self, name: str, arguments: Mapping[str, object], call: str) -> HookOutcome | None:
+        return self._called("PreToolUse", tool_name=name, tool_input=dict(arguments), tool_use_id=call)
+
+    def before_asking(self, name: str, arguments: Mapping[str, object], call: str) -> HookOutcome | None:
+        return self._called("PermissionRequest", tool_name=name, tool_input=dict(arguments), tool_use_id=call)
+
+    def after_tool(self, name: str, arguments: Mapping[str, object], text: str, *, failed: bool, call: str) -> str:
+        """What the model is told of it beside the answer of the tool."""
+        told = {"tool_name": name, "tool_input": dict(arguments), "tool_use_id": call}
+        if failed:
+            outcome = self._called("PostToolUseFailure", **told, error=text)
+        else:
+            outcome = self._called("PostToolUse", **told, tool_response={"text": text})
+        if outcome is None:
+            return ""
+        said = (*((outcome.reason,) if outcome.blocked else ()), *outcome.context)
+        return "".join(f"\n[a hook of the user's says: {one}]" for one in said)
+
+    def answered(
+        self, talk: str, step: int, name: str, arguments: Mapping[str, object], reply: TapedReply
+    ) -> TapedReply:
+        """The answer of a tool with what hooks say of it."""
+        more = self.after_tool(name, arguments, reply.text, failed=reply.failed, call=f"{talk}.{step}")
+        return replace(reply, text=f"{reply.text}{more}") if more else reply
+
+    def sending_back(self, tape: ReplayLog, text: str) -> tuple[str, ...]:
+        before = sum(step.get("by") == "hook" for step in tape.steps)
+        return tape.heard(lambda: self.stopping(text, before=before), by="hook")
+
+    def stopping(self, text: str, *, before: int) -> tuple[str, ...]:
+        """Why a role that says it is done is to go on; `before` is how often it was sent back already."""
+        if before >= MOST_STOPS:
+            return ()
+        outcome = self._called("Stop", stop_hook_active=before > 0, last_assistant_message=text)
+        return (outcome.reason or "a hook wants you to go on",) if outcome is not None and outcome.blocked else ()
+
+    def compressing(self, messages: Sequence[Message], made: Sequence[Message], *, forced: bool) -> Sequence[Message]:
+        """Which of the two dialogues goes on. What the model cannot read is shortened whatever a hook says."""
+        if made is messages or self._known is None:
+            return made
+        outcome = self._called("PreCompact", trigger=_AUTO)
+        if outcome is not None and outcome.blocked and not forced:
+            return messages
+        self._called("PostCompact", trigger=_AUTO)
+        return made
+
+    def role_begins(self, role: str, talk: str) -> None:
+        self._called("SubagentStart", agent_type=role, agent_id=talk)
+
+    def role_ends(self, role: str, talk: str, text: str) -> None:
+        self._called("SubagentStop", agent_type=role, agent_id=talk, last_assistant_message=text)
+
+    def waits(self, question: ApprovalRequest) -> None:
+        """The run stands still until the user answers."""
+        what = f"may {question.tool} be called?" if question.tool else "a change waits for approval"
+        self._called("Notification", notification_type="permission_prompt", message=what)
+
+    @property
+    def _known(self) -> Hooks | None:
+        if not self._looked:
+            self._looked = True
+            config, workspace = self.shop.config, self.shop.workspace
+            places = (str(config.file.parent / "hooks.json"), os.path.join(workspace, ".pawl"))
+            if config.tables.hooks or any(os.path.exists(place) for place in places):
+                from pawl.workspace.hooks import hooks_for
+
+                found = hooks_for(config, workspace)
+                if found.commands or found.notices:
+                    self._hooks = found.about(
+                        session_id=self.conversation,
+                        prompt_id=self.run,
+                        transcript_path="",
+                        permission_mode=_permission_mode(self.order),
+                    )
+        return self._hooks
+
+    def _called(self, event: str, **payload: object) -> HookOutcome | None:
+        hooks = self._known
+        if hooks is None:
+            return None
+        outcome = hooks.run(event, payload, bench=lambda: self._bench(event), cancel=self.cancel)
+        fresh = [one for one in dict.fromkeys(outcome.remarks) if one not in self._remarks]
+        self._remarks.update(fresh)
+        for text in (*fresh, *outcome.messages, *outcome.notices):
+            self.tell(HookSaid(event=event, text=text))
+        if self.cancel is not None and self.cancel.requested:
+            raise Cancelled("stopped by the user")
+        if outcome.stop and event not in ("SessionEnd", "Notification"):
+            raise Cancelled(f"a hook at {event} stopped the run: {outcome.stop_reason or 'no reason was given'}")
+        return outcome
+
+    @contextmanager
+    def _bench(self, event: str) -> Iterator[Bench]:
+        if self.bench is not None and event in ABOUT_WORK:
+            yield self.bench()
+            return
+        from pawl.workspace.commands import open_bench
+
+        with open_bench(self.shop) as fresh:
+            yield fresh
+
+    def _tell_where_they_run(self) -> None:
+        """Once for all: hooks that were written for this machine may find less in the sandbox."""
+        hooks = self._known
+        if hooks is None or not any(one.is_own and not one.host for one in hooks.commands):
+            return
+        from pawl.workspace.hooks import IN_SANDBOX
+
+        try:
+            os.close(os.open(self.shop.config.state / TOLD, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except OSError:
+            return
+        self.tell(HookSaid(event="SessionStart", text=f"{IN_SANDBOX} (said once; see docs/settings.md#hooks)"))
+
+    def _context(self, outcome: HookOutcome | None) -> tuple[str, ...]:
+        return () if outcome is None else tuple(f"[from a hook of the user's]\n{one}" for one in outcome.context)
+
+
+def _permission_mode(order: RunRequest) -> str:
+    """In the words that agents share."""
+    if order.mode is Mode.CHAT:
+        return "plan"
+    return "default" if order.approval is Approval.EACH else "acceptEdits"
+
+
+CANNOT_BE_SHOWN = "the user is asked about it, and part of it looks like a secret, which is never shown"
+
+
+def can_be_shown(arguments: Mapping[str, object]) -> bool:
+    """Whether no part would be hidden as a secret: the user approves what runs, not what is left of it."""
+    exact: object = json.loads(json.dumps(dict(arguments), default=str))
+    return redacted_body(arguments) == exact
+
+
+def call_question(call: str, tool: str, arguments: Mapping[str, object], why: tuple[str, ...]) -> ApprovalRequest:
+    """The question about that call of a run; its digest is of the exact arguments."""
+    exact = json.dumps([call, tool, arguments], sort_keys=True, default=str)
+    digest = hashlib.sha256(exact.encode("utf-8", "surrogatepass")).hexdigest()
+    shown = shown_call(tool, arguments)
+    return ApprovalRequest(
+        kind="call",
+        digest=digest,
+        why=why,
+        tool=tool,
+        arguments=dict(arguments),
+        shown=shown.lines,
+        flags=shown.flags,
+    )
+
+
+def whole_call(question: ApprovalRequest) -> Shown:
+    """Every line of it."""
+    return shown_call(question.tool, question.arguments, whole=True)

@@ -1,0 +1,294 @@
+"""The one way into runs for every interface and program: start, steer, answer, resume. Commands in, events out.
+
+A session belongs to the thread that opened it. `steer`, `queue`, `unqueue`, `queued` and `interrupt` may be called from
+any other while it works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pawl.agent.asking import configured
+from pawl.agent.escalation import with_escalation
+from pawl.agent.events import Event
+from pawl.agent.executor import RunExecutor, as_order, new_conversation_id
+from pawl.agent.inbox import Inbox
+from pawl.agent.record import RunRecord, composed
+from pawl.agent.routing import RunNode
+from pawl.agent.rules import model_of, policy_of, request_from, templates
+from pawl.agent.verification import Verifier
+from pawl.agent.works import chosen_hunks
+from pawl.core.change import ChangeSet
+from pawl.core.dialogue import Conversation, TranscriptLine
+from pawl.core.errors import UnknownEntry, UnknownModel, UsageError
+from pawl.core.hunks import Hunk, hunks
+from pawl.core.patch import git_patch
+from pawl.core.run import (
+    ApprovalAnswer,
+    ApprovalResponse,
+    Mode,
+    Reasoning,
+    Report,
+    RoleName,
+    RunCursor,
+    RunRequest,
+    RunRow,
+    RunState,
+    Stage,
+)
+from pawl.sandbox.process import CancelToken
+from pawl.settings.config import load
+from pawl.settings.permissions import Permit
+from pawl.settings.project import find_workspace
+from pawl.workspace.project import Project, new_run_id
+
+if TYPE_CHECKING:
+    from pawl.code.watcher import Watcher
+
+
+@dataclass(slots=True)
+class Session:
+    """Runs of one workspace. `listen` is told of everything that happens, as it happens."""
+
+    shop: Project
+    listen: Callable[[Event], object] = lambda event: None
+    cancel: CancelToken | None = None
+    """Stops what is under way; the session has one of its own when None."""
+    permit: Permit | None = None
+    """The permission rules of the workspace when None."""
+    _inbox: Inbox = field(default_factory=Inbox)
+    _stop: CancelToken | None = None
+    _order: RunRequest | None = None
+    """The latest one, whose terms follow-ups are on."""
+    _conversation: str = ""
+    _follower: Watcher | None = None
+    """Keeps the index up to date, where the session stays open for more than one request."""
+    _still: bool = True
+    """The latest run has ended."""
+    _carrier: RunExecutor | None = None
+    """Of the latest run, for the hooks at the end of the session."""
+
+    @classmethod
+    def open(
+        cls,
+        workspace: str | Path = ".",
+        *,
+        listen: Callable[[Event], object] = lambda event: None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Session:
+        """Opens a folder with the user's settings; close it, or use it in `with`."""
+        config = load(environment)
+        session = cls(Project.open(config, find_workspace(Path(workspace), config, exact=True)), listen)
+        from pawl.code.watcher import follow
+
+        session._follower = follow(session.shop)
+        return session
+
+    def end(self, reason: str = "other") -> None:
+        """Calls the hooks for the end of a session, if there was a run in it; whoever opened the shop closes it."""
+        carrier, self._carrier = self._carrier, None
+        if carrier is not None:
+            carrier.hooking(self._conversation).end(reason)
+
+    def close(self) -> None:
+        if self._follower is not None:
+            self._follower.close()
+        try:
+            self.end()
+        finally:
+            self.shop.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def do(self, order: RunRequest | str) -> Report:
+        """Carries a request as far as it goes without the user."""
+        made = RunRequest(text=order) if isinstance(order, str) else order
+        if not made.text.strip():
+            raise UsageError("there is no request", advice="pawl do 'add a --verbose option'")
+        made = with_escalation(made, self.shop.config.settings.escalate, self.shop.config.tables.budget)
+        if made.conversation:
+            self._known(made.conversation)
+        if Verifier(shop=self.shop, test_command=made.test_command).lacks_program():
+            raise UsageError(
+                f"{made.test_command[0]!r}, which is to run the tests, is not installed",
+                advice="name a command that is there with --test 'CMD'",
+            )
+        if self._order is not None:
+            self.shop.run_id = new_run_id()
+        place = RunCursor(self.shop.run_id, RunNode.INTENT.value)
+        self.shop.store.runs.begin(self.shop.workspace, place, made)
+        self.shop.note("run", {"request": made.text, "mode": made.mode, "approval": made.approval})
+        return self._go(place, made)
+
+    def resume(self, run: str) -> Report:
+        """Goes on with a run that was interrupted; one that waits or has ended is only reported."""
+        row = self.shop.store.runs.get(self.shop.workspace, run)
+        if row.state is not RunState.WORKING:
+            return composed(self.shop, run)
+        self.shop.store.runs.put(run, "trouble", None)
+        return self._go(row.place, row.order, resumed=True)
+
+    def answer(self, run: str, given: ApprovalResponse) -> Report:
+        """Answers what the run waits for. An answer to something else than what is there now is refused."""
+        row = self.shop.store.runs.get(self.shop.workspace, run)
+        if row.state is not RunState.WAITING:
+            raise UsageError(f"the run {run} does not wait for an answer", advice=f"it is {row.state}")
+        # A slip of the pen must not end the run.
+        chosen_hunks(self.shop, self.shown(run), given.hunks)
+        if given.patch:
+            self._edit(run, given)
+        self.shop.store.runs.put(run, "stale", None)
+        body = {**asdict(replace(given, patch="")), "answer": str(given.answer), "edited": bool(given.patch)}
+        return self._go(row.place, row.order, body, resumed=True)
+
+    def steer(self, text: str) -> None:
+        """Says something to the run that works: taken at its next step, or the next request if it ends before."""
+        self._inbox.say(text)
+
+    def queue(self, order: RunRequest | str) -> None:
+        """Adds a request that `go_on` carries out after the present one, in the same conversation."""
+        self._inbox.add(self._follow_up(order))
+
+    @property
+    def queued(self) -> tuple[RunRequest, ...]:
+        return self._inbox.waiting
+
+    def unqueue(self) -> tuple[RunRequest, ...]:
+        """Takes every follow-up back."""
+        return self._inbox.take_orders()
+
+    def go_on(self) -> Report | None:
+        """Carries out the next follow-up; None when there is none, or while the present request is not at its end."""
+        order = self._inbox.take_order() if self._still else None
+        if order is None:
+            return None
+        if not order.conversation and self._conversation:
+            order = replace(order, conversation=self._conversation)
+        return self.do(order)
+
+    def interrupt(self) -> None:
+        """Stops what is under way; the run can be resumed from there."""
+        stop = self.cancel or self._stop
+        if stop is not None:
+            stop.request()
+
+    def waiting(self, run: str | None = None) -> Report:
+        """The run that waits for the user: that one, or the newest."""
+        runs = self.shop.store.runs
+        if run is not None:
+            return composed(self.shop, runs.get(self.shop.workspace, run).id)
+        found = runs.list(self.shop.workspace, state=RunState.WAITING, limit=1)
+        if not found:
+            raise UnknownEntry("no run waits for an answer", advice="'pawl do' starts one")
+        return composed(self.shop, found[0].id)
+
+    def report(self, run: str) -> Report:
+        return composed(self.shop, self.shop.store.runs.get(self.shop.workspace, run).id)
+
+    def shown(self, run: str) -> ChangeSet:
+        """The change set that the user is asked about."""
+        return self.shop.store.runs.work(run, "shown") or ChangeSet()
+
+    def hunks(self, run: str) -> tuple[Hunk, ...]:
+        """Its hunks; `Approved.hunks` counts them from 1."""
+        return tuple(hunk for change in self.shown(run) for hunk in hunks(change, self.shop.store.blobs))
+
+    def patch(self, run: str) -> str:
+        """The same as a patch of git's, to be edited and given back as `Approved.patch`."""
+        return git_patch(self.shown(run), self.shop.store.blobs).decode("utf-8", "surrogateescape")
+
+    def runs(self, *, state: RunState | None = None, limit: int | None = None) -> Sequence[RunRow]:
+        """Newest first."""
+        return self.shop.store.runs.list(self.shop.workspace, state=state, limit=limit)
+
+    def interrupted(self) -> str | None:
+        """The newest run that can be resumed."""
+        found = self.runs(state=RunState.WORKING, limit=1)
+        return found[0].id if found else None
+
+    def conversations(self, *, limit: int | None = None) -> Sequence[Conversation]:
+        """The one in which something was said last comes first."""
+        return self.shop.store.transcripts.conversations(self.shop.workspace, limit=limit)
+
+    def transcript(self, conversation: str) -> Sequence[TranscriptLine]:
+        self._known(conversation)
+        return self.shop.store.transcripts.messages(conversation)
+
+    def fork(self, conversation: str) -> str:
+        """A new conversation in which the same was said; what is said in it does not change the first."""
+        self._known(conversation)
+        other = new_conversation_id()
+        with self.shop.store.together():
+            self.shop.store.transcripts.fork(conversation, other)
+            self.shop.store.snapshots.fork(self.shop.workspace, conversation, other)
+        return other
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The names of the forms that a request can be put into."""
+        return templates(self.shop.config, self.shop.workspace)
+
+    def request(self, template: str, text: str) -> str:
+        """The request in the form of that name."""
+        return request_from(self.shop.config, self.shop.workspace, template, text)
+
+    def offered(self, model: str = "") -> tuple[str, tuple[str, ...]]:
+        """The model that a run would ask, empty without one, and the tools that it would be given."""
+        policy = policy_of(self.shop.config, self.shop.workspace)
+        tools = policy.decide(Stage.ACT, Mode.AGENT, RoleName.ARTISAN, reasoning=Reasoning.OFF).tools
+        try:
+            return model_of(configured(self.shop, model), policy.role(RoleName.ARTISAN)), tools
+        except UnknownModel:
+            return "", tools
+
+    def _go(
+        self, place: RunCursor, order: RunRequest, answer: Mapping[str, object] | None = None, *, resumed: bool = False
+    ) -> Report:
+        self.shop.run_id = place.run
+        self._order, self._still = order, False
+        self._stop = None if self.cancel is not None else CancelToken()
+        try:
+            carrier = RunExecutor(
+                shop=self.shop,
+                tell=self.listen,
+                inbox=self._inbox,
+                record=RunRecord(self.shop, order, place.run),
+                place=place,
+                cancel=self.cancel or self._stop,
+                permit=self.permit,
+                opening="" if self._carrier is not None else "resume" if resumed else "startup",
+            )
+            self._carrier = carrier
+            report = carrier.go(answer, resumed=resumed)
+        finally:
+            self._stop = None
+        self._conversation, self._still = report.conversation, report.state is RunState.ENDED
+        return report
+
+    def _follow_up(self, order: RunRequest | str) -> RunRequest:
+        if isinstance(order, RunRequest):
+            return order
+        return RunRequest(text=order) if self._order is None else as_order(order, self._order)
+
+    def _edit(self, run: str, given: ApprovalResponse) -> None:
+        if given.answer is not ApprovalAnswer.APPROVE or given.hunks:
+            raise UsageError(
+                "an edited patch is an approval of all of it", advice="leave out the hunks, or reject it with a reason"
+            )
+        from pawl.agent.editing import edited
+
+        self.shop.store.runs.keep_work(run, "edited", edited(self.shop, given.patch))
+
+    def _known(self, conversation: str) -> None:
+        if not any(one.id == conversation for one in self.conversations()):
+            raise UnknownEntry(
+                f"there is no conversation {conversation!r} in this workspace",
+                advice="its id stands in the JSON of 'pawl do' and 'pawl ask'; -c goes on with the last one",
+            )

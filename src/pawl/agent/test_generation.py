@@ -1,0 +1,344 @@
+"""A test for a target that has none, made before the climb: from its behaviour, else by the model (E7).
+
+Examples in its docstrings say what must hold. What its functions give today, in the calls that other tests and the
+examples make, must hold where the user asks for no other behaviour; for everything else it would pin the mistake.
+It is used only if it collects, runs and asserts something on a bench; whatever goes wrong is warned about, no more.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import functools
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from types import MappingProxyType
+from typing import Any
+
+from pawl.agent.briefing import bounded
+from pawl.agent.judging import GROUND, ClimbRecord
+from pawl.agent.talking import Talker
+from pawl.agent.verification import Verifier, readable_tools
+from pawl.agent.workbench import TurnInput
+from pawl.core.change import EMPTY, ChangeSet
+from pawl.core.diagnostic import Status
+from pawl.core.errors import Cancelled, PawlError, SandboxUnavailable, StoreError
+from pawl.core.events import EscalationWarned
+from pawl.core.ports import Files
+from pawl.core.run import RoleName, Stage
+from pawl.workspace.commands import open_bench
+from pawl.workspace.project import Project
+
+_SOURCES = ("src/", "lib/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestNaming:
+    """How tests are called in a language."""
+
+    known: tuple[str, ...]
+    made: str
+    folder: str
+    command: tuple[str, ...]
+    asserts: tuple[re.Pattern[str], ...]
+
+
+@functools.cache
+def namings() -> Mapping[str, TestNaming]:
+    text = (resources.files("pawl.agent") / "test_files.toml").read_text("utf-8")
+    return MappingProxyType(
+        {
+            ending: TestNaming(
+                known=tuple(row["known"]),
+                made=row["made"],
+                folder=row["folder"],
+                command=tuple(row["command"]),
+                asserts=tuple(re.compile(one, re.MULTILINE) for one in row["asserts"]),
+            )
+            for ending, row in tomllib.loads(text).items()
+        }
+    )
+
+
+def naming_of(target: str) -> TestNaming | None:
+    """None for a language in which no test is made."""
+    return namings().get(target.rpartition(".")[2]) if "." in target else None
+
+
+def known_tests(target: str, paths: Iterable[str], texts: Mapping[str, str]) -> tuple[str, ...]:
+    """The tests of the target: by their names, and in Python by what they import."""
+    naming = naming_of(target)
+    if naming is None:
+        return ()
+    stem = _stem(target)
+    names = {name.format(stem=stem) for name in naming.known}
+    found = [path for path in paths if path.rpartition("/")[2] in names]
+    if target.endswith(".py"):
+        words = re.compile(rf"^\s*(?:from|import)\s+(?:[\w.]+\.)?{re.escape(stem)}\b", re.MULTILINE)
+        of_names = re.compile(rf"^\s*from\s+[\w.]*\s+import\s+.*\b{re.escape(stem)}\b", re.MULTILINE)
+        found += [path for path, text in texts.items() if words.search(text) or of_names.search(text)]
+    return tuple(dict.fromkeys(found))
+
+
+def is_test(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name.startswith("test_") or any(mark in name for mark in ("_test.", ".test.", ".spec.", "_spec."))
+
+
+def new_test(target: str, paths: Iterable[str]) -> str:
+    """The path of a test to be made: in the folder of tests where there is one, else beside the target."""
+    naming = naming_of(target)
+    assert naming is not None
+    name = naming.made.format(stem=_stem(target))
+    if naming.folder and any(path.startswith(f"{naming.folder}/") for path in paths):
+        return f"{naming.folder}/{name}"
+    folder = target.rpartition("/")[0]
+    return f"{folder}/{name}" if folder else name
+
+
+def scoped_command(target: str, path: str) -> tuple[str, ...]:
+    naming = naming_of(target)
+    assert naming is not None
+    return tuple(word.format(path=path) for word in naming.command)
+
+
+def asserts_something(target: str, text: str) -> bool:
+    naming = naming_of(target)
+    return naming is not None and any(pattern.search(text) for pattern in naming.asserts)
+
+
+def module_of(target: str) -> str:
+    """The name under which a Python file is imported, as far as its path tells."""
+    path = target.removesuffix(".py").removesuffix("/__init__")
+    for folder in _SOURCES:
+        path = path.removeprefix(folder)
+    return path.replace("/", ".")
+
+
+def from_examples(target: str, source: str) -> str:
+    """A test for each docstring of a Python file that shows examples; empty where none does."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return ""
+    tests = [made for name, text in _docstrings(tree) if (made := _test(name, text))]
+    if not tests:
+        return ""
+    raises = ["import pytest"] if any("pytest.raises" in test for test in tests) else []
+    head = [f'"""The examples in the docstrings of {target}, as tests."""', "", *raises]
+    return "\n".join((*head, f"from {module_of(target)} import *", "", "", "\n\n\n".join(tests), ""))
+
+
+@functools.cache
+def _behaviour() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    table = tomllib.loads((resources.files("pawl.agent") / "behaviour.toml").read_text("utf-8"))
+    joined = ("|".join(f"(?:{one})" for one in table[name]) for name in ("patterns", "others"))
+    keeps, others = (re.compile(one, re.IGNORECASE) for one in joined)
+    return keeps, others
+
+
+def keeps_behaviour(objective: str) -> bool:
+    """Whether what a file does today is to stay, by the words of the objective."""
+    keeps, others = _behaviour()
+    return keeps.search(objective.strip()) is not None and others.search(objective) is None
+
+
+def from_calls(target: str, calls: Iterable[Mapping[str, str]]) -> str:
+    """A test for each function or class whose calls were recorded with their values; empty where none was."""
+    by_root: dict[str, list[str]] = {}
+    for one in calls:
+        by_root.setdefault(one["root"], []).append(f"    assert {one['call']} == {one['value']}")
+    if not by_root:
+        return ""
+    head = [f'"""What {target} gives today, in calls that tests and examples make."""', ""]
+    head += [f"from {module_of(target)} import {', '.join(sorted(by_root))}"]
+    tests = ["\n".join((f"def test_calls_of_{root.lower()}():", *lines)) for root, lines in by_root.items()]
+    return "\n\n\n".join(("\n".join(head), *tests)) + "\n"
+
+
+def _docstrings(tree: ast.Module) -> Iterable[tuple[str, str]]:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name, ast.get_docstring(node) or ""
+
+
+def _test(name: str, text: str) -> str:
+    """The examples of one docstring in their order; an example that shows no result is only carried out."""
+    try:
+        examples = doctest.DocTestParser().get_examples(text)
+    except ValueError:
+        return ""
+    lines: list[str] = []
+    for example in examples:
+        code, want = example.source.strip("\n"), example.want.strip("\n")
+        if example.exc_msg is not None:
+            kind = example.exc_msg.partition(":")[0].strip().rpartition(".")[2]
+            lines += [f"with pytest.raises({kind}):", *(f"    {line}" for line in code.splitlines())]
+        elif want and "\n" not in want and _is_expression(code):
+            lines.append(f"assert repr({code}) == {want!r}")
+        elif not want:
+            lines += code.splitlines()
+        else:
+            return ""
+    if not any(line.startswith(("assert ", "with ")) for line in lines):
+        return ""
+    return "\n".join((f"def test_examples_of_{name.lower()}():", *(f"    {line}" for line in lines)))
+
+
+def _is_expression(code: str) -> bool:
+    try:
+        ast.parse(code, mode="eval")
+    except SyntaxError:
+        return False
+    return True
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].rpartition(".")[0]
+
+
+ORDER = "pawl_attack.json"
+
+
+def callables(source: str) -> dict[tuple[str, str], str]:
+    """The functions of a file and the methods of its classes, by class and name, with their text; none in bad code."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return {}
+    found: dict[tuple[str, str], str] = {}
+    for node in tree.body:
+        inner = node.body if isinstance(node, ast.ClassDef) else [node]
+        owner = node.name if isinstance(node, ast.ClassDef) else ""
+        for one in inner:
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+                found[owner, one.name] = ast.unparse(one)
+    return found
+
+
+def described(path: str, name: tuple[str, str]) -> dict[str, Any]:
+    """A callable as the script takes it."""
+    return {"path": path, "module": module_of(path), "owner": name[0], "name": name[1]}
+
+
+def answered(
+    verifier: Verifier, changes: ChangeSet, functions: Sequence[Mapping[str, Any]], **more: object
+) -> dict[str, Any]:
+    """What the script says about the functions on a bench with the changes; nothing where it cannot be run."""
+    script = (resources.files("pawl.agent") / "inside" / "attack.py").read_text(encoding="utf-8")
+    tests = [word for word in verifier.test_command if word.endswith(".py") or "::" in word]
+    order = json.dumps({"functions": list(functions), "tests": tests, **more}).encode()
+    completed = verifier.run_python(changes, ("-c", script, ORDER), {ORDER: order})
+    if completed is None or not completed.ok:
+        return {}
+    try:
+        said = json.loads(completed.stdout.text.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+GENERATED = "climb generated"
+MOST_SHOWN = 6_000
+MOST_STYLES = 2
+MOST_SCRIPTS = 5
+_BLOCK = re.compile(r"```[\w+-]*[ \t]*\n(.*?)\n```", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestGenerator:
+    shop: Project
+    record: ClimbRecord
+    talker: Talker
+    listen: Callable[[EscalationWarned], object]
+
+    def verifier(self, verifier: Verifier) -> Verifier:
+        """The verification, scoped to the test that was made, or as it was."""
+        order = self.record.base.order
+        if not order.loop.get("generate") or not self.record.target or verifier.test_command:
+            return verifier
+        known = self.record.base.value(GENERATED)
+        if known is None:
+            try:
+                known = self._made(verifier)
+            except (Cancelled, StoreError, SandboxUnavailable):
+                raise
+            except PawlError as error:
+                self.listen(EscalationWarned(f"no test was made for {self.record.target}: {error.message}"))
+                known = {}
+            self.record.base.put(GENERATED, known)
+        command = known.get("command") if isinstance(known, dict) else None
+        return replace(verifier, test_command=tuple(command)) if command else verifier
+
+    def _made(self, verifier: Verifier) -> dict[str, object]:
+        """The test on the ground of the climb, and its command; empty where there is a test, or none is made."""
+        target = self.record.target
+        if naming_of(target) is None:
+            return {}
+        with open_bench(self.shop, extra_readonly=readable_tools()) as bench:
+            paths = list(bench.files.walk())
+            tests = {path: _text(bench.files, path) for path in paths if is_test(path)}
+            if known_tests(target, paths, tests):
+                return {}
+            path = new_test(target, paths)
+            text = self._behaviour(verifier, target, _text(bench.files, target), paths)
+            text = text or self._asked(target, path, _text(bench.files, target), list(tests.items()))
+            if not text or not asserts_something(target, text):
+                self.listen(EscalationWarned(f"no test was made for {target}: nothing was asserted"))
+                return {}
+            bench.files.write(path, text.encode())
+            changes = bench.capture().changes
+        return self._tried(verifier, changes, path)
+
+    def _behaviour(self, verifier: Verifier, target: str, source: str, paths: list[str]) -> str:
+        """Without a model, in Python."""
+        if not target.endswith(".py"):
+            return ""
+        text = from_examples(target, source)
+        if text or not keeps_behaviour(self.record.objective):
+            return text
+        functions = [described(target, name) for name in callables(source) if not "".join(name).startswith("_")]
+        scripts = [path for path in paths if path.startswith("examples/") and path.endswith(".py")]
+        said = answered(verifier, EMPTY, functions, record=True, scripts=scripts[:MOST_SCRIPTS]) if functions else {}
+        return from_calls(target, said.get("calls", []))
+
+    def _tried(self, verifier: Verifier, changes: ChangeSet, path: str) -> dict[str, object]:
+        command = scoped_command(self.record.target, path)
+        verdict = replace(verifier, test_command=command).tests(changes)
+        counts = verdict.counts
+        if verdict.standing is Status.SKIPPED or counts is None or not counts.total or counts.errors:
+            self.listen(EscalationWarned(f"the test made for {self.record.target} cannot be run: {verdict.reason}"))
+            return {}
+        if verdict.standing is Status.PASS and not keeps_behaviour(self.record.objective):
+            told = f"the test made for {self.record.target} passes already: it does not show what is wanted"
+            self.listen(EscalationWarned(told))
+        self.record.base.keep_work(GROUND, changes)
+        return {"path": path, "command": list(command)}
+
+    def _asked(self, target: str, path: str, source: str, styles: list[tuple[str, str]]) -> str:
+        if not self.talker.configured:
+            return ""
+        parts = [
+            f"Write the file {path}, which tests {target}.",
+            f"What is wanted: {self.record.objective}" if self.record.objective else "",
+            f"{target}:\n```\n{bounded(source.splitlines(), MOST_SHOWN)}\n```",
+            *(f"Tests here look like this, {name}:\n```\n{bounded(text.splitlines(), MOST_SHOWN // 3)}\n```"
+              for name, text in styles[:MOST_STYLES]),
+            "Answer with the whole file in one code block. Assert what must hold by the request and the code's words.",
+        ]  # fmt: skip
+        line = TurnInput(
+            talk="climb test", role=RoleName.ARTISAN, text="\n\n".join(filter(None, parts)), stage=Stage.DRAFT
+        )
+        found = _BLOCK.findall(self.talker.say(line).text)
+        return f"{found[0].rstrip()}\n" if found else ""
+
+
+def _text(files: Files, path: str) -> str:
+    try:
+        return files.read(path).decode("utf-8", "replace")
+    except (PawlError, OSError):
+        return ""

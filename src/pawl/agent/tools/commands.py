@@ -1,0 +1,201 @@
+"""`run_command`: a command on the bench, with its exit code and bounded output.
+
+A command that runs out of time is stopped and reported, and never repeated by itself: it may have done half of what it
+does, and what waited for an answer once waits again. The model decides, with the output so far.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pawl.agent.tools.registry import Effect, Tool, ToolLimits, ToolPage
+from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
+from pawl.core.errors import BadArguments, CommandNotFound, NotFound, PathRefused, TimedOut
+from pawl.core.execution import Captured, Completed, Ending, Execution, Limits
+from pawl.core.ports import Checker, CommandRunner, Files
+
+_NOT_FOUND_CODE = 127
+# A shell says "Permission denied" instead when it may not look into a folder of its PATH.
+_NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^:\s]+): (?:(?:command )?not found|Permission denied)\s*$", re.MULTILINE)
+_SHOWN_IN_FAILURE = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCommand:
+    command: str | None = None
+    argv: tuple[str, ...] | None = None
+    directory: str = ""
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandReport:
+    exit_code: int | None
+    """None when it did not exit by itself."""
+    ending: Ending
+    stdout: str
+    stderr: str
+    seconds: float
+    notices: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        how = f"exit code {self.exit_code}" if self.ending is Ending.EXITED else f"stopped: {self.ending}"
+        parts = [f"[{how}, {self.seconds:.1f} s]", *(f"[{notice}]" for notice in self.notices)]
+        if self.stdout:
+            parts.append(self.stdout.rstrip("\n"))
+        if self.stderr:
+            parts += ["[stderr]", self.stderr.rstrip("\n")]
+        return "\n".join(parts)
+
+
+def run_command(runner: CommandRunner, limits: ToolLimits, page: ToolPage) -> Tool[RunCommand]:
+    def run(given: RunCommand) -> CommandReport:
+        execution = _execution(given, limits)
+        completed = runner.run(execution)
+        report = CommandReport(
+            exit_code=completed.code,
+            ending=completed.ending,
+            stdout=_bounded(completed.stdout, limits.output_characters),
+            stderr=_bounded(completed.stderr, limits.output_characters),
+            seconds=completed.seconds,
+            notices=completed.notices,
+        )
+        _raise_if_failed(given, execution, completed, report)
+        return report
+
+    return Tool(name="run_command", page=page, input=RunCommand, handler=run, effect=Effect.RUNS)
+
+
+def _execution(given: RunCommand, limits: ToolLimits) -> Execution:
+    mistakes = []
+    if bool(given.command and given.command.strip()) == bool(given.argv):
+        mistakes.append("command, argv: give one of the two")
+    seconds = limits.tool_seconds if given.seconds is None else given.seconds
+    if not 0 < seconds <= limits.most_command_seconds:
+        mistakes.append(f"seconds: must be above 0 and at most {limits.most_command_seconds:g}, not {seconds:g}")
+    if any("\0" in word for word in (given.command or "", given.directory, *(given.argv or ()))):
+        mistakes.append("command, argv, directory: hold a NUL character")
+    if mistakes:
+        raise BadArguments("; ".join(mistakes), advice="correct the arguments as the tool describes them")
+    directory = "" if given.directory in (".", "./") else given.directory.removeprefix("./").rstrip("/")
+    if given.directory.startswith(("/", "~")) or ".." in directory.split("/"):
+        raise PathRefused(
+            f"{given.directory!r} is not a folder of the workspace", advice="give a path relative to the workspace"
+        )
+    argv = given.argv or ("/bin/sh", "-c", given.command or "")
+    return Execution(argv=argv, directory=directory, limits=Limits(seconds=seconds))
+
+
+def _raise_if_failed(given: RunCommand, execution: Execution, completed: Completed, report: CommandReport) -> None:
+    if completed.ending is Ending.TIMED_OUT:
+        output = f"{report.stdout}\n{report.stderr}".strip()[-_SHOWN_IN_FAILURE:]
+        raise TimedOut(
+            f"the command was stopped after {execution.limits.seconds:g} s"
+            + (f"; its last output:\n{output}" if output else ""),
+            advice="run a narrower command, give it more seconds, or see that it does not wait for input; "
+            "look at what it has already done before you run it again",
+        )
+    if completed.code != _NOT_FOUND_CODE:
+        return
+    named = _NOT_FOUND.search(report.stderr)
+    if named is not None or given.argv is not None:
+        name = named["name"] if named else execution.argv[0]
+        raise CommandNotFound(
+            f"there is no command {name!r}\n{report.stderr.strip()[-_SHOWN_IN_FAILURE:]}".rstrip(),
+            advice="check the spelling, use the project's own way to run it, or do it with another tool",
+        )
+
+
+def _bounded(captured: Captured, most: int) -> str:
+    """The start and the end of what was captured."""
+    text = captured.text
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+
+
+_MESSAGE_LINES = 8
+_MESSAGE_CHARACTERS = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOf:
+    what: Check = Check.ALL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOutput:
+    verdicts: tuple[CheckResult, ...]
+    findings: int
+    """The most to show of each check."""
+    none: str = "[the project has no such check]"
+
+    @property
+    def passed(self) -> bool:
+        """Nothing failed, and something passed."""
+        standings = {verdict.standing for verdict in self.verdicts}
+        return Status.FAIL not in standings and Status.PASS in standings
+
+    @property
+    def text(self) -> str:
+        lines = [line for verdict in self.verdicts for line in _verdict(verdict, self.findings)]
+        return "\n".join(lines) or self.none
+
+
+def check(checker: Checker, limits: ToolLimits, page: ToolPage) -> Tool[CheckOf]:
+    def run(given: CheckOf) -> CheckOutput:
+        verdicts = checker.check(given.what, seconds=limits.check_seconds)
+        return CheckOutput(verdicts=tuple(verdicts), findings=limits.findings)
+
+    return Tool(name="check", page=page, input=CheckOf, handler=run, effect=Effect.RUNS)
+
+
+def _verdict(verdict: CheckResult, most: int) -> Iterator[str]:
+    took = f" ({verdict.seconds:.1f} s)" if verdict.standing is not Status.SKIPPED else ""
+    yield f"{verdict.step}: {verdict.standing}{took}" + (f": {verdict.reason}" if verdict.reason else "")
+    for finding in verdict.findings[:most]:
+        yield _finding(finding)
+    if len(verdict.findings) > most:
+        yield f"  [{len(verdict.findings) - most} more findings; mend these first]"
+    if verdict.old:
+        yield f"  [{len(verdict.old)} findings of before the change left out]"
+
+
+def _finding(finding: Diagnostic) -> str:
+    place = ":".join(str(part) for part in (finding.path, finding.line, finding.column) if part)
+    head = " ".join(part for part in (f"{place}:" if place else "", finding.severity, finding.label) if part)
+    first, *rest = _useful(finding.message)
+    return "\n".join([f"  {head}: {first}", *(f"    {line}" for line in rest)])
+
+
+def _useful(message: str) -> list[str]:
+    """The start of a long message, by lines and by characters."""
+    lines = [line.rstrip() for line in message[:_MESSAGE_CHARACTERS].splitlines()] or [""]
+    if len(lines) > _MESSAGE_LINES or len(message) > _MESSAGE_CHARACTERS:
+        return [*lines[:_MESSAGE_LINES], "[…]"]
+    return lines
+
+
+_NONE = "[no language server knows these files]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosticsOf:
+    paths: tuple[str, ...]
+
+
+def lsp_diagnostics(checker: Checker, files: Files, limits: ToolLimits, page: ToolPage) -> Tool[DiagnosticsOf]:
+    def run(given: DiagnosticsOf) -> CheckOutput:
+        for path in given.paths:
+            if not files.exists(path):
+                raise NotFound(f"there is no file {path!r}", advice="check the spelling, or search for it")
+        verdicts = checker.diagnose(given.paths, seconds=limits.lsp_seconds)
+        return CheckOutput(
+            verdicts=tuple(verdicts), findings=limits.findings, none="[no language server knows these files]"
+        )
+
+    return Tool(name="lsp_diagnostics", page=page, input=DiagnosticsOf, handler=run, effect=Effect.RUNS)

@@ -1,0 +1,254 @@
+"""The work of a run on its bench and its way into the workspace: captured, rebased, verified, promoted once or kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+from pawl.agent.evidence import Verification
+from pawl.agent.record import RunRecord
+from pawl.agent.tool_session import LateBench, ToolSession
+from pawl.agent.verification import BenchChecker, Verifier, project_bench, verdict_json, verdict_of
+from pawl.agent.workbench import HeldPath, Work
+from pawl.core.change import EMPTY, Change, ChangeSet, Node
+from pawl.core.diagnostic import CheckResult
+from pawl.core.errors import Conflicted, PawlError, UsageError
+from pawl.core.guardrails import Touched
+from pawl.core.history import EntryKind, EntryState, NewEntry
+from pawl.core.hunks import content, hunks, select
+from pawl.core.patch import summary
+from pawl.core.ports import Cancel, Checker, CommandRunner, Files
+from pawl.core.redact import redacted, without_known
+from pawl.core.run import Task
+from pawl.workspace import capture
+from pawl.workspace.bench import Bench
+from pawl.workspace.capture import HeldReason
+from pawl.workspace.paths import clean
+from pawl.workspace.project import Project
+
+BENCH, SPARE = "bench", "spare"
+"""The names under which the record keeps what stands on the bench, and what of it is held back."""
+HELD = (HeldReason.PROTECTED, HeldReason.DENIED)
+"""What is kept and told though it is not delivered."""
+LONGEST_TITLE = 72
+
+
+@dataclass(slots=True)
+class BenchWorks:
+    """Fits `workbench.Works`."""
+
+    shop: Project
+    record: RunRecord
+    verifier: Verifier
+    cancel: Cancel | None = None
+    desk: ToolSession = field(init=False)
+    _before: CheckResult | None = None
+
+    def __post_init__(self) -> None:
+        bench = LateBench(self.shop, self.cancel, opened=_opened)
+        self.desk = ToolSession(self.shop, self.cancel, bench=bench, checker=self._checker)
+
+    def close(self) -> None:
+        self.desk.__exit__()
+
+    def restore(self) -> None:
+        """A bench as the run left it: what it had changed is put onto it again, over what the user changed since.
+
+        Where there is nothing to put there, it is opened by the first who needs it.
+        """
+        if self.desk.bench.is_open:
+            return
+        known = self.record.work(BENCH)
+        if known:
+            changes = self.shop.rebased(known)
+            self.desk.bench.bench.apply(changes, self.shop.store.blobs)
+
+    def standing(self) -> ChangeSet:
+        """What stands on the bench, held back or not, so that a run that is interrupted can go on with it."""
+        changes, held = self._captured()
+        return changes.then(_spare(held).without(changes.paths))
+
+    def unmet(self, task: Task) -> tuple[str, ...]:
+        found = []
+        for path in task.paths:
+            try:
+                name = clean(path)
+            except PawlError as error:
+                found.append(error.message)
+                continue
+            if self.shop.guardrails.is_secret(name):
+                found.append(f"{name!r} holds secrets and is never read or written")
+            elif self.shop.guardrails.never(name):
+                found.append(f"{name!r} is out of reach")
+            elif path not in task.creates and not self._is_there(name):
+                found.append(f"there is no {name!r}")
+        return tuple(found)
+
+    def order(self, paths: Iterable[str]) -> tuple[str, ...]:
+        wanted = tuple(paths)
+        if all(path.endswith(".py") for path in wanted):
+            return self.desk.dependencies().order(wanted)
+        from pawl.code.librarian import workspace_import_graph
+
+        return workspace_import_graph(self.shop).order(wanted)
+
+    def before(self) -> CheckResult:
+        if self._before is None:
+            self._before = verdict_of(self.record.value("baseline"))
+        if self._before is None:
+            self._before = self.verifier.tests()
+            self.record.put("baseline", verdict_json(self._before))
+        return self._before
+
+    def now(self) -> Work:
+        self.restore()
+        if not self.desk.bench.is_open:
+            return Work(changes=EMPTY)
+        captured, kept = self._captured()
+        changes, spare = self.shop.rebased(captured) if captured else EMPTY, _spare(kept)
+        if spare:
+            self.record.keep_work(SPARE, spare)
+        return Work(changes=changes, held=tuple(HeldPath(path=one.path, reason=one.told) for one in kept), spare=spare)
+
+    def verify(self, changes: ChangeSet) -> Verification:
+        return self.verifier.verify(changes, self.before())
+
+    def adopt(self, changes: ChangeSet) -> None:
+        known = self.record.work(BENCH)
+        if known is None or not known.paths >= changes.paths:
+            self.desk.bench.bench.apply(changes, self.shop.store.blobs)
+            self.record.keep_work(BENCH, self.standing())
+
+    def clear(self) -> None:
+        self.desk.bench.close()
+        self.record.keep_work(BENCH, EMPTY)
+
+    def settle(self, task: int) -> None:
+        if self.desk.bench.is_open:
+            self.record.keep_work(BENCH, self.standing())
+        self.record.note("task verified", {"task": task})
+
+    def breaches(self, changes: ChangeSet) -> tuple[str, ...]:
+        rows = summary(changes, self.shop.store.blobs)
+        touched = [Touched(path=one.path, changed_lines=one.added + one.removed) for one in rows if not one.binary]
+        leaks = tuple(
+            f"{change.path!r} would hold the value of one of your variables that is a secret"
+            for change in changes
+            if self._holds_known(change.after) and not self._holds_known(change.before)
+        )
+        asked = self.shop.asked_about(changes)
+        return (*(breach.message for breach in self.shop.guardrails.check(touched)), *asked, *leaks)
+
+    def _holds_known(self, node: Node | None) -> bool:
+        text = content(node, self.shop.store.blobs).decode("utf-8", "surrogateescape")
+        return without_known(text) != text
+
+    def select(self, changes: ChangeSet, hunks: Sequence[int]) -> ChangeSet:
+        return select(changes, chosen_hunks(self.shop, changes, hunks), self.shop.store.blobs)
+
+    def stale(self, changes: ChangeSet) -> tuple[str, ...]:
+        now = self.shop.promoter.nodes(changes.paths, changes.blobs)
+        return tuple(change.path for change in changes if now[change.path] != change.before)
+
+    def promoted(self, changes: ChangeSet) -> int | None:
+        for entry in self.shop.entries(run=self.record.run):
+            # What already stood there was left out of the entry.
+            made = self.shop.changes(entry) if entry.state is EntryState.DONE else EMPTY
+            if made and all(changes.get(change.path) == change for change in made):
+                return entry.id
+        return None
+
+    def promote(self, changes: ChangeSet, title: str) -> int:
+        """As it was shown, with no merge in between."""
+        promotion = self.shop.promoter.promote(self._entry(title), changes)
+        self.shop.note("promoted", {"entry": promotion.entry, "digest": promotion.changes.digest})
+        return promotion.entry
+
+    def commit(self, changes: ChangeSet, title: str) -> tuple[str, tuple[str, ...]]:
+        settings, order = self.shop.config.settings, self.record.order
+        if (order.commit or settings.commit) != "on":
+            return "", ()
+        from pawl.workspace.commands import open_bench
+        from pawl.workspace.commits import Committer
+
+        commits = Committer(
+            workspace=self.shop.tree,
+            environment=self.shop.config.environment,
+            blobs=self.shop.store.blobs,
+            runner=partial(open_bench, self.shop),
+        )
+        records = self.shop.store.requests.records(self.shop.workspace, run=self.record.run)
+        trailer = _trailer(settings.attribution, records[-1].model if records else "")
+        return commits.commit(changes, f"{_short(title)}\n{trailer}")
+
+    def keep(self, changes: ChangeSet, title: str, reason: str) -> int:
+        for entry in self.shop.entries(run=self.record.run):
+            if entry.state is EntryState.CAPTURED and self.shop.changes(entry).digest == changes.digest:
+                return entry.id
+        return self.shop.keep(self._entry(title, reason), changes)
+
+    def _entry(self, title: str, reason: str = "") -> NewEntry:
+        return self.shop.new_entry(EntryKind.EDIT, f"do: {_short(title)}", reason)
+
+    def _captured(self) -> tuple[ChangeSet, tuple[capture.HeldBack, ...]]:
+        """What the bench changed, and what of it is protected or denied. What a rule asks about is asked with the rest.
+        Where the user has changed the same file since, the record knows what it was before."""
+        bench = self.desk.bench.bench
+        captured = bench.capture()
+        known = self.record.work(BENCH) or EMPTY
+        asked = (one.change for one in captured.held if one.reason is HeldReason.ASKED and one.change is not None)
+        changes = {change.path: change for change in (*captured.changes, *asked)}
+        for conflict in captured.conflicts:
+            first = known.get(conflict.path)
+            if first is None:
+                raise Conflicted(
+                    f"you changed {conflict.path!r} meanwhile, in the same place",
+                    (conflict,),
+                    advice="nothing was written",
+                )
+            if first.before != conflict.ours:
+                changes[conflict.path] = Change(conflict.path, first.before, conflict.ours)
+        return ChangeSet.of(changes.values()), tuple(one for one in captured.held if one.reason in HELD)
+
+    def _checker(self, files: Files, runner: CommandRunner) -> Checker:
+        return BenchChecker(self.shop, files, runner, self._changed)
+
+    def _changed(self) -> list[str]:
+        with suppress(Conflicted):
+            return sorted(self._captured()[0].paths)
+        return []
+
+    def _is_there(self, path: str) -> bool:
+        return self.shop.tree.look(path) is not None
+
+
+def _short(title: str) -> str:
+    line = redacted(" ".join(title.split()))
+    return line if len(line) <= LONGEST_TITLE else f"{line[: LONGEST_TITLE - 1]}…"
+
+
+def _trailer(attribution: str, model: str) -> str:
+    name = f"Pawl ({model})" if model else "Pawl"
+    words = {"co-authored-by": f"Co-authored-by: {name} <noreply@pawl.invalid>", "assisted-by": f"Assisted-by: {name}"}
+    return f"\n{words[attribution]}\n" if attribution in words else ""
+
+
+def chosen_hunks(shop: Project, changes: ChangeSet, numbers: Sequence[int]) -> list[str]:
+    """The ids of hunks by their numbers, counted from 1 over the whole change set."""
+    every = [hunk.id for change in changes for hunk in hunks(change, shop.store.blobs)]
+    wrong = [number for number in numbers if not 1 <= number <= len(every)]
+    if wrong and not every:
+        raise UsageError("what is asked about has no hunks", advice="answer it as a whole: --yes, or --reject REASON")
+    if wrong:
+        raise UsageError(f"there is no hunk {wrong[0]}", advice=f"the hunks are 1 to {len(every)}")
+    return [every[number - 1] for number in numbers]
+
+
+def _opened(shop: Project) -> Bench:
+    return project_bench(shop)
+
+
+def _spare(held: Iterable[capture.HeldBack]) -> ChangeSet:
+    return ChangeSet.of(one.change for one in held if one.change is not None)

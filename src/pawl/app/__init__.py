@@ -1,1 +1,0 @@
-"""Configuration and wiring: the only place that knows every class."""

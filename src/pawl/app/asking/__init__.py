@@ -1,1 +1,0 @@
-"""Asking models on behalf of the user: which one, within which budget, with which tools."""

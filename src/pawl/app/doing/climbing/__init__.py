@@ -1,1 +1,0 @@
-"""The climb of a run, wired: attempts on workplaces of their own, judged by the checks, kept in the record."""

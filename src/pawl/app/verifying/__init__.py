@@ -1,1 +1,0 @@
-"""Verification of a workspace: the ladder that its files call for, with what the user configures about it."""

@@ -1,0 +1,1 @@
+"""The verifier: which checks a project has, running them, reading their reports."""

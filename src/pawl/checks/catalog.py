@@ -1,0 +1,353 @@
+"""The test frameworks as values, read from their TOML files and checked when loaded."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import itertools
+import posixpath
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pawl.checks.output import Origin, cleaned
+from pawl.checks.parsers import registry
+from pawl.checks.parsers.registry import PARSERS
+from pawl.checks.project import Folder, dependencies, leads_to, text
+from pawl.checks.report import TestReport
+from pawl.core.errors import ConfigError
+from pawl.settings import files as bounded
+from pawl.settings.config import framework_folders
+
+ORDER = ("pytest", "unittest", "vitest", "jest", "node", "mocha", "rspec", "cargo", "go")
+"""With equal evidence the earlier one is meant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameworkSigns:
+    """What gives a framework away."""
+
+    command: tuple[re.Pattern[str], ...]
+    config: tuple[str, ...]
+    sections: tuple[tuple[str, re.Pattern[str]], ...]
+    dependencies: frozenset[str]
+    tests: tuple[str, ...]
+    """How test files are named: a file name's pattern, or a path's when it holds a slash."""
+    marks: tuple[re.Pattern[str], ...]
+    """Lines in test files."""
+    output: tuple[re.Pattern[str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """How chosen tests become arguments: one by one, or as one pattern."""
+
+    each: tuple[str, ...] = ()
+    pattern: str = ""
+    join: str = "|"
+    separator: str = ""
+    """Stands between file, suites and name in an id; the file goes, a blank takes the place of the rest."""
+    first_part: str = ""
+    """Only what stands before it in an id can be chosen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framework:
+    name: str
+    language: str
+    parser: str
+    signs: FrameworkSigns
+    all_tests: tuple[str, ...]
+    one_file: tuple[str, ...]
+    some_tests: tuple[str, ...]
+    selection: Selection
+    machine_arguments: tuple[str, ...] = ()
+    """Makes its report readable for programs; empty when it has no such report built in."""
+    machine_parser: str = ""
+
+
+def framework(text: str, source: str) -> Framework:
+    """A framework from its TOML text; `source` names it in errors."""
+    try:
+        data = tomllib.loads(text)
+        return _framework(data)
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, re.error) as error:
+        raise ConfigError(
+            f"the test framework {source!r} cannot be used: {error}",
+            advice="compare it with the frameworks that come with Pawl",
+        ) from error
+
+
+def _framework(data: Mapping[str, Any]) -> Framework:
+    detect, commands = data["detect"], data["commands"]
+    machine = commands.get("machine", {})
+    parser = data["parser"]
+    machine_parser = machine.get("parser", parser)
+    for name in (parser, machine_parser):
+        if name not in PARSERS:
+            raise ValueError(f"there is no parser {name!r}")
+    return Framework(
+        name=data["name"],
+        language=data["language"],
+        parser=parser,
+        signs=FrameworkSigns(
+            command=_patterns(detect["command"]),
+            config=tuple(detect["config"]),
+            sections=tuple((path, re.compile(line, re.MULTILINE)) for path, line in detect["sections"]),
+            dependencies=frozenset(detect["dependencies"]),
+            tests=tuple(detect["tests"]),
+            marks=_patterns(detect["marks"]),
+            output=_patterns(detect["output"]),
+        ),
+        all_tests=tuple(commands["all"]),
+        one_file=tuple(commands["file"]),
+        some_tests=tuple(commands["some"]),
+        selection=Selection(**{name: _frozen(value) for name, value in commands["select"].items()}),
+        machine_arguments=tuple(machine.get("arguments", ())),
+        machine_parser=machine_parser,
+    )
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _patterns(lines: Sequence[str]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(line, re.MULTILINE) for line in lines)
+
+
+def frameworks() -> tuple[Framework, ...]:
+    """Every framework, in the order of preference: the user's before Pawl's; one of a known name takes its place."""
+    own = {one.name: one for folder in framework_folders for one in _of(folder)}
+    return (*own.values(), *(one for one in _built_in() if one.name not in own)) if own else _built_in()
+
+
+@functools.cache
+def _of(folder: Path) -> tuple[Framework, ...]:
+    """One in each file."""
+    made = []
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            made.append(framework(bounded.read_text(path), str(path)))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{str(path)!r} cannot be read: {error}", advice="mend or remove the file") from error
+    return tuple(made)
+
+
+@functools.cache
+def _built_in() -> tuple[Framework, ...]:
+    folder = resources.files("pawl.checks.frameworks")
+    return tuple(framework((folder / f"{name}.toml").read_text(encoding="utf-8"), name) for name in ORDER)
+
+
+def named(name: str) -> Framework:
+    for known in frameworks():
+        if known.name == name:
+            return known
+    raise ConfigError(
+        f"there is no test framework {name!r}", advice=f"known are {', '.join(known.name for known in frameworks())}"
+    )
+
+
+_DEFAULTS: Mapping[str, str] = {"python": "python3"}
+
+
+def all_tests(framework: Framework, *, python: str = _DEFAULTS["python"]) -> tuple[str, ...]:
+    return _filled(framework.all_tests, {"python": (python,)})
+
+
+def one_file(framework: Framework, path: str, *, python: str = _DEFAULTS["python"]) -> tuple[str, ...]:
+    """The tests of one file, or the smallest group around it that the framework can run."""
+    folder, name = posixpath.split(path)
+    values = {"python": (python,), "file": (path,), "folder": (folder,), "stem": (name.rpartition(".")[0],)}
+    return _filled(framework.one_file, values)
+
+
+def some_tests(framework: Framework, tests: Sequence[str], *, python: str = _DEFAULTS["python"]) -> tuple[str, ...]:
+    """The tests with these ids, as reports name them."""
+    selection = framework.selection
+    if selection.each:
+        chosen = tuple(word.replace("{test}", test) for test in tests for word in selection.each)
+        files: tuple[str, ...] = ()
+    else:
+        parts = [test.split(selection.separator) if selection.separator else [test] for test in tests]
+        files = tuple(dict.fromkeys(part[0] for part in parts if len(part) > 1))
+        titles = (" ".join(part[1:] if len(part) > 1 else part) for part in parts)
+        chosen = (selection.pattern.replace("{tests}", _alternatives(titles, framework)),)
+    return _filled(framework.some_tests, {"python": (python,), "tests": chosen, "files": files})
+
+
+def with_machine_report(framework: Framework, argv: Sequence[str]) -> tuple[str, ...]:
+    """The same command with a report for programs, where the framework has one built in."""
+    return (*argv, *framework.machine_arguments)
+
+
+def _alternatives(titles: Iterable[str], framework: Framework) -> str:
+    selection = framework.selection
+    names = (title.split(selection.first_part)[0] if selection.first_part else title for title in titles)
+    return selection.join.join(_quoted(name) for name in dict.fromkeys(names))
+
+
+def _quoted(text: str) -> str:
+    """Escaped for the regular expressions of JavaScript, Ruby and Go alike."""
+    return re.sub(r"([\\^$.|?*+()\[\]{}/])", r"\\\1", text)
+
+
+def _filled(words: Sequence[str], values: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """A word that is one placeholder becomes as many arguments as it has values."""
+    filled: list[str] = []
+    for word in words:
+        whole = re.fullmatch(r"\{(\w+)\}", word)
+        if whole:
+            filled += values[whole[1]]
+        else:
+            filled.append(re.sub(r"\{(\w+)\}", lambda match: " ".join(values[match[1]]), word))
+    return tuple(filled)
+
+
+_DEEPEST = 4
+_MOST_TEST_FILES = 40
+_SECTION, _CONFIG, _DEPENDENCY, _MARK, _NAME = 100, 90, 60, 40, 10
+_SKIPPED_FOLDERS = frozenset({"node_modules", ".venv", "venv", "target", "vendor", "dist", "build", ".tox"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detection:
+    """The framework and why, or why none could be told."""
+
+    framework: Framework | None
+    reason: str
+    certain: bool = False
+    """The command itself says so; the output need not be asked."""
+
+
+def detect(files: Folder, command: str | None = None) -> Detection:
+    """The framework that a command runs, or that the project uses when there is no command or it does not tell."""
+    if command:
+        found = _by_command(files, command)
+        if found:
+            return found
+    ranked = _by_files(files)
+    if ranked:
+        framework, evidence = ranked[0]
+        also = f"; {command!r} does not name a framework" if command else ""
+        return Detection(framework=framework, reason=", ".join(evidence) + also)
+    wanted = f"{command!r} names none and " if command else ""
+    return Detection(
+        framework=None,
+        reason=f"{wanted}no configuration, dependency or test file of a known test framework was found",
+    )
+
+
+def frameworks_of(files: Folder) -> tuple[Framework, ...]:
+    """The likeliest framework of each language that has tests here."""
+    paths = list(files.walk())
+    found: dict[str, Framework] = {}
+    for framework, _ in _by_files(files):
+        if test_files(framework, paths) or framework.language == "rust":
+            found.setdefault(framework.language, framework)
+    return tuple(found.values())
+
+
+def by_output(output: str) -> Framework | None:
+    """The framework whose marks the output shows; of several the one with the most."""
+    lines = cleaned(output).text
+    scores = [(sum(bool(sign.search(lines)) for sign in known.signs.output), known) for known in frameworks()]
+    best = max(score for score, _ in scores)
+    return next((known for score, known in scores if score == best), None) if best else None
+
+
+def read(output: str, detection: Detection, origin: Origin | None = None) -> TestReport:
+    """The report of a run. Where the detection was a guess, what the output shows counts more."""
+    framework = detection.framework
+    shown = by_output(output)
+    if shown and not (detection.certain and framework and _reads(framework, output)):
+        framework = shown
+    if framework is None:
+        return registry.by_traceback("test", output, origin)
+    return registry.parse(framework.parser, output, origin)
+
+
+def _reads(framework: Framework, output: str) -> bool:
+    lines = cleaned(output).text
+    return any(sign.search(lines) for sign in framework.signs.output)
+
+
+def _by_command(files: Folder, command: str) -> Detection | None:
+    """The first framework that the command names, or what it leads to through Makefiles, scripts and tools."""
+    way = [command]
+    for depth in range(_DEEPEST):
+        found = _first_named(way[-1])
+        if found:
+            through = "" if depth == 0 else f" leads to {way[-1].strip().splitlines()[0][:80]!r}"
+            return Detection(framework=found, reason=f"the command {command!r}{through}", certain=True)
+        following = "\n".join(filter(None, (leads_to(files, line) for line in way[-1].splitlines())))
+        if not following or following in way:
+            return None
+        way.append(following)
+    return None
+
+
+def _first_named(command: str) -> Framework | None:
+    found = [
+        (match.start(), known)
+        for known in frameworks()
+        for sign in known.signs.command
+        if (match := sign.search(command))
+    ]
+    return min(found, key=lambda hit: hit[0])[1] if found else None
+
+
+def _by_files(files: Folder) -> list[tuple[Framework, list[str]]]:
+    """Each framework with some evidence, the strongest first."""
+    needed = dependencies(files)
+    paths = [path for path in files.walk() if _SKIPPED_FOLDERS.isdisjoint(path.split("/")[:-1])]
+    ranked = []
+    for known in frameworks():
+        score, evidence = _evidence(files, known, needed, paths)
+        if score:
+            ranked.append((score, known, evidence))
+    ranked.sort(key=lambda entry: -entry[0])
+    return [(known, evidence) for _, known, evidence in ranked]
+
+
+def _evidence(
+    files: Folder, framework: Framework, needed: frozenset[str], paths: Sequence[str]
+) -> tuple[int, list[str]]:
+    signs = framework.signs
+    tests = test_files(framework, paths)
+    score, evidence = 0, []
+    for path, section in signs.sections:
+        if section.search(text(files, path)):
+            score += _SECTION
+            evidence.append(f"{framework.name} is configured in {path}")
+    configured = [path for path in signs.config if files.exists(path)]
+    if configured:
+        score += _CONFIG
+        evidence.append(f"{configured[0]} is there")
+    depended = sorted(signs.dependencies & needed)
+    if depended:
+        score += _DEPENDENCY
+        evidence.append(f"{depended[0]} is a dependency")
+    marked = [path for path in tests if any(mark.search(text(files, path)) for mark in signs.marks)]
+    if marked:
+        score += _MARK + len(marked)
+        evidence.append(f"{marked[0]} is written for {framework.name}")
+    elif tests:
+        score += _NAME
+        evidence.append(f"{tests[0]} is named like a test of {framework.name}")
+    return score, evidence
+
+
+def test_files(framework: Framework, paths: Iterable[str]) -> list[str]:
+    """The files that are named like this framework's tests; a bounded number."""
+    named = (path for path in paths if any(_is_named(path, pattern) for pattern in framework.signs.tests))
+    return list(itertools.islice(named, _MOST_TEST_FILES))
+
+
+def _is_named(path: str, pattern: str) -> bool:
+    return fnmatch.fnmatch(path if "/" in pattern else posixpath.basename(path), pattern)

@@ -1,0 +1,242 @@
+"""Dev servers as values, and which of them a project has: how it is started, where it listens, when it is ready."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import posixpath
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Protocol
+
+from pawl.checks.installers import installer_of, missing_modules
+from pawl.checks.lsp.host import Host, inside
+from pawl.checks.project import Folder, dependencies, package_json, text
+from pawl.checks.serving import MARK
+from pawl.checks.steps import Subject, failed, passed, skipped, stopped
+from pawl.core.diagnostic import CheckResult, Diagnostic
+from pawl.core.errors import ConfigError, SandboxUnavailable
+from pawl.core.execution import Execution, Limits, Network
+
+COMMON_BUSY = (
+    "EADDRINUSE",
+    "(?i)address already in use",
+    r"(?i)port \d+ is (?:already )?in use",
+    "(?i)that port is already in use",
+)
+"""What servers of every kind say of a port that is taken."""
+_MOST_SOURCES = 500
+_SKIPPED = frozenset({"tests", "test", "node_modules", ".venv", "venv", "docs", "examples"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevServer:
+    name: str
+    dependencies: frozenset[str]
+    files: tuple[str, ...]
+    script: tuple[str, ...]
+    program: str
+    first: tuple[str, ...]
+    words: tuple[str, ...]
+    app: re.Pattern[str] | None
+    port: int
+    ready: tuple[str, ...]
+    busy: tuple[str, ...]
+    environment: Mapping[str, str]
+    reload: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """A server that a project has, ready to be started on a port."""
+
+    server: DevServer
+    why: str
+    words: tuple[str, ...]
+
+    def command(self, port: int) -> tuple[str, ...]:
+        return tuple(word.replace("{port}", str(port)) for word in self.words)
+
+    def environment(self, port: int) -> dict[str, str]:
+        return {name: value.replace("{port}", str(port)) for name, value in self.server.environment.items()}
+
+
+def load(data: Mapping[str, Any], source: str) -> tuple[DevServer, ...]:
+    """Servers from a table with `server`s; refused with the reason when one cannot be used."""
+    found = []
+    for entry in data.get("server", []):
+        name = entry.get("name", "without a name") if isinstance(entry, Mapping) else repr(entry)
+        try:
+            found.append(_server(entry))
+        except (KeyError, TypeError, ValueError, AttributeError, re.error) as error:
+            said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+            raise ConfigError(
+                f"{source}: the dev server {name!r} cannot be used: {said}",
+                advice="it has name, when, words, port and ready; see docs/verification.md",
+            ) from error
+    return tuple(found)
+
+
+def _server(entry: Mapping[str, Any]) -> DevServer:
+    when = entry["when"]
+    ready = tuple(entry["ready"])
+    for pattern in ready:
+        if "port" not in re.compile(pattern).groupindex:
+            raise ValueError(f"{pattern!r} has no group 'port'")
+    port = int(entry["port"])
+    if not 0 < port < 1 << 16:
+        raise ValueError(f"{port} is no port")
+    return DevServer(
+        name=str(entry["name"]),
+        dependencies=frozenset(when.get("dependencies", ())),
+        files=tuple(when.get("files", ())),
+        script=tuple(entry.get("script", ())),
+        program=str(entry.get("program", "")),
+        first=tuple(entry.get("first", ())),
+        words=tuple(entry["words"]),
+        app=re.compile(entry["app"], re.MULTILINE) if "app" in entry else None,
+        port=port,
+        ready=ready,
+        busy=(*entry.get("busy", ()), *COMMON_BUSY),
+        environment=dict(entry.get("environment", {})),
+        reload=str(entry.get("reload", "none")),
+    )
+
+
+@functools.cache
+def built_in() -> tuple[DevServer, ...]:
+    text = (resources.files("pawl.checks") / "dev_servers.toml").read_text(encoding="utf-8")
+    return load(tomllib.loads(text), "dev_servers.toml")
+
+
+def found_in(subject: Subject, own: tuple[DevServer, ...] = ()) -> Serving | None:
+    """The server that the project has; those of the user come first."""
+    needed = dependencies(subject.files)
+    for server in (*own, *built_in()):
+        shown = sorted(server.dependencies & needed) or [name for name in server.files if subject.files.exists(name)]
+        words = _command(server, subject) if shown else None
+        if words is not None:
+            return Serving(server=server, why=f"{shown[0]} is there", words=words)
+    return None
+
+
+def _command(server: DevServer, subject: Subject) -> tuple[str, ...] | None:
+    if server.program:
+        return _by_node(server, subject)
+    values = {"python": subject.python}
+    if server.app is not None:
+        place = _app(server.app, subject.files)
+        if place is None:
+            return None
+        values |= place
+    return tuple(re.sub(r"\{(python|app|module)\}", lambda match: values[match[1]], word) for word in server.words)
+
+
+def _by_node(server: DevServer, subject: Subject) -> tuple[str, ...] | None:
+    """The project's own script where it runs the program, else the program."""
+    scripts = package_json(subject.files).get("scripts")
+    known = scripts if isinstance(scripts, dict) else {}
+    for name in server.script:
+        if re.search(rf"\b{re.escape(server.program)}\b", str(known.get(name, ""))):
+            runner = installer_of(subject.files)
+            between = ("--",) if runner.name == "npm" and server.words else ()
+            return (*runner.run, name, *between, *server.words)
+    program = next(iter(subject.node_programs(server.program)))
+    return (program, *server.first, *server.words) if subject.files.exists("node_modules") else None
+
+
+def _app(line: re.Pattern[str], files: Folder) -> dict[str, str] | None:
+    """Where the application is made: the module and the name; the shallowest file first."""
+    paths = [path for path in files.walk() if path.endswith(".py") and _SKIPPED.isdisjoint(path.split("/"))]
+    for path in sorted(paths, key=lambda one: (one.count("/"), one))[:_MOST_SOURCES]:
+        match = line.search(text(files, path))
+        if match:
+            folder, name = posixpath.split(path)
+            module = name.removesuffix(".py") if name != "__init__.py" else ""
+            return {"app": match["app"], "module": ".".join(filter(None, (folder.replace("/", "."), module)))}
+    return None
+
+
+SECONDS = 60.0
+_GRACE_SECONDS = 15.0
+_MODULE = "pawl.checks.serving"
+
+
+class Joint(Protocol):
+    """Joins the network of a server to the services it needs."""
+
+    failure: str
+
+    @property
+    def file(self) -> int:
+        """What the process on the bench inherits."""
+        ...
+
+
+Joining = Callable[[], AbstractContextManager[Joint]]
+
+
+def question(serving: Serving, seconds: float, joint: int, *, port: int | None = None, stay: bool = False) -> str:
+    """What the process on the bench is asked."""
+    server = serving.server
+    return json.dumps(
+        {
+            "words": serving.words,
+            "environment": dict(server.environment),
+            "port": port or server.port,
+            "ready": server.ready,
+            "busy": server.busy,
+            "seconds": seconds,
+            "joint": joint,
+            "stay": stay,
+        }
+    )
+
+
+def execution(host: Host, limits: Limits, asked: str, joint: int) -> Execution:
+    """Runs a server in a network of its own; whoever holds the other end of the joint decides what it reaches."""
+    return Execution(argv=inside(host, _MODULE, asked), limits=limits, network=Network.OFF, files=(joint,))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAnswers:
+    """Fits `Step`."""
+
+    host: Host
+    joining: Joining
+    own: tuple[DevServer, ...] = ()
+    """The user's."""
+    name: str = "server"
+
+    def run(self, subject: Subject) -> CheckResult:
+        serving = found_in(subject, self.own)
+        if serving is None:
+            return skipped(self.name, "the project has no dev server that is known")
+        if serving.server.program and (missing := missing_modules(subject.files)):
+            return skipped(self.name, missing)
+        limits = dataclasses.replace(subject.limits, seconds=SECONDS + _GRACE_SECONDS)
+        with self.joining() as joint:
+            asked = question(serving, SECONDS, joint.file)
+            try:
+                completed = subject.runner.run(execution(self.host, limits, asked, joint.file))
+            except SandboxUnavailable as error:
+                return skipped(self.name, error.message)
+        if joint.failure:
+            return failed(self.name, joint.failure)
+        marked = [line for line in completed.stdout.text.splitlines() if line.startswith(MARK)]
+        name = serving.server.name
+        if not marked:
+            return failed(self.name, stopped(completed) or f"{name} gave up: {completed.stderr.text.strip()[-300:]}")
+        told = json.loads(marked[-1].removeprefix(MARK))
+        if "ready" in told:
+            return passed(self.name, f"{name} answers on port {told['ready']} with status {told['status']}")
+        output = told.get("output", "")
+        if told.get("missing") or "No module named " + name in output:
+            return skipped(self.name, f"{name} is not installed")
+        finding = Diagnostic(tool=name, message=output or told["failed"], code="server")
+        return failed(self.name, f"{name}: {told['failed']}", [finding])

@@ -1,0 +1,203 @@
+"""Packages of JavaScript projects that the workspace lacks: brought onto a bench from an earlier installation, or
+installed there as the lock file says, where the user allows a network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import posixpath
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pawl.checks.cache import contents_of, stamp, stamps
+from pawl.checks.choosing import Within, nested_projects
+from pawl.checks.installers import Installer, installer_of, missing_modules
+from pawl.checks.output import cleaned, printed
+from pawl.checks.project import Folder
+from pawl.checks.settings import verify_settings
+from pawl.checks.steps import stopped
+from pawl.core.errors import CommandNotFound, PawlError
+from pawl.core.execution import Execution, Network
+from pawl.workspace.bench import Bench
+from pawl.workspace.project import Project
+
+SECONDS = 300.0
+FORM = 2
+"""Changes when installations are made or kept otherwise than before."""
+MOST_KEPT = 8
+"""Installations; of more the one that was not used for the longest time goes."""
+HOW = "--install does it on the bench, with a network"
+_PLACES = "places.json"
+_SHOWN_LINES = 3
+_SPEAKER = re.compile(r"^(?:npm|pnpm|yarn)? ?(?:error|ERR!|ERR_\w+)")
+_NOISE = re.compile(r"^(?:npm warn|npm notice|code |errno |syscall |A complete log|yarn install v|\[\d/\d\]|info )")
+Say = Callable[[str], None]
+
+
+def _silent(_: str) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackagePolicy:
+    """How a bench gets the packages that the workspace lacks."""
+
+    install: bool = False
+    """The user allows it for this command; else the setting decides."""
+    only_ignored: bool = False
+    """Not where git would take them for a change of the project."""
+    say: Say = _silent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provided:
+    """What became of one project that lacks its packages."""
+
+    note: str
+    key: str = ""
+    """Names the installation; empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lacking:
+    folder: str
+    files: Folder
+    installer: Installer
+    lock: str
+
+    @property
+    def where(self) -> str:
+        return f" in {self.folder}" if self.folder else ""
+
+
+def provide(shop: Project, bench: Bench, wanted: PackagePolicy | None = None) -> tuple[Provided, ...]:
+    """Packages for every project of the bench that has a lock file and lacks what it says."""
+    wishes = wanted or PackagePolicy()
+    found = []
+    for one in _lacking(bench.files):
+        if wishes.only_ignored and not bench.files.ignores(posixpath.join(one.folder, one.installer.modules)):
+            continue
+        kept = _Kept(shop.config.state / "packages", _key(shop, one, bench))
+        if kept.bring(bench):
+            found.append(Provided(note=f"the packages{one.where} are those of {one.lock}", key=kept.key))
+        elif wishes.install or verify_settings(shop.config).install:
+            found.append(_installed(shop, one, bench, kept, wishes.say))
+        else:
+            found.append(Provided(note=f"the packages of {one.lock}{one.where} are not installed; {HOW}"))
+    return tuple(found)
+
+
+def _lacking(files: Folder) -> Iterator[_Lacking]:
+    if not any(posixpath.basename(path) == "package.json" for path in files.walk()):
+        return
+    for folder in ("", *nested_projects(files)):
+        inner = Within(files, folder) if folder else files
+        installer = installer_of(inner)
+        lock = installer.locked_by(inner)
+        if lock and missing_modules(inner):
+            yield _Lacking(folder, inner, installer, lock)
+
+
+def _key(shop: Project, lacking: _Lacking, bench: Bench) -> str:
+    """A hash of what decides about an installation. Scripts run in it, so that it is never another workspace's."""
+    installer = lacking.installer
+    program = shutil.which(installer.install[0], path=shop.config.search_path) or ""
+    node = ""
+    with suppress(CommandNotFound):
+        node = bench.run(Execution(argv=("node", "--version"))).stdout.text
+    parts = [
+        FORM,
+        [shop.workspace, lacking.folder, shop.config.search_path],
+        [installer.name, *installer.install, *installer.quiet],
+        [node, stamp(os.path.realpath(program))],
+        sorted(contents_of(lacking.files, installer.inputs(lacking.files)).items()),
+    ]
+    return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _installed(shop: Project, lacking: _Lacking, bench: Bench, kept: _Kept, say: Say) -> Provided:
+    words = lacking.installer.install
+    say(f"installing what {lacking.lock} says{lacking.where}: {' '.join(words)}")
+    argv = (*words, *lacking.installer.quiet)
+    limits = shop.config.settings.limits(SECONDS)
+    execution = Execution(argv=argv, directory=lacking.folder, network=Network.ON, limits=limits)
+    try:
+        completed = bench.run(execution)
+    except CommandNotFound:
+        return Provided(note=f"{words[0]} is not installed, which {lacking.lock} asks for")
+    if not completed.ok:
+        said = stopped(completed) or _complaint(printed(completed))
+        return Provided(note=f"{' '.join(words)} failed{lacking.where}: {said or f'exit code {completed.code}'}")
+    kept.keep(bench, lacking.folder, lacking.installer.modules)
+    return Provided(note=f"the packages of {lacking.lock} were installed{lacking.where}", key=kept.key)
+
+
+def _complaint(output: str) -> str:
+    """The first lines of an installer's output that say what is wrong."""
+    lines = [_SPEAKER.sub("", line).strip() for line in cleaned(output).text.splitlines()]
+    wrong = [line for line in lines if line and not _NOISE.match(line)]
+    return " ".join(wrong[:_SHOWN_LINES])
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """One installation beside the store, under the hash of what decided about it."""
+
+    place: Path
+    key: str
+
+    @property
+    def _folder(self) -> Path:
+        return self.place / self.key
+
+    def bring(self, bench: Bench) -> bool:
+        """Whether there is one, as it was when it was kept, and it stands on the bench now."""
+        try:
+            places: dict[str, str] = json.loads((self._folder / _PLACES).read_text(encoding="utf-8"))
+            folders = {path: self._folder / str(number) for number, path in enumerate(places)}
+            if {path: _digest(folder) for path, folder in folders.items()} != places:
+                raise ValueError("it was changed")
+        except (OSError, ValueError):
+            shutil.rmtree(self._folder, ignore_errors=True)
+            return False
+        for path, folder in folders.items():
+            bench.bring(folder, path)
+        os.utime(self._folder)
+        return True
+
+    def keep(self, bench: Bench, folder: str, modules: str) -> None:
+        """Keeps what was installed. Where that fails, the next bench installs it anew."""
+        self.place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        made = self.place / f".{secrets.token_hex(8)}"
+        try:
+            made.mkdir(mode=0o700)
+            places = [path for path in bench.made_folders(modules) if path.startswith(f"{folder}/" if folder else "")]
+            digests = {}
+            for number, path in enumerate(places):
+                bench.hand_out(path, made / str(number))
+                digests[path] = _digest(made / str(number))
+            (made / _PLACES).write_text(json.dumps(digests), encoding="utf-8")
+            made.rename(self._folder)
+        except (OSError, PawlError):
+            shutil.rmtree(made, ignore_errors=True)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        with suppress(OSError):
+            every = sorted(self.place.iterdir(), key=lambda one: one.stat().st_mtime, reverse=True)
+            for old in every[MOST_KEPT:]:
+                shutil.rmtree(old, ignore_errors=True)
+
+
+def _digest(folder: Path) -> str:
+    """Changes with every edit of anything in it."""
+    return hashlib.sha256(
+        "\0".join(stamps(str(folder), skipped=frozenset())).encode("utf-8", "surrogatepass")
+    ).hexdigest()

@@ -1,0 +1,225 @@
+"""What a project's own files say about it: its dependencies, and what a command such as `make test` leads to."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import posixpath
+import re
+import shlex
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Any, Protocol
+
+from pawl.core.errors import PawlError
+
+_NAME = re.compile(r"^\s*['\"]?([A-Za-z0-9@][\w./@-]*)")
+_GEM = re.compile(r"^\s*gem\s+['\"]([\w-]+)['\"]", re.MULTILINE)
+_TARGET = re.compile(r"^([\w./ -]+?)\s*:(?!=)\s*([^#\n]*)")
+_SCRIPT_RUNNERS = frozenset({"npm", "yarn", "pnpm", "bun"})
+_WHOLE_FILES: Mapping[str, tuple[str, ...]] = {
+    "tox": ("tox.ini", "setup.cfg", "pyproject.toml", "tox.toml"),
+    "nox": ("noxfile.py",),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "rake": ("Rakefile",),
+    "invoke": ("tasks.py",),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+}
+_REQUIREMENTS = (
+    "requirements.txt",
+    "requirements-dev.txt",
+    "requirements-test.txt",
+    "requirements/base.txt",
+    "requirements/dev.txt",
+    "requirements/test.txt",
+    "dev-requirements.txt",
+    "test-requirements.txt",
+)
+_PREFIXES = frozenset({"sudo", "env", "time", "uv", "poetry", "pipenv", "pdm", "hatch", "run", "exec", "npx", "bundle"})
+_LARGEST = 256 << 10
+PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
+"""Those that may name a Python project."""
+_CALLED = re.compile(r"""\bname\s*=\s*['"]([\w.-]+)['"]""")
+
+
+class Folder(Protocol):
+    """A folder that can be looked at; a bench's files fit."""
+
+    def read(self, path: str) -> bytes: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def walk(self, under: str = "") -> Iterable[str]: ...
+
+
+def text(files: Folder, path: str) -> str:
+    """A file's text; empty when it is not there or may not be read."""
+    try:
+        return files.read(path)[:_LARGEST].decode("utf-8", "replace") if files.exists(path) else ""
+    except PawlError:
+        return ""
+
+
+def toml(files: Folder, path: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text(files, path))
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def package_json(files: Folder) -> dict[str, Any]:
+    try:
+        data = json.loads(text(files, "package.json") or "{}")
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def dependencies(files: Folder) -> frozenset[str]:
+    """The names of everything the project says it needs, lower case."""
+    names: set[str] = set()
+    for key in ("dependencies", "devDependencies", "peerDependencies"):
+        section = package_json(files).get(key)
+        names |= set(section) if isinstance(section, dict) else set()
+    names |= set(_python_requirements(toml(files, "pyproject.toml")))
+    names |= set(_names(_listed_in_setup_cfg(text(files, "setup.cfg"))))
+    for path in _REQUIREMENTS:
+        names |= set(_names(text(files, path).splitlines()))
+    names |= set(_GEM.findall(text(files, "Gemfile")))
+    return frozenset(name.lower() for name in names)
+
+
+def project_name(files: Folder) -> str:
+    """The name under which a Python project is installed, as modules are spelt; empty where it says none."""
+    data = toml(files, "pyproject.toml")
+    poetry = table(table(data, "tool"), "poetry")
+    setup = _setup_cfg(text(files, "setup.cfg")).get("metadata", "name", fallback="")
+    called = _CALLED.search(text(files, "setup.py"))
+    name = table(data, "project").get("name") or poetry.get("name") or setup or (called[1] if called else "")
+    return re.sub(r"[-_.]+", "_", str(name)).lower()
+
+
+def _python_requirements(data: Mapping[str, Any]) -> Iterator[str]:
+    project = table(data, "project")
+    yield from _names(project.get("dependencies", []))
+    for group in (*table(project, "optional-dependencies").values(), *table(data, "dependency-groups").values()):
+        yield from _names(group)
+    tools = table(data, "tool")
+    poetry = table(tools, "poetry")
+    yield from table(poetry, "dependencies")
+    yield from table(poetry, "dev-dependencies")
+    for group in table(poetry, "group").values():
+        yield from table(group, "dependencies")
+    yield from _names(table(tools, "uv").get("dev-dependencies", []))
+
+
+def _listed_in_setup_cfg(setup: str) -> list[str]:
+    """The lines of what is installed with a project, and with its extras."""
+    parser = _setup_cfg(setup)
+    values = [parser.get("options", key, fallback="") for key in ("install_requires", "tests_require")]
+    if parser.has_section("options.extras_require"):
+        values += [value for _, value in parser.items("options.extras_require")]
+    return "\n".join(values).splitlines()
+
+
+def _setup_cfg(setup: str) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(setup)
+    except configparser.Error:
+        parser.clear()
+    return parser
+
+
+def table(data: Any, key: str) -> dict[str, Any]:
+    """The table of that name; empty where it is none."""
+    value = data.get(key) if isinstance(data, Mapping) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _names(lines: Any) -> Iterator[str]:
+    for line in lines if isinstance(lines, list) else []:
+        match = _NAME.match(line) if isinstance(line, str) else None
+        if match and not line.lstrip().startswith(("#", "-")):
+            yield re.split(r"[\[<>=!~;@ ]", match[1], maxsplit=1)[0] or match[1]
+
+
+def leads_to(files: Folder, command: str) -> str:
+    """The text that a command runs in the end, as far as the project's files say; empty when they do not."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    while words and (words[0] in _PREFIXES or "=" in words[0]):
+        words = words[1:]
+    if not words:
+        return ""
+    program = posixpath.basename(words[0])
+    if program in ("make", "gmake"):
+        return _make(files, [word for word in words[1:] if not word.startswith("-") and "=" not in word])
+    if program in _SCRIPT_RUNNERS:
+        return _script(files, words[1:])
+    if program in _WHOLE_FILES:
+        return "\n".join(text(files, path) for path in _WHOLE_FILES[program])
+    scripts = [word.removeprefix("./") for word in words if "/" in word or word.endswith((".sh", ".py"))]
+    return "\n".join(text(files, script) for script in scripts if not script.startswith("/"))
+
+
+def _script(files: Folder, words: list[str]) -> str:
+    scripts = package_json(files).get("scripts")
+    names = [word for word in words if not word.startswith("-") and word not in ("run", "run-script")]
+    name = "test" if not names or names[0] == "t" else names[0]
+    found = scripts.get(name) if isinstance(scripts, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def make_targets(files: Folder) -> frozenset[str]:
+    """The targets that a Makefile names."""
+    found = (_TARGET.match(line) for line in _makefile(files) if not line.startswith(("\t", ".")))
+    return frozenset(name for match in found if match for name in match[1].split())
+
+
+def _makefile(files: Folder) -> list[str]:
+    return "\n".join(text(files, name) for name in ("GNUmakefile", "makefile", "Makefile")).splitlines()
+
+
+def _make(files: Folder, targets: list[str]) -> str:
+    """The recipes of the targets and of what they need."""
+    lines = _makefile(files)
+    recipes: dict[str, list[str]] = {}
+    needs: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in lines:
+        match = _TARGET.match(line)
+        if line.startswith("\t"):
+            for name in current:
+                recipes[name].append(line.strip())
+        elif match and not line.startswith("."):
+            current = match[1].split()
+            for name in current:
+                recipes.setdefault(name, [])
+                needs.setdefault(name, []).extend(match[2].split())
+    waiting = targets or list(recipes)[:1]
+    seen: dict[str, None] = {}
+    while waiting:
+        name = waiting.pop(0)
+        if name in recipes and name not in seen:
+            seen[name] = None
+            waiting += needs[name]
+    return "\n".join(line for name in seen for line in recipes[name])
+
+
+class CheckKind(StrEnum):
+    SYNTAX = "syntax"
+    TYPES = "types"
+    DIAGNOSTICS = "diagnostics"
+    LINT = "lint"
+    BUILD = "build"
+    SERVER = "server"
+    TESTS = "tests"
+
+
+ORDER = tuple(CheckKind)
+CHEAP = (CheckKind.SYNTAX, CheckKind.TYPES, CheckKind.DIAGNOSTICS, CheckKind.LINT, CheckKind.BUILD)
+"""What is judged before anything is started or any test runs."""

@@ -1,0 +1,130 @@
+"""Test runners told apart from what they test: starting one so that nothing shadows it, and the files that would."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import posixpath
+import re
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from pawl.checks.project import PROJECT_FILES, Folder, project_name
+from pawl.core.change import Change, ChangeSet, NodeKind
+
+_RUNNERS = ("pytest", "unittest")
+_PYTHON = re.compile(r"python[\d.]*")
+_MODULE = re.compile(r"\.(?:py[cdo]?|so|[\w-]+\.so)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    launch: str
+    runner: Mapping[str, Sequence[str]]
+    libraries: Mapping[str, Sequence[str]]
+    shadows: Mapping[str, Sequence[str]]
+
+    @property
+    def modules(self) -> frozenset[str]:
+        """Of the runner and its libraries."""
+        return frozenset(name for part in (self.runner, self.libraries) for names in part.values() for name in names)
+
+    def own(self, files: Folder) -> frozenset[str]:
+        """The modules that the project is, by its name."""
+        name = project_name(files)
+        return frozenset(self.runner.get(name) or self.libraries.get(name) or (name,))
+
+
+@functools.cache
+def _known() -> _Known:
+    folder = resources.files("pawl.checks")
+    data = tomllib.loads((folder / "runners.toml").read_text(encoding="utf-8"))
+    return _Known(launch=(folder / "inside" / "launch.py").read_text(encoding="utf-8"), **data)
+
+
+def launched(files: Folder, argv: Sequence[str]) -> tuple[str, ...]:
+    """The same command of a Python interpreter, in which the runner and the standard library are the installed ones."""
+    known = _known()
+    python, *words = argv
+    return (python, "-c", known.launch, ",".join(sorted(known.modules)), ",".join(sorted(known.own(files))), *words)
+
+
+def starts_runner(argv: Sequence[str]) -> bool:
+    """Whether the words are a Python interpreter with a test runner as its module."""
+    return len(argv) > 2 and bool(_PYTHON.fullmatch(posixpath.basename(argv[0]))) and tuple(argv[1:3]) in _STARTS
+
+
+_STARTS = tuple(("-m", name) for name in _RUNNERS)
+
+
+def shadowing(changes: ChangeSet, files: Folder) -> tuple[str, ...]:
+    """A line for each path of the change set that takes the place of a runner, its libraries or the standard library.
+
+    `files` are those with the changes.
+    """
+    found = []
+    for change in changes:
+        name = _name_taken(change, changes, files)
+        if name:
+            found.append(
+                f"{change.path} takes the place of {name!r}, which test runners import; only you can promote it"
+            )
+        elif _is_part_of_a_runner(change):
+            found.append(f"{change.path} belongs to what starts the tests; only you can promote it")
+    return tuple(found)
+
+
+def _is_part_of_a_runner(change: Change) -> bool:
+    nodes = [node for node in (change.before, change.after) if node is not None]
+    if all(node.kind is NodeKind.DIRECTORY for node in nodes):
+        return False
+    # A link in the place of a folder leads to all that it would hold.
+    path = f"/{change.path.lower()}{'/' if nodes[-1].kind is NodeKind.LINK else ''}"
+    patterns = _known().shadows["files"]
+    return any(fnmatch.fnmatchcase(one, f"*/{pattern}") for one in (path, path.rstrip("/")) for pattern in patterns)
+
+
+def _name_taken(change: Change, changes: ChangeSet, files: Folder) -> str:
+    """The module that the file is found as, where that is another's name; empty where it is not."""
+    if change.after is None or change.after.kind is NodeKind.DIRECTORY:
+        return ""
+    shadows = _known().shadows
+    parts = change.path.split("/")
+    stem, dot, ending = parts[-1].partition(".")
+    is_link = change.after.kind is NodeKind.LINK
+    if not (_MODULE.fullmatch(dot + ending) or (is_link and not dot)):
+        return ""
+    if stem in shadows["startup"]:
+        return stem
+    names = _taken(changes, files)
+    for depth, name in enumerate((*parts[:-1], stem)):
+        folder = "/".join(parts[:depth])
+        whole = depth == len(parts) - 1 or files.exists(f"{folder}/{name}/__init__.py".lstrip("/"))
+        if name in names and whole and not _is_package(folder, changes, files):
+            return name
+    return ""
+
+
+def _taken(changes: ChangeSet, files: Folder) -> frozenset[str]:
+    known = _known()
+    core = {name for names in known.runner.values() for name in names}
+    own = known.own(files) - core if changes.paths.isdisjoint(PROJECT_FILES) else frozenset()
+    standard = (sys.stdlib_module_names | set(known.shadows["former"])) - set(known.shadows["usual"])
+    return (known.modules | standard) - own
+
+
+def _is_package(folder: str, changes: ChangeSet, files: Folder) -> bool:
+    """Whether modules of the folder are imported by its name: it was a package before, or is new as a whole."""
+    marker = f"{folder}/__init__.py"
+    if posixpath.basename(folder) in _known().shadows["roots"] or not files.exists(marker):
+        return False
+    made = changes.get(marker)
+    return made is None or made.before is not None or not any(_stood(changes, path) for path in files.walk(folder))
+
+
+def _stood(changes: ChangeSet, path: str) -> bool:
+    change = changes.get(path)
+    return change is None or change.before is not None

@@ -1,0 +1,225 @@
+"""What the verification steps share: what they are given, how they ask for a tool, how they say how it went."""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pawl.checks import catalog as commands
+from pawl.checks.catalog import Detection, detect, named, read
+from pawl.checks.installers import missing_modules
+from pawl.checks.output import Origin, printed
+from pawl.checks.project import Folder
+from pawl.checks.report import UNLISTED, TestReport
+from pawl.checks.runners import launched, starts_runner
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
+from pawl.core.errors import CommandNotFound
+from pawl.core.execution import Completed, Ending, Execution, Limits
+from pawl.core.ports import CommandRunner
+
+_NOT_FOUND = (126, 127)
+_ENVIRONMENTS = (".venv", "venv", "env")
+_NOT_OURS = frozenset({*_ENVIRONMENTS, "node_modules", ".tox", ".nox", "build", "dist", ".git", "site-packages"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is verified: a workspace as it stands on a bench."""
+
+    files: Folder
+    runner: CommandRunner
+    workspace: str = ""
+    """Its absolute path as commands see it."""
+    changed: tuple[str, ...] = ()
+    """The paths that were changed; empty stands for the whole workspace."""
+    test_command: tuple[str, ...] = ()
+    """The user's own; empty lets the framework decide."""
+    spare: Mapping[str, str] = field(default_factory=dict)
+    """Programs by name that Pawl brings along, for workspaces that have none of their own."""
+    limits: Limits = field(default_factory=lambda: Limits(seconds=600.0))
+    depth: int = 0
+    """How many folders the subject lies below the workspace's own."""
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(workspace=self.workspace, files=frozenset(self.files.walk()))
+
+    @property
+    def python(self) -> str:
+        """The workspace's own interpreter where it has a virtual environment."""
+        return self.tool("python") or "python3"
+
+    def tool(self, name: str) -> str | None:
+        """A program of the workspace's virtual environment, by a path that commands can run."""
+        for environment in _ENVIRONMENTS:
+            path = f"{environment}/bin/{name}"
+            if self.files.exists(path):
+                return posixpath.join(self.workspace or ".", path)
+        return None
+
+    def programs(self, name: str) -> list[tuple[str, ...]]:
+        """Words that may start a tool: the workspace's own, one on the PATH, Pawl's, or the interpreter's module."""
+        own, spare = self.tool(name), self.spare.get(name)
+        named = [(own,)] if own else []
+        last = (spare,) if spare else (self.python, "-I", "-m", name)
+        return [*named, (name,), last]
+
+    def node_programs(self, name: str) -> list[str]:
+        """What may be a program of node_modules: of the folder itself, of one above it, or on the PATH."""
+        own = f"node_modules/.bin/{name}"
+        if self.files.exists(own):
+            return [posixpath.join(self.workspace or ".", own)]
+        return [*("../" * up + own for up in range(1, self.depth + 1)), name]
+
+    def interpreter(self) -> str:
+        """The absolute path of the workspace's interpreter; empty when it cannot be run."""
+        if posixpath.isabs(self.python):
+            return self.python
+        completed = self.run((self.python, "-I", "-c", "import sys; print(sys.executable)"))
+        return completed.stdout.text.strip() if completed is not None and completed.ok else ""
+
+    def python_files(self) -> tuple[str, ...]:
+        """The Python files to look at: those changed, or all."""
+        paths = self.changed or tuple(self.files.walk())
+        ours = (path for path in paths if _NOT_OURS.isdisjoint(path.split("/")))
+        return tuple(path for path in ours if path.endswith((".py", ".pyi")) and self.files.exists(path))
+
+    def run(self, argv: Sequence[str]) -> Completed | None:
+        """How the command ended; None when its program is not there."""
+        try:
+            completed = self.runner.run(Execution(argv=tuple(argv), limits=self.limits))
+        except CommandNotFound:
+            return None
+        return None if completed.ending is Ending.EXITED and completed.code in _NOT_FOUND else completed
+
+    def run_first(self, candidates: Iterable[Sequence[str]]) -> Completed | None:
+        """The first command whose program is there; `python -m` without the module counts as missing."""
+        for argv in candidates:
+            completed = self.run(argv)
+            if completed is not None and not _lacks_module(argv, completed):
+                return completed
+        return None
+
+
+def _lacks_module(argv: Sequence[str], completed: Completed) -> bool:
+    if "-m" not in argv[:-1]:
+        return False
+    module = argv[argv.index("-m") + 1]
+    return not completed.ok and f"No module named {module}" in completed.stderr.text
+
+
+class CheckStep(Protocol):
+    """One rung of verification."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, subject: Subject) -> CheckResult: ...
+
+
+def skipped(step: str, reason: str) -> CheckResult:
+    return CheckResult(step=step, standing=Status.SKIPPED, reason=reason)
+
+
+def passed(step: str, reason: str = "", counts: TestCounts | None = None) -> CheckResult:
+    return CheckResult(step=step, standing=Status.PASS, reason=reason, counts=counts)
+
+
+def failed(
+    step: str, reason: str, findings: Iterable[Diagnostic] = (), counts: TestCounts | None = None
+) -> CheckResult:
+    return CheckResult(step=step, standing=Status.FAIL, reason=reason, findings=tuple(findings), counts=counts)
+
+
+def stopped(completed: Completed) -> str:
+    """Why a command did not exit by itself; empty when it did."""
+    if completed.ending is Ending.EXITED:
+        return ""
+    detail = f" {completed.signal}" if completed.signal else ""
+    return f"the command was stopped: {completed.ending.value}{detail} after {completed.seconds:.0f} s"
+
+
+def amount(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+@dataclass(frozen=True, slots=True)
+class Tests:
+    __test__ = False
+
+    name: str = "tests"
+    framework: str = ""
+    """The one to run; empty lets the project's files decide."""
+    command: tuple[str, ...] = ()
+    """What runs the tests where no framework can be told."""
+
+    def run(self, subject: Subject) -> CheckResult:
+        given = subject.test_command or self.command
+        detection = self._detected(subject, shlex.join(given) if given else None)
+        if detection.framework is None and not given:
+            return skipped(self.name, detection.reason)
+        argv = given or _own_command(detection, subject)
+        candidates = [*_by_module(argv, subject), *_without_npx(argv, subject)]
+        completed = subject.run_first(launched(subject.files, one) if starts_runner(one) else one for one in candidates)
+        if completed is None:
+            program = argv[2] if argv[0] in (subject.python, "npx") else argv[0]
+            return skipped(self.name, missing_modules(subject.files) or f"{program!r} is not installed")
+        found = read(printed(completed), detection, subject.origin)
+        return verdict(self.name, completed, found)
+
+    def _detected(self, subject: Subject, command: str | None) -> Detection:
+        if self.framework:
+            return Detection(framework=named(self.framework), reason=f"the project uses {self.framework}")
+        return detect(subject.files, command)
+
+
+def _own_command(detection: Detection, subject: Subject) -> tuple[str, ...]:
+    framework = detection.framework
+    return commands.all_tests(framework, python=subject.python) if framework else ()
+
+
+def _by_module(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...]]:
+    """A bare `pytest` as a module of the workspace's interpreter: only so is the workspace on the import path."""
+    return [(subject.python, "-m", "pytest", *argv[1:])] if argv[0] in ("pytest", "py.test") else []
+
+
+def _without_npx(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...]]:
+    """The program itself in the place of `npx`, which asks the network for one that is not there."""
+    if argv[:2] != ("npx", "--no-install"):
+        return [argv]
+    return [(program, *argv[3:]) for program in subject.node_programs(argv[2])]
+
+
+def verdict(step: str, completed: Completed, found: TestReport) -> CheckResult:
+    """Passed only when the command says so, a test ran and none failed; what could not be read counts against it."""
+    counts = found.counts
+    said = ", ".join(
+        amount(number, word) if word == "error" else f"{number} {word}"
+        for number, word in (
+            (counts.passed, "passed"),
+            (counts.failed, "failed"),
+            (counts.errors, "error"),
+            (counts.skipped, "skipped"),
+        )
+        if number
+    )
+    notes = "; ".join(found.notes)
+    reason = "; ".join(filter(None, (stopped(completed), said, notes)))
+    unlisted = any(note.startswith(UNLISTED) for note in found.notes)
+    if found.complete and not found.failed and not counts.total and not unlisted:
+        return skipped(step, "no tests ran")
+    if completed.ok and not found.failed:
+        return passed(step, reason or "the command succeeded", counts)
+    findings = list(found.findings)
+    if not found.complete:
+        findings.append(_incomplete(completed, found))
+    return failed(step, reason or f"the command failed with exit code {completed.code}", findings, counts)
+
+
+def _incomplete(completed: Completed, found: TestReport) -> Diagnostic:
+    """Stands for what the report does not show, so that known failures alone never excuse a run that broke off."""
+    why = stopped(completed) or "; ".join(found.notes) or f"exit code {completed.code} without a report"
+    return Diagnostic(tool="tests", message=f"the report is not complete: {why}", code="incomplete")

@@ -1,0 +1,1 @@
+"""Finding and editing code: index, ranking, outlines, context bundles, edits on a bench."""

@@ -1,0 +1,368 @@
+"""Which Python file imports which, read from the syntax alone: nothing is imported or run."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pawl.code.languages import language_of
+
+_SUFFIXES = (".py", ".pyi")
+_SOURCE_FOLDERS = ("src", "lib", "python")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportMap:
+    """Fits `ports.DependencyMap`."""
+
+    imported: Mapping[str, frozenset[str]]
+    """For each file the files that it imports."""
+    importers: Mapping[str, frozenset[str]]
+    ranks: Mapping[str, int]
+    """Files in the order of their imports; those of one cycle share a rank."""
+
+    @classmethod
+    def of(cls, files: Mapping[str, str | bytes]) -> ImportMap:
+        """The map of these files, given by path and source. A file that does not parse imports nothing."""
+        sources = {path: source for path, source in files.items() if path.endswith(_SUFFIXES)}
+        finder = _Finder(sources)
+        return cls.joined({path: frozenset(finder.targets(path, source)) for path, source in sources.items()})
+
+    @classmethod
+    def joined(cls, found: Mapping[str, frozenset[str]]) -> ImportMap:
+        """The map of these files, given by path and what each imports; what is not among them is left out."""
+        imported = {path: frozenset(targets & found.keys()) - {path} for path, targets in found.items()}
+        importers: dict[str, set[str]] = {path: set() for path in imported}
+        for path, targets in imported.items():
+            for target in targets:
+                importers[target].add(path)
+        frozen = {path: frozenset(names) for path, names in importers.items()}
+        return cls(imported, frozen, _ranks(imported))
+
+    def neighbours(self, path: str) -> frozenset[str]:
+        """The files that this one imports, and those that import it."""
+        return self.imported.get(path, frozenset()) | self.importers.get(path, frozenset())
+
+    def order(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Imported files before their importers, a cycle by name, files that are not in the map last."""
+        return tuple(sorted(set(paths), key=lambda path: (self.ranks.get(path, len(self.ranks)), path)))
+
+
+class _Finder:
+    """Finds the files that an import statement means."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = frozenset(paths)
+        self._packages = {_parent(path) for path in self._paths if _name(path) in ("__init__.py", "__init__.pyi")}
+        tops = {_parent(package) for package in self._packages if _parent(package) not in self._packages}
+        usual = {folder for folder in _SOURCE_FOLDERS if any(path.startswith(f"{folder}/") for path in self._paths)}
+        self._roots = sorted({""} | tops | usual)
+
+    def targets(self, path: str, source: str | bytes) -> Iterator[str]:
+        for node in _imports(source):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    yield from self._module(path, alias.name)
+            elif node.level == 0:
+                yield from self._members(self._bases(path), (node.module or "").split("."), node)
+            else:
+                yield from self._relative(path, node)
+
+    def _relative(self, path: str, node: ast.ImportFrom) -> Iterator[str]:
+        base = _parent(path)
+        for _ in range(node.level - 1):
+            if not base:
+                return
+            base = _parent(base)
+        yield from self._members([base], node.module.split(".") if node.module else [], node)
+
+    def _module(self, path: str, dotted: str) -> Iterator[str]:
+        for base in self._bases(path):
+            found = self._file(base, dotted.split("."))
+            if found is not None:
+                yield found
+                return
+
+    def _members(self, bases: list[str], names: list[str], node: ast.ImportFrom) -> Iterator[str]:
+        """`from package import name`: the module of that name, or else the package that defines it."""
+        for base in bases:
+            own = self._file(base, names)
+            inner = [self._file(base, [*names, alias.name]) for alias in node.names]
+            if own is None and not any(inner):
+                continue
+            yield from (target for target in (found or own for found in inner) if target is not None)
+            return
+
+    def _bases(self, path: str) -> list[str]:
+        """Where an absolute import looks, nearest first: the root of the file's own package, or its folder, then the
+        other roots."""
+        own = _parent(path)
+        while own in self._packages and own:
+            own = _parent(own)
+        return [own, *(root for root in self._roots if root != own)]
+
+    def _file(self, base: str, names: list[str]) -> str | None:
+        stem = "/".join(filter(None, [base, *names]))
+        candidates = [f"{stem}/__init__{suffix}" if stem else f"__init__{suffix}" for suffix in _SUFFIXES]
+        if names:
+            candidates += [stem + suffix for suffix in _SUFFIXES]
+        return next((candidate for candidate in candidates if candidate in self._paths), None)
+
+
+def _imports(source: str | bytes) -> Iterator[ast.Import | ast.ImportFrom]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            tree = ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+
+
+def _ranks(imported: Mapping[str, frozenset[str]]) -> dict[str, int]:
+    """Tarjan's strongly connected components, which come out with the imported ones first.
+
+    It keeps its own stack, because a chain of imports can be deeper than Python's.
+    """
+    ranks: dict[str, int] = {}
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    open_nodes: list[str] = []
+    for root in sorted(imported):
+        if root in index:
+            continue
+        work = [(root, iter(sorted(imported[root])))]
+        index[root] = low[root] = len(index)
+        open_nodes.append(root)
+        while work:
+            node, targets = work[-1]
+            target = next((target for target in targets if target not in ranks), None)
+            if target is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    _close(node, open_nodes, ranks)
+            elif target in index:
+                low[node] = min(low[node], index[target])
+            else:
+                index[target] = low[target] = len(index)
+                open_nodes.append(target)
+                work.append((target, iter(sorted(imported[target]))))
+    return ranks
+
+
+def _close(node: str, open_nodes: list[str], ranks: dict[str, int]) -> None:
+    """One component is complete: everything opened since its first node."""
+    rank = len(ranks)
+    member = ""
+    while member != node:
+        member = open_nodes.pop()
+        ranks[member] = rank
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+_PYTHON = (".py", ".pyi", ".pyx")
+_SCRIPTS = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte")
+_MOST_TARGETS = 40
+"""A package of more files is a folder of everything, and says little about each."""
+
+Names = Sequence[Sequence[str]]
+"""What is taken from a module: each as its name there and its name here."""
+
+
+class Resolver:
+    def __init__(self, paths: Collection[str]) -> None:
+        self._paths = frozenset(paths)
+        self._by_name: dict[str, list[str]] = defaultdict(list)
+        self._by_folder: dict[str, list[str]] = defaultdict(list)
+        for path in sorted(self._paths):
+            folder, _, name = path.rpartition("/")
+            self._by_name[name].append(path)
+            self._by_folder[folder].append(path)
+        self._roots = _python_roots(self._paths)
+        self._found: dict[tuple[str, str], str | None] = {}
+        self._languages: Mapping[str, Callable[[str, str, Names], Iterable[str]]] = {
+            "python": self._python,
+            "javascript": self._script,
+            "typescript": self._script,
+            "tsx": self._script,
+            "go": self._go,
+            "java": self._java,
+            "rust": self._rust,
+            "c": self._include,
+            "cpp": self._include,
+            "ruby": self._ruby,
+        }
+
+    def targets(self, path: str, module: str, names: Names) -> list[str]:
+        """The files of the workspace that an import in this file means; none when it means something from outside."""
+        language = language_of(path)
+        find = self._languages.get(language.name) if language else None
+        found = dict.fromkeys(find(path, module, names)) if find else {}
+        return list(found)[:_MOST_TARGETS]
+
+    def module(self, dotted: str) -> str | None:
+        """The Python file of that dotted name, wherever its package lies."""
+        return self._python_file("", dotted.split(".")) if dotted else None
+
+    def _python(self, path: str, module: str, names: Names) -> Iterator[str]:
+        level = len(module) - len(module.lstrip("."))
+        parts = [part for part in module[level:].split(".") if part]
+        base = posixpath.dirname(path)
+        for _ in range(level - 1):
+            base = posixpath.dirname(base)
+        if level:
+            parts = [*(base.split("/") if base else []), *parts]
+        own = self._python_file("/" if level else path, parts)
+        inner = [
+            self._python_file("/" if level else path, [*parts, name]) for name, _ in names if name not in ("", "*")
+        ]
+        if not inner:
+            yield from (target for target in (own,) if target)
+        for target in inner:
+            if target or own:
+                yield target or own or ""
+
+    def _python_file(self, path: str, parts: Sequence[str]) -> str | None:
+        """Absolute names are looked for beside the file's own package first, then under each root."""
+        stem = "/".join(parts)
+        key = (path.partition("/")[0], stem)
+        if key not in self._found:
+            roots = [""] if path == "/" else self._roots_for(path)
+            places = (posixpath.join(root, stem) if stem else root for root in roots)
+            self._found[key] = next((file for place in places if (file := self._python_at(place))), None)
+        return self._found[key]
+
+    def _roots_for(self, path: str) -> list[str]:
+        top = path.partition("/")[0]
+        return sorted(self._roots, key=lambda root: (root != "" and not f"{root}/".startswith(f"{top}/"), root))
+
+    def _python_at(self, place: str) -> str | None:
+        for suffix in _PYTHON:
+            if f"{place}{suffix}" in self._paths:
+                return f"{place}{suffix}"
+            if f"{place}/__init__{suffix}" in self._paths:
+                return f"{place}/__init__{suffix}"
+        return None
+
+    def _script(self, path: str, module: str, names: Names) -> Iterator[str]:
+        if not module.startswith("."):
+            # A package of the same repository, or a path from its root.
+            yield from filter(None, [self._script_at(module), self._script_at(f"src/{module}")])
+            return
+        found = self._script_at(posixpath.normpath(posixpath.join(posixpath.dirname(path), module)))
+        if found:
+            yield found
+
+    def _script_at(self, place: str) -> str | None:
+        stem, _, extension = place.rpartition(".")
+        # TypeScript names the file that it will be compiled to.
+        bases = [place, stem] if f".{extension}" in _SCRIPTS else [place]
+        tries = [place, *(base + suffix for base in bases for suffix in _SCRIPTS)]
+        tries += [f"{place}/index{suffix}" for suffix in _SCRIPTS]
+        return next((one for one in tries if one in self._paths), None)
+
+    def _go(self, path: str, module: str, names: Names) -> Iterator[str]:
+        """A package is a folder; its path begins with a module's name that is written in go.mod."""
+        parts = module.split("/")
+        for start in range(len(parts)):
+            folder = "/".join(parts[start:])
+            files = [one for one in self._by_folder.get(folder, ()) if one.endswith(".go")]
+            if files:
+                yield from (one for one in files if not one.endswith("_test.go"))
+                return
+
+    def _java(self, path: str, module: str, names: Names) -> Iterator[str]:
+        parts = module.removesuffix(".*").split(".")
+        wanted = [parts] if not names else [[*parts, name] for name, _ in names if name not in ("", "*")] or [parts]
+        for one in wanted:
+            # The last parts may be a nested class or a member.
+            for length in range(len(one), max(0, len(one) - 3), -1):
+                tail = f"{'/'.join(one[:length])}.java"
+                found = [file for file in self._by_name.get(f"{one[length - 1]}.java", ()) if _ends_with(file, tail)]
+                if found:
+                    yield found[0]
+                    break
+            else:
+                folder = "/".join(one)
+                for place, files in self._by_folder.items():
+                    if _ends_with(place, folder):
+                        yield from (file for file in files if file.endswith(".java"))
+
+    def _rust(self, path: str, module: str, names: Names) -> Iterator[str]:
+        parts = [part for part in module.removeprefix("./").split("::") if part]
+        wanted = [[*parts, name] for name, _ in names if name not in ("", "*")] or [parts]
+        for one in wanted:
+            found = self._rust_file(path, one)
+            if found:
+                yield found
+
+    def _rust_file(self, path: str, parts: list[str]) -> str | None:
+        folder, _, name = path.rpartition("/")
+        own = folder if name in ("mod.rs", "lib.rs", "main.rs") else posixpath.join(folder, name.removesuffix(".rs"))
+        bases = [own, folder]
+        if parts[:1] == ["crate"]:
+            bases, parts = [_crate(path)], parts[1:]
+        elif parts[:1] == ["self"]:
+            parts = parts[1:]
+        while parts[:1] == ["super"]:
+            bases, parts = [posixpath.dirname(bases[0])], parts[1:]
+        for length in range(len(parts), 0, -1):
+            for base in bases:
+                place = posixpath.join(base, *parts[:length])
+                for file in (f"{place}.rs", f"{place}/mod.rs"):
+                    if file in self._paths:
+                        return file
+        return None
+
+    def _include(self, path: str, module: str, names: Names) -> Iterator[str]:
+        near = posixpath.normpath(posixpath.join(posixpath.dirname(path), module))
+        if near in self._paths:
+            yield near
+            return
+        tail = module.lstrip("./")
+        found = [file for file in self._by_name.get(posixpath.basename(module), ()) if _ends_with(file, tail)]
+        yield from sorted(found, key=lambda file: (-len(posixpath.commonprefix([file, path])), file))[:1]
+
+    def _ruby(self, path: str, module: str, names: Names) -> Iterator[str]:
+        name = module if module.endswith(".rb") else f"{module}.rb"
+        near = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
+        if near in self._paths:
+            yield near
+            return
+        tail = name.lstrip("./")
+        found = [file for file in self._by_name.get(posixpath.basename(name), ()) if _ends_with(file, tail)]
+        yield from sorted(found, key=lambda file: (file.count("/"), file))[:1]
+
+
+def _python_roots(paths: Collection[str]) -> list[str]:
+    """The folders that absolute imports start from: the top, and whatever holds the topmost packages."""
+    packages = {posixpath.dirname(path) for path in paths if path.endswith(("/__init__.py", "/__init__.pyi"))}
+    tops = {posixpath.dirname(package) for package in packages if posixpath.dirname(package) not in packages}
+    usual = {folder for folder in ("src", "lib", "python") if any(path.startswith(f"{folder}/") for path in paths)}
+    return sorted({""} | tops | usual)
+
+
+def _ends_with(path: str, tail: str) -> bool:
+    return path == tail or path.endswith(f"/{tail}")
+
+
+def _crate(path: str) -> str:
+    before, found, _ = path.rpartition("/src/")
+    if found:
+        return f"{before}/src"
+    return "src" if path.startswith("src/") else posixpath.dirname(path)

@@ -1,0 +1,497 @@
+"""Writing the index: which files have changed, what is in them, and how it is put into the tables."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import math
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from pawl.code.imports import Resolver
+from pawl.code.languages import LARGEST_FILE, FileKind, is_readable, kind_by_name, language_of
+from pawl.code.parsers import Parsers
+from pawl.code.rows import IndexPage, Rows
+from pawl.core.code import Stamp
+from pawl.core.errors import PawlError, StoreBusy, StoreError, TimedOut
+from pawl.core.ports import SourceFiles
+from pawl.core.redact import without_known
+from pawl.core.text import Text
+
+_BATCH = 2000
+"""Files that become part of the index in one step."""
+_MOST_TEXT = 1 << 20
+"""Characters of tokens that are collected before they are written."""
+_INSERTS = (
+    "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO definition VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO import VALUES (?, ?, ?, ?)",
+    "INSERT INTO piece VALUES (?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO word (rowid, path, names, body) VALUES (?, ?, ?, ?)",
+)
+_UNLINKED = "INSERT OR REPLACE INTO fact VALUES ('unlinked', '')"
+"""Stands from the first file that is written until the links are, so that whoever ends in between leaves word of it."""
+_UNSURE_NS = 50_000_000
+"""A file that was written so shortly before it was read may be written again without a new time."""
+
+
+class Known(NamedTuple):
+    """What the index has of a file."""
+
+    id: int
+    size: int
+    modified_ns: int
+    digest: bytes
+
+
+class _Read(NamedTuple):
+    """A file that was read for the index; without a page when there is nothing in it for the index."""
+
+    stamp: Stamp
+    digest: bytes = b""
+    page: IndexPage | None = None
+
+
+class _Batch:
+    """Rows on their way into the tables: what is written at once costs less than file by file."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._next_file: int = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM file").fetchone()[0]
+        self._next_piece: int = connection.execute(
+            "SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'piece'"
+        ).fetchone()[0]
+        self._rows: dict[str, list[tuple[object, ...]]] = {statement: [] for statement in _INSERTS}
+        self._size = 0
+
+    def add(self, read: _Read, old: Known | None, found: Rows) -> int:
+        """The number of the file."""
+        number = old.id if old else self._next_file
+        self._next_file += old is None
+        files, definitions, imports, pieces, words = self._rows.values()
+        stamp, digest, page = read
+        files.append(
+            (
+                number,
+                stamp.path,
+                stamp.size,
+                stamp.modified_ns,
+                digest,
+                page.language if page else "",
+                page.kind if page else "",
+                found.complete,
+            )
+        )
+        definitions.extend([(number, *row) for row in found.definitions])
+        imports.extend([(number, *row) for row in found.imports])
+        for at, row in enumerate(found.pieces, self._next_piece):
+            pieces.append((at, number, *row[:5]))
+            words.append((at, *row[5:]))
+            self._size += len(row.body)
+        self._next_piece += len(found.pieces)
+        if self._size > _MOST_TEXT:
+            self.write()
+        return number
+
+    def write(self) -> None:
+        for statement, rows in self._rows.items():
+            self._connection.executemany(statement, rows)
+            rows.clear()
+        self._size = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshed:
+    """What an update of the index came to."""
+
+    read: int = 0
+    """Files that looked changed."""
+    written: int = 0
+    """Files that were."""
+    removed: int = 0
+    left: int = 0
+    """Files for which there was no time; the next update goes on with them."""
+
+
+class IndexWriter:
+    """Brings the tables up to date. The caller is alone in writing."""
+
+    def __init__(self, connection: sqlite3.Connection, files: SourceFiles, parsers: Parsers) -> None:
+        self._connection = connection
+        self._files = files
+        self._parsers = parsers
+        self._written: list[int] = []
+
+    def known(self, paths: Iterable[str] | None = None) -> dict[str, Known]:
+        """What the index has of these files, or of all."""
+        columns = "SELECT path, id, size, modified_ns, digest FROM file"
+        if paths is None:
+            rows = self._connection.execute(columns).fetchall()
+        else:
+            found = (self._connection.execute(f"{columns} WHERE path = ?", (path,)).fetchone() for path in paths)
+            rows = [row for row in found if row is not None]
+        return {path: Known(*rest) for path, *rest in rows}
+
+    def differs(self, stamps: Iterable[Stamp], paths: Iterable[str] | None) -> bool:
+        """Whether there is anything to do; a question that needs no writer's lock."""
+        if self._is_unlinked():
+            return True
+        known = self.known(paths)
+        wanted = {stamp.path: stamp for stamp in stamps if kind_by_name(stamp.path) is not None}
+        if any(_differs(stamp, known.get(path)) for path, stamp in wanted.items()):
+            return True
+        return any(path in known and path not in wanted for path in (known if paths is None else paths))
+
+    def update(
+        self, stamps: Iterable[Stamp], gone: Iterable[str], known: Mapping[str, Known], until: float = math.inf
+    ) -> Refreshed:
+        """Takes in these files, as far as they have changed and there is time, and forgets those that are gone."""
+        changed = [one for one in stamps if kind_by_name(one.path) is not None and _differs(one, known.get(one.path))]
+        removed = [known[path].id for path in gone if path in known]
+        self._written = []
+        everything = bool(removed) or self._is_unlinked() or any(one.path not in known for one in changed)
+        if removed:
+            with transaction(self._connection):
+                self._connection.execute(_UNLINKED)
+                for number in removed:
+                    self._forget(number)
+                    self._connection.execute("DELETE FROM edge WHERE target = ?", (number,))
+                    self._connection.execute("DELETE FROM file WHERE id = ?", (number,))
+        read = 0
+        while read < len(changed) and (not read or time.monotonic() < until):
+            with transaction(self._connection):
+                self._take(changed[read : read + _BATCH], known)
+            read = min(read + _BATCH, len(changed))
+        self._link(everything=everything)
+        left = len(changed) - read
+        return Refreshed(read=read, written=len(self._written), removed=len(removed), left=left)
+
+    def _take(self, batch: Iterable[Stamp], known: Mapping[str, Known]) -> None:
+        """Files are read as the parsers need them, so that few are held in memory."""
+        rows = _Batch(self._connection)
+        waiting: dict[str, _Read] = {}
+
+        def pages() -> Iterator[IndexPage]:
+            for read in self._changed(batch, known):
+                if read.page is None:
+                    self._add(rows, read, known.get(read.stamp.path), Rows(complete=True))
+                else:
+                    waiting[read.page.path] = read
+                    yield read.page
+
+        for page, found in self._parsers.rows_of_all(pages()):
+            self._add(rows, waiting.pop(page.path), known.get(page.path), found)
+        rows.write()
+        if self._written:
+            self._connection.execute(_UNLINKED)
+
+    def _add(self, rows: _Batch, read: _Read, old: Known | None, found: Rows) -> None:
+        if old is not None:
+            self._forget(old.id)
+        self._written.append(rows.add(read, old, found))
+
+    def _changed(self, batch: Iterable[Stamp], known: Mapping[str, Known]) -> Iterator[_Read]:
+        for stamp in batch:
+            # What cannot be read is kept by name, so that it is not read again until it changes.
+            read = self._read(stamp) or _Read(stamp)
+            old = known.get(stamp.path)
+            if old is not None and old.digest == read.digest:
+                self._connection.execute(
+                    "UPDATE file SET size = ?, modified_ns = ? WHERE id = ?",
+                    (read.stamp.size, read.stamp.modified_ns, old.id),
+                )
+            else:
+                yield read
+
+    def _read(self, stamp: Stamp) -> _Read | None:
+        """The file as text; None when it is not for the index, or cannot be read."""
+        kind = kind_by_name(stamp.path)
+        if kind is None or stamp.size > LARGEST_FILE:
+            return None
+        try:
+            data, seen = self._files.read(stamp.path, LARGEST_FILE)
+            if not is_readable(stamp.path, data):
+                return None
+            text = without_known(_decoded(data, stamp.path))
+        except TimedOut:
+            raise
+        except (PawlError, OSError):
+            return None
+        digest = hashlib.blake2b(data, digest_size=16).digest()
+        language = language_of(stamp.path, data) if kind is FileKind.CODE else None
+        page = IndexPage(stamp.path, text.encode("utf-8", "replace"), kind, language.name if language else "")
+        return _Read(_sure(seen), digest, page)
+
+    def _forget(self, number: int) -> None:
+        """Everything that is known of a file but its row. Its words stay, and mean nothing without their pieces."""
+        for table in ("definition", "import", "piece"):
+            self._connection.execute(f"DELETE FROM {table} WHERE file = ?", (number,))
+
+    def _link(self, *, everything: bool) -> None:
+        """Finds the files that imports mean. A file that came or went can change what any import means."""
+        if not everything and not self._written:
+            return
+        paths: dict[str, int] = dict(self._connection.execute("SELECT path, id FROM file"))
+        resolver = Resolver(paths)
+        named = {number: path for path, number in paths.items()}
+        imports = "SELECT file, module, names FROM import"
+        chosen = None if everything else sorted(set(self._written))
+        if chosen is None:
+            rows = self._connection.execute(imports).fetchall()
+        else:
+            each = (self._connection.execute(f"{imports} WHERE file = ?", (number,)) for number in chosen)
+            rows = [row for found in each for row in found]
+        edges = {
+            (number, paths[target])
+            for number, module, names in rows
+            for target in resolver.targets(named[number], module, json.loads(names))
+            if target != named[number]
+        }
+        with transaction(self._connection):
+            if chosen is None:
+                self._connection.execute("DELETE FROM edge")
+            for number in chosen or ():
+                self._connection.execute("DELETE FROM edge WHERE source = ?", (number,))
+            self._connection.executemany("INSERT INTO edge VALUES (?, ?)", sorted(edges))
+            self._connection.execute("DELETE FROM fact WHERE name = 'unlinked'")
+
+    def _is_unlinked(self) -> bool:
+        return self._connection.execute("SELECT 1 FROM fact WHERE name = 'unlinked'").fetchone() is not None
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    finished = False
+    try:
+        yield
+        connection.execute("COMMIT")
+        finished = True
+    finally:
+        if not finished and connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _differs(stamp: Stamp, old: Known | None) -> bool:
+    return old is None or (old.size, old.modified_ns) != (stamp.size, stamp.modified_ns)
+
+
+def _sure(seen: Stamp) -> Stamp:
+    """The stamp, or one that fits nothing when the file may change without a new time."""
+    fresh = abs(time.time_ns() - seen.modified_ns) < _UNSURE_NS
+    return Stamp(seen.path, seen.size, -1) if fresh else seen
+
+
+def _decoded(data: bytes, path: str) -> str:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return Text.decode(data, path).plain
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+_VERSION = 2
+"""Goes up with every change of the tables or of what is put into them; an index of another version is made anew."""
+_MARK = 0x50574C49
+_SIDE_FILES = ("", "-wal", "-shm", "-journal")
+_LONGEST_LOG = 16 << 20
+_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT})
+
+_TABLES = (
+    """
+    CREATE TABLE file (
+        id INTEGER PRIMARY KEY,
+        path TEXT NOT NULL UNIQUE,
+        size INTEGER NOT NULL,
+        modified_ns INTEGER NOT NULL,
+        digest BLOB NOT NULL,
+        language TEXT NOT NULL,
+        role TEXT NOT NULL,
+        complete INTEGER NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE definition (
+        file INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        qualified TEXT NOT NULL,
+        start INTEGER NOT NULL,
+        line INTEGER NOT NULL,
+        stop INTEGER NOT NULL,
+        depth INTEGER NOT NULL,
+        signature TEXT NOT NULL,
+        doc TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX definition_of_file ON definition (file)",
+    "CREATE INDEX definition_named ON definition (name)",
+    # A piece of a file that is ranked for itself: a function, the rest of a class, the rest of the file. Its number is
+    # never used again, because the words of a piece that is gone stay in `word` until the index is made anew.
+    """
+    CREATE TABLE piece (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        file INTEGER NOT NULL,
+        start INTEGER NOT NULL,
+        stop INTEGER NOT NULL,
+        length INTEGER NOT NULL,
+        calls TEXT NOT NULL,
+        uses TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX piece_of_file ON piece (file)",
+    """
+    CREATE TABLE import (
+        file INTEGER NOT NULL,
+        line INTEGER NOT NULL,
+        module TEXT NOT NULL,
+        names TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX import_of_file ON import (file)",
+    "CREATE TABLE edge (source INTEGER NOT NULL, target INTEGER NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID",
+    # Without its own copy of the text, which would double the size.
+    """
+    CREATE VIRTUAL TABLE word USING fts5 (path, names, body, content='', tokenize="ascii tokenchars '_'")
+    """,
+    # How much is collected in memory before it is written; the default writes and merges too often.
+    "INSERT INTO word (word, rank) VALUES ('hashsize', 16777216)",
+    "CREATE VIRTUAL TABLE occurrence USING fts5vocab (word, instance)",
+    "CREATE VIRTUAL TABLE spread USING fts5vocab (word, row)",
+    """
+    CREATE TABLE past (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        words TEXT NOT NULL,
+        paths TEXT NOT NULL
+    )
+    """,
+    "CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+)
+
+
+def connect(path: Path, *, busy_seconds: float = 30.0) -> sqlite3.Connection:
+    """The open index. One that is damaged, or of another version, is thrown away and starts empty."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unusable(path.parent, error.strerror or str(error)) from error
+    connection = _usable(path, busy_seconds)
+    if connection is not None:
+        return connection
+    with alone(path):
+        return _settled(path, busy_seconds)
+
+
+def _settled(path: Path, busy_seconds: float) -> sqlite3.Connection:
+    """The same, while no other process does it."""
+    found = _usable(path, busy_seconds)
+    if found is not None:
+        return found
+    discard(path)
+    connection = _opened(path, busy_seconds)
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in _TABLES:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {_MARK}")
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
+    connection.execute("COMMIT")
+    return connection
+
+
+def _usable(path: Path, busy_seconds: float) -> sqlite3.Connection | None:
+    """The index as it is; None when it has to be made anew."""
+    try:
+        connection = _opened(path, busy_seconds)
+    except sqlite3.DatabaseError as error:
+        if is_damage(error):
+            return None
+        raise store_error(error, path) from error
+    try:
+        if _fits(connection):
+            return connection
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            connection.close()
+            raise store_error(error, path) from error
+    connection.close()
+    return None
+
+
+def discard(path: Path) -> None:
+    """Throws the index away. Whoever has it open goes on with what they have."""
+    for suffix in _SIDE_FILES:
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Keeps other processes from writing the index meanwhile."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(f"{path}.lock", flags, 0o600)
+    except OSError as error:
+        raise _unusable(Path(f"{path}.lock"), error.strerror or str(error)) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file is not what it should be, and not only busy or without room."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+
+
+def store_error(error: sqlite3.Error, path: Path) -> StoreError:
+    """The error of the house for an error of SQLite."""
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreBusy(
+            f"another process is writing to the index {str(path)!r}", advice="try again when it has finished"
+        )
+    return _unusable(path, str(error))
+
+
+def _unusable(path: Path, why: str) -> StoreError:
+    return StoreError(
+        f"the index {str(path)!r} cannot be used: {why}",
+        advice="check the disk, and the owner and mode of the file; it can be deleted at any time",
+    )
+
+
+def _opened(path: Path, busy_seconds: float) -> sqlite3.Connection:
+    # Made here, so that it and the files that SQLite puts beside it are the user's alone.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        # After a loss of power the index may be gone; it is made again.
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute(f"PRAGMA journal_size_limit = {_LONGEST_LOG}")
+        connection.execute("PRAGMA temp_store = MEMORY")
+    except sqlite3.DatabaseError:
+        connection.close()
+        raise
+    return connection
+
+
+def _fits(connection: sqlite3.Connection) -> bool:
+    """Whether it is an index of this version, as far as a first look at each table tells."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    mark = connection.execute("PRAGMA application_id").fetchone()[0]
+    if (version, mark) != (_VERSION, _MARK):
+        return False
+    for table in ("file", "definition", "piece", "import", "edge", "past", "fact"):
+        connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()
+    connection.execute("SELECT rowid FROM word WHERE word MATCH 'a' LIMIT 1").fetchone()
+    return True

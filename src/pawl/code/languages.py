@@ -1,0 +1,201 @@
+"""Which language a source file is in, and what is needed to parse it: all of it data."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import resources
+
+_HEAD = 4096
+
+
+class Docs(StrEnum):
+    """Where a definition is described."""
+
+    INSIDE = "inside"
+    ABOVE = "above"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    name: str
+    extensions: frozenset[str]
+    """Lower case, without the dot."""
+    names: frozenset[str]
+    shebangs: frozenset[str]
+    signs: re.Pattern[bytes] | None
+    """Found in a file of this language whose extension it shares with another."""
+    grammar: tuple[str, str]
+    """The module and its function."""
+    queries: tuple[str, ...]
+    docs: Docs
+    comment: str
+    one_line: bool
+
+    @property
+    def query(self) -> str:
+        folder = resources.files("pawl.code") / "queries"
+        return "\n".join((folder / name).read_text("utf-8") for name in self.queries)
+
+
+@functools.cache
+def languages() -> Mapping[str, Language]:
+    """Every language by its name."""
+    data = tomllib.loads((resources.files("pawl.code") / "languages.toml").read_text("utf-8"))
+    return {
+        entry["name"]: Language(
+            name=entry["name"],
+            extensions=frozenset(entry["extensions"]),
+            names=frozenset(entry.get("names", ())),
+            shebangs=frozenset(entry.get("shebangs", ())),
+            signs=re.compile(entry["signs"].encode(), re.MULTILINE) if "signs" in entry else None,
+            grammar=(entry["grammar"][0], entry["grammar"][1]),
+            queries=tuple(entry["queries"]),
+            docs=Docs(entry["docs"]),
+            comment=entry["comment"],
+            one_line=entry.get("one_line", False),
+        )
+        for entry in data["language"]
+    }
+
+
+def may_be_source(path: str) -> bool:
+    """Whether it is worth reading the file to learn its language."""
+    name = path.rpartition("/")[2]
+    stem, dot, extension = name.rpartition(".")
+    return not (dot and stem) or extension.lower() in _by_extension() or name in _by_name()
+
+
+def language_of(path: str, source: bytes = b"") -> Language | None:
+    """By its name, by its extension, or by the program that its first line names; None when it is none of these."""
+    name = path.rpartition("/")[2]
+    if name in _by_name():
+        return _by_name()[name]
+    stem, dot, extension = name.rpartition(".")
+    if dot and stem:
+        return _claimed(_by_extension().get(extension.lower(), ()), source)
+    program = _program(source)
+    return next((language for language in languages().values() if program in language.shebangs), None)
+
+
+def _claimed(candidates: tuple[Language, ...], source: bytes) -> Language | None:
+    for language in reversed(candidates):
+        if len(candidates) == 1 or language.signs is None or language.signs.search(source):
+            return language
+    return None
+
+
+@functools.cache
+def _by_extension() -> Mapping[str, tuple[Language, ...]]:
+    found: dict[str, tuple[Language, ...]] = {}
+    for language in languages().values():
+        for extension in language.extensions:
+            found[extension] = (*found.get(extension, ()), language)
+    return found
+
+
+@functools.cache
+def _by_name() -> Mapping[str, Language]:
+    return {name: language for language in languages().values() for name in language.names}
+
+
+def _program(source: bytes) -> str:
+    """The program that runs the file, from its first line."""
+    if not source.startswith(b"#!"):
+        return ""
+    words = source[2:_HEAD].split(b"\n", 1)[0].decode("utf-8", "replace").split()
+    names = [word.rpartition("/")[2] for word in words if not word.startswith("-") and "=" not in word]
+    if names[:1] == ["env"]:
+        names = names[1:]
+    # python3.11 is a python3.
+    return re.sub(r"(?<=\d)\.\d+$", "", names[0]) if names else ""
+
+
+LARGEST_FILE = 1 << 20
+_FIRST_BYTES = 8192
+_LONG_LINE = 2000
+_LONG_AVERAGE = 400
+
+_PROSE = frozenset("md rst txt adoc asciidoc org tex toml cfg ini conf yaml yml properties".split())  # noqa: SIM905
+_OTHER_CODE = frozenset(
+    """
+    php cs kt kts swift scala lua sh bash zsh fish ps1 pl pm r jl ex exs erl hs ml mli fs clj cljs dart zig nim d vue
+    svelte sql graphql proto html htm jinja jinja2 j2 erb haml css scss sass less cmake mk gradle groovy tf pyx pxd
+    pxi f f90 f95 m mm v sv vhd asm s xml
+    """.split()  # noqa: SIM905
+)
+_OTHER_NAMES = frozenset({"Makefile", "Dockerfile", "CMakeLists.txt", "Jenkinsfile", "Procfile", "BUILD", "WORKSPACE"})
+_MADE_NAME = re.compile(
+    r"[.\-]min\.(?:js|css|mjs)$|_pb2(?:_grpc)?\.pyi?$|\.pb\.(?:go|cc|h)$|\.generated\.|\.bundle\.js$|\.lock$|\.map$"
+    r"|(?:^|/)(?:package-lock|npm-shrinkwrap|composer)\.json$|(?:^|/)(?:pnpm-lock|poetry)\.|(?:^|/)go\.sum$|\.snap$"
+)
+_MADE = re.compile(
+    rb"@generated\b|code generated by|do not edit (?:this file )?(?:by hand|manually|directly)"
+    rb"|generated file.{0,20}do not edit",
+    re.IGNORECASE,
+)
+_TEST_FOLDERS = frozenset({"tests", "__tests__", "spec", "specs", "testdata", "test_data", "__mocks__", "fixtures"})
+_TOP_TEST_FOLDERS = frozenset({"test", "testing"})
+_TEST_NAME = re.compile(
+    r"^tests?[._-].*|.*[._-](?:tests?|spec|specs)\.\w+$|.*(?:Test|Tests|Spec|IT)\.(?:java|kt|scala|cs|swift)$"
+    r"|^tests?\.\w+$|^conftest\.py$"
+)
+
+
+class FileKind(StrEnum):
+    CODE = "code"
+    PROSE = "prose"
+
+
+def kind_by_name(path: str) -> FileKind | None:
+    """None when the file is not worth reading. A name without an extension may be code; its first line tells."""
+    name = path.rpartition("/")[2]
+    if _MADE_NAME.search(path):
+        return None
+    if name in _OTHER_NAMES:
+        return FileKind.CODE
+    stem, dot, extension = name.rpartition(".")
+    extension = extension.lower() if dot and stem else ""
+    if extension in _PROSE or name in ("README", "CHANGES", "NEWS", "TODO"):
+        return FileKind.PROSE
+    if extension in _OTHER_CODE or may_be_source(path):
+        return FileKind.CODE
+    return None
+
+
+def is_readable(path: str, data: bytes) -> bool:
+    """Whether a person wrote this as text: not binary, not generated, not minified."""
+    head = data[:_FIRST_BYTES]
+    if b"\0" in head or _MADE.search(head[:2048]):
+        return False
+    if "." not in path.rpartition("/")[2] and language_of(path, head) is None and not _is_known(path):
+        return False
+    lines = head.split(b"\n")
+    return not (max(map(len, lines)) > _LONG_LINE and len(head) / len(lines) > _LONG_AVERAGE)
+
+
+def _is_known(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name in _OTHER_NAMES or name in ("README", "CHANGES", "NEWS", "TODO")
+
+
+def is_test(path: str) -> bool:
+    """Whether a file is there to test others, by the habits of many languages.
+
+    A folder `test` within a package is often a product for testing, so that it counts only at the top or in `src`.
+    """
+    folder, _, name = path.rpartition("/")
+    return _is_test_folder(folder) or _TEST_NAME.match(name) is not None
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _is_test_folder(folder: str) -> bool:
+    names = folder.lower().split("/")
+    if not _TEST_FOLDERS.isdisjoint(names):
+        return True
+    top = names[1:2] if names[:1] == ["src"] else names[:1]
+    return not _TOP_TEST_FOLDERS.isdisjoint(top)

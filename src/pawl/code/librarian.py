@@ -1,0 +1,282 @@
+"""The librarian of a workspace: keeps the index, and answers which files and definitions must change."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pawl.code.bundle import redacted_lines
+from pawl.code.git_history import take_in
+from pawl.code.imports import ImportMap
+from pawl.code.indexing import IndexWriter, Refreshed, alone, connect, discard, is_damage, store_error
+from pawl.code.outline import repository_outline
+from pawl.code.parsers import ParserLimits, Parsers
+from pawl.code.ranking.ranker import rank
+from pawl.code.ranking.shelf import IndexReader, IndexTables, state_of
+from pawl.core.code import Definition, Hit, Outline, PackFile, Query
+from pawl.core.errors import PawlError, UsageError
+from pawl.core.guardrails import Guardrails
+from pawl.core.ports import CommitLog, DependencyMap, Files, Outliner, SourceFiles
+from pawl.core.text import Text
+from pawl.workspace.bench_files import WorkspaceFiles
+from pawl.workspace.git import GitLog
+from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.workspace.bench import Bench
+
+
+def import_graph(shelf: IndexReader) -> ImportMap:
+    """Every file with code is in it, also one that imports nothing; cycles share a rank."""
+    files = shelf.files
+    imported = {
+        row.path: frozenset(files[target].path for target in shelf.tables.imported.get(number, ()) if target in files)
+        for number, row in files.items()
+        if row.language
+    }
+    return ImportMap.joined(imported)
+
+
+_MOST_PROCESSES = 4
+_FEW = 20_000
+"""Pieces that are gone and cost nothing yet."""
+
+PATIENCE_SECONDS = 30.0
+"""How long whoever asks waits for files to be taken in."""
+
+T = TypeVar("T")
+
+
+class Index:
+    """An open index. Any number of processes may use it at once; what one writes, the others see."""
+
+    def __init__(self, path: Path, files: SourceFiles) -> None:
+        self._path = path
+        self._files = files
+        self._connection = connect(path)
+        self._tables: IndexTables | None = None
+        # They start when there is something to parse, and stay for the next change.
+        self._parsers = Parsers(ParserLimits(processes=min(_MOST_PROCESSES, os.cpu_count() or 1)))
+
+    def close(self) -> None:
+        self._parsers.close()
+        self._connection.close()
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def refresh(self, paths: Iterable[str] | None = None, *, seconds: float = PATIENCE_SECONDS) -> Refreshed:
+        """Takes in what has changed: these files, or whatever a walk through the workspace finds.
+
+        It stops when the time is up; what it has taken in by then counts, and the next time goes on.
+        """
+        chosen = None if paths is None else sorted(set(paths))
+        until = time.monotonic() + seconds
+
+        def work() -> Refreshed:
+            if self._is_worn():
+                self.rebuild()
+            return self._refresh(chosen, until)
+
+        return self._sound(work)
+
+    def rebuild(self) -> None:
+        """Throws everything away; the next refresh takes in every file."""
+        with alone(self._path):
+            self._connection.close()
+            discard(self._path)
+        self._connection = connect(self._path)
+        self._tables = None
+
+    def _refresh(self, paths: Sequence[str] | None, until: float) -> Refreshed:
+        if paths is None:
+            if self._connection.execute("SELECT 1 FROM file LIMIT 1").fetchone() is None:
+                self._parsers.start()
+            stamps = self._files.stamps()
+        else:
+            stamps = [stamp for path in paths if (stamp := self._files.stamp(path)) is not None]
+        there = {stamp.path for stamp in stamps}
+        writer = IndexWriter(self._connection, self._files, self._parsers)
+        if not writer.differs(stamps, paths):
+            return Refreshed()
+        with alone(self._path):
+            known = writer.known(paths)
+            gone = [path for path in (known if paths is None else paths) if path not in there]
+            return writer.update(stamps, gone, known, until)
+
+    def _sound(self, work: Callable[[], T]) -> T:
+        """Does the work; an index that turns out to be damaged is made anew, once, with every file in it."""
+        try:
+            try:
+                return work()
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
+            self.rebuild()
+            self._refresh(None, time.monotonic() + PATIENCE_SECONDS)
+            return work()
+        except sqlite3.DatabaseError as error:
+            raise store_error(error, self._path) from error
+
+    def _is_worn(self) -> bool:
+        """Whether more pieces are gone than there are."""
+        live = self._connection.execute("SELECT count(*) FROM piece").fetchone()[0]
+        row = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'piece'").fetchone()
+        return bool(row and row[0] - live > live + _FEW)
+
+    def take_in(self, log: CommitLog) -> bool:
+        """Reads the commits that HEAD reaches, unless it has done so for this HEAD."""
+
+        def work() -> bool:
+            with alone(self._path):
+                return take_in(self._connection, log)
+
+        return self._sound(work)
+
+    def reading(self, work: Callable[[IndexReader], T], *, tests: bool = True, history: bool = True) -> T:
+        """Reads one moment of the index, whoever writes meanwhile."""
+
+        def read() -> T:
+            self._connection.execute("BEGIN")
+            try:
+                return work(IndexReader(self._connection, self._kept_tables(), tests=tests, history=history))
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+        return self._sound(read)
+
+    def _kept_tables(self) -> IndexTables:
+        """Those of the query before, where nothing was written since."""
+        self._connection.execute("SELECT 1 FROM file LIMIT 1").fetchone()
+        if self._tables is None or self._tables.state != state_of(self._connection):
+            self._tables = IndexTables(self._connection)
+        return self._tables
+
+    def graph(self) -> ImportMap:
+        """Which file imports which, in every language, and the order in which to work on them."""
+        return self.reading(import_graph)
+
+
+class CodeLibrarian:
+    """Fits `ports.Librarian` and `ports.Outliner`. Without a log of commits it does without them."""
+
+    def __init__(self, index: Path, files: SourceFiles, log: CommitLog | None = None) -> None:
+        self._index = Index(index, files)
+        self._log = log
+
+    def close(self) -> None:
+        self._index.close()
+
+    def __enter__(self) -> CodeLibrarian:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def index(self) -> Index:
+        return self._index
+
+    @property
+    def is_empty(self) -> bool:
+        """No file of the workspace is in the index."""
+        return self._index.reading(lambda shelf: not shelf.files, history=False)
+
+    def refresh(self, paths: Iterable[str] | None = None) -> Refreshed:
+        """Brings the index up to date: with these files, or with every file that has changed."""
+        return self._index.refresh(paths)
+
+    def locate(self, query: Query, top: int) -> list[Hit]:
+        """Answers from the index as it stands."""
+        if not query.text.strip():
+            raise UsageError("there is nothing to look for", advice="describe what is wrong, or what should change")
+        if top < 1:
+            raise UsageError(f"{top} files cannot be shown", advice="ask for at least one")
+        if query.history and self._log is not None:
+            self._index.take_in(self._log)
+        return self._index.reading(lambda shelf: rank(query, shelf, top), tests=query.tests, history=query.history)
+
+    def outline(self, files: Files, path: str) -> Outline:
+        """What a file defines, as the index knows it; nothing for a file that it does not have."""
+        return Outline(path=path, files=self._index.reading(lambda shelf: tuple(shelf.outlines([path]))))
+
+    def overview(self, budget: int, guardrails: Guardrails) -> str:
+        """The outline of the whole repository without its tests, at most so many tokens."""
+        return self._index.reading(
+            lambda shelf: repository_outline(shelf.outlines(), shelf.uses(), budget=budget, guardrails=guardrails),
+            tests=False,
+            history=False,
+        )
+
+
+MOST_FILES = 20
+
+
+def gathered(
+    hits: Iterable[Hit], files: Files, outliner: Outliner, guardrails: Guardrails, *, most: int = MOST_FILES
+) -> tuple[PackFile, ...]:
+    """The first of the files that can be read, in the order of the hits; a secret is passed over like a missing one."""
+    found: list[PackFile] = []
+    for path in dict.fromkeys(hit.path for hit in hits):
+        if len(found) >= most:
+            break
+        file = None if guardrails.is_secret(path) or guardrails.never(path) else _read(path, files, outliner)
+        if file is not None:
+            found.append(file)
+    return tuple(found)
+
+
+def _read(path: str, files: Files, outliner: Outliner) -> PackFile | None:
+    try:
+        lines = Text.decode(files.read(path), path).lines
+    except (PawlError, OSError):
+        return None
+    return PackFile(path=path, lines=redacted_lines(lines), definitions=_definitions(path, files, outliner))
+
+
+def _definitions(path: str, files: Files, outliner: Outliner) -> tuple[Definition, ...]:
+    """Nothing for a file in a language that nobody parses."""
+    try:
+        return tuple(one for file in outliner.outline(files, path).files for one in file.definitions)
+    except (PawlError, OSError):
+        return ()
+
+
+def index_path(state: Path, workspace: str) -> Path:
+    """Where the index of a workspace is kept; it can be deleted at any time."""
+    name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:32]
+    return state / "index" / f"{name}.db"
+
+
+def source_files(shop: Project) -> WorkspaceFiles:
+    """The files that an index of the workspace is made of."""
+    return WorkspaceFiles(shop.tree, shop.guardrails, global_ignore=shop.config.global_ignore)
+
+
+def workspace_import_graph(shop: Project) -> DependencyMap:
+    """Which file of the workspace imports which, in every language that is parsed."""
+    with open_librarian(shop) as librarian:
+        librarian.refresh()
+        return librarian.index.graph()
+
+
+def open_librarian(shop: Project) -> CodeLibrarian:
+    """The caller closes it. Nothing is indexed before `refresh`."""
+
+    def runner() -> Bench:
+        # Loaded here, because an index that knows the commits of this HEAD needs no bench.
+        from pawl.workspace.commands import open_bench
+
+        return open_bench(shop)
+
+    path = index_path(shop.config.state, shop.workspace)
+    return CodeLibrarian(path, source_files(shop), GitLog(shop.tree, runner))

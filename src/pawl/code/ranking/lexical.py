@@ -1,0 +1,237 @@
+"""How well the words of a query fit a file: BM25 over its pieces, and over the file as a whole."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pawl.code.languages import FileKind
+from pawl.code.query import QueryTerms, Zone
+from pawl.code.ranking.shelf import IndexReader, Scores
+
+_ZONES = {Zone.TITLE: 2.0, Zone.PROSE: 1.0, Zone.CODE: 0.6, Zone.TRACE: 0.4}
+_MOST_TERMS = 50
+_MOST_SPREAD = 0.25
+"""A token in more of the pieces than this tells little, and takes long to count."""
+_FEW_PIECES = 50
+"""A token in no more than these is counted all the same: in a small workspace everything is in a good part of it."""
+_SATURATION = 1.2
+_FILE_LENGTH = 0.4
+_PIECE_LENGTH = 0.5
+_NEXT_BEST = 0.3
+"""What the second piece of a file counts beside the best; the third counts the square of it."""
+_RARE_PIECES = 200
+_RARE_FILES = 5
+_RARE_SHARE = 10
+"""A word in more pieces or files than this, or in more than one file of so many, is not rare."""
+
+
+def _scores() -> Scores:
+    return defaultdict(float)
+
+
+@dataclass(slots=True)
+class Lexical:
+    files: Scores = field(default_factory=_scores)
+    paths: Scores = field(default_factory=_scores)
+    """By the words of the path alone."""
+    cover: Scores = field(default_factory=_scores)
+    """How much of the query's weight occurs at all, from 0 to 1."""
+    pieces: dict[int, float] = field(default_factory=_scores)
+    """By the number of the piece; of all files, tests included."""
+    best: Scores = field(default_factory=_scores)
+    """The best piece of each file, with something for the next best."""
+    parts: dict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
+    """What each token gives to a file."""
+    everywhere: frozenset[str] = frozenset()
+    """Tokens in so much of the workspace that they are not counted."""
+
+    def telling(self, file: int) -> tuple[str, ...]:
+        """The tokens that speak most for a file."""
+        parts = self.parts.get(file, {})
+        return tuple(sorted(parts, key=lambda token: (-parts[token], token))[:4])
+
+
+def weights(understood: QueryTerms) -> dict[str, float]:
+    """What each token of the query counts."""
+    found: dict[str, float] = defaultdict(float)
+    for zone, counts in understood.words.items():
+        for token, count in counts.items():
+            found[token] += _ZONES[zone] * math.sqrt(min(count, 4))
+    return found
+
+
+def share(tokens: Iterable[str], wanted: Mapping[str, float]) -> float:
+    """How much of what is wanted these tokens of it are, from 0 to 1. Of a long text only so much can be looked for."""
+    whole = sum(sorted(wanted.values(), reverse=True)[:_MOST_TERMS])
+    return min(1.0, sum(wanted[token] for token in sorted(tokens)) / whole) if whole else 0.0
+
+
+def lexical(understood: QueryTerms, shelf: IndexReader) -> Lexical:
+    wanted = weights(understood)
+    scoring = _Scoring(shelf)
+    spread = {token: count for token in wanted if (count := shelf.spread(token))}
+    most = max(_FEW_PIECES, _MOST_SPREAD * max(1, len(shelf.tables.piece_files)))
+    telling = {token: count for token, count in spread.items() if count <= most} or spread
+    for token in _chosen(wanted, telling, shelf):
+        scoring.count(token, wanted[token])
+    return scoring.done(frozenset(spread.keys() - telling.keys()))
+
+
+def _chosen(wanted: Mapping[str, float], telling: Mapping[str, int], shelf: IndexReader) -> Sequence[str]:
+    """The tokens that tell most: heavy in the query, rare in the workspace."""
+    total = max(1, len(shelf.tables.piece_files))
+    worth = {token: wanted[token] * math.log(1 + total / (1 + count)) for token, count in telling.items()}
+    return sorted(telling, key=lambda token: (-worth[token], token))[:_MOST_TERMS]
+
+
+def rare(understood: QueryTerms, shelf: IndexReader) -> tuple[Scores, dict[int, list[str]]]:
+    """Files of code with words of the query that hardly any other has, and which words these are."""
+    heaviest: dict[str, float] = {}
+    for zone, counts in understood.words.items():
+        for token in counts:
+            heaviest[token] = max(heaviest.get(token, 0.0), _ZONES[zone])
+    code = frozenset(
+        file for file in shelf.candidates if shelf.files[file].kind is FileKind.CODE and not shelf.files[file].test
+    )
+    few = min(_RARE_FILES, len(code) // _RARE_SHARE)
+    found: Scores = defaultdict(float)
+    words: dict[int, list[str]] = defaultdict(list)
+    for token in sorted(heaviest, key=lambda token: (-heaviest[token], token)):
+        if not 0 < shelf.spread(token) <= _RARE_PIECES:
+            continue
+        holders = {shelf.tables.piece_files[piece] for piece, _, _ in shelf.postings(token)} & code
+        if len(holders) <= few:
+            for file in holders:
+                found[file] += heaviest[token] / len(holders)
+                words[file].append(token)
+    return found, words
+
+
+class _Scoring:
+    def __init__(self, shelf: IndexReader) -> None:
+        self._shelf = shelf
+        self._found = Lexical()
+        self._whole = 0.0
+        lengths = [shelf.tables.lengths.get(number, 1) for number in shelf.candidates] or [1]
+        self._file_average = sum(lengths) / len(lengths)
+        lengths = list(shelf.tables.piece_lengths.values()) or [1]
+        self._piece_average = sum(lengths) / len(lengths)
+
+    def count(self, token: str, weight: float) -> None:
+        """Adds what one token gives to every piece and file."""
+        piece_files, piece_lengths, pieces = (
+            self._shelf.tables.piece_files,
+            self._shelf.tables.piece_lengths,
+            self._found.pieces,
+        )
+        postings = self._shelf.postings(token)
+        in_files: Scores = defaultdict(float)
+        in_paths: set[int] = set()
+        worth = weight * math.log(1 + len(piece_files) / (1 + len(postings)))
+        fixed, growing = _SATURATION * (1 - _PIECE_LENGTH), _SATURATION * _PIECE_LENGTH / self._piece_average
+        for piece, value, in_path in postings:
+            file = piece_files[piece]
+            in_files[file] += value
+            pieces[piece] += worth * value / (value + fixed + growing * piece_lengths[piece])
+            if in_path:
+                in_paths.add(file)
+        self._count_files(token, weight, in_files, in_paths)
+
+    def _count_files(self, token: str, weight: float, in_files: Scores, in_paths: set[int]) -> None:
+        found, lengths = self._found, self._shelf.tables.lengths
+        candidates = [number for number in in_files if number in self._shelf.candidates]
+        worth = weight * math.log(1 + len(self._shelf.candidates) / (1 + len(candidates)))
+        fixed, growing = _SATURATION * (1 - _FILE_LENGTH), _SATURATION * _FILE_LENGTH / self._file_average
+        self._whole += worth
+        for number in candidates:
+            value = in_files[number]
+            part = worth * value / (value + fixed + growing * lengths.get(number, 1))
+            found.files[number] += part
+            found.cover[number] += worth
+            found.parts[number][token] = part
+            if number in in_paths:
+                found.paths[number] += worth
+
+    def done(self, everywhere: frozenset[str]) -> Lexical:
+        found = self._found
+        found.everywhere = everywhere
+        for number in found.cover:
+            found.cover[number] /= self._whole
+        ranked: dict[int, list[float]] = defaultdict(list)
+        for piece, value in found.pieces.items():
+            ranked[self._shelf.tables.piece_files[piece]].append(value)
+        for file, values in ranked.items():
+            if file in self._shelf.candidates:
+                first, *others = sorted(values, reverse=True)[:3]
+                found.best[file] = first + sum(value * _NEXT_BEST**place for place, value in enumerate(others, 1))
+        return found
+
+
+_MOST_ALIKE = 60
+_MOST_SEEDS = 8
+_MOST_TOGETHER = 8
+"""A commit of more files says little about what belongs together."""
+
+
+class CommitEvidence:
+    """The commits that HEAD reaches, as evidence."""
+
+    def __init__(self, shelf: IndexReader) -> None:
+        self._shelf = shelf
+        self._past = shelf.past
+
+    def lately(self) -> Scores:
+        """From 1 for what the newest commit changed to 0 for what none did."""
+        found: Scores = {}
+        for place, commit in enumerate(self._past):
+            for path in commit.paths:
+                number = self._shelf.by_path.get(path)
+                if number is not None:
+                    found.setdefault(number, 1 - place / len(self._past))
+        return found
+
+    def alike(self, understood: QueryTerms) -> Scores:
+        """Files that commits changed whose messages speak of the same."""
+        wanted = weights(understood)
+        spread: Counter[str] = Counter()
+        words = [set(commit.words.split()) & wanted.keys() for commit in self._past]
+        for found in words:
+            spread.update(found)
+        total = len(self._past)
+        rarity = {token: math.log(1 + total / (1 + count)) for token, count in spread.items()}
+        scored = []
+        for commit, found in zip(self._past, words, strict=True):
+            if found:
+                value = sum(wanted[token] * rarity[token] for token in sorted(found))
+                scored.append((value / math.sqrt(8 + commit.words.count(" ")), commit))
+        scored.sort(key=lambda pair: -pair[0])
+        result: Scores = defaultdict(float)
+        for value, commit in scored[:_MOST_ALIKE]:
+            numbers = [number for path in commit.paths if (number := self._shelf.by_path.get(path)) is not None]
+            numbers = [number for number in numbers if number in self._shelf.candidates]
+            for number in numbers:
+                result[number] += (value / scored[0][0]) ** 3 / len(numbers)
+        return result
+
+    def together(self, base: Mapping[int, float]) -> Scores:
+        """Files that changed in the same commits as the best ones."""
+        seeds = sorted(base, key=lambda number: (-base[number], self._shelf.files[number].path))[:_MOST_SEEDS]
+        chosen = {self._shelf.files[number].path: base[number] for number in seeds}
+        times: Counter[str] = Counter()
+        result: Scores = defaultdict(float)
+        shared: list[tuple[str, str, float]] = []
+        for commit in self._past:
+            if len(commit.paths) > _MOST_TOGETHER:
+                continue
+            for path in commit.paths:
+                if path in chosen:
+                    times[path] += 1
+                    shared.extend((path, other, 1 / len(commit.paths)) for other in commit.paths if other != path)
+        for path, other, value in shared:
+            number = self._shelf.by_path.get(other)
+            if number is not None and number in self._shelf.candidates:
+                result[number] += chosen[path] * value / (2 + times[path])
+        return result

@@ -1,0 +1,290 @@
+"""The index as the signals of a ranking read it: what a query asks for, over tables that stay from query to query."""
+
+from __future__ import annotations
+
+import functools
+import math
+import posixpath
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from pawl.code.git_history import Past, past
+from pawl.code.languages import FileKind, is_test
+from pawl.code.tokens import parts, stem, tokens
+from pawl.core.code import Definition, DefinitionKind, FileOutline
+
+_SAYING_NOTHING = frozenset({"test", "init", "src", "lib", "py"})
+"""Words of paths that are everywhere, or say that it is a test."""
+
+
+class FileRow(NamedTuple):
+    id: int
+    path: str
+    language: str
+    kind: FileKind
+    test: bool
+
+
+class IndexTables:
+    """Of one state of the index. Each is read within the transaction of the query that first asks for it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.state = state_of(connection)
+        rows = connection.execute("SELECT id, path, language, role FROM file WHERE role != '' ORDER BY path")
+        every = (
+            FileRow(number, path, language, FileKind(role), is_test(path)) for number, path, language, role in rows
+        )
+        self.files: Mapping[int, FileRow] = {row.id: row for row in every}
+        self.by_path: Mapping[str, int] = {row.path: row.id for row in self.files.values()}
+
+    @property
+    def piece_files(self) -> Mapping[int, int]:
+        """The file of each piece, by the number of the piece."""
+        return self._pieces[0]
+
+    @property
+    def piece_lengths(self) -> Mapping[int, int]:
+        """How many tokens each piece has."""
+        return self._pieces[1]
+
+    @functools.cached_property
+    def _pieces(self) -> tuple[Mapping[int, int], Mapping[int, int]]:
+        files: dict[int, int] = {}
+        lengths: dict[int, int] = {}
+        for piece, file, length in self._connection.execute("SELECT id, file, length FROM piece"):
+            files[piece] = file
+            lengths[piece] = length
+        return files, lengths
+
+    @functools.cached_property
+    def lengths(self) -> Mapping[int, int]:
+        """How many tokens each file has."""
+        return dict(self._connection.execute("SELECT file, sum(length) FROM piece GROUP BY file"))
+
+    @functools.cached_property
+    def imported(self) -> Mapping[int, Sequence[int]]:
+        """For each file the files that it imports."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for source, target in self._connection.execute("SELECT source, target FROM edge"):
+            found[source].append(target)
+        return found
+
+    @functools.cached_property
+    def importers(self) -> Mapping[int, Sequence[int]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        for source, targets in self.imported.items():
+            for target in targets:
+                found[target].append(source)
+        return found
+
+    @functools.cached_property
+    def by_name(self) -> Mapping[str, Sequence[int]]:
+        """Files by the last part of their path."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for row in self.files.values():
+            found[posixpath.basename(row.path)].append(row.id)
+        return found
+
+    @functools.cached_property
+    def path_words(self) -> Mapping[int, frozenset[str]]:
+        """The words of each path, without those that say that it is a test."""
+        return {row.id: _path_words(row.path) for row in self.files.values()}
+
+    @functools.cached_property
+    def past(self) -> Sequence[Past]:
+        return past(self._connection)
+
+
+def state_of(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Another one after each change, whoever made it: the first number counts those of others, the second its own.
+    Within a transaction that has begun to read."""
+    return connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
+
+
+def _path_words(path: str) -> frozenset[str]:
+    folder, _, name = path.rpartition("/")
+    return _words(folder) | _words(name.rpartition(".")[0] or name)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _words(part: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in parts(part)) - _SAYING_NOTHING
+
+
+_AT_ONCE = 500
+_OCCURRENCES = """
+    SELECT doc, sum(CASE col WHEN 'body' THEN 1.0 WHEN 'names' THEN 3.0 ELSE 4.0 END), max(col = 'path')
+    FROM occurrence WHERE term = ? GROUP BY doc
+"""
+
+Scores = dict[int, float]
+"""A number for each file, by the file's number; what is not there is 0."""
+
+
+class PieceLines(NamedTuple):
+    """Where a piece stands; the last two are its first and its last line."""
+
+    id: int
+    file: int
+    start: int
+    stop: int
+
+
+class Posting(NamedTuple):
+    """How often a token occurs in a piece, with more for names and paths. Made by the thousand, so that rows are taken
+    as they come."""
+
+    piece: int
+    count: float  # type: ignore[assignment]
+    in_path: int
+
+
+class Named(NamedTuple):
+    """A definition of a name that was asked for."""
+
+    file: int
+    kind: DefinitionKind
+    name: str
+    qualified: str
+    line: int
+
+
+class IndexReader:
+    """For one query; what it has read it remembers."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, tables: IndexTables, *, tests: bool = True, history: bool = True
+    ) -> None:
+        self._connection = connection
+        self.tables = tables
+        self._history = history
+        self.files = tables.files
+        self.by_path = tables.by_path
+        self.candidates = frozenset(row.id for row in self.files.values() if tests or not row.test)
+        self._postings: dict[str, list[Posting]] = {}
+        self._spread: dict[str, int] = {}
+
+    @property
+    def past(self) -> Sequence[Past]:
+        return self.tables.past if self._history else ()
+
+    def pieces(self, numbers: Sequence[int]) -> list[PieceLines]:
+        """These pieces, as far as they are still there, by their numbers."""
+        found: list[PieceLines] = []
+        for part in _parts(numbers):
+            marks = ",".join("?" * len(part))
+            rows = self._connection.execute(f"SELECT id, file, start, stop FROM piece WHERE id IN ({marks})", part)
+            found.extend(PieceLines(*row) for row in rows)
+        return sorted(found)
+
+    def pieces_of(self, files: Sequence[int]) -> list[PieceLines]:
+        found: list[PieceLines] = []
+        for part in _parts(files):
+            marks = ",".join("?" * len(part))
+            rows = self._connection.execute(f"SELECT id, file, start, stop FROM piece WHERE file IN ({marks})", part)
+            found.extend(PieceLines(*row) for row in rows)
+        return sorted(found)
+
+    def spread(self, token: str) -> int:
+        """In how many pieces a token occurs, about: pieces that are gone count as well."""
+        if token not in self._spread:
+            row = self._connection.execute("SELECT doc FROM spread WHERE term = ?", (token,)).fetchone()
+            self._spread[token] = row[0] if row else 0
+        return self._spread[token]
+
+    def rarity(self, name: str) -> float:
+        """From 0 for what is everywhere to 1 for what is almost nowhere."""
+        found = tokens(name)
+        total = 1 + len(self.tables.piece_files)
+        if not found:
+            # A name of one letter is not counted; it is no rarity, and not everywhere either.
+            return 0.5
+        return math.log(1 + total / (1 + self.spread(found[0]))) / math.log(1 + total)
+
+    def postings(self, token: str) -> list[Posting]:
+        if token not in self._postings:
+            rows = self._connection.execute(_OCCURRENCES, (token,)).fetchall()
+            files = self.tables.piece_files
+            self._postings[token] = [row for row in rows if row[0] in files]
+        return self._postings[token]
+
+    def together(self, tokens: Sequence[str]) -> list[PieceLines]:
+        """The pieces in whose text these tokens stand one after the other."""
+        phrase = f'body : "{" ".join(tokens)}"'
+        rows = self._connection.execute("SELECT rowid FROM word WHERE word MATCH ?", (phrase,))
+        return self.pieces([number for (number,) in rows])
+
+    def named(self, names: Iterable[str]) -> Mapping[str, Sequence[Named]]:
+        """The definitions of these names."""
+        found: dict[str, list[Named]] = defaultdict(list)
+        for part in _parts(sorted(set(names))):
+            marks = ",".join("?" * len(part))
+            rows = self._connection.execute(
+                f"SELECT file, kind, name, qualified, line FROM definition WHERE name IN ({marks}) ORDER BY file, line",
+                part,
+            )
+            for file, kind, name, qualified, line in rows:
+                found[name].append(Named(file, DefinitionKind(kind), name, qualified, line))
+        return found
+
+    def definitions(self, file: int) -> list[Definition]:
+        """What a file defines, in its order."""
+        rows = self._connection.execute(
+            "SELECT kind, name, qualified, start, line, stop, depth, signature, doc FROM definition"
+            " WHERE file = ? ORDER BY rowid",
+            (file,),
+        )
+        return [
+            Definition(
+                kind=DefinitionKind(kind),
+                name=name,
+                qualified=qualified,
+                start=start,
+                line=line,
+                end=stop,
+                depth=depth,
+                signature=signature,
+                doc=doc,
+            )
+            for kind, name, qualified, start, line, stop, depth, signature, doc in rows
+        ]
+
+    def outlines(self, paths: Iterable[str] | None = None) -> list[FileOutline]:
+        """These files, or all candidates that are code, with what they define."""
+        if paths is None:
+            chosen = [row for row in self.files.values() if row.id in self.candidates and row.kind is FileKind.CODE]
+        else:
+            chosen = [self.files[self.by_path[path]] for path in paths if path in self.by_path]
+        lines = dict(self._connection.execute("SELECT file, max(stop) FROM piece GROUP BY file"))
+        return [
+            FileOutline(
+                path=row.path,
+                language=row.language,
+                lines=lines.get(row.id, 0),
+                definitions=tuple(self.definitions(row.id)),
+            )
+            for row in chosen
+        ]
+
+    def uses(self) -> Mapping[str, int]:
+        """In how many pieces each name is called or used otherwise."""
+        found: Counter[str] = Counter()
+        for calls, uses in self._connection.execute("SELECT calls, uses FROM piece"):
+            found.update({*calls.split(), *uses.split()})
+        return found
+
+    def references(self, pieces: Sequence[int]) -> Mapping[int, tuple[list[str], list[str]]]:
+        """The names that each piece calls, and those that it uses otherwise."""
+        found: dict[int, tuple[list[str], list[str]]] = {}
+        for part in _parts(pieces):
+            marks = ",".join("?" * len(part))
+            rows = self._connection.execute(f"SELECT id, calls, uses FROM piece WHERE id IN ({marks})", part)
+            found.update({number: (calls.split(), uses.split()) for number, calls, uses in rows})
+        return found
+
+
+def _parts(values: Sequence[object]) -> list[list[object]]:
+    return [list(values[start : start + _AT_ONCE]) for start in range(0, len(values), _AT_ONCE)]

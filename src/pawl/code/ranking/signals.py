@@ -1,0 +1,327 @@
+"""Every signal for every file of an index, each brought to the range from 0 to 1, so that weights can join them."""
+
+from __future__ import annotations
+
+import math
+import posixpath
+from collections import Counter, defaultdict
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pawl.code.languages import FileKind
+from pawl.code.query import QueryTerms, Zone, phrase
+from pawl.code.ranking.lexical import CommitEvidence, Lexical, lexical, rare
+from pawl.code.ranking.naming import NamedThings, matching, naming
+from pawl.code.ranking.shelf import IndexReader, Scores
+from pawl.core.code import Suspicion
+
+_MOST_SEEDS = 20
+_MOST_PIECES = 25
+_MOST_DEFINERS = 4
+_MOST_TESTS = 12
+_LONGEST_RUN = 8
+
+
+def neighbours(base: Mapping[int, float], shelf: IndexReader) -> Scores:
+    """What the best files import; a file that imports many gives each less."""
+    found: Scores = defaultdict(float)
+    seeds = sorted(base, key=lambda number: (-base[number], shelf.files[number].path))[:_MOST_SEEDS]
+    for number in seeds:
+        targets = shelf.tables.imported.get(number, ())
+        for target in targets:
+            if target in shelf.candidates:
+                found[target] += base[number] / math.sqrt(len(targets))
+    return found
+
+
+def called(pieces: Mapping[int, float], shelf: IndexReader) -> Scores:
+    """Where the names are defined that the best pieces use: in the files that theirs import, or else in few files."""
+    best = sorted(pieces, key=lambda number: (-pieces[number], number))
+    files, of = shelf.files, shelf.tables.piece_files
+    best = [number for number in best[: 4 * _MOST_PIECES] if not files[of[number]].test][:_MOST_PIECES]
+    used = {number: {*calls, *uses} for number, (calls, uses) in shelf.references(best).items()}
+    named = shelf.named({name for names in used.values() for name in names})
+    definers = {
+        name: {row.file for row in rows if row.file in shelf.candidates and not files[row.file].test}
+        for name, rows in named.items()
+    }
+    found: Scores = defaultdict(float)
+    for number in best:
+        own = of[number]
+        weight = (pieces[number] / pieces[best[0]]) ** 2
+        near = {own, *shelf.tables.imported.get(own, ())}
+        votes: Scores = defaultdict(float)
+        for name in sorted(used.get(number, ())):
+            there = definers.get(name, set())
+            chosen = there & near or (there if len(there) <= _MOST_DEFINERS else set())
+            share = (1.0 if there & near else 0.5) / max(1, len(chosen))
+            for file in chosen - {own}:
+                votes[file] += share
+        for file, value in votes.items():
+            found[file] += weight * math.log1p(value)
+    return {file: value / math.log(3 + len(shelf.tables.importers.get(file, ()))) for file, value in found.items()}
+
+
+def folders(scores: Mapping[int, float], shelf: IndexReader) -> Scores:
+    """How well the best files of its folder fit, the file itself left out."""
+    of = {number: shelf.files[number].path.rpartition("/")[0] for number in scores}
+    groups: dict[str, list[float]] = defaultdict(list)
+    for number, value in scores.items():
+        groups[of[number]].append(value)
+    groups = {folder: sorted(values, reverse=True)[:4] for folder, values in groups.items()}
+    found: Scores = {}
+    for number, value in scores.items():
+        best = groups[of[number]]
+        others = best[: best.index(value)] + best[best.index(value) + 1 :] if value in best else best[:3]
+        found[number] = sum(others) / 3
+    return found
+
+
+def tested(pieces: Mapping[int, float], shelf: IndexReader) -> Scores:
+    """Files that the tests which fit best are about, by the words of their paths."""
+    best: dict[int, float] = {}
+    for number, value in pieces.items():
+        file = shelf.tables.piece_files[number]
+        if shelf.files[file].test and value > best.get(file, 0.0):
+            best[file] = value
+    chosen = sorted(best, key=lambda number: (-best[number], shelf.files[number].path))[:_MOST_TESTS]
+    words = shelf.tables.path_words
+    spread: Counter[str] = Counter(token for number in shelf.candidates for token in words[number])
+    holders: dict[str, list[int]] = defaultdict(list)
+    wanted = {token for number in chosen for token in words[number]}
+    for number in sorted(shelf.candidates):
+        if not shelf.files[number].test and shelf.files[number].kind is FileKind.CODE:
+            for token in words[number] & wanted:
+                holders[token].append(number)
+    total = len(shelf.candidates)
+    rarity = {token: math.log(1 + total / (1 + spread[token])) for token in spread}
+    found: Scores = defaultdict(float)
+    for test in chosen:
+        shared: dict[int, float] = defaultdict(float)
+        for token in sorted(words[test]):
+            for number in holders.get(token, ()):
+                shared[number] += rarity[token]
+        own = sum(rarity.get(token, 0.0) for token in sorted(words[test])) or 1.0
+        for number, value in shared.items():
+            whole = sum(rarity[token] for token in sorted(words[number]))
+            alike = value / math.sqrt(own * whole)
+            found[number] = max(found[number], best[test] / best[chosen[0]] * alike * alike)
+    return found
+
+
+def messages(understood: QueryTerms, shelf: IndexReader) -> tuple[Scores, dict[int, list[int]]]:
+    """Files whose text holds a message of the query, with the lines of the pieces; the longer and rarer the better."""
+    found: Scores = defaultdict(float)
+    lines: dict[int, list[int]] = defaultdict(list)
+    for message in understood.messages[:12]:
+        for run in phrase(message)[:4]:
+            for part in _windows(run[:_LONGEST_RUN]):
+                pieces = [piece for piece in shelf.together(part) if piece.file in shelf.candidates]
+                files = {piece.file for piece in pieces if shelf.files[piece.file].kind is FileKind.CODE}
+                if not files:
+                    continue
+                if len(files) <= 8:
+                    for number in files:
+                        found[number] = max(found[number], len(part) / _LONGEST_RUN / len(files) ** 0.5)
+                    for piece in pieces:
+                        lines[piece.file].append(piece.start)
+                break
+    return found, lines
+
+
+def _windows(run: Sequence[str]) -> list[list[str]]:
+    """The whole run, then ever shorter parts of it."""
+    least = min(3, len(run))
+    return [
+        list(run[start : start + length])
+        for length in range(len(run), least - 1, -1)
+        for start in range(len(run) - length + 1)
+    ]
+
+
+class Signal(StrEnum):
+    PIECE = "piece"
+    PIECE_PLACE = "piece place"
+    """Apart from how well the pieces fit: which file has the best."""
+    FILE = "file"
+    COVER = "cover"
+    RARE = "rare"
+    PATH = "path"
+    STEM = "stem"
+    DEFINITION = "definition"
+    DOTTED = "dotted"
+    MENTION = "mention"
+    FRAME = "frame"
+    MESSAGE = "message"
+    NEIGHBOUR = "neighbour"
+    CALLED = "called"
+    FOLDER = "folder"
+    TESTED = "tested"
+    LATELY = "lately"
+    ALIKE = "alike"
+    TOGETHER = "together"
+    SUSPICION = "suspicion"
+    PROSE = "prose"
+    TEST = "test"
+    ASIDE = "aside"
+
+
+ABOUT_FILES = frozenset({Signal.LATELY, Signal.PROSE, Signal.TEST, Signal.ASIDE})
+"""What is so whatever the query says."""
+
+_BASE = {
+    Signal.PIECE: 1.0,
+    Signal.FILE: 1.0,
+    Signal.DEFINITION: 0.8,
+    Signal.DOTTED: 0.8,
+    Signal.MENTION: 1.0,
+    Signal.FRAME: 1.0,
+    Signal.MESSAGE: 0.5,
+    Signal.SUSPICION: 2.0,
+    Signal.PROSE: -1.0,
+}
+"""What decides from which files neighbours are looked at."""
+
+_STEM_ZONES = ((Zone.CODE, 0.3), (Zone.PROSE, 0.6), (Zone.TITLE, 1.0))
+_FIRST_PLACES = 20
+_ASIDE = frozenset(
+    [
+        *("doc", "docs", "documentation", "example", "examples", "demo", "demos", "sample", "samples", "gallery"),
+        *("galleries", "tutorial", "tutorials", "benchmark", "benchmarks", "bench", "asv_bench", "tool", "tools"),
+        *("script", "scripts", "ci", ".github", ".circleci", "release", "releases", "maint", "vendor", "vendored"),
+        *("third_party", "thirdparty", "extern", "externals", "bundled", "build_tools"),
+    ]
+)
+"""Folders of what is beside the product."""
+_ASIDE_FILES = frozenset({"setup.py", "setupext.py", "conftest.py", "noxfile.py", "gulpfile.js", "Gruntfile.js"})
+
+
+@dataclass(slots=True)
+class Signals:
+    lexical: Lexical
+    naming: NamedThings
+    values: dict[Signal, Scores] = field(default_factory=dict)
+    rare_words: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """Tokens that a file has and hardly any other."""
+    lines: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Lines of a file that the query speaks of."""
+
+    def joined(self, weights: Mapping[Signal, float]) -> Scores:
+        total: Scores = defaultdict(float)
+        for signal, weight in weights.items():
+            for number, value in self.values.get(signal, {}).items():
+                total[number] += weight * value
+        return total
+
+
+def signals(understood: QueryTerms, suspicions: Sequence[Suspicion], shelf: IndexReader) -> Signals:
+    found = Signals(lexical(understood, shelf), naming(understood, shelf))
+    _own(found, understood, suspicions, shelf)
+    base = found.joined(_BASE)
+    base = {number: value for number, value in base.items() if value > 0 and number in shelf.candidates}
+    _of_others(found, understood, base, shelf)
+    return found
+
+
+def _own(found: Signals, understood: QueryTerms, suspicions: Sequence[Suspicion], shelf: IndexReader) -> None:
+    """What the file itself says."""
+    words, names = found.lexical, found.naming
+    said, said_lines = messages(understood, shelf)
+    rarities, found.rare_words = rare(understood, shelf)
+    found.values |= {
+        Signal.PIECE: _scaled(words.best),
+        Signal.PIECE_PLACE: _places(words.best, shelf),
+        Signal.FILE: _scaled(words.files),
+        Signal.COVER: words.cover,
+        Signal.RARE: _scaled(rarities, least=1.0),
+        Signal.PATH: _scaled(words.paths),
+        Signal.STEM: _stems(understood, shelf),
+        Signal.DEFINITION: _scaled(names.definitions, least=1.0),
+        Signal.DOTTED: _scaled(names.dotted, least=1.0),
+        Signal.MENTION: _scaled(names.mentions, least=1.0),
+        Signal.FRAME: _scaled(names.frames, least=1.0),
+        Signal.MESSAGE: _scaled(said, least=0.5),
+        Signal.SUSPICION: _suspected(suspicions, shelf, found.lines),
+        **_kinds(names.told, shelf),
+    }
+    for lines in (names.lines, said_lines):
+        for number, numbers in lines.items():
+            found.lines[number].extend(numbers)
+
+
+def _of_others(found: Signals, understood: QueryTerms, base: Mapping[int, float], shelf: IndexReader) -> None:
+    """What other files and the commits say of it."""
+    words, commits = found.lexical, CommitEvidence(shelf)
+    found.values |= {
+        Signal.NEIGHBOUR: _scaled(neighbours(base, shelf)),
+        Signal.CALLED: _scaled(called(words.pieces, shelf)),
+        Signal.FOLDER: _scaled(folders(words.files, shelf)),
+        Signal.TESTED: _scaled(tested(words.pieces, shelf)),
+        Signal.LATELY: commits.lately(),
+        Signal.ALIKE: _scaled(commits.alike(understood)),
+        Signal.TOGETHER: _scaled(commits.together(base)),
+    }
+
+
+def _kinds(told: Container[int], shelf: IndexReader) -> dict[Signal, Scores]:
+    """What speaks against a file by its kind. Prose that is told by its name is what is meant."""
+    prose: Scores = {}
+    test: Scores = {}
+    aside: Scores = {}
+    for number in shelf.candidates:
+        row = shelf.files[number]
+        if number not in told and (row.kind is FileKind.PROSE or not row.language):
+            prose[number] = 1.0 if row.kind is FileKind.PROSE else 0.7
+        if row.test:
+            test[number] = 1.0
+        if row.path in _ASIDE_FILES or not _ASIDE.isdisjoint(row.path.lower().split("/")[:-1]):
+            aside[number] = 1.0
+    return {Signal.PROSE: prose, Signal.TEST: test, Signal.ASIDE: aside}
+
+
+def _places(scores: Mapping[int, float], shelf: IndexReader) -> Scores:
+    """1 for the first of them, a half for the second, a third for the third."""
+    order = sorted(scores, key=lambda number: (-scores[number], shelf.files[number].path))
+    return {number: 1 / (place + 1) for place, number in enumerate(order[:_FIRST_PLACES])}
+
+
+def _stems(understood: QueryTerms, shelf: IndexReader) -> Scores:
+    """Files whose name is a word of the text: most in the title, less where many files share it or it is common."""
+    stems: dict[str, list[int]] = defaultdict(list)
+    for number in shelf.candidates:
+        row = shelf.files[number]
+        if row.kind is FileKind.CODE:
+            stems[posixpath.basename(row.path).partition(".")[0].lower().strip("_")].append(number)
+    found: Scores = {}
+    for zone, weight in _STEM_ZONES:
+        for name in understood.spelled[zone] & stems.keys():
+            value = weight * shelf.rarity(name) / len(stems[name]) ** 0.5
+            for number in stems[name]:
+                found[number] = max(found.get(number, 0.0), value)
+    return found
+
+
+def _suspected(suspicions: Sequence[Suspicion], shelf: IndexReader, lines: dict[int, list[int]]) -> Scores:
+    found: Scores = {}
+    for suspicion in suspicions:
+        number = shelf.by_path.get(suspicion.path)
+        if number is None:
+            # A report may tell paths from the folder that the tests ran in.
+            ends = [one for one in matching(suspicion.path, shelf) if _ends(shelf.files[one].path, suspicion.path)]
+            number = ends[0] if len(ends) == 1 else None
+        if number is not None:
+            found[number] = max(found.get(number, 0.0), min(1.0, max(0.0, suspicion.weight)))
+            if suspicion.line:
+                lines[number].append(suspicion.line)
+    return found
+
+
+def _ends(path: str, end: str) -> bool:
+    return path.endswith(f"/{end}")
+
+
+def _scaled(scores: Mapping[int, float], *, least: float = 0.0) -> Scores:
+    """From 0 to 1; what is below `least` at its best stays below 1."""
+    most = max(max(scores.values(), default=0.0), least)
+    return {number: value / most for number, value in scores.items()} if most > 0 else {}

@@ -1,0 +1,236 @@
+"""What the index keeps of one file, as the rows of its tables: made where the file is parsed, and written elsewhere."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from pawl.code.languages import FileKind, languages
+from pawl.code.parsing import Parsed, Use, parse
+from pawl.code.tokens import NUMBER, Tokens, words_of
+from pawl.core.code import Definition, DefinitionKind
+from pawl.core.redact import redacted_each
+
+_FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.METHOD, DefinitionKind.MACRO})
+_HOLDERS = frozenset(
+    {
+        DefinitionKind.CLASS,
+        DefinitionKind.INTERFACE,
+        DefinitionKind.STRUCT,
+        DefinitionKind.ENUM,
+        DefinitionKind.IMPLEMENTATION,
+    }
+)
+_MOST_PIECES = 2000
+_MOST_PROSE = 1 << 16
+
+
+@dataclass(slots=True)
+class Piece:
+    start: int
+    """The first line, from 1."""
+    stop: int
+    names: list[str] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """Its lines: those between them belong to other pieces."""
+    calls: set[str] = field(default_factory=set)
+    uses: set[str] = field(default_factory=set)
+
+
+def pieces(parsed: Parsed, lines: int) -> list[Piece]:
+    """In the order of the file; the first is what is outside of everything."""
+    rest = Piece(1, lines)
+    found = [rest]
+    around: list[tuple[int, Piece]] = []
+    """Pieces that are open, with the depth of the definition that opened them."""
+    borders: list[tuple[int, Piece]] = [(1, rest)]
+    for definition in parsed.definitions:
+        _close(around, borders, rest, definition.start)
+        inner = around[-1][1] if around else rest
+        inner.names.append(definition.name)
+        if not _opens(definition, around) or len(found) >= _MOST_PIECES:
+            continue
+        piece = Piece(definition.start, definition.end, [definition.qualified])
+        found.append(piece)
+        around.append((definition.end, piece))
+        borders.append((definition.start, piece))
+    _close(around, borders, rest, lines + 1)
+    _spans(borders, lines)
+    _references(parsed, borders)
+    return found
+
+
+def _opens(definition: Definition, around: Sequence[tuple[int, Piece]]) -> bool:
+    """Whether it is a piece of its own: a class, or a function that is not within another."""
+    if definition.kind in _HOLDERS:
+        return definition.end > definition.start
+    return definition.kind in _FUNCTIONS and definition.end > definition.start
+
+
+def _close(around: list[tuple[int, Piece]], borders: list[tuple[int, Piece]], rest: Piece, line: int) -> None:
+    """Everything that ends before the line; what is around it goes on there."""
+    while around and around[-1][0] < line:
+        end, _ = around.pop()
+        borders.append((end + 1, around[-1][1] if around else rest))
+
+
+def _spans(borders: Sequence[tuple[int, Piece]], lines: int) -> None:
+    for number, (start, piece) in enumerate(borders):
+        stop = borders[number + 1][0] - 1 if number + 1 < len(borders) else lines
+        if start <= stop:
+            piece.spans.append((start, stop))
+
+
+def _references(parsed: Parsed, borders: Sequence[tuple[int, Piece]]) -> None:
+    starts = [start for start, _ in borders]
+    for name, line, use in parsed.references:
+        piece = borders[max(0, bisect_right(starts, line) - 1)][1]
+        (piece.calls if use is Use.CALL else piece.uses).add(name)
+
+
+def piece_tokens(found: Sequence[Piece], text: str, tokens: Tokens) -> Iterator[tuple[Piece, str, str]]:
+    """Each piece with the tokens of its names and of its lines."""
+    lines = text.split("\n")
+    for piece in found:
+        body = "\n".join("\n".join(lines[start - 1 : stop]) for start, stop in piece.spans)
+        yield piece, tokens.of(" ".join(piece.names)), tokens.of(body)
+
+
+def prose_tokens(text: str, tokens: Tokens) -> str:
+    """Each word of a text once: enough to find it by, and small."""
+    words = dict.fromkeys(words_of(text[:_MOST_PROSE]))
+    found = dict.fromkeys(" ".join(map(tokens.__getitem__, words)).split())
+    found.pop(NUMBER, None)
+    return " ".join(found)
+
+
+_KINDS = frozenset(kind.value for kind in DefinitionKind)
+
+
+class IndexPage(NamedTuple):
+    """One file on its way into the index."""
+
+    path: str
+    data: bytes
+    """UTF-8, with the one line break that parsers know."""
+    kind: FileKind
+    language: str
+    """Empty when no parser knows it."""
+
+    @property
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
+
+
+class DefinitionRow(NamedTuple):
+    kind: str
+    name: str
+    qualified: str
+    start: int
+    line: int
+    stop: int
+    depth: int
+    signature: str
+    doc: str
+
+
+class ImportRow(NamedTuple):
+    line: int
+    module: str
+    names: str
+    """JSON: what is taken from the module."""
+
+
+class PieceRow(NamedTuple):
+    start: int
+    stop: int
+    length: int
+    calls: str
+    uses: str
+    path: str
+    names: str
+    body: str
+    """The last three are tokens."""
+
+
+R = TypeVar("R", DefinitionRow, ImportRow, PieceRow)
+
+
+class Rows(NamedTuple):
+    complete: bool
+    definitions: Sequence[DefinitionRow] = ()
+    imports: Sequence[ImportRow] = ()
+    pieces: Sequence[PieceRow] = ()
+
+    @classmethod
+    def read(cls, answer: bytes) -> Rows:
+        """From what a process wrote; a ValueError for what is not the rows of a file, because it may write anything."""
+        try:
+            complete, definitions, imports, found = json.loads(answer)
+            rows = cls(
+                bool(complete),
+                [_sound(row, DefinitionRow) for row in definitions],
+                [_sound(row, ImportRow) for row in imports],
+                [_sound(row, PieceRow) for row in found],
+            )
+            pairs = [pair for row in rows.imports for pair in json.loads(row.names)]
+            if any([*map(type, pair)] != [str, str] for pair in pairs):
+                raise ValueError("an import of no name")
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+        if not _KINDS.issuperset(row.kind for row in rows.definitions):
+            raise ValueError("a definition of no kind")
+        return rows
+
+
+def _sound(row: Iterable[object], form: type[R]) -> R:
+    if tuple(map(type, row)) != _FORMS[form]:
+        raise ValueError(f"not a {form.__name__}")
+    return form._make(row)
+
+
+_FORMS: Mapping[type, tuple[type, ...]] = {
+    DefinitionRow: (str, str, str, int, int, int, int, str, str),
+    ImportRow: (int, str, str),
+    PieceRow: (int, int, int, str, str, str, str, str),
+}
+
+
+def read(page: IndexPage, tokens: Tokens) -> Rows:
+    """Parses a file and makes its rows; only where a hostile file costs nothing but the process."""
+    parsed = parse(page.data, languages()[page.language]) if page.language else Parsed()
+    return rows(page, parsed, tokens)
+
+
+def rows(page: IndexPage, parsed: Parsed, tokens: Tokens) -> Rows:
+    """The rows of a file of which this much could be parsed."""
+    definitions = parsed.definitions
+    signatures = redacted_each([one.signature for one in definitions])
+    docs = redacted_each([one.doc for one in definitions])
+    return Rows(
+        parsed.complete,
+        [
+            DefinitionRow(one.kind, one.name, one.qualified, one.start, one.line, one.end, one.depth, signature, doc)
+            for one, signature, doc in zip(definitions, signatures, docs, strict=True)
+        ],
+        [ImportRow(one.line, one.module, json.dumps(one.names)) for one in parsed.imports],
+        _pieces(page, parsed, tokens),
+    )
+
+
+def _pieces(page: IndexPage, parsed: Parsed, tokens: Tokens) -> list[PieceRow]:
+    path, text = tokens.of(page.path), page.text
+    lines = text.count("\n") + 1
+    if page.kind is FileKind.PROSE:
+        body = prose_tokens(text, tokens)
+        return [PieceRow(1, lines, body.count(" ") + 1, "", "", path, "", body)]
+    found: list[PieceRow] = []
+    for piece, names, body in piece_tokens(pieces(parsed, lines), text, tokens):
+        calls, uses = " ".join(sorted(piece.calls)), " ".join(sorted(piece.uses))
+        # The path belongs to the first piece, so that a file is not found by it many times.
+        where = "" if found else path
+        found.append(PieceRow(piece.start, piece.stop, body.count(" ") + 1, calls, uses, where, names, body))
+    return found

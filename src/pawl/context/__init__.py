@@ -1,1 +1,0 @@
-"""Finding the right code: the import map."""

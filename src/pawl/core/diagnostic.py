@@ -1,0 +1,94 @@
+"""What a check says about the code: findings with a place, and the verdict of a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """A line of a file, relative to the workspace where it lies inside."""
+
+    path: str
+    line: int = 0
+    column: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """One thing a check found: a failing test, a diagnostic, a syntax error."""
+
+    tool: str
+    message: str
+    path: str = ""
+    line: int = 0
+    column: int = 0
+    severity: Severity = Severity.ERROR
+    code: str = ""
+    """The tool's own name for it, such as `F821` or `AssertionError`."""
+    test: str = ""
+    """The test's id, for a failing test."""
+    frames: tuple[Location, ...] = ()
+    """The traceback, outermost first, inside the workspace only."""
+
+    @property
+    def label(self) -> str:
+        """Its code, where the message does not say that itself."""
+        return "" if self.message.lstrip().startswith(self.code) else self.code
+
+    @property
+    def key(self) -> tuple[str, str, str, str, str]:
+        """What stays equal when lines move: tells old findings from new ones."""
+        return (self.tool, self.path, self.test, self.code, self.message)
+
+
+UNFINISHED = "unfinished"
+"""The code of a finding that says that a build was stopped before it could say anything."""
+
+
+class Status(StrEnum):
+    PASS = "pass"
+    FAIL = "fail"
+    SKIPPED = "skipped"
+
+
+class Check(StrEnum):
+    """What the `check` tool may be asked for."""
+
+    BUILD = "build"
+    LINT = "lint"
+    TYPECHECK = "typecheck"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestCounts:
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.passed + self.failed + self.errors + self.skipped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """How one step of the verification ladder ended; nothing passes because its tool was missing."""
+
+    step: str
+    standing: Status
+    reason: str = ""
+    findings: tuple[Diagnostic, ...] = ()
+    old: tuple[Diagnostic, ...] = ()
+    """Findings that stood there before the change."""
+    counts: TestCounts | None = None
+    seconds: float = 0.0

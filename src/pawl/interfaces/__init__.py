@@ -1,1 +1,0 @@
-"""Ways to use Pawl; they hold no logic."""

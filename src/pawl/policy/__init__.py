@@ -1,1 +1,0 @@
-"""Guardrail presets as data."""

@@ -1,0 +1,257 @@
+"""From a red suite to a promoted patch, or to a clear word about why not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from pawl.checks.packages import PackagePolicy, provide
+from pawl.checks.steps import amount
+from pawl.core.change import ChangeSet
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused
+from pawl.core.history import EntryKind
+from pawl.repair import reasons
+from pawl.repair.model import (
+    Agreement,
+    FixOutcome,
+    FixReport,
+    FixRequest,
+    FoundPatch,
+    Listener,
+    RepairEnded,
+    RepairStatus,
+    StageBegun,
+    SuspiciousLine,
+)
+from pawl.repair.reaching import reaching, test_file
+from pawl.repair.recoveries.symbols import symbols_of
+from pawl.repair.recovering import Recovering, ReflexSearch
+from pawl.repair.recovery_map import beyond
+from pawl.repair.scripts.fixer import ScriptFixer
+from pawl.repair.scripts.session import ScriptGround, is_script_project
+from pawl.repair.session import RepairSession, failing_tests, is_uncollected, shown
+from pawl.repair.strategy import RepairStrategy, Told
+from pawl.repair.stream import start_script
+from pawl.repair.unseen import UnseenRepair
+from pawl.workspace.bench import Bench
+from pawl.workspace.bench_folder import sweep
+from pawl.workspace.commands import bench_places, open_bench
+from pawl.workspace.environments import brought_along, own_python
+from pawl.workspace.project import Project
+
+MOST_ALONE = 4
+"""How many failing tests of one group are tried one by one."""
+
+
+def fix(shop: Project, request: FixRequest, listen: Listener) -> FixReport:
+    """Repairs what fails, verifies the whole, and promotes it unless it is a dry run."""
+    started = time.monotonic()
+    for place in bench_places(shop.config):
+        sweep(place)
+    readable = (start_script().rsplit("/", 1)[0], *brought_along().values(), *own_python()[1])
+
+    notes: list[str] = []
+    wanted = PackagePolicy(install=request.install, say=lambda _: listen(StageBegun(name="install")))
+
+    def bench() -> Bench:
+        opened = open_bench(shop, extra_readonly=readable)
+        try:
+            opened.apply(request.ground, shop.store.blobs)
+            notes.extend(one.note for one in provide(shop, opened, wanted))
+        except BaseException:
+            opened.discard()
+            raise
+        return opened
+
+    with bench() as first:
+        fixer: _Fixer | ScriptFixer
+        if is_script_project(first.files, request.test_command):
+            fixer = ScriptFixer(ScriptGround(shop, first, request, listen, notes=list(notes)), bench)
+        else:
+            fixer = _Fixer(RepairSession(shop, first, request, listen), bench)
+        report = fixer.work()
+        changes = fixer.changes()
+    report = replace(report, seconds=time.monotonic() - started)
+    if changes:
+        report = _landed(shop, report, changes, dry_run=request.dry_run)
+    shop.note("fixed", {"outcome": report.outcome, "repairs": len(report.repairs), "seconds": round(report.seconds, 2)})
+    return report
+
+
+def _landed(shop: Project, report: FixReport, changes: ChangeSet, *, dry_run: bool) -> FixReport:
+    """Promotes what was accepted. What was not, or cannot be promoted, is kept as an entry, so that it is not lost."""
+    titles = ", ".join(dict.fromkeys(repair.what for repair in report.repairs)) or "a patch that was not accepted"
+    entry = shop.new_entry(EntryKind.EDIT, f"fix: {titles}")
+    if report.outcome not in (FixOutcome.FIXED, FixOutcome.PARTLY):
+        return report if dry_run else replace(report, kept=shop.keep(entry, changes))
+    if dry_run:
+        return replace(report, changes=changes)
+    try:
+        protected = [change.path for change in changes if shop.guardrails.is_protected(change.path)]
+        if protected:
+            raise ProtectedRefused(f"{protected[0]!r} is protected", advice="look at it first")
+        if asked := shop.asked_about(changes):
+            raise ProtectedRefused(asked[0], advice="look at it first")
+        promotion = shop.promote(entry, changes)
+    except (Conflicted, PromotionFailed, Refused) as error:
+        kept = shop.keep(entry, changes)
+        raise PromotionFailed(
+            f"the patch could not be promoted: {error.message}",
+            advice=f"it is kept: see it with 'pawl diff {kept}', promote it with 'pawl promote {kept}'",
+        ) from error
+    return replace(report, promotion=promotion, changes=promotion.changes)
+
+
+@dataclass(slots=True)
+class _Fixer(RepairStrategy[RepairSession]):
+    """For Python, with the engine."""
+
+    search: ReflexSearch = field(init=False)
+    reading: UnseenRepair = field(init=False)
+    """What is found and mended although the tests pass."""
+
+    def begin(self) -> FixReport | None:
+        self.search, self.reading = ReflexSearch(self.ground), UnseenRepair(self.ground)
+        self.first = self.verdict = first = self.ground.first_run()
+        self.ground.refuse_unknown(first)
+        if first.standing is not Status.PASS and any(self.asked_for(finding) for finding in first.findings):
+            return None
+        if first.standing is Status.PASS and not self.ground.aim.tests:
+            self.reading.run()
+            if self.found():
+                return None
+        others = self.not_asked(first)
+        notes = tuple(self.ground.notes)
+        counts = first.counts
+        return FixReport(outcome=FixOutcome.NOTHING_FAILS, reason=others, before=counts, after=counts, notes=notes)
+
+    def found(self) -> tuple[Diagnostic, ...]:
+        return (*shown(self.verdict), *self.reading.mended, *self.reading.unmended)
+
+    def mend(self) -> Told:
+        if self.verdict.standing is Status.PASS:
+            self.repairs += self.reading.repairs
+            return reasons.uncompiled(self.reading.unmended)
+        recovering = Recovering(self.ground)
+        self.verdict = recovering.run(self.first)
+        self.repairs += recovering.repairs
+        reason, advice = self._hopeless()
+        if not reason:
+            findings = [finding for finding in self.verdict.findings if self.asked_for(finding)]
+            aside = [finding.test for finding in findings if finding.test and beyond(finding, self.ground.recoveries)]
+            self.ground.note_tests("set aside, what they need is missing", aside)
+        if not reason and self.verdict.standing is not Status.PASS:
+            reason, advice = self._why(self.searched())
+        told = [advice] if advice else recovering.advice
+        return reason, "; ".join(dict.fromkeys(filter(None, told)))
+
+    def suspicious(self) -> tuple[SuspiciousLine, ...]:
+        return tuple(sorted(self.search.suspicious.values(), key=lambda line: -line.score)[:10])
+
+    def asked_for(self, finding: Diagnostic) -> bool:
+        return self.ground.aim.wants(finding)
+
+    def _hopeless(self) -> Told:
+        """Why a search would be in vain, and what to do instead; empty where it may help."""
+        if self.verdict.standing is Status.PASS:
+            return "", ""
+        if self.mendable():
+            return reasons.too_slow(self.ground, self.first)
+        unmended = [finding for finding in self.verdict.findings if self.asked_for(finding)]
+        reason, advice = reasons.needs(self.ground, unmended, symbols_of(self.ground.sources()))
+        return (reason, advice) if reason else reasons.uncollected(unmended)
+
+    def _why(self, ended: RepairEnded | None) -> Told:
+        """Why the search left something, and what to do about it."""
+        if self.verdict.standing is Status.PASS:
+            return "", ""
+        left = [finding for finding in self.verdict.findings if self.asked_for(finding)]
+        missing, advice = reasons.needs(self.ground, left, symbols_of(self.ground.sources()))
+        late = self.ground.left <= 1 or (ended is not None and ended.status is RepairStatus.OUT_OF_TIME)
+        if late and not advice:
+            advice = reasons.more_time(self.first)
+        unsteady = self.search.unsteady
+        odd = {finding.test: unsteady[finding.test] for finding in left if finding.test in unsteady}
+        if ended is not None:
+            reason = reasons.why_not(ended)
+        elif late and self.mendable():
+            reason = reasons.WHY_NOT[RepairStatus.OUT_OF_TIME]
+        else:
+            unloaded, mend = reasons.uncollected(left)
+            unreached = reasons.WHY_NOT[RepairStatus.NO_SOURCES] if self.ground.aim.sources else self.verdict.reason
+            reason, advice = missing or unloaded or unreached, advice or mend
+        return reason, "; ".join(filter(None, (reasons.unsteady(odd), advice)))
+
+    def mendable(self) -> list[Diagnostic]:
+        wanted = (finding for finding in failing_tests(self.verdict) if self.asked_for(finding))
+        known = self.ground.recoveries
+        return [finding for finding in wanted if beyond(finding, known) is None and not is_uncollected(finding)]
+
+    def near(self, failing: list[Diagnostic]) -> list[Diagnostic]:
+        found = reaching(failing, self.ground.aim.sources, self.ground.sources())
+        far = [finding.test for finding in failing if finding not in found]
+        self.ground.note_tests("set aside, they do not reach what may be edited", far)
+        return found
+
+    def search_part(self, failing: list[Diagnostic]) -> tuple[RepairEnded, CheckResult | None]:
+        """One search for the failures that belong together; where there is no patch for them all, for one by one."""
+        share = self.ground.left if len(failing) == 1 else self.ground.left * 0.5
+        ended = self._decided(self.search.run(failing, share), len(failing))
+        better = self.take(ended)
+        if better is not None:
+            return ended, better
+        together = [finding for finding in failing if finding.test in ended.tests]
+        if ended.status is not RepairStatus.NO_PATCH or len(together) < 2:
+            return ended, None
+        for part in self._parts(together):
+            if self.ground.left < 2:
+                break
+            alone = self._decided(self.search.run(part, self.ground.left * 0.5), len(part))
+            better = self.take(alone)
+            if better is not None:
+                return alone, better
+        return ended, None
+
+    def _parts(self, together: list[Diagnostic]) -> list[list[Diagnostic]]:
+        """The tests of each file where sources are named, since not all may run them; else each test alone."""
+        files: dict[str, list[Diagnostic]] = {}
+        for finding in together:
+            files.setdefault(test_file(finding, {}), []).append(finding)
+        alone = [[finding] for finding in together]
+        return [*(files.values() if self.ground.aim.sources and len(files) > 1 else ()), *alone][:MOST_ALONE]
+
+    def _decided(self, ended: RepairEnded, asked: int) -> RepairEnded:
+        """Where a search was for part of the failures, the others speak for the patch that mends the most of them."""
+        ended = self.distinct(ended)
+        failing = failing_tests(self.verdict)
+        if asked >= len(failing) or len(ended.patches) < 2:
+            return ended
+        mended = {patch: len(failing) - len(failing_tests(self._with(patch))) for patch in ended.patches}
+        ranked = sorted(ended.patches, key=lambda patch: -mended[patch])
+        best = ranked[0]
+        rivals = [patch for patch in ranked if patch.group != best.group and mended[patch] == mended[best]]
+        if rivals or mended[best] <= asked:
+            return replace(ended, patches=tuple(ranked))
+        reason = f"it mends {mended[best]} failing tests, more than any patch that behaves differently"
+        return replace(ended, patches=tuple(ranked), agreement=Agreement.DECIDED, reason=reason)
+
+    def _with(self, patch: FoundPatch) -> CheckResult:
+        """What the suite says with the patch, which is then taken away again."""
+        before = self.ground.bench.files.read(patch.path)
+        self.ground.write(patch.path, patch.applied(before))
+        try:
+            return self.ground.run_tests()
+        finally:
+            self.ground.write(patch.path, before)
+
+    def verify(self) -> tuple[CheckResult, ...]:
+        return self.ground.verify(self.ground.baseline(self.first))
+
+    def left(self, verdicts: Sequence[CheckResult]) -> tuple[Diagnostic, ...]:
+        return (*shown(verdicts[-1]), *self.reading.unmended)
+
+    def not_asked(self, after: CheckResult) -> str:
+        others = 0 if after.standing is Status.PASS and not after.old else len(shown(after))
+        return f"{amount(others, 'other test')} {'fails' if others == 1 else 'fail'}, not asked for" if others else ""

@@ -1,0 +1,1 @@
+"""Candidate edits for diagnostics: one module per family of recoveries, all pure."""

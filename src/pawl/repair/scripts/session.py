@@ -1,0 +1,243 @@
+"""The ground of one repair of TypeScript or JavaScript: the bench, what is checked on it, what stood there before."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pawl.checks import catalog as commands
+from pawl.checks.baseline import Baseline, StopPolicy, climb
+from pawl.checks.catalog import detect, named
+from pawl.checks.choosing import Placed
+from pawl.checks.project import CHEAP, CheckKind, Folder
+from pawl.checks.steps import CheckStep, Subject, Tests
+from pawl.checks.verifier import steps_of
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.core.errors import CannotFix, NoTests, PawlError, UsageError
+from pawl.repair.model import ClockStarted, FixRequest, Listener, StageBegun
+from pawl.repair.recoveries.scripts import ENDINGS
+from pawl.workspace.bench import Bench
+from pawl.workspace.environments import brought_along
+from pawl.workspace.project import Project
+
+SUITE_SECONDS = 600.0
+MOST_SOURCES = 3000
+_TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "__mocks__", "spec", "e2e", "cypress"})
+_READ = (CheckKind.SYNTAX, CheckKind.TYPES)
+
+
+def is_script_test(path: str) -> bool:
+    """Whether a file belongs to the tests, which are never edited."""
+    *folders, name = path.split("/")
+    stem = name.rsplit(".", 1)[0]
+    return (
+        ".test." in name
+        or ".spec." in name
+        or stem in ("test", "tests", "setupTests")
+        or stem.endswith(("-test", "_test"))
+        or stem.startswith("test-")
+        or not _TEST_FOLDERS.isdisjoint(folders)
+        or name.startswith(("vitest.", "jest.", "vite.config", "eslint.config"))
+    )
+
+
+def is_script_project(files: Folder, test_command: Sequence[str]) -> bool:
+    """Whether the tests, or without any the sources, are TypeScript or JavaScript."""
+    command = shlex.join(test_command) if test_command else None
+    framework = detect(files, command).framework
+    if framework is not None:
+        return framework.language == "javascript"
+    return command is None and (files.exists("package.json") or files.exists("tsconfig.json"))
+
+
+@dataclass(slots=True)
+class ScriptGround:
+    shop: Project
+    bench: Bench
+    request: FixRequest
+    listen: Listener
+    originals: dict[str, bytes] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    _clock: float | None = None
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(
+            files=self.bench.files,
+            runner=self.bench,
+            workspace=self.shop.workspace,
+            test_command=self.request.test_command,
+            spare=brought_along(),
+            limits=self.shop.config.settings.limits(SUITE_SECONDS),
+        )
+
+    @property
+    def left(self) -> float:
+        return self.request.seconds - (0.0 if self._clock is None else time.monotonic() - self._clock)
+
+    def first_runs(self) -> tuple[tuple[CheckResult, ...], CheckResult]:
+        """What reading the sources and the suite say before anything is changed; the budget is spent from then on."""
+        self.listen(StageBegun(name="suite"))
+        read = self.read()
+        tests = self.run_tests()
+        if tests.standing is Status.SKIPPED and not findings_of(read):
+            if "missing" in tests.reason or "installed" in tests.reason:
+                raise CannotFix(
+                    f"the tests cannot run: {tests.reason}",
+                    advice="; ".join(self.notes) or "install them with: npm install",
+                )
+            raise NoTests(f"no tests found: {tests.reason}", advice="name the command with --test 'CMD'")
+        if tests.standing is Status.FAIL and not findings_of((*read, tests)):
+            said = tests.findings[0].message if tests.findings else tests.reason
+            raise CannotFix(
+                f"the tests cannot run: {said.splitlines()[0] if said else 'their command fails'}",
+                advice="mend what their command says, or name another one with --test 'CMD'",
+            )
+        self._clock = time.monotonic()
+        failing = len(findings_of((*read, tests)))
+        self.listen(ClockStarted(seconds=self.request.seconds, failing=failing))
+        return read, tests
+
+    def read(self) -> tuple[CheckResult, ...]:
+        """What the compilers say of the sources."""
+        steps = steps_of(self.shop.config, self.bench.files, kinds=_READ)
+        return climb(steps, self.subject, stop=StopPolicy.NEVER)
+
+    def run_tests(self) -> CheckResult:
+        return climb(self._tests(), self.subject, stop=StopPolicy.NEVER)[0]
+
+    def run_files(self, framework: str, paths: Sequence[str], seconds: float) -> CheckResult:
+        """What the project's own runner says of some test files; of the whole suite where it runs in its own way."""
+        subject = replace(self.subject, limits=self.shop.config.settings.limits(seconds))
+        if self.request.test_command or not paths or not self.bench.files.exists("package.json"):
+            return climb(self._tests(), subject, stop=StopPolicy.NEVER)[0]
+        words = (*commands.one_file(named(framework), paths[0]), *paths[1:])
+        return climb((Tests(framework=framework, command=words),), subject, stop=StopPolicy.NEVER)[0]
+
+    def sources(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for path in [one for one in self.bench.files.walk() if one.endswith(ENDINGS)][:MOST_SOURCES]:
+            try:
+                found[path] = self.bench.files.read(path).decode("utf-8")
+            except (PawlError, UnicodeDecodeError):
+                continue
+        return found
+
+    def editable(self, sources: Sequence[str]) -> tuple[str, ...]:
+        """The sources that may be edited: no tests, and only what the user points at, if they do."""
+        wanted = [one for one in self.request.targets if not is_script_test(one)]
+        inside = [
+            path for path in sources if not wanted or any(path == one or path.startswith(f"{one}/") for one in wanted)
+        ]
+        found = tuple(path for path in inside if not is_script_test(path) and not path.endswith(".d.ts"))
+        for one in self.request.targets:
+            if not any(path == one or path.startswith(f"{one}/") for path in sources):
+                raise UsageError(f"{one!r} holds no TypeScript or JavaScript", advice="name sources that may be edited")
+        return found
+
+    def write(self, path: str, data: bytes) -> None:
+        """Edits a file of the bench. Nothing but such edits is ever promoted."""
+        self.originals.setdefault(path, self.bench.files.read(path))
+        self.bench.files.write(path, data)
+
+    def write_text(self, path: str, text: str) -> None:
+        self.write(path, text.encode("utf-8"))
+
+    @property
+    def edited(self) -> dict[str, bytes]:
+        now = {path: self.bench.files.read(path) for path in self.originals}
+        return {path: data for path, data in now.items() if data != self.originals[path]}
+
+    def baseline(self, read: Sequence[CheckResult], tests: CheckResult) -> Baseline:
+        """What the ladder says about the whole with the edited files as they were."""
+        now = self.edited
+        for path in now:
+            self.bench.files.write(path, self.originals[path])
+        try:
+            steps = [one for one in self._cheap() if one.kind not in _READ]
+            others = climb(steps, self.subject, stop=StopPolicy.NEVER)
+        finally:
+            for path, data in now.items():
+                self.bench.files.write(path, data)
+        return Baseline.of((*read, *others, tests))
+
+    def verify(self, before: Baseline) -> tuple[CheckResult, ...]:
+        self.listen(StageBegun(name="verify"))
+        steps: tuple[CheckStep, ...] = (*self._cheap(), *self._tests())
+        return climb(steps, self.subject, stop=StopPolicy.NEVER, baseline=before, on_verdict=self.listen)
+
+    def _tests(self) -> tuple[CheckStep, ...]:
+        """The suite, also where only a script of the package says how it runs."""
+        steps = steps_of(
+            self.shop.config, self.bench.files, kinds=(CheckKind.TESTS,), test_command=self.request.test_command
+        )
+        return (steps[0] if steps else Tests(),)
+
+    def _cheap(self) -> list[Placed]:
+        return list(steps_of(self.shop.config, self.bench.files, kinds=CHEAP))
+
+
+def findings_of(verdicts: Sequence[CheckResult]) -> list[Diagnostic]:
+    """The findings that count; equal ones as often as they are found."""
+    return [one for verdict in verdicts for one in verdict.findings if one.code != "incomplete"]
+
+
+_IMPORTED = re.compile(r"""(?:\bfrom|\bimport|\brequire\s*\(|\bimport\s*\()\s*['"]([^'"\n]+)['"]""")
+
+
+def failing_files(findings: Iterable[Diagnostic], sources: Mapping[str, str]) -> tuple[str, ...]:
+    """The test files of failing tests; every test file where one cannot be told."""
+    found: dict[str, None] = {}
+    for finding in findings:
+        places = (finding.test.split(" > ")[0], finding.path, *(frame.path for frame in finding.frames))
+        file = next((path for path in places if path in sources and is_script_test(path)), "")
+        if not file:
+            return tuple(path for path in sources if is_script_test(path))
+        found[file] = None
+    return tuple(found)
+
+
+def reached(tests: Sequence[str], sources: Mapping[str, str]) -> list[str]:
+    """What the tests import, directly or not, the nearest first."""
+    seen = dict.fromkeys(tests)
+    waiting = list(tests)
+    while waiting:
+        path = waiting.pop(0)
+        for name in _IMPORTED.findall(sources.get(path, "")):
+            target = _target(name, path, sources)
+            if target and target not in seen:
+                seen[target] = None
+                waiting.append(target)
+    return [path for path in seen if path not in tests]
+
+
+def lines_of(findings: Iterable[Diagnostic]) -> dict[str, list[int]]:
+    """The lines that the stacks lead through, by file."""
+    found: dict[str, list[int]] = {}
+    for finding in findings:
+        for frame in finding.frames:
+            found.setdefault(frame.path, []).append(frame.line)
+    return found
+
+
+def _target(name: str, path: str, sources: Mapping[str, str]) -> str:
+    """The source that an import names, by its place or by an alias such as `@/cart`; empty for a package."""
+    if name.startswith("."):
+        return _resolved(posixpath.normpath(posixpath.join(posixpath.dirname(path), name)), sources)
+    head, _, inner = name.partition("/")
+    if not inner or (head.startswith("@") and len(head) > 1 and "/" not in inner):
+        return ""
+    endings = ("", *ENDINGS, *(f"/index{end}" for end in ENDINGS))
+    found = [one for one in sources if any(f"/{one}".endswith(f"/{inner}{end}") for end in endings)]
+    return min(found, key=len) if found else ""
+
+
+def _resolved(path: str, sources: Mapping[str, str]) -> str:
+    stem = posixpath.splitext(path)[0]
+    tries = (path, *(f"{path}{end}" for end in ENDINGS), *(f"{path}/index{end}" for end in ENDINGS))
+    # A TypeScript source imports another one by the name of what it is compiled to.
+    return next((one for one in (*tries, *(f"{stem}{end}" for end in ENDINGS)) if one in sources), "")

@@ -1,0 +1,340 @@
+"""The ground of one repair: the bench, what is verified on it, and what stood there before."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from pawl.checks.baseline import Baseline, StopPolicy, climb
+from pawl.checks.catalog import Detection, detect
+from pawl.checks.report import UNLISTED
+from pawl.checks.runners import launched
+from pawl.checks.settings import verify_settings
+from pawl.checks.steps import CheckStep, Subject, Tests, failed, skipped, stopped
+from pawl.checks.verifier import steps_for
+from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status, TestCounts
+from pawl.core.errors import CannotFix, NoTests, PawlError, UsageError
+from pawl.core.execution import Completed, Ending, Limits
+from pawl.repair.hanging import StallGuard, where_it_hangs
+from pawl.repair.model import ClockStarted, FixRequest, Listener, RepairRequest, StageBegun
+from pawl.repair.reaching import FixTarget, aim_at
+from pawl.repair.recovery_map import RecoveryEntry, merged, own_entries, python_map
+from pawl.repair.stream import ReflexEngine
+from pawl.workspace.bench import Bench
+from pawl.workspace.environments import brought_along
+from pawl.workspace.project import Project
+
+PYTHON = ("pytest", "unittest")
+SUITE_SECONDS = 600.0
+GRACE_SECONDS = 30.0
+"""What the engine gets beyond its budget to collect, and to end in order."""
+MOST_SOURCES = 5000
+HANGS = "hangs"
+"""The code of a finding that stands for something that does not end."""
+_LONGEST = 200
+"""Of what a command printed."""
+_SILENT_SHARE = 1 / 4
+_SILENCE = (2.0, 15.0)
+
+
+@dataclass(slots=True)
+class RepairSession:
+    shop: Project
+    bench: Bench
+    request: FixRequest
+    listen: Listener
+    originals: dict[str, bytes] = field(default_factory=dict)
+    """The files that were edited, as they were."""
+    aim: FixTarget = field(init=False)
+    detection: Detection = field(init=False)
+    notes: list[str] = field(default_factory=list)
+    _clock: float | None = None
+    _hanging: bool = False
+    _completed: Completed | None = None
+    """How the last run of the suite ended; None where it did not end by itself."""
+
+    def __post_init__(self) -> None:
+        self.aim = aim_at(self.request.targets, self.bench.files.walk(), self.bench.files.read)
+        self.detection = self._detected()
+
+    @property
+    def left(self) -> float:
+        """Seconds of the budget that are left."""
+        return self.request.seconds - (0.0 if self._clock is None else time.monotonic() - self._clock)
+
+    @property
+    def silence(self) -> float:
+        """How long a suite may print nothing before it is looked into."""
+        shortest, longest = _SILENCE
+        return max(shortest, min(longest, self.request.seconds * _SILENT_SHARE))
+
+    @property
+    def framework(self) -> str:
+        assert self.detection.framework is not None
+        return self.detection.framework.name
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(
+            files=self.bench.files,
+            runner=self.bench,
+            workspace=self.shop.workspace,
+            test_command=self.request.test_command,
+            spare=brought_along(),
+            limits=self.limits(SUITE_SECONDS),
+        )
+
+    @property
+    def recoveries(self) -> tuple[RecoveryEntry, ...]:
+        """The recovery map with the user's entries."""
+        return merged(python_map(), own_entries(verify_settings(self.shop.config).recovery))
+
+    @property
+    def engine(self) -> ReflexEngine:
+        return ReflexEngine(self.bench, self.subject.python)
+
+    def limits(self, seconds: float) -> Limits:
+        return self.shop.config.settings.limits(seconds)
+
+    def request_for(self, mend: Sequence[str], seconds: float) -> RepairRequest:
+        """What the engine is asked: to make these tests pass, or to look at all of them."""
+        workers = self.request.workers
+        return RepairRequest(
+            root=self.shop.workspace,
+            targets=self.aim.sources,
+            tests=_words(self.request.test_command, self.framework),
+            seconds=seconds,
+            workers=workers,
+            memory_bytes=self.limits(seconds).memory_bytes // max(1, workers),
+            framework=self.framework,
+            mend=tuple(mend),
+        )
+
+    def write(self, path: str, data: bytes) -> None:
+        """Edits a file of the bench. Nothing but such edits is ever promoted: tests may write what they like."""
+        self.originals.setdefault(path, self.bench.files.read(path))
+        self.bench.files.write(path, data)
+
+    @property
+    def edited(self) -> dict[str, bytes]:
+        """The files that are not as they were."""
+        now = {path: self.bench.files.read(path) for path in self.originals}
+        return {path: data for path, data in now.items() if data != self.originals[path]}
+
+    def note_tests(self, word: str, tests: Sequence[str]) -> None:
+        """Notes once what is odd about some tests."""
+        note = f"{word}: {', '.join(tests[:3])}{' …' if len(tests) > 3 else ''}"
+        if tests and note not in self.notes:
+            self.notes.append(note)
+
+    def first_run(self) -> CheckResult:
+        """The suite before anything is changed. The budget is spent from then on."""
+        self.listen(StageBegun(name="suite"))
+        verdict = self.run_tests()
+        if verdict.standing is Status.SKIPPED:
+            raise self._cannot_start(verdict.reason)
+        if self._completed is not None and not self._hanging and _shows_no_test(verdict):
+            raise no_test_ran(self._completed, verdict, shlex.join(self.request.test_command))
+        for finding in verdict.findings:
+            if finding.code == "incomplete" and Ending.TIMED_OUT in finding.message:
+                raise CannotFix(
+                    f"the suite did not end within {SUITE_SECONDS:.0f} seconds",
+                    advice="name a faster part of it, such as --test 'pytest tests/unit -x'",
+                )
+            if finding.code == HANGS and not finding.test:
+                raise CannotFix(f"no test can run: {finding.message}", advice="make it end, then run this again")
+        self._clock = time.monotonic()
+        self.listen(ClockStarted(seconds=self.request.seconds, failing=len(failing_tests(verdict))))
+        return verdict
+
+    def run_tests(self) -> CheckResult:
+        """The suite's verdict, also when it does not end by itself: then by test, in a run where none can hang."""
+        started = time.perf_counter()
+        verdict = self._surveyed() if self._hanging else None
+        if verdict is None:
+            runner = StallGuard(self.bench, self.silence)
+            verdict = Tests().run(replace(self.subject, runner=runner))
+            self._completed = None if runner.fell_silent else runner.completed
+            if runner.fell_silent:
+                verdict = self._surveyed() or Tests().run(self.subject)
+        return replace(verdict, seconds=time.perf_counter() - started)
+
+    def _surveyed(self) -> CheckResult | None:
+        """How each test stands while some hang; None when none does."""
+        request = self.request_for((), self.request.seconds)
+        where = where_it_hangs(self.subject, self.framework, request.tests, self.silence)
+        if where:
+            message = f"{where} does not end when it is imported"
+            return failed("tests", message, [Diagnostic(tool=self.framework, message=message, code=HANGS)])
+        taken = self.engine.survey(request, self.limits(self.request.seconds + GRACE_SECONDS))
+        if taken is None or not taken.hanging:
+            return None
+        self._hanging = True
+        self.note_tests("hanging", taken.hanging)
+        words = dict.fromkeys(taken.failing, "failed") | dict.fromkeys(taken.hanging, "did not end")
+        findings = [
+            Diagnostic(tool=self.framework, message=word, test=test, code=HANGS if test in taken.hanging else "")
+            for test, word in words.items()
+        ]
+        counts = TestCounts(passed=taken.passed, failed=len(findings))
+        return failed("tests", f"{len(taken.hanging)} of the tests did not end", findings, counts)
+
+    def verify(self, before: Baseline) -> tuple[CheckResult, ...]:
+        """Climbs the whole ladder; only what is new counts against the change."""
+        subject = replace(self.subject, changed=tuple(self.edited))
+        self.listen(StageBegun(name="verify"))
+        verdicts = climb(
+            self._cheap(), subject, stop=StopPolicy.AT_FIRST_FAILURE, baseline=before, on_verdict=self.listen
+        )
+        broken = next((one.step for one in verdicts if one.standing is Status.FAIL), "")
+        last = skipped("tests", f"not run: {broken} failed") if broken else before.against(self.run_tests())
+        self.listen(last)
+        return (*verdicts, last)
+
+    def baseline(self, tests: CheckResult) -> Baseline:
+        """What the cheap steps say about the edited files as they were, and the first run of the suite."""
+        now = self.edited
+        for path in now:
+            self.bench.files.write(path, self.originals[path])
+        try:
+            subject = replace(self.subject, changed=tuple(now))
+            verdicts = climb(self._cheap(), subject, stop=StopPolicy.NEVER)
+        finally:
+            for path, data in now.items():
+                self.bench.files.write(path, data)
+        return Baseline.of((*verdicts, tests))
+
+    def _cheap(self) -> tuple[CheckStep, ...]:
+        return steps_for(self.shop.config, self.bench.files, Check.ALL)
+
+    def sources(self) -> dict[str, str]:
+        """The Python files of the workspace, as texts."""
+        found: dict[str, str] = {}
+        for path in self.subject.python_files()[:MOST_SOURCES]:
+            try:
+                found[path] = self.bench.files.read(path).decode("utf-8")
+            except (PawlError, UnicodeDecodeError):
+                continue
+        return found
+
+    def _detected(self) -> Detection:
+        """The framework, which must be one that the reflex can work with."""
+        command = shlex.join(self.request.test_command) if self.request.test_command else None
+        detection = detect(self.bench.files, command)
+        if detection.framework is None and command is None and self.bench.files.exists("package.json"):
+            # The script that it names may say what no dependency and no file does.
+            detection = detect(self.bench.files, "npm test")
+        if detection.framework is None:
+            raise NoTests(f"no tests found: {detection.reason}", advice="name the command with --test 'CMD'")
+        if detection.framework.name not in PYTHON:
+            raise CannotFix(
+                f"the tests are {detection.framework.name} tests, "
+                f"in another language ({detection.framework.language}): "
+                "repairing without a model is for Python, TypeScript and JavaScript",
+                advice="a model can work on them: pawl do 'make the tests pass'",
+            )
+        return detection
+
+    def refuse_unknown(self, verdict: CheckResult) -> None:
+        """Refuses an id with parameters that are none of its test's; only the suite itself knows them."""
+        failing = {finding.test for finding in verdict.findings}
+        for test in self.aim.tests:
+            if "[" not in test or test in failing or self.framework != "pytest":
+                continue
+            known = self._collected(test.partition("[")[0])
+            if known and test not in known:
+                close = difflib.get_close_matches(test, known, n=1, cutoff=0.0)
+                raise UsageError(f"there is no test {test!r}", advice=f"did you mean {close[0]!r}?")
+
+    def _collected(self, test: str) -> list[str]:
+        """The ids of a test with each of its parameters."""
+        words = (self.subject.python, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=", test)
+        completed = self.subject.run(launched(self.bench.files, words))
+        lines = completed.stdout.text.splitlines() if completed is not None and completed.ok else ()
+        return [line for line in lines if line.startswith(f"{test}[")]
+
+    def _cannot_start(self, reason: str) -> PawlError:
+        if "not installed" not in reason:
+            advice = "write one in a file named test_*.py, or name the command that runs them with --test 'CMD'"
+            return NoTests(f"no tests found: {self.framework} ran and found none", advice=advice)
+        python = self.subject.python.removeprefix(f"{self.shop.workspace}/")
+        advice = "name a command that is there with --test 'CMD'"
+        if not self.request.test_command:
+            advice = f"install it with: {python} -m pip install {self.framework}; or {advice}"
+        return CannotFix(f"the tests cannot run: {reason}", advice=advice)
+
+
+def _shows_no_test(verdict: CheckResult) -> bool:
+    """Whether neither a test nor a place in the workspace is to be seen."""
+    counted = verdict.counts is not None and verdict.counts.total > 0
+    timed_out = any(Ending.TIMED_OUT in finding.message for finding in verdict.findings)
+    placed = any(finding.test or finding.path or finding.code == HANGS for finding in verdict.findings)
+    return not (counted or placed or timed_out or UNLISTED in verdict.reason)
+
+
+def no_test_ran(completed: Completed, verdict: CheckResult, command: str) -> PawlError:
+    """Says what the command printed instead of a report, and how it ended."""
+    told = [finding.message for finding in verdict.findings if finding.code != "incomplete"]
+    lines = [line.strip() for line in f"{completed.stdout.text}\n{completed.stderr.text}".splitlines() if line.strip()]
+    said = (told or lines[-1:] or [""])[0].splitlines()[:1]
+    printed_it = f"printed {said[0][:_LONGEST]!r}" if said and said[0] else "printed nothing"
+    ended = stopped(completed) or f"exited with code {completed.code}"
+    message = f"no tests ran: {f'{command!r}' if command else 'the command of the suite'} {printed_it} and {ended}"
+    if command:
+        return NoTests(message, advice="name a command that runs the tests with --test 'CMD'")
+    return CannotFix(message, advice="mend what it says, or name the command that runs the tests with --test 'CMD'")
+
+
+def failing_tests(verdict: CheckResult) -> tuple[Diagnostic, ...]:
+    return tuple(finding for finding in verdict.findings if finding.test)
+
+
+def shown(verdict: CheckResult) -> tuple[Diagnostic, ...]:
+    """The findings for a person: that a report is not complete is news only where nothing else is."""
+    every = (*verdict.findings, *verdict.old)
+    return tuple(finding for finding in every if finding.code != "incomplete") or every
+
+
+def is_uncollected(finding: Diagnostic) -> bool:
+    """Whether a finding stands for a whole file whose tests could not be loaded."""
+    if finding.tool == "pytest":
+        return bool(finding.test) and "::" not in finding.test
+    return "_FailedTest" in finding.test
+
+
+def _words(test_command: Sequence[str], framework: str) -> tuple[str, ...]:
+    """What the user's command passes to the framework; nothing when the command only leads to it."""
+    words = list(test_command)
+    if len(words) == 1 and " " in words[0]:
+        words = shlex.split(words[0])
+    for number, word in enumerate(words):
+        if word.rsplit("/", 1)[-1] in (framework, "py.test"):
+            return tuple(words[number + 1 :])
+    return ()
+
+
+class Movable(Protocol):
+    bench: Bench
+
+    @property
+    def edited(self) -> Mapping[str, bytes]:
+        """The files that are not as they were."""
+        ...
+
+
+@contextmanager
+def fresh(ground: Movable, bench: Bench) -> Iterator[None]:
+    """On a bench that holds the edits and nothing that a run of the tests has left behind."""
+    used = ground.bench
+    for path, data in ground.edited.items():
+        bench.files.write(path, data)
+    ground.bench = bench
+    try:
+        yield
+    finally:
+        ground.bench = used

@@ -1,0 +1,235 @@
+"""The way of every repair, whatever the language: recover, search, let the ladder decide, say what came of it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, TypeVar
+
+from pawl.checks.baseline import accepted
+from pawl.core.change import Change, ChangeSet, Node
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.repair import reasons
+from pawl.repair.alternatives import Dispute, distinct, is_doubtful, is_progress, picked, repair_of, rivals_of
+from pawl.repair.model import (
+    FixOutcome,
+    FixReport,
+    FixRequest,
+    FoundPatch,
+    Listener,
+    Mended,
+    Repair,
+    RepairEnded,
+    SuspiciousLine,
+)
+from pawl.repair.session import fresh
+from pawl.workspace.bench import Bench
+from pawl.workspace.project import Project
+
+
+class FixGround(Protocol):
+    """What a repair stands on."""
+
+    shop: Project
+    bench: Bench
+    request: FixRequest
+    originals: dict[str, bytes]
+    notes: list[str]
+
+    @property
+    def listen(self) -> Listener: ...
+
+    @property
+    def left(self) -> float: ...
+
+    @property
+    def edited(self) -> dict[str, bytes]: ...
+
+    def write(self, path: str, data: bytes) -> None: ...
+
+    def run_tests(self) -> CheckResult: ...
+
+
+class Searching(Protocol):
+    """A search as far as it is reported."""
+
+    tried: int
+    cpu_seconds: float
+
+
+G = TypeVar("G", bound=FixGround)
+Told = tuple[str, str]
+"""Why something is left, and what to do about it."""
+
+
+@dataclass(slots=True)
+class RepairStrategy(Generic[G]):
+    ground: G
+    bench: Callable[[], Bench]
+    repairs: list[Repair] = field(default_factory=list)
+    dispute: Dispute | None = None
+    """The first one that was met; the others would have other numbers."""
+    picked: bool = False
+    first: CheckResult = field(init=False)
+    """What the suite said before anything was changed."""
+    verdict: CheckResult = field(init=False)
+    """What it says now."""
+
+    def work(self) -> FixReport:
+        nothing = self.begin()
+        if nothing is not None:
+            return nothing
+        failing = self.found()
+        reason, advice = self.mend()
+        report = FixReport(
+            outcome=FixOutcome.NOT_FIXED,
+            reason=reason,
+            advice=advice,
+            before=self.first.counts,
+            failing_before=failing,
+            suspicious=self.suspicious(),
+            notes=tuple(self.ground.notes),
+            tried=self.search.tried,
+            cpu_seconds=self.search.cpu_seconds,
+        )
+        if self.dispute is not None and self._is_open(self.dispute):
+            reason, rivals = reasons.why_disputed(self.dispute.ended), rivals_of(self.ground, self.dispute)
+            report = replace(report, outcome=FixOutcome.DISPUTED, reason=reason, rivals=rivals)
+        if not self.repairs:
+            return replace(report, after=self.verdict.counts, failing_after=self.found())
+        return self._judged(report)
+
+    @property
+    @abstractmethod
+    def search(self) -> Searching: ...
+
+    @abstractmethod
+    def begin(self) -> FixReport | None:
+        """Runs the suite for the first time; a report where nothing fails."""
+
+    @abstractmethod
+    def found(self) -> tuple[Diagnostic, ...]:
+        """What is found as things stand."""
+
+    @abstractmethod
+    def mend(self) -> Told:
+        """Mends what can be mended."""
+
+    @abstractmethod
+    def mendable(self) -> list[Diagnostic]:
+        """The failing tests that a patch could mend and that the user asks about."""
+
+    @abstractmethod
+    def search_part(self, failing: list[Diagnostic]) -> tuple[RepairEnded, CheckResult | None]:
+        """One search, and what the suite says with what it found; None where that is no progress."""
+
+    @abstractmethod
+    def verify(self) -> tuple[CheckResult, ...]:
+        """What the ladder says, the suite last."""
+
+    @abstractmethod
+    def left(self, verdicts: Sequence[CheckResult]) -> tuple[Diagnostic, ...]:
+        """What is left after everything was mended."""
+
+    def asked_for(self, finding: Diagnostic) -> bool:
+        return True
+
+    def suspicious(self) -> tuple[SuspiciousLine, ...]:
+        return ()
+
+    def near(self, failing: list[Diagnostic]) -> list[Diagnostic]:
+        """Those of the failing tests that reach what may be edited."""
+        return failing
+
+    def not_asked(self, after: CheckResult) -> str:
+        """What is left to say when everything that was asked for passes."""
+        return ""
+
+    def searched(self) -> RepairEnded | None:
+        """Searches as long as time and failures are left. What is disputed is set aside, and the first dispute told.
+
+        The last search that mended nothing says why something is left.
+        """
+        unmended: RepairEnded | None = None
+        aside: set[str] = set()
+        while self.ground.left > 1 and self.verdict.standing is not Status.PASS:
+            failing = [finding for finding in self.mendable() if finding.test not in aside]
+            near = self.near(failing)
+            aside.update(finding.test for finding in failing if finding not in near)
+            if not near:
+                break
+            ended, better = self.search_part(near)
+            if better is not None:
+                self.verdict = better
+                continue
+            unmended = ended
+            if self.is_disputed(ended):
+                self.dispute = self.dispute or Dispute.on(self.ground, ended)
+            if not ended.tests:
+                break
+            aside.update(ended.tests)
+        return unmended
+
+    def distinct(self, ended: RepairEnded) -> RepairEnded:
+        return distinct(ended, self.ground.bench.files.read)
+
+    def is_disputed(self, ended: RepairEnded) -> bool:
+        request = self.ground.request
+        return is_doubtful(ended) and not request.accept_first and (request.pick is None or self.picked)
+
+    def take(self, ended: RepairEnded) -> CheckResult | None:
+        """The first patch after which the suite is better and nothing that passed fails; None for what is disputed."""
+        if self.is_disputed(ended):
+            return None
+        for patch in self._chosen(ended):
+            before = self.ground.bench.files.read(patch.path)
+            self.ground.write(patch.path, patch.applied(before))
+            after = self.ground.run_tests()
+            if is_progress(after, self.verdict):
+                repair = repair_of(patch, ended)
+                self.repairs.append(repair)
+                failing = sum(bool(finding.test) for finding in after.findings)
+                self.ground.listen(Mended(repair=repair, failing=failing))
+                return after
+            self.ground.write(patch.path, before)
+        return None
+
+    def _chosen(self, ended: RepairEnded) -> tuple[FoundPatch, ...]:
+        """The patches to try; what the user picks is one of the first that are disputed."""
+        pick = self.ground.request.pick
+        if pick is None or not ended.patches or not is_doubtful(ended):
+            return ended.patches
+        chosen = picked(ended, pick)
+        self.picked = True
+        return (chosen,)
+
+    def _is_open(self, dispute: Dispute) -> bool:
+        """Whether something that is disputed still fails; what a compiler finds is told apart from tests."""
+        disputed = dispute.ended.tests
+        return not disputed or not {one.test for one in self.verdict.findings}.isdisjoint(disputed)
+
+    def _judged(self, report: FixReport) -> FixReport:
+        """The ladder decides about everything that was mended, on a bench that holds nothing but the edits."""
+        with self.bench() as clean, fresh(self.ground, clean):
+            verdicts = self.verify()
+        after, left = verdicts[-1], self.left(verdicts)
+        report = replace(report, verdicts=verdicts, after=after.counts, failing_after=left)
+        if not accepted(verdicts):
+            broken = next((one for one in verdicts if one.standing is Status.FAIL), after)
+            reason = f"a patch was found, but {broken.step} says: {broken.reason}"
+            return replace(report, outcome=FixOutcome.NOT_FIXED, reason=reason, after=self.verdict.counts)
+        report = replace(report, repairs=tuple(self.repairs))
+        if any(self.asked_for(finding) for finding in left):
+            return replace(report, outcome=FixOutcome.PARTLY)
+        return replace(report, outcome=FixOutcome.FIXED, reason=self.not_asked(after), advice="")
+
+    def changes(self) -> ChangeSet:
+        """The edits, from what the files were when the bench was made, whatever the user has changed since."""
+        blobs, tree = self.ground.shop.store.blobs, self.ground.shop.tree
+        made = []
+        for path, data in self.ground.edited.items():
+            seen = tree.look(path)
+            contents = (self.ground.originals[path], data)
+            made.append(Change(path, *(Node.file(blobs.put(one), seen.mode if seen else 0o644) for one in contents)))
+        return ChangeSet.of(made)

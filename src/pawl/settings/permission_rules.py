@@ -1,0 +1,361 @@
+"""Permission rules, read from text such as `Bash(git diff *)`, `Read(./.env)`, `Edit(src/**)` or `mcp__docs__*`.
+
+A rule that cannot mean what it says is refused, because a misspelt prohibition would forbid nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from pawl.core.errors import ConfigError
+from pawl.core.guardrails import folded
+from pawl.settings.allowances import ToolKind, allowances
+from pawl.settings.shell import Doubt, ShellCommand, Word, read_shell
+from pawl.settings.shell_programs import hazard, loss, programs, unwrapped
+
+COMMAND_TOOL = "run_command"
+MCP = "mcp__"
+LONGEST_RULE = 4_096
+
+_RULE = re.compile(r"(?P<tool>[A-Za-z][A-Za-z0-9_-]*\*?)(?:\((?P<what>.*)\))?", re.DOTALL)
+_BRACKETS = re.compile(r"\[[^\]/]*\]")
+_LONGEST_NAME = 255
+_STAR = "*"
+_ANY = "**"
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class PathBase:
+    """What paths are seen from."""
+
+    workspace: str = "/workspace"
+    home: str = "/home/user"
+
+    def of(self, path: str, directory: str = "") -> str:
+        """The path in full, without following anything."""
+        if path == "~" or path.startswith("~/"):
+            path = self.home + path[1:]
+        return posixpath.normpath(posixpath.join(self.workspace, directory, path)).replace("//", "/")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPattern:
+    """The text of a command; between the parts anything may stand."""
+
+    parts: tuple[str, ...]
+
+    @property
+    def is_exact(self) -> bool:
+        return len(self.parts) == 1
+
+    @property
+    def is_everything(self) -> bool:
+        return self.parts == ("", "")
+
+    def fits(self, text: str, start: int = 0) -> bool:
+        """Whether the text from there on fits; texts end with a space, as those of `command_text` do."""
+        if not text.startswith(self.parts[0], start):
+            return False
+        at = start + len(self.parts[0])
+        if self.is_exact:
+            return at == len(text)
+        for part in self.parts[1:-1]:
+            at = text.find(part, at)
+            if at < 0:
+                return False
+            at += len(part)
+        return len(text) - at >= len(self.parts[-1]) and text.endswith(self.parts[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """Names of a path, where `*` and `?` stay within a name and `**` is any number of names; what is below fits too."""
+
+    names: tuple[str, ...]
+    root: str
+    """What the names start from: `workspace`, `home`, `/`, or `anywhere`."""
+
+    def fits(self, path: str, place: PathBase, *, tightens: bool) -> bool:
+        """Whether the full path fits. A rule that tightens is read as widely as any file system compares names."""
+        if tightens:
+            return self.tightened(place)([folded(name) for name in path.split("/") if name])
+        base = [name for name in self._start(place).split("/") if name]
+        given = [name for name in path.split("/") if name]
+        return given[: len(base)] == base and _fits(self._wanted, given[len(base) :], _ANY, name_fits)
+
+    def tightened(self, place: PathBase) -> Callable[[Sequence[str]], bool]:
+        """Says of the folded names of a full path whether they fit."""
+        start = "" if self.root == "anywhere" else self._start(place)
+        base = [folded(name) for name in start.split("/") if name]
+        wanted = [folded(name) for name in self._wanted]
+        plain = frozenset(name for name in wanted if not {_STAR, "?"} & set(name))
+
+        def fits(given: Sequence[str]) -> bool:
+            names = given[len(base) :]
+            return plain.issubset(names) and given[: len(base)] == base and _fits(wanted, names, _ANY, name_fits)
+
+        return fits
+
+    @property
+    def _wanted(self) -> list[str]:
+        return [*([_ANY] if self.root == "anywhere" else []), *self.names, _ANY]
+
+    def may_lie_below(self, given: Sequence[str], place: PathBase) -> bool:
+        """Whether a link at the path of these folded names could show something under a name that fits.
+
+        Behind stars that begin at the workspace or above it, what the link shows is named by the pattern anyway.
+        """
+        wanted = [] if self.root == "anywhere" else [*self._start(place).split("/"), *self.names]
+        wanted = [folded(name) for name in wanted if name]
+        inside = sum(1 for name in place.workspace.split("/") if name)
+        for at, name in enumerate(given):
+            if at >= len(wanted) or wanted[at] == _ANY:
+                return inside < at < len(wanted)
+            if not name_fits(wanted[at], name):
+                return False
+        return len(wanted) > len(given) and (wanted[len(given)] != _ANY or len(given) > inside)
+
+    def _start(self, place: PathBase) -> str:
+        return {"home": place.home, "/": "/"}.get(self.root, place.workspace)
+
+    def may_meet(self, pattern: str) -> bool:
+        """Whether a pattern of the shell's could stand for a path that fits; it says yes in doubt."""
+        last = next((name for name in reversed(self.names) if name != _ANY), _ANY)
+        return any(_meet(_BRACKETS.sub(_STAR, name), last) for name in pattern.casefold().split("/"))
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. Without a pattern it is about every call of its tools."""
+
+    text: str
+    tools: frozenset[str]
+    prefix: str = ""
+    """Instead of tools: what their names start with."""
+    command: CommandPattern | None = None
+    path: PathPattern | None = None
+    source: str = ""
+
+    def is_about(self, tool: str) -> bool:
+        return tool in self.tools or bool(self.prefix and tool.startswith(self.prefix))
+
+    @property
+    def is_about_changes(self) -> bool:
+        """Whether it speaks of what is changed, not only of one tool that changes it."""
+        writes = aliases()["Edit"]
+        return not writes.isdisjoint(self.tools) if self.path is not None else writes <= self.tools
+
+    @property
+    def is_general(self) -> bool:
+        return self.path is None and (self.command is None or self.command.is_everything)
+
+
+def command_text(words: Iterable[Word]) -> str:
+    """A command in one way of writing it, with a space behind every word."""
+    return "".join(f"{word.shown} " for word in words)
+
+
+def aliases() -> Mapping[str, frozenset[str]]:
+    """The names under which other agents know Pawl's tools."""
+    kinds = allowances().tools
+    reads = frozenset(tool for tool, kind in kinds.items() if kind is ToolKind.READS)
+    writes = frozenset(tool for tool, kind in kinds.items() if kind is ToolKind.WRITES)
+    return {
+        **dict.fromkeys(("Bash", "Shell"), frozenset({COMMAND_TOOL})),
+        "Read": reads,
+        **dict.fromkeys(("Grep", "Glob"), frozenset({"file_search"})),
+        **dict.fromkeys(("Edit", "Write", "MultiEdit"), writes),
+        **dict.fromkeys(("Task", "Agent"), frozenset({"delegate"})),
+    }
+
+
+def names_of(tool: str) -> tuple[str, ...]:
+    """The tool's own name, and those under which others know it."""
+    return (tool, *(name for name, tools in aliases().items() if tool in tools))
+
+
+def parse_rule(text: str, source: str = "", *, known: Iterable[str] = ()) -> Rule:
+    """The rule that the text says; `known` are tools besides Pawl's own."""
+    text = text.strip()
+    found = _RULE.fullmatch(text) if len(text) <= LONGEST_RULE else None
+    if found is None:
+        raise _wrong(text, source, "it is not of the form Tool or Tool(what)", "write it as Bash(git diff *)")
+    tool, what = found["tool"], found["what"]
+    rule = replace(_about(tool, text, source, known), source=source)
+    if what is None or what.strip() in ("", _STAR):
+        return rule
+    kinds = {allowances().tools.get(name) for name in rule.tools}
+    if rule.tools == {COMMAND_TOOL}:
+        return replace(rule, command=_command_pattern(what, text, source))
+    if rule.tools and kinds <= {ToolKind.READS, ToolKind.WRITES}:
+        return replace(rule, path=_path(what, text, source))
+    raise _wrong(text, source, f"a rule for {tool} says nothing in brackets", f"write {tool}")
+
+
+def _about(tool: str, text: str, source: str, known: Iterable[str]) -> Rule:
+    own = allowances().tools
+    if tool.startswith(MCP):
+        name = tool.removesuffix(_STAR)
+        whole_server = "__" not in name[len(MCP) :]
+        if tool.endswith(_STAR):
+            return Rule(text, frozenset(), prefix=name)
+        return Rule(text, frozenset({name}), prefix=f"{name}__" if whole_server else "")
+    if tool in aliases():
+        return Rule(text, aliases()[tool])
+    if tool in own or tool in known:
+        return Rule(text, frozenset({tool}))
+    names = sorted({*own, *known, *aliases()})
+    near = difflib.get_close_matches(tool, names, 1)
+    raise _wrong(
+        text,
+        source,
+        f"there is no tool {tool!r}",
+        f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}",
+    )
+
+
+def _command_pattern(what: str, text: str, source: str) -> CommandPattern:
+    what = what.strip()
+    if what.endswith(":*"):
+        what = f"{what[:-2]} *"
+    script = read_shell(what)
+    if len(script.commands) > 1 or Doubt.SUBSTITUTION in script.doubts:
+        raise _wrong(text, source, "it names several commands", "write one rule for each")
+    if not script.commands or script.doubts or script.commands[0].redirections:
+        raise _wrong(text, source, "it cannot be read as one command", "quote what the shell would read otherwise")
+    words = (*script.commands[0].assignments, *script.commands[0].words)
+    return CommandPattern(tuple(_pattern_parts(words)))
+
+
+def _pattern_parts(words: Sequence[Word]) -> list[str]:
+    """The texts between the stars that are not quoted, written as `command_text` writes commands."""
+    marked = "".join(Word(_marked(word), word.bare, word.known).shown + " " for word in words)
+    parts = marked.split("\0")
+    if parts[-1] == " " and len(parts) > 1:
+        parts[-1] = ""
+    return parts
+
+
+def _marked(word: Word) -> str:
+    return "".join("\0" if bare == _STAR else text for text, bare in zip(word.text, word.bare, strict=True))
+
+
+def _path(what: str, text: str, source: str) -> PathPattern:
+    what = what.strip()
+    root = "workspace"
+    if what.startswith("//"):
+        root, rest = "/", what[2:]
+    elif what == "~" or what.startswith("~/"):
+        root, rest = "home", what[2:]
+    elif what.startswith(("/", "./")):
+        rest = what.lstrip("./") if what.strip("./") == "" else what.partition("/")[2]
+    else:
+        rest = what
+        root = "workspace" if "/" in what.rstrip("/") else "anywhere"
+    names = tuple(name for name in rest.split("/") if name not in ("", "."))
+    if ".." in names or "\0" in what:
+        raise _wrong(text, source, "its path leads upwards", "write it from the workspace, from / as //, or from ~")
+    return PathPattern(names, root)
+
+
+def name_fits(pattern: str, name: str) -> bool:
+    if _STAR not in pattern and "?" not in pattern:
+        return pattern == name
+    return _fits(pattern, name, _STAR, lambda wanted, given: wanted in ("?", given))
+
+
+def _meet(shell: str, rule: str) -> bool:
+    """Whether one name could fit both patterns. The shell's own leaves out names that start with a dot."""
+    if rule == _ANY or (shell[:1] in ("*", "?") and rule.startswith(".")):
+        return rule == _ANY
+    one, other = shell[:_LONGEST_NAME], rule.casefold()[:_LONGEST_NAME]
+    row = [True, *(other[: at + 1].strip(_STAR) == "" for at in range(len(other)))]
+    for wanted in one:
+        before, row = row, [row[0] and wanted == _STAR]
+        for at, given in enumerate(other):
+            if _STAR in (wanted, given):
+                fits = before[at + 1] or row[at] or before[at]
+            else:
+                fits = before[at] and (wanted == given or "?" in (wanted, given))
+            row.append(fits)
+    return row[-1]
+
+
+def _fits(pattern: Sequence[Item], items: Sequence[Item], star: Item, same: Callable[[Item, Item], bool]) -> bool:
+    """Whether the items fit a pattern in which the star stands for any number of them."""
+    at = here = 0
+    star_at, tried = -1, 0
+    while here < len(items):
+        if at < len(pattern) and pattern[at] == star:
+            star_at, tried = at, here
+            at += 1
+        elif at < len(pattern) and same(pattern[at], items[here]):
+            at, here = at + 1, here + 1
+        elif star_at >= 0:
+            tried += 1
+            at, here = star_at + 1, tried
+        else:
+            return False
+    return all(left == star for left in pattern[at:])
+
+
+def _wrong(text: str, source: str, why: str, advice: str) -> ConfigError:
+    where = f"{source}: " if source else ""
+    return ConfigError(f"{where}the permission rule {text[:200]!r} cannot be used: {why}", advice=advice)
+
+
+_OPTION_OR_PATH = re.compile(r"-|.*[/.=]")
+_ONE_MORE = frozenset({"run", "exec", "run-script", "x", "compose", "-m"})
+
+
+def rule_for(tool: str, what: ShellCommand | str) -> str:
+    """The rule for a command, for a tool that names a path, or for the tool as a whole."""
+    if isinstance(what, ShellCommand):
+        return f"Bash({_command_rule(what)})"
+    name = next((alias for alias in ("Read", "Edit") if tool in aliases()[alias]), tool)
+    if tool.startswith(MCP) or not what or name == tool:
+        return name
+    return f"{name}(./{what.removeprefix('./')})" if not what.startswith(("/", "~")) else f"{name}({_rooted(what)})"
+
+
+def _rooted(path: str) -> str:
+    return path if path.startswith("~") else f"/{path}"
+
+
+def _command_rule(command: ShellCommand) -> str:
+    inner = unwrapped(command.words)
+    exact = _literal((*command.assignments, *command.words))
+    if command.assignments or not inner or hazard(inner) or loss(inner):
+        return exact
+    program = inner[0].text
+    texts = [word.text for word in inner]
+    if program in programs().interpreters:
+        # `python -m pytest` names what is run as well as `git diff` does.
+        return f"{_literal(inner[:3])} *" if texts[1:2] == ["-m"] and len(texts) > 2 else exact
+    depth = programs().depths.get(program, 1)
+    if depth > 1 and len(texts) > 1 and texts[1] in _ONE_MORE:
+        depth += 1
+    kept = inner[:1]
+    for word in inner[1:depth]:
+        if _OPTION_OR_PATH.match(word.text) or word.is_pattern:
+            break
+        kept = (*kept, word)
+    return f"{_literal(kept)} *"
+
+
+def _literal(words: tuple[Word, ...]) -> str:
+    """The words as a rule has to write them, with stars that mean themselves."""
+    return " ".join(_star_quoted(word) for word in words)
+
+
+def _star_quoted(word: Word) -> str:
+    shown = command_text((word,)).strip() if word.text.strip() else word.shown
+    plain = not shown.startswith("'") and re.search(r"[*$~#{}!]", word.text)
+    return f"'{word.text}'" if plain else shown

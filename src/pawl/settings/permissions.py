@@ -1,0 +1,543 @@
+"""Whether a call of a tool may be carried out: deny, then ask, then allow, then what the preset says by kind of tool.
+
+A pure function of the call and of rules that were read before it. It never fails, and is never weaker for a longer or
+a stranger command.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import posixpath
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from importlib import resources
+
+from pawl.core.change import Change, NodeKind
+from pawl.core.errors import ConfigError, UsageError
+from pawl.core.guardrails import Decision, Guardrails, Judge, Permission, folded
+from pawl.core.run import Mode
+from pawl.settings.allowances import CHANGES, STANDS_FOR, ToolKind, allowances
+from pawl.settings.config import Config
+from pawl.settings.extensions import extension_settings, own_kinds
+from pawl.settings.permission_rules import COMMAND_TOOL, PathBase, Rule, aliases, parse_rule, rule_for
+from pawl.settings.project import SETTINGS, project_settings
+from pawl.settings.project_files import ProjectFiles
+from pawl.settings.shell import Doubt, Script, ShellCommand, plain_words, read_shell
+from pawl.settings.shell_permissions import CommandJudge, RuleSet
+from pawl.settings.trust import trusted_files
+
+DEFAULT = "caged"
+"""Whoever works on a confined bench need not be asked at each step: nothing there is the user's yet."""
+
+Table = Mapping[str, Mapping[str, object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """What is said where no rule says anything, by kind of tool."""
+
+    reads: Decision
+    writes: Decision
+    runs: Decision
+    caged: Decision
+    """Of a shell command in the sandbox without a network."""
+    doubtful: Decision
+    """Of one that cannot be read for certain, there, where no rule of the user's could be broken."""
+    delegates: Decision
+    other: Decision
+    """Of a tool that is not Pawl's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    name: str
+    defaults: Defaults
+    deny: tuple[Rule, ...]
+    ask: tuple[Rule, ...]
+    allow: tuple[Rule, ...]
+    examples: Mapping[Decision, tuple[str, ...]]
+    """Commands, and what must be said of them."""
+
+
+def presets() -> tuple[str, ...]:
+    """The names of the presets that come with Pawl."""
+    folder = resources.files("pawl.settings") / "permissions"
+    return tuple(sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")))
+
+
+@functools.cache
+def preset(name: str = DEFAULT) -> Preset:
+    """The preset of that name."""
+    return parse(name, _table(name))
+
+
+def parse(name: str, table: Table) -> Preset:
+    rules = table["rules"]
+    try:
+        defaults = Defaults(**{key: Decision(str(value)) for key, value in table["defaults"].items()})
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"the permission preset {name!r} is wrong: {error}", advice="each default is deny, ask or allow"
+        ) from error
+    source = f"the preset {name}"
+    return Preset(
+        name=name,
+        defaults=defaults,
+        deny=_preset_rules(rules.get("deny", []), source),
+        ask=_preset_rules(rules.get("ask", []), source),
+        allow=_preset_rules(rules.get("allow", []), source),
+        examples={ruling: _strings(table["examples"].get(ruling, [])) for ruling in Decision},
+    )
+
+
+def _preset_rules(texts: object, source: str) -> tuple[Rule, ...]:
+    return tuple(parse_rule(text, source) for text in _strings(texts))
+
+
+def _strings(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise ConfigError(f"a permission preset has {value!r} in the place of texts", advice="write a list of texts")
+    return tuple(value)
+
+
+def _table(name: str) -> Table:
+    if name not in presets():
+        raise ConfigError(f"there is no permission preset {name!r}", advice=f"use one of {', '.join(presets())}")
+    file = tomllib.loads((resources.files("pawl.settings") / "permissions" / f"{name}.toml").read_text("utf-8"))
+    extended = file.pop("extends", None)
+    below: Table = _table(extended) if extended else {}
+    merged = {section: {**below.get(section, {}), **file.get(section, {})} for section in ("defaults", "rules")}
+    return {**merged, "examples": file.get("examples", {})}
+
+
+_SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"})
+_MOST_SUGGESTIONS = 20
+_OUTSIDE = "it writes outside of the workspace"
+_NOTHING_IN_CHAT = CHANGES | {ToolKind.DELEGATES}
+
+
+class SandboxMode(StrEnum):
+    """How the commands that are judged would run."""
+
+    CLOSED = "closed"
+    """In the sandbox, without a network."""
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permissions:
+    """The user's rules over a preset, for one run."""
+
+    preset: Preset = field(default_factory=preset)
+    deny: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    allow: tuple[Rule, ...] = ()
+    mode: Mode = Mode.AGENT
+    cage: SandboxMode = SandboxMode.CLOSED
+    place: PathBase = field(default_factory=PathBase)
+    own: Mapping[str, ToolKind] = field(default_factory=dict)
+    """Tools of the user's own."""
+
+    def permit(self, tool: str, arguments: Mapping[str, object]) -> Permission:
+        """What the rules say of the call, with rules that would let it pass where it is asked about."""
+        said = self._judged(tool, arguments)
+        if said.ruling is not Decision.ASK:
+            return said
+        return replace(said, suggestions=self._suggestions(tool, arguments))
+
+    def suggest_rule(self, command: str) -> tuple[str, ...]:
+        """The rules that would really let the command pass; none when no rule can."""
+        return self._suggestions(COMMAND_TOOL, {"command": command})
+
+    def may_read(self, path: str) -> bool:
+        """Whether no rule denies reading the file, for tools that look at many."""
+        full = self.place.of(path)
+        return not any(_is_about(rule, "file_read", [full], self.place, tightens=True) for rule in self._rules.deny)
+
+    def judge_changes(self) -> Judge:
+        """What the rules say of each path that is changed, whoever changes it."""
+        rules, place = self._rules, self.place
+        root = [folded(name) for name in place.workspace.split("/") if name]
+        speaking = [
+            (rule, ruling, None if rule.path is None else rule.path.tightened(place))
+            for ruling, tightening in ((Decision.DENY, rules.deny), (Decision.ASK, rules.ask))
+            for rule in tightening
+            if rule.is_about_changes
+        ]
+
+        def judged(change: Change) -> Permission | None:
+            names = [*root, *map(folded, change.path.split("/"))]
+            is_link = change.after is not None and change.after.kind is NodeKind.LINK
+            for rule, ruling, fits in speaking:
+                if rule.path is None or fits is None or fits(names):
+                    return _by(rule, ruling)
+                if is_link and rule.path.may_lie_below(names, place):
+                    return _by(rule, ruling)
+            return None
+
+        return judged
+
+    @property
+    def _rules(self) -> RuleSet:
+        return RuleSet(
+            deny=(*self.deny, *self.preset.deny),
+            ask=(*self.ask, *self.preset.ask),
+            allow=(*self.allow, *self.preset.allow),
+        )
+
+    def _judged(self, tool: str, arguments: Mapping[str, object]) -> Permission:
+        kind = allowances().tools.get(tool) or self.own.get(tool)
+        if self.mode is Mode.CHAT and kind in _NOTHING_IN_CHAT:
+            return Permission(ruling=Decision.DENY, reason=f"chat mode never {kind}", firm=True)
+        if tool == COMMAND_TOOL:
+            return self._command(arguments)
+        paths = [self.place.of(path) for path in paths_in(arguments)] if kind else []
+        said = self._about(tool, kind, paths)
+        # No answer could help: file tools reach nothing there, as a command or a user's tool may.
+        return replace(said, ruling=Decision.DENY) if said.reason == _OUTSIDE and tool not in self.own else said
+
+    def _about(self, tool: str, kind: ToolKind | None, paths: Sequence[str]) -> Permission:
+        rules = self._rules
+        for ruling, tightening in ((Decision.DENY, rules.deny), (Decision.ASK, rules.ask)):
+            for rule in tightening:
+                if any(_is_about(rule, name, paths, self.place, tightens=True) for name in self._names(rule, tool)):
+                    return _by(rule, ruling)
+        allowing = [rule for rule in rules.allow if rule.is_about(tool)]
+        whole = next((rule for rule in allowing if rule.path is None), None)
+        used = [next((rule for rule in allowing if _fits(rule, path, self.place)), None) for path in paths]
+        if whole is not None or (used and all(used)):
+            return _by(whole or next(rule for rule in used if rule), Decision.ALLOW)
+        if kind is ToolKind.WRITES and not all(_is_inside(path, self.place.workspace) for path in paths):
+            return Permission(ruling=Decision.ASK, reason=_OUTSIDE, firm=True)
+        return self._default(kind, own=tool in self.own)
+
+    def _names(self, rule: Rule, tool: str) -> tuple[str, ...]:
+        """What forbids reading, writing or any command forbids the tools of the user's own that do so, too."""
+        everything = rule.command is None or rule.command.is_everything
+        return (tool, STANDS_FOR[self.own[tool]]) if tool in self.own and everything else (tool,)
+
+    def _default(self, kind: ToolKind | None, *, own: bool = False) -> Permission:
+        defaults = self.preset.defaults
+        # The commands of a tool of the user's own are judged one by one when it runs them.
+        caged = own and self.cage is SandboxMode.CLOSED
+        by_kind = {
+            ToolKind.READS: defaults.reads,
+            ToolKind.WRITES: defaults.writes,
+            ToolKind.RUNS: defaults.caged if caged else defaults.runs,
+            ToolKind.DELEGATES: defaults.delegates,
+        }
+        what = "is not one of Pawl's own" if kind is None else str(kind)
+        ruling = by_kind[kind] if kind else defaults.other
+        return Permission(ruling=ruling, reason=f"the preset {self.preset.name} says {ruling} of a tool that {what}")
+
+    def _command(self, arguments: Mapping[str, object]) -> Permission:
+        script, directory = script_of(arguments), arguments.get("directory", "")
+        if script is None or not isinstance(directory, str):
+            return Permission(ruling=Decision.DENY, reason="the arguments are not those of a command", firm=True)
+        return self._judge().judge(script, directory)
+
+    def _judge(self) -> CommandJudge:
+        defaults, closed = self.preset.defaults, self.cage is SandboxMode.CLOSED
+        has_own = any(rule.is_about(COMMAND_TOOL) or rule.path for rule in (*self.deny, *self.ask))
+        rules, kinds = self._rules, allowances().tools
+        return CommandJudge(
+            rules=replace(rules, allow=tuple(rule for rule in rules.allow if rule.is_about(COMMAND_TOOL))),
+            place=self.place,
+            unmatched=defaults.caged if closed else defaults.runs,
+            passes_doubts=closed and defaults.doubtful is Decision.ALLOW and not has_own,
+            judge_path=lambda tool, paths: self._about(tool, kinds[tool], paths),
+        )
+
+    def _suggestions(self, tool: str, arguments: Mapping[str, object]) -> tuple[str, ...]:
+        """Offered only when they work: with them the same call is allowed."""
+        texts = [rule_for(tool, path) for path in paths_in(arguments)]
+        if tool == COMMAND_TOOL:
+            texts = self._command_suggestions(arguments)
+        try:
+            rules = tuple(parse_rule(text, known=(tool,)) for text in dict.fromkeys(texts or [rule_for(tool, "")]))
+        except ConfigError:
+            return ()
+        tried = replace(self, allow=(*self.allow, *rules))._judged(tool, arguments)
+        return tuple(rule.text for rule in rules) if tried.allowed else ()
+
+    def _command_suggestions(self, arguments: Mapping[str, object]) -> list[str]:
+        script = script_of(arguments)
+        if script is None or script.doubts or not script.readable or len(script.commands) > _MOST_SUGGESTIONS:
+            return []
+        judge, texts = self._judge(), []
+        for command in script.commands:
+            alone = replace(command, redirections=())
+            if (alone.words or alone.assignments) and not judge.judge(Script((alone,)), "").allowed:
+                texts.append(rule_for(COMMAND_TOOL, command))
+            for one in command.redirections:
+                if not judge.judge(Script((ShellCommand((), (), (one,)),)), "").allowed:
+                    texts.append(rule_for("file_write" if one.writes else "file_read", one.target.text))
+        return texts
+
+
+def permissions(
+    name: str = "standard", *, deny: Iterable[str] = (), ask: Iterable[str] = (), allow: Iterable[str] = ()
+) -> Permissions:
+    """The rules of the texts over the preset of that name."""
+    return Permissions(
+        preset=preset(name),
+        deny=tuple(map(parse_rule, deny)),
+        ask=tuple(map(parse_rule, ask)),
+        allow=tuple(map(parse_rule, allow)),
+    )
+
+
+def applies(rule: Rule, tool: str, arguments: Mapping[str, object], place: PathBase) -> bool:
+    """Whether the rule is about the call; so it is of a command that cannot be read for certain."""
+    empty = replace(preset("standard"), deny=(), ask=(), allow=())
+    said = Permissions(preset=empty, ask=(rule,), place=place)._judged(tool, arguments)
+    return rule.is_about(tool) and (said.rule == rule.text or said.firm)
+
+
+def paths_in(arguments: Mapping[str, object]) -> list[str]:
+    """The paths that a call of one of Pawl's own tools names."""
+    return list(_paths(arguments))
+
+
+def _paths(arguments: Mapping[str, object]) -> Iterator[str]:
+    path, changes = arguments.get("path"), arguments.get("changes")
+    if isinstance(path, str):
+        yield path
+    if isinstance(changes, Sequence) and not isinstance(changes, str | bytes):
+        for change in changes:
+            if isinstance(change, Mapping) and isinstance(change.get("path"), str):
+                yield change["path"]
+
+
+def script_of(arguments: Mapping[str, object]) -> Script | None:
+    """The command of the call, whether a shell reads it or not."""
+    command, argv = arguments.get("command"), arguments.get("argv")
+    if argv is not None and not (isinstance(argv, Sequence) and all(isinstance(word, str) for word in argv)):
+        return None
+    if (command is not None and not isinstance(command, str)) or isinstance(argv, str | bytes):
+        return None
+    words = tuple(str(word) for word in argv or ())
+    if len(words) == 3 and words[0] in _SHELLS and words[1] == "-c":
+        command, words = f"{command}\n{words[2]}" if command else words[2], ()
+    script = read_shell(command or "")
+    if not words:
+        return script
+    given = (Doubt.HIDDEN,) if read_shell(" ".join(words)).doubts[:1] == (Doubt.HIDDEN,) else ()
+    return replace(script, commands=(*script.commands, plain_words(words)), doubts=(*script.doubts, *given))
+
+
+def _is_about(rule: Rule, tool: str, paths: Sequence[str], place: PathBase, *, tightens: bool) -> bool:
+    if not rule.is_about(tool):
+        return False
+    pattern = rule.path
+    return pattern is None or any(pattern.fits(path, place, tightens=tightens) for path in paths)
+
+
+def _fits(rule: Rule, path: str, place: PathBase) -> bool:
+    return rule.path is not None and rule.path.fits(path, place, tightens=False)
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+def _by(rule: Rule, ruling: Decision) -> Permission:
+    says = {Decision.DENY: "denies", Decision.ASK: "asks about", Decision.ALLOW: "allows"}[ruling]
+    return Permission(
+        ruling=ruling,
+        reason=f"{rule.text} {says} it",
+        rule=rule.text,
+        source=rule.source,
+        firm=ruling is not Decision.ALLOW,
+    )
+
+
+__all__ = [
+    "Decision",
+    "Permission",
+    "PermissionSettings",
+    "Permissions",
+    "Permitting",
+    "SandboxMode",
+    "asked",
+    "changes_judge",
+    "permission_settings",
+    "permissions_of",
+    "permit_of",
+    "presets",
+]
+
+Permit = Callable[[str, Mapping[str, object]], Permission]
+READ_TOOL = "file_read"
+LISTS = ("deny", "ask", "allow")
+
+_CALL = re.compile(r"(?P<tool>[A-Za-z][A-Za-z0-9_-]*)(?:\((?P<what>.*)\))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionSettings:
+    """The table [permissions]."""
+
+    preset: str = DEFAULT
+    deny: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Permitting:
+    permissions: Permissions
+    notices: tuple[str, ...] = ()
+    """What of the repository's settings does not count, and why."""
+
+
+def permissions_of(
+    config: Config,
+    workspace: str,
+    *,
+    mode: Mode = Mode.AGENT,
+    cage: SandboxMode = SandboxMode.CLOSED,
+    tools: Iterable[str] = (),
+) -> Permitting:
+    """The rules that count in the workspace; `tools` are further names that they may speak of.
+
+    A repository adds to what is denied and asked about. What it would allow counts only where the user trusts it.
+    """
+    added = own_kinds(config)
+    read, notices = _read(config, workspace, (*tools, *added))
+    return Permitting(replace(read, mode=mode, cage=cage, own=added), notices)
+
+
+def changes_judge(config: Config, workspace: str) -> Judge:
+    """What the rules say of each change, whoever made it; tools of the user's own are not loaded for that."""
+    known = extension_settings(config).tools if config.tables.extensions else ()
+    return _read(config, workspace, known)[0].judge_changes()
+
+
+def _read(config: Config, workspace: str, known: Iterable[str]) -> tuple[Permissions, tuple[str, ...]]:
+    own = permission_settings(config.tables.permissions, str(config.file))
+    notices: list[str] = []
+    theirs = _of_project(workspace, known, notices, trusted=trusted_files(config, workspace))
+    made = Permissions(
+        preset=preset(own.preset),
+        deny=(*_tightening(own.deny, config, known), *theirs["deny"]),
+        ask=(*_tightening(own.ask, config, known), *theirs["ask"]),
+        allow=(*_workspace_rules(own.allow, str(config.file), known), *theirs["allow"]),
+        place=PathBase(workspace, str(config.home)),
+    )
+    return made, tuple(notices)
+
+
+def permit_of(found: Permitting, guardrails: Guardrails) -> Permit:
+    """What is said of a call: by the rules, and by the guardrails, which let no tool at secrets or at git's own files.
+
+    The one function that decides, for every tool of a run and for `pawl permissions check`.
+    """
+    rules = found.permissions
+
+    def permit(tool: str, arguments: Mapping[str, object]) -> Permission:
+        said = rules.permit(tool, arguments)
+        refused = "" if said.ruling is Decision.DENY else _refused(rules, guardrails, tool, arguments)
+        return Permission(ruling=Decision.DENY, reason=refused, firm=True) if refused else said
+
+    return permit
+
+
+def _refused(rules: Permissions, guardrails: Guardrails, tool: str, arguments: Mapping[str, object]) -> str:
+    if tool != READ_TOOL and allowances().tools.get(tool) is not ToolKind.WRITES:
+        return ""
+    for path in paths_in(arguments):
+        inside = posixpath.relpath(rules.place.of(path), rules.place.workspace)
+        if guardrails.is_secret(inside):
+            return f"{path!r} holds secrets, which no tool reads or writes"
+        if guardrails.never(inside):
+            return f"{path!r} is out of reach of every tool"
+    return ""
+
+
+def permission_settings(table: Mapping[str, object], source: str) -> PermissionSettings:
+    """The table as it is meant; every mistake of its form is reported at once."""
+    mistakes = [f"{key!r} is not one of its fields" for key in table if key not in ("preset", *LISTS)]
+    for key in LISTS:
+        value = table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            mistakes.append(f"{key} must be a list of rules, not {value!r:.200}")
+    chosen = table.get("preset", DEFAULT)
+    if chosen not in presets():
+        mistakes.append(f"there is no preset {chosen!r:.80}")
+    if mistakes:
+        raise ConfigError(
+            f"{source!r}: [permissions]: " + "; ".join(mistakes),
+            advice=f"it takes preset ({', '.join(presets())}), deny, ask and allow",
+        )
+    lists = {key: tuple(map(str, value)) for key in LISTS if isinstance(value := table.get(key, []), list)}
+    return PermissionSettings(preset=str(chosen), **lists)
+
+
+def _workspace_rules(texts: Iterable[str], source: str, known: Iterable[str]) -> tuple[Rule, ...]:
+    return tuple(parse_rule(text, source, known=known) for text in texts)
+
+
+def _tightening(texts: Iterable[str], config: Config, known: Iterable[str]) -> tuple[Rule, ...]:
+    """The rules; one with a path from / or ~ comes once more with its links followed, as the workspace is named."""
+    rules = _workspace_rules(texts, str(config.file), known)
+    return (*rules, *(real for rule in rules if (real := _followed(rule, str(config.home))) is not None))
+
+
+def _followed(rule: Rule, home: str) -> Rule | None:
+    pattern = rule.path
+    if pattern is None or pattern.root not in ("/", "home"):
+        return None
+    names = [*(home.split("/") if pattern.root == "home" else ()), *pattern.names]
+    plain = list(itertools.takewhile(lambda name: not {"*", "?"} & set(name), filter(None, names)))
+    rest = [name for name in names if name][len(plain) :]
+    real = [name for name in os.path.realpath("/" + "/".join(plain)).split("/") if name]
+    return replace(rule, path=replace(pattern, names=(*real, *rest), root="/")) if real != plain else None
+
+
+def _of_project(
+    workspace: str, known: Iterable[str], notices: list[str], *, trusted: ProjectFiles | None
+) -> Mapping[str, tuple[Rule, ...]]:
+    """A mistake in the files of a repository that is not trusted must not stop the user's work."""
+    rules: dict[str, tuple[Rule, ...]] = dict.fromkeys(LISTS, ())
+    try:
+        table = project_settings(workspace, trusted).permissions
+        given = permission_settings({**table, "preset": DEFAULT}, SETTINGS)
+    except ConfigError as error:
+        if trusted is not None:
+            raise
+        notices.append(f"not used: {error.message}")
+        return rules
+    if "preset" in table:
+        notices.append(f"{SETTINGS}: the preset is the user's to choose; it does not count")
+    if given.allow and trusted is None:
+        notices.append(f"{SETTINGS}: what it allows does not count, because the folder is not trusted ('pawl trust')")
+    for name, texts in (
+        ("deny", given.deny),
+        ("ask", given.ask),
+        ("allow", given.allow if trusted is not None else ()),
+    ):
+        for text in texts:
+            try:
+                rules[name] = (*rules[name], parse_rule(text, SETTINGS, known=known))
+            except ConfigError as error:
+                if trusted is not None:
+                    raise
+                notices.append(f"not used: {error.message}")
+    return rules
+
+
+def asked(permit: Permit, call: str) -> Permission:
+    """What is said of a call that is written as rules are, such as `Bash(git push)` or `mcp__docs__search`."""
+    found = _CALL.fullmatch(call.strip())
+    if found is None:
+        raise UsageError(f"{call!r} is not a call", advice="write it as 'Bash(git push)' or 'Edit(src/app.py)'")
+    name, what = found["tool"], found["what"] or ""
+    tools = aliases().get(name, frozenset({name}))
+    tool = next((one for one in (COMMAND_TOOL, READ_TOOL, "file_write") if one in tools), sorted(tools)[0])
+    return permit(tool, {"command": what} if tool == COMMAND_TOOL else {"path": what} if what else {})

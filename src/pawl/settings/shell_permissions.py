@@ -1,0 +1,267 @@
+"""Judges a shell command by the permission rules: each command in it, what wrappers run, and what it writes."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pawl.core.guardrails import Decision, Permission, strictest
+from pawl.settings.permission_rules import COMMAND_TOOL, PathBase, Rule, command_text
+from pawl.settings.shell import Doubt, Redirection, Script, ShellCommand, Word, read_shell
+from pawl.settings.shell_programs import (
+    base_name,
+    git_words,
+    hazard,
+    loss,
+    may_lose,
+    programs,
+    unwrapped,
+    writes_what_it_names,
+)
+
+_MORE_THAN_A_WORD = re.compile(r"[\s;&|<>()$`]")
+_SEPARATORS = re.compile(r"[=:@,]")
+_MOST_PARTS = 8
+_MOST_DIRECTORIES = 16
+_MOST_STARTS = 64
+_HARMLESS_TARGETS = re.compile(r"/dev/(?:null|stdout|stderr|tty|fd/\d+)")
+
+JudgePath = Callable[[str, Sequence[str]], Permission]
+"""What the rules say of a tool that reads or writes these full paths."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSet:
+    """The rules that count, the user's and the preset's, in the order in which they are asked; `allow` of commands."""
+
+    deny: tuple[Rule, ...]
+    ask: tuple[Rule, ...]
+    allow: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandJudge:
+    rules: RuleSet
+    place: PathBase
+    unmatched: Decision
+    """What is said of a command that no rule names."""
+    passes_doubts: bool
+    judge_path: JudgePath
+
+    def judge(self, script: Script, directory: str) -> Permission:
+        """Deny, then ask, then allow; every command must be allowed."""
+        commands, readable = unfolded(script)
+        places = _directories(script, directory)
+        if not readable:
+            reason = "the command is longer or more deeply nested than can be read"
+            return Permission(ruling=Decision.DENY, reason=reason, firm=True)
+        for ruling, rules in ((Decision.DENY, self.rules.deny), (Decision.ASK, self.rules.ask)):
+            found = self._tightening(rules, ruling, commands, places)
+            if found is not None:
+                return found
+        perhaps = self._perhaps(commands)
+        if perhaps is not None:
+            return perhaps
+        if script.doubts and not self.passes_doubts:
+            ruling = Decision.DENY if self.unmatched is Decision.DENY else Decision.ASK
+            return Permission(ruling=ruling, reason=_doubtful(script.doubts), firm=True)
+        if not script.commands:
+            return Permission(ruling=Decision.ASK, reason="there is no command in it")
+        return strictest(tuple(self._one(command, places) for command in dict.fromkeys(script.commands)))
+
+    def _tightening(
+        self, rules: Sequence[Rule], ruling: Decision, commands: Sequence[ShellCommand], places: Sequence[str]
+    ) -> Permission | None:
+        about_commands = [rule for rule in rules if rule.is_about(COMMAND_TOOL)]
+        about_paths = [rule for rule in rules if rule.path is not None]
+        for command in commands:
+            rule = _named(about_commands, command) or self._touched(about_paths, command, places)
+            if rule is not None:
+                reason = f"{_shown(command)!r} is what {rule.text} is about"
+                return Permission(ruling=ruling, reason=reason, rule=rule.text, source=rule.source, firm=True)
+        return None
+
+    def _touched(self, rules: Sequence[Rule], command: ShellCommand, places: Sequence[str]) -> Rule | None:
+        """The rule about a file that the command names as one that it reads or writes."""
+        for rule, word in _files(rules, command):
+            paths = (self.place.of(part, place) for part in _paths_in(word.text) for place in places)
+            if any(rule.path and rule.path.fits(path, self.place, tightens=True) for path in paths):
+                return rule
+        return None
+
+    def _perhaps(self, commands: Sequence[ShellCommand]) -> Permission | None:
+        """A pattern that could stand for a file of a rule."""
+        rules = [rule for rule in (*self.rules.deny, *self.rules.ask) if rule.path is not None]
+        for command in commands:
+            for rule, word in _files(rules, command):
+                if word.is_pattern and rule.path and rule.path.may_meet(word.text):
+                    reason = f"{word.text!r} may stand for a file that {rule.text} is about"
+                    return Permission(ruling=Decision.ASK, reason=reason, rule=rule.text, source=rule.source, firm=True)
+        return None
+
+    def _one(self, command: ShellCommand, places: Sequence[str]) -> Permission:
+        said = [self._words(command)] if command.words or command.assignments else []
+        said += [self._redirected(one, places) for one in command.redirections]
+        return strictest(tuple(said))
+
+    def _redirected(self, one: Redirection, places: Sequence[str]) -> Permission:
+        text = one.target.text
+        if _HARMLESS_TARGETS.fullmatch(text):
+            return Permission(ruling=Decision.ALLOW, reason="nothing is kept of it")
+        if one.target.is_pattern:
+            return Permission(ruling=Decision.ASK, reason=f"which file {text!r} is cannot be known")
+        tool = "file_write" if one.writes else "file_read"
+        return self.judge_path(tool, [self.place.of(text, place) for place in places])
+
+    def _words(self, command: ShellCommand) -> Permission:
+        """The program and its words, without what is redirected."""
+        whole = command_text((*command.assignments, *command.words))
+        rules = self.rules.allow
+        exact = [rule for rule in rules if rule.command and rule.command.is_exact and rule.command.fits(whole)]
+        if exact:
+            return _allow(exact[0])
+        lost = next((what for one in unfolded(Script((command,)))[0] if (what := _loss(one))), "")
+        if lost:
+            return Permission(ruling=Decision.ASK, reason=f"it {lost}", firm=True)
+        general = [rule for rule in rules if rule.is_general]
+        if general:
+            return _allow(general[0])
+        inner = unwrapped(command.words)
+        rule = self._matching(rules, command, inner)
+        danger = hazard(inner) if inner else ""
+        if rule is not None and not danger:
+            return _allow(rule)
+        reason = danger or f"no rule allows {_short(whole.strip())!r}"
+        if self.unmatched is Decision.ALLOW:
+            reason = "it runs in the sandbox without a network"
+        return Permission(ruling=self.unmatched, reason=reason)
+
+    def _matching(self, rules: Sequence[Rule], command: ShellCommand, inner: tuple[Word, ...] | None) -> Rule | None:
+        """The rule that means this command; one that does not name the variables does not mean it with them."""
+        if not inner or not inner[0].known or inner[0].is_pattern:
+            return None
+        before = command_text(command.assignments)
+        text = before + command_text(inner)
+        for rule in rules:
+            if rule.command and rule.command.fits(text) and len(rule.command.parts[0]) >= len(before):
+                return rule
+        return None
+
+
+def unfolded(script: Script) -> tuple[list[ShellCommand], bool]:
+    """Every command, and those that programs would run from the text of a word; and whether all could be read."""
+    found, readable = list(script.commands), script.readable
+    waiting = [(command, 1) for command in script.commands]
+    while waiting:
+        command, depth = waiting.pop()
+        if not command.words or base_name(command.words[0].text) not in programs().running_others:
+            continue
+        for word in command.words[1:]:
+            if _MORE_THAN_A_WORD.search(word.text):
+                inner = read_shell(word.text, depth)
+                readable = readable and inner.readable
+                found += inner.commands
+                waiting += [(one, depth + 1) for one in inner.commands]
+    return found, readable
+
+
+def _named(rules: Sequence[Rule], command: ShellCommand) -> Rule | None:
+    """The first rule that the command fits in any way of writing it."""
+    if not rules:
+        return None
+    texts = list(_texts(command))
+    for rule in rules:
+        if rule.is_general:
+            return rule
+        if rule.command and any(rule.command.fits(text, start) for text, starts in texts for start in starts):
+            return rule
+    return None
+
+
+def _texts(command: ShellCommand) -> Iterator[tuple[str, Sequence[int]]]:
+    """The command as rules that tighten look at it, and where in it a command may begin."""
+    words = command.words
+    if command.assignments:
+        yield command_text((*command.assignments, *words)), (0,)
+    if not words:
+        return
+    runs = base_name(words[0].text) in programs().running_others
+    yield command_text(words), _starts(words) if runs else (0,)
+    last = len(words) if runs else 1
+    if any("/" in word.text for word in words[:last]):
+        short = [Word(base_name(word.text), "", word.known) for word in words[:last]]
+        yield command_text((*short, *words[last:])), _starts(short)
+    git = next((at for at, word in enumerate(words[:last]) if base_name(word.text) == "git"), None)
+    if git is not None:
+        yield f"git {command_text(git_words(words[git:])[1:])}", (0,)
+
+
+def _starts(words: Sequence[Word]) -> list[int]:
+    starts, at = [], 0
+    for word in words:
+        starts.append(at)
+        at += len(word.shown) + 1
+    return starts
+
+
+def _loss(command: ShellCommand) -> str:
+    """What work the command loses, itself or by what it runs."""
+    words = command.words
+    runs = bool(words) and base_name(words[0].text) in programs().running_others
+    if not runs:
+        return loss(words)
+    starts = [at for at, word in enumerate(words) if at == 0 or may_lose(word.text)]
+    return next((what for at in starts[:_MOST_STARTS] if (what := loss(words[at:]))), "")
+
+
+def _directories(script: Script, start: str) -> list[str]:
+    """Every folder that the command may be in at some time."""
+    found = [start]
+    for command in script.commands:
+        words = command.words
+        if words and words[0].text in ("cd", "pushd") and len(found) < _MOST_DIRECTORIES:
+            target = words[1].text if len(words) > 1 else "~"
+            found += [target if target.startswith("~") else posixpath.join(place, target) for place in found]
+    return list(dict.fromkeys(found))
+
+
+def _paths_in(text: str) -> Iterator[str]:
+    """What of a word may be a path: `.env`, `--file=.env`, `-f.env`, `HEAD:.env`, `@.env`."""
+    if text:
+        yield text
+    for separator in list(_SEPARATORS.finditer(text))[:_MOST_PARTS]:
+        if text[separator.end() :]:
+            yield text[separator.end() :]
+    if text.startswith("-") and len(text) > 2:
+        yield text[2:]
+
+
+def _doubtful(doubts: Sequence[Doubt]) -> str:
+    return f"what it does cannot be known: it holds {', '.join(doubts)}"
+
+
+def _files(rules: Sequence[Rule], command: ShellCommand) -> Iterator[tuple[Rule, Word]]:
+    """Each word that may name a file, with each rule that is about what the command does to it."""
+    if not rules:
+        return
+    writes = writes_what_it_names(command.words)
+    named = [(word, writes) for word in command.words[1:]]
+    named += [(one.target, one.writes) for one in command.redirections]
+    for word, is_written in named:
+        for rule in rules:
+            if rule.is_about("file_read") or (is_written and rule.is_about("file_write")):
+                yield rule, word
+
+
+def _shown(command: ShellCommand) -> str:
+    return _short(command_text(command.words).strip()) or "the command"
+
+
+def _allow(rule: Rule) -> Permission:
+    return Permission(ruling=Decision.ALLOW, reason=f"{rule.text} allows it", rule=rule.text, source=rule.source)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 120 else f"{text[:119]}…"

@@ -1,0 +1,1 @@
+"""Ways to use Pawl; they decide nothing."""

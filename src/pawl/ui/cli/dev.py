@@ -1,0 +1,97 @@
+"""`pawl dev`: the project's dev server on a bench, started, asked about, read and ended."""
+
+from __future__ import annotations
+
+from pawl.checks import dev as serving
+from pawl.checks.registry import ServerRecord, ServerState
+from pawl.core.errors import UsageError
+from pawl.ui.cli.call import Call
+from pawl.workspace.project import Project
+
+EXIT_NONE = 3
+"""There is no server to tell about."""
+
+
+def dev(shop: Project, call: Call) -> int:
+    actions = {"start": _start, "status": _status, "logs": _logs, "stop": _stop}
+    return actions[call.options.action](shop, call)
+
+
+def _start(shop: Project, call: Call) -> int:
+    options = call.options
+    if options.port is not None and not 0 < options.port < 1 << 16:
+        raise UsageError(f"--port {options.port} is no port", advice="give one from 1024 to 65535")
+    if not 1 <= options.seconds <= 3600:
+        raise UsageError(f"--seconds {options.seconds:g} is not between 1 and 3600", advice="60 suits most servers")
+    request = serving.DevRequest(port=options.port, seconds=options.seconds, install=options.install)
+    record, started = serving.start(shop, request)
+    return _tell(call, record, "" if started else "it runs already: ")
+
+
+def _status(shop: Project, call: Call) -> int:
+    record = serving.status(shop)
+    if record is None:
+        return _none(call)
+    return _tell(call, record)
+
+
+def _stop(shop: Project, call: Call) -> int:
+    record = serving.stop(shop)
+    if record is None:
+        return _none(call)
+    if call.options.json:
+        call.emit({**_shape(record), "state": "stopped"})
+    else:
+        call.out.say(f"stopped {record.name or 'the dev server'}")
+    return 0
+
+
+def _logs(shop: Project, call: Call) -> int:
+    if call.options.lines < 1:
+        raise UsageError(f"--lines {call.options.lines} shows nothing", advice="give a number from 1")
+    serving.required(serving.status(shop))
+    text = serving.logs(shop, call.options.lines)
+    if call.options.json:
+        call.emit({"lines": text.splitlines()})
+    else:
+        call.out.lines(text)
+    return 0
+
+
+def _none(call: Call) -> int:
+    if call.options.json:
+        call.emit(_shape(None))
+    else:
+        call.out.say("no dev server runs for this workspace")
+    return EXIT_NONE
+
+
+def _tell(call: Call, record: ServerRecord, before: str = "") -> int:
+    runs = record.state in (ServerState.STARTING, ServerState.READY)
+    code = 0 if runs else EXIT_NONE
+    if call.options.json:
+        call.emit(_shape(record))
+        return code
+    where = f" at {record.url}" if record.url else ""
+    why = f": {record.reason}" if record.reason else ""
+    verb = "is" if runs else "has"
+    if record.notice and runs:
+        call.out.say(record.notice, "yellow")
+    call.out.say(f"{before}{record.name or 'the dev server'} {verb} {record.state}{where}{why}")
+    if record.url and record.state is ServerState.READY:
+        call.out.hint("stop it with: pawl dev stop")
+    if not runs:
+        call.out.hint("see its last words with: pawl dev logs; start it again with: pawl dev start")
+    return code
+
+
+def _shape(record: ServerRecord | None) -> dict[str, object]:
+    return {
+        "name": record.name if record else None,
+        "state": record.state if record else None,
+        "url": record.url if record else None,
+        "port": record.port if record else None,
+        "pid": record.pid if record else None,
+        "reason": record.reason if record else "",
+        "notice": record.notice if record else "",
+    }

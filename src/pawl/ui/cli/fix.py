@@ -1,0 +1,458 @@
+"""`pawl fix`: failing tests in, the smallest verified patch out."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import textwrap
+import time
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from pawl.agent.session import Session
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
+from pawl.core.display import safe_text
+from pawl.core.errors import PathRefused, UsageError
+from pawl.core.patch import unified
+from pawl.core.run import RunRequest
+from pawl.repair import fixer as fixing
+from pawl.repair.model import (
+    Alternative,
+    BaselineTaken,
+    ClockStarted,
+    FixOutcome,
+    FixReport,
+    FixRequest,
+    LinesSuspected,
+    Mended,
+    ProblemFound,
+    Progressed,
+    StageBegun,
+)
+from pawl.ui.cli.call import Call
+from pawl.ui.cli.loop import after_reflex
+from pawl.ui.cli.shapes import changes_json, words_of
+from pawl.ui.screen.screen import Screen, brief
+from pawl.ui.screen.talk import money
+from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+
+def order_after(shop: Project, call: Call, request: FixRequest, outcome: FixOutcome) -> RunRequest | None:
+    """The loop that goes on, announced with its model and the most that it may cost; None where nothing does."""
+    options, setting = call.options, shop.config.settings.escalate
+    asks = options.escalate is None and setting == "auto"
+    # Where patches disagree it is the user who chooses.
+    if asks and (not call.can_ask or outcome is FixOutcome.DISPUTED):
+        return None
+    model, _ = Session(shop).offered(options.model or "")
+    if options.escalate is None and (setting == "off" or not model):
+        return None
+    order = after_reflex(shop, call, request.targets[0] if len(request.targets) == 1 else "")
+    most = money(Decimal(str(order.budget["money"])))
+    if asks:
+        question = f"let {model} work on what is left, for at most {most}?"
+        return order if call.aside.ask(question, "ny", "y/N") == "y" else None
+    if model and not options.json:
+        call.aside.say(f"{model} works on what is left, for at most {most}; --no-escalate leaves it at that")
+    return order
+
+
+STAGES = {
+    "install": "installing what the lock file says",
+    "suite": "running the suite",
+    "recover": "trying known recoveries",
+    "collect": "collecting the tests",
+    "baseline": "running the tests by themselves",
+    "trace": "watching the failing tests",
+    "largest group": "watching the failing tests",
+    "search": "searching for a patch",
+    "definitions": "searching outside of functions",
+    "pairs": "searching for two edits",
+    "compare": "comparing patches by behaviour",
+    "verify": "verifying",
+}
+MILESTONES = ("install", "suite", "recover", "search", "verify")
+"""The stages that are told where the output is piped, each once in a row."""
+MOST_MENDED = 5
+
+
+class Progress:
+    """A few lines in a terminal that change in place; a line a milestone where it is piped; nothing when quiet."""
+
+    def __init__(self, screen: Screen, *, quiet: bool) -> None:
+        self._screen = screen
+        self._quiet = quiet
+        self._started = time.monotonic()
+        self._deadline: float | None = None
+        self._live: Live | None = None
+        self._stage = "starting"
+        self._detail = ""
+        self._suspect = ""
+        self._mended: list[str] = []
+        self._told = ""
+
+    def __enter__(self) -> Progress:
+        if not self._quiet and self._screen.is_terminal:
+            from rich.console import Console
+            from rich.live import Live
+
+            console = Console(file=self._screen.stream, highlight=False)
+            if not console.is_dumb_terminal:
+                self._live = Live(console=console, transient=True, refresh_per_second=8, get_renderable=self._drawn)
+                self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def take(self, event: object) -> None:
+        match event:
+            case StageBegun(name=name):
+                self._stage, self._detail = STAGES.get(name, name), ""
+                if name in MILESTONES:
+                    self._tell(self._stage)
+            case ClockStarted():
+                self._deadline = time.monotonic() + event.seconds
+                if event.failing:
+                    self._tell(f"{event.failing} failing")
+            case LinesSuspected(lines=lines) if lines:
+                self._suspect = f"suspect {lines[0].path}:{lines[0].line}"
+            case Mended(repair=repair):
+                left = f"{event.failing} still fail" if event.failing else "nothing fails any more"
+                self._mended.append(f"{repair.path}:{repair.line}  {in_words(repair.what)}  ({left})")
+                self._suspect = ""
+                self._tell(f"mended {self._mended[-1]}")
+            case _:
+                self._detail = _detail(event) or self._detail
+
+    def _tell(self, line: str) -> None:
+        """A line where the output is piped."""
+        if self._live is None and not self._quiet and line != self._told:
+            self._told = line
+            self._screen.say(line)
+
+    def _drawn(self) -> Table:
+        """The stage with the time beside it, what it is at, and what was mended so far."""
+        from rich.table import Table
+        from rich.text import Text
+
+        width = self._screen.width - 1
+        if self._live is not None:
+            # The terminal's own width, also after it has changed, and not what a shell once wrote down.
+            self._live.console.width = width + 1
+        clock = f"{time.monotonic() - self._started:.0f} s"
+        if self._deadline is not None and self._stage != STAGES["verify"]:
+            clock += f", {max(0.0, self._deadline - time.monotonic()):.0f} s left"
+        grid = Table.grid(expand=False)
+        grid.width = width
+        grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        grid.add_column(no_wrap=True, justify="right")
+        grid.add_row(Text(f"{self._spinner()} {self._stage}", "bold"), Text(clock, "dim"))
+        for line in filter(None, (self._detail, self._suspect)):
+            grid.add_row(Text(f"  {_safe(line, width)}", "dim"), "")
+        for line in self._mended[-MOST_MENDED:]:
+            grid.add_row(Text(f"✓ {_safe(line, width)}", "green"), "")
+        return grid
+
+    def _spinner(self) -> str:
+        return "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"[int((time.monotonic() - self._started) * 8) % 10]
+
+
+def in_words(what: str) -> str:
+    """A template, or an entry of the recovery map without its language."""
+    return what if " " in what else what.rpartition(".")[2].replace("-", " ")
+
+
+def _detail(event: object) -> str:
+    match event:
+        case BaselineTaken():
+            return f"{len(event.failing)} failing, {event.passed} passing"
+        case Progressed():
+            found = f", {event.plausible} would do" if event.plausible else ""
+            thing = "candidate" if event.tried == 1 else "candidates"
+            return f"{event.tried:,} {thing}, {event.rate:,.0f} a CPU second{found}"
+        case ProblemFound():
+            return f"{event.place}: {event.kind}"
+        case CheckResult():
+            return f"{event.step}: {event.standing}"
+        case _:
+            return ""
+
+
+def _safe(line: str, width: int) -> str:
+    return brief(safe_text(line).text, width - 2)
+
+
+EXIT = {
+    FixOutcome.FIXED: 0,
+    FixOutcome.NOTHING_FAILS: 0,
+    FixOutcome.PARTLY: 1,
+    FixOutcome.DISPUTED: 3,
+    FixOutcome.NOT_FIXED: 1,
+}
+LEFT = frozenset({FixOutcome.PARTLY, FixOutcome.DISPUTED, FixOutcome.NOT_FIXED})
+"""What leaves something for a model."""
+MARKS = {Status.PASS: "✓", Status.FAIL: "✗", Status.SKIPPED: "–"}
+MOST_SHOWN = 10
+WIDTH = 120
+"""Of a line that is not for a terminal."""
+SHORTEST_MESSAGE = 24
+
+
+def fix(shop: Project, call: Call) -> int:
+    request = _request(shop, call)
+    with Progress(call.aside, quiet=call.options.json) as progress:
+        report = fixing.fix(shop, request, progress.take)
+    if not call.options.json:
+        _tell(shop, report, call)
+    if report.outcome in LEFT and not request.dry_run and call.options.escalate is not False:
+        from pawl.ui.cli.loop import carried
+
+        order = order_after(shop, call, request, report.outcome)
+        if order is not None:
+            return carried(shop, call, lambda session: session.do(order))
+    if call.options.json:
+        call.emit(_json(shop, report, call))
+    return EXIT[report.outcome]
+
+
+def _request(shop: Project, call: Call) -> FixRequest:
+    options = call.options
+    seconds = shop.config.settings.fix_seconds if options.seconds is None else options.seconds
+    if not 1 <= seconds <= 86_400:
+        raise UsageError(f"--seconds {seconds:g} is not between 1 and 86400", advice="60 suits most bugs")
+    if not 1 <= options.workers <= 64:
+        raise UsageError(f"--workers {options.workers} is not between 1 and 64", advice="one for each core")
+    if options.pick is not None and options.accept_first:
+        raise UsageError("--pick and --accept-first cannot both be had", advice="--accept-first takes the first one")
+    if options.pick is not None and options.pick < 1:
+        raise UsageError(f"--pick {options.pick}: patches are counted from 1", advice="give one of their numbers")
+    return FixRequest(
+        targets=_targets(shop, call),
+        test_command=words_of(options.test),
+        seconds=seconds,
+        workers=options.workers,
+        pick=options.pick,
+        accept_first=options.accept_first,
+        dry_run=options.dry_run,
+        install=options.install,
+    )
+
+
+def _targets(shop: Project, call: Call) -> tuple[str, ...]:
+    """The targets as the workspace calls them; the workspace itself stands for everything in it."""
+    here = shop.workspace if call.options.workspace is not None else os.getcwd()
+    if any(os.path.realpath(os.path.join(here, target)) == shop.workspace for target in call.options.targets if target):
+        return ()
+    try:
+        return tuple(call.inside(shop.workspace, target) for target in call.options.targets)
+    except PathRefused as error:
+        raise UsageError(error.message, advice=error.advice) from error
+
+
+def _tell(shop: Project, report: FixReport, call: Call) -> None:
+    out = call.out
+    if report.outcome is FixOutcome.NOTHING_FAILS:
+        out.say(
+            f"nothing fails: {_counts(report.before)}" if not report.reason else f"nothing to mend: {report.reason}"
+        )
+        _tell_notes(report, out)
+        return
+    _tell_tests(out, "before", report.before, report.failing_before)
+    for repair in report.repairs:
+        _tell_long(out, f"repaired  {repair.path}:{repair.line}  {in_words(repair.what)}  ({repair.why})")
+    if report.changes:
+        out.patch(report.changes, shop.store.blobs)
+    if report.verdicts:
+        out.say("verified  " + "  ".join(f"{verdict.step} {_mark(verdict)}" for verdict in report.verdicts))
+    if report.repairs:
+        _tell_tests(out, "after", report.after, report.failing_after)
+    if report.rivals:
+        _tell_rivals(shop, report, call)
+    _tell_notes(report, out)
+    if call.options.explain:
+        _explain(report, out)
+    _tell_end(report, call)
+
+
+def _tell_notes(report: FixReport, out: Screen) -> None:
+    for note in report.notes:
+        _tell_long(out, f"note: {note}")
+
+
+def _tell_tests(out: Screen, when: str, counts: TestCounts | None, failing: tuple[Diagnostic, ...]) -> None:
+    out.say(f"{when:<9} {_counts(counts)}")
+    width = out.width - 1 if out.is_terminal else WIDTH
+    for finding in failing[:MOST_SHOWN]:
+        name = finding.test or f"{finding.path}:{finding.line}".strip(":0") or finding.tool
+        message = finding.message.strip().splitlines()[0]
+        room = max(20, width - 6 - min(len(message), SHORTEST_MESSAGE))
+        # The end of a long id tells more than its start; what reads a pipe needs it whole.
+        name = name if len(name) <= room or not out.is_terminal else f"…{name[1 - room :]}"
+        out.say(f"  ✗ {name}  {brief(message, max(20, width - 6 - len(name)))}")
+    if len(failing) > MOST_SHOWN:
+        out.say(f"  … and {len(failing) - MOST_SHOWN} more")
+
+
+def _tell_long(out: Screen, text: str, style: str = "") -> None:
+    """One line; in a terminal as many as it takes, broken between words and set in."""
+    lines = (
+        textwrap.wrap(text, out.width - 1, subsequent_indent="  ", break_on_hyphens=False)
+        if out.is_terminal
+        else [text]
+    )
+    for line in lines:
+        out.say(line, style)
+
+
+def _tell_rivals(shop: Project, report: FixReport, call: Call) -> None:
+    out = call.out
+    _tell_long(out, f"nothing was taken for {'the rest' if report.repairs else 'these tests'}: {report.reason}", "bold")
+    for rival in report.rivals:
+        alike = " (behaves like 1)" if rival.number > 1 and rival.behaves_like_first else ""
+        take = f"  take it with: {_promote(rival, call)}" if rival.entry is not None else ""
+        out.say(f"  {rival.number}. {rival.path}:{rival.line}  {rival.what}{alike}{take}")
+        for line in unified(rival.changes, shop.store.blobs).split("\n"):
+            if line[:1] in ("+", "-") and line[:3] not in ("+++", "---"):
+                out.say(f"     {line}", "green" if line[0] == "+" else "red")
+
+
+def _promote(rival: Alternative, call: Call) -> str:
+    where = ("-C", call.options.workspace) if call.options.workspace is not None else ()
+    return shlex.join(("pawl", "promote", str(rival.entry), *where))
+
+
+def _again(call: Call) -> str:
+    """The command that was given, as far as it matters for the search."""
+    options = call.options
+    words = ["pawl", "fix", *options.targets]
+    given = (
+        ("-C", options.workspace, None),
+        ("--test", options.test, None),
+        ("--seconds", None if options.seconds is None else f"{options.seconds:g}", None),
+        ("--workers", str(options.workers), "2"),
+    )
+    for option, value, usual in given:
+        words += [option, value] if value != usual else []
+    return shlex.join(words)
+
+
+def _advice(report: FixReport, call: Call) -> str:
+    """What to do next; of rivals one is taken without another search where they are kept."""
+    if not report.rivals:
+        return report.advice
+    kept = [_promote(rival, call) for rival in report.rivals if rival.entry is not None]
+    taking = f"take one with: {', or '.join(kept)}" if kept else f"choose with: {_again(call)} --pick N"
+    more = "" if kept else "; --accept-first takes the likeliest"
+    told = f"{taking}{more}; or write a test that tells them apart and run this again"
+    return "; ".join(filter(None, (told, report.advice)))
+
+
+def _explain(report: FixReport, out: Screen) -> None:
+    if report.suspicious:
+        out.say("suspicious lines (how much the failing tests run them and the passing ones do not):")
+        for line in report.suspicious:
+            out.say(f"  {line.score:.2f}  {line.path}:{line.line}")
+    for verdict in report.verdicts:
+        reason = f", {brief(verdict.reason, WIDTH)}" if verdict.reason else ""
+        out.say(f"  {verdict.step}: {verdict.standing}{reason} ({verdict.seconds:.1f} s)")
+    rate = report.tried / report.cpu_seconds if report.cpu_seconds else 0
+    out.say(f"  {report.tried:,} candidates in {report.cpu_seconds:.1f} CPU seconds ({rate:,.0f} a second)")
+
+
+def _tell_end(report: FixReport, call: Call) -> None:
+    out = call.out
+    cost = f"{report.seconds:.1f} s, $0.00"
+    if report.promotion is not None:
+        number = report.promotion.entry
+        out.say(f"{report.outcome} in {cost}; promoted as entry {number}; undo with: pawl undo {number}", "bold green")
+    elif call.options.dry_run and report.repairs:
+        out.say(f"would be {report.outcome} ({cost}); nothing was changed")
+    elif report.outcome is FixOutcome.NOT_FIXED:
+        _tell_long(out, f"not fixed in {cost}: {report.reason}; nothing was changed", "bold")
+    if report.outcome is FixOutcome.FIXED and report.reason:
+        out.say(report.reason)
+    if report.outcome is FixOutcome.PARTLY and report.reason and not report.rivals:
+        _tell_long(out, f"the rest is not fixed: {report.reason}")
+    if report.kept is not None:
+        out.say(f"the patch is kept as entry {report.kept}; promote it all the same with: pawl promote {report.kept}")
+    advice = _advice(report, call)
+    if advice:
+        _tell_long(out, advice, "dim")
+
+
+def _counts(counts: TestCounts | None) -> str:
+    if counts is None:
+        return "no count"
+    pairs = (
+        (counts.failed, "failed"),
+        (counts.errors, "error" if counts.errors == 1 else "errors"),
+        (counts.passed, "passed"),
+        (counts.skipped, "skipped"),
+    )
+    return ", ".join(f"{number} {word}" for number, word in pairs if number) or "no tests"
+
+
+def _mark(verdict: CheckResult) -> str:
+    mark = MARKS[verdict.standing]
+    if verdict.standing is Status.SKIPPED:
+        return f"{mark} ({brief(verdict.reason, 40)})"
+    if verdict.counts is None:
+        return mark
+    old = f" ({len(verdict.old)} {'fails' if len(verdict.old) == 1 else 'fail'} as before)" if verdict.old else ""
+    return f"{mark} {verdict.counts.passed}{old}"
+
+
+def _json(shop: Project, report: FixReport, call: Call) -> dict[str, object]:
+    return {
+        "outcome": report.outcome,
+        "reason": report.reason,
+        "advice": _advice(report, call),
+        "before": _counts_json(report.before),
+        "after": _counts_json(report.after),
+        "failing_before": [_finding_json(finding) for finding in report.failing_before],
+        "failing_after": [_finding_json(finding) for finding in report.failing_after],
+        "repairs": [
+            {
+                "path": one.path,
+                "line": one.line,
+                "what": one.what,
+                "why": one.why,
+                "rivals": one.rivals,
+                "agreement": one.agreement,
+            }
+            for one in report.repairs
+        ],
+        "rivals": [
+            {"number": one.number, "entry": one.entry, "path": one.path, "line": one.line, "what": one.what}
+            for one in report.rivals
+        ],
+        "verdicts": [
+            {"step": one.step, "standing": one.standing, "reason": one.reason, "seconds": round(one.seconds, 3)}
+            for one in report.verdicts
+        ],
+        "suspicious": [{"path": one.path, "line": one.line, "score": one.score} for one in report.suspicious],
+        "changes": changes_json(report.changes, shop.store.blobs),
+        "notes": list(report.notes),
+        "entry": report.promotion.entry if report.promotion else None,
+        "kept": report.kept,
+        "candidates": report.tried,
+        "cpu_seconds": round(report.cpu_seconds, 3),
+        "seconds": round(report.seconds, 3),
+        "cost_usd": 0.0,
+    }
+
+
+def _counts_json(counts: TestCounts | None) -> dict[str, int] | None:
+    if counts is None:
+        return None
+    return {"passed": counts.passed, "failed": counts.failed, "errors": counts.errors, "skipped": counts.skipped}
+
+
+def _finding_json(finding: Diagnostic) -> dict[str, object]:
+    return {"test": finding.test, "path": finding.path, "line": finding.line, "message": finding.message}

@@ -1,0 +1,177 @@
+"""`pawl history` and `pawl diff`."""
+
+from __future__ import annotations
+
+import re
+
+from pawl.core.change import ChangeSet
+from pawl.core.errors import UnknownEntry, UsageError
+from pawl.core.history import Checkpoint, Entry, EntryState
+from pawl.ui.cli.call import Call
+from pawl.ui.cli.shapes import changes_json, checkpoint_json, entry_json
+from pawl.ui.screen.screen import brief, when
+from pawl.workspace.history import OnConflict, Reversal, Wish
+from pawl.workspace.project import Project
+
+
+def history(shop: Project, call: Call) -> int:
+    options = call.options
+    if options.limit < 1:
+        raise UsageError(f"--limit {options.limit} shows nothing", advice="give a number above 0")
+    every = shop.entries(run=options.run)
+    if options.run is not None and not every:
+        raise UnknownEntry(f"there is no run {options.run!r} in this workspace", advice="'pawl history' lists them")
+    shown = [entry for entry in every if options.all or entry.state is EntryState.DONE]
+    part = shown[: options.limit]
+    if options.json:
+        call.emit({"entries": [entry_json(entry) for entry in part], "total": len(shown)})
+        return 0
+    if part:
+        rows = [_cells(entry, live=call.out.is_terminal) for entry in part]
+        call.out.table(("id", "when", "what", "state", "paths", "run"), rows, flexible=2)
+    else:
+        call.out.say("nothing was promoted in this workspace yet")
+    if len(shown) > len(part):
+        call.out.hint(f"… and {len(shown) - len(part)} older: --limit {len(shown)}")
+    if len(every) > len(shown):
+        call.out.hint(f"{len(every) - len(shown)} more not promoted: --all")
+    return 0
+
+
+def diff(shop: Project, call: Call) -> int:
+    entry = shop.entry(call.entry_number())
+    changes = _chosen(shop.changes(entry), call.files(shop.workspace))
+    if call.options.json:
+        described = changes_json(changes, shop.store.blobs)
+        call.emit({"entry": entry_json(entry), "changes": described, "digest": changes.digest})
+        return 0
+    if call.options.stat:
+        call.out.changes(changes, shop.store.blobs, most=len(changes))
+    else:
+        call.out.patch(changes, shop.store.blobs)
+    return 0
+
+
+def _cells(entry: Entry, *, live: bool) -> tuple[str, ...]:
+    """In a terminal the table itself cuts the title to what fits."""
+    title = brief(entry.title, 400 if live else 60)
+    return (str(entry.id), when(entry.created, today=live), title, standing(entry), str(entry.files), entry.run)
+
+
+def standing(entry: Entry) -> str:
+    """What became of an entry, in a word or two."""
+    match entry.state:
+        case EntryState.DONE if entry.reversed_by is not None:
+            word = f"undone by {entry.reversed_by}"
+        case EntryState.DONE:
+            word = "promoted"
+        case EntryState.CAPTURED:
+            word = "kept"
+        case _:
+            word = str(entry.state)
+    return f"{word}, pruned" if entry.pruned else word
+
+
+def _chosen(changes: ChangeSet, files: tuple[str, ...]) -> ChangeSet:
+    if not files:
+        return changes
+    part = [
+        change for change in changes if any(change.path == file or change.path.startswith(f"{file}/") for file in files)
+    ]
+    if not part:
+        raise UsageError(
+            f"that entry did not touch {', '.join(map(repr, files))}", advice="--stat says what it touched"
+        )
+    return ChangeSet.of(part)
+
+
+_CHOSEN = {
+    OnConflict.STOP: "you changed the same place since; without --dry-run this stops here",
+    OnConflict.KEEP: "you changed the same place since; left as it is",
+    OnConflict.OVERWRITE: "you changed the same place since; your version is kept in this entry",
+    OnConflict.MARK: "you changed the same place since; both are marked in the file",
+}
+
+
+def undo(shop: Project, call: Call) -> int:
+    wish = _wish(shop, call)
+    if call.options.id and call.options.id.startswith("r"):
+        return _tell(shop, call, shop.undo_run(call.options.id, wish), wish)
+    return _tell(shop, call, shop.undo(call.entry_number(), wish), wish)
+
+
+def redo(shop: Project, call: Call) -> int:
+    wish = Wish(on_conflict=OnConflict(call.options.on_conflict), dry_run=call.options.dry_run)
+    return _tell(shop, call, shop.redo(wish), wish)
+
+
+def restore(shop: Project, call: Call) -> int:
+    wish = _wish(shop, call)
+    return _tell(shop, call, shop.restore(call.options.name, wish), wish)
+
+
+def _wish(shop: Project, call: Call) -> Wish:
+    return Wish(
+        files=call.files(shop.workspace),
+        on_conflict=OnConflict(call.options.on_conflict),
+        dry_run=call.options.dry_run,
+    )
+
+
+def _tell(shop: Project, call: Call, reversal: Reversal, wish: Wish) -> int:
+    done = reversal.promotion
+    conflicts = sorted(conflict.path for conflict in reversal.conflicts)
+    if call.options.json:
+        call.emit(
+            {
+                "title": reversal.title,
+                "entry": done.entry if done else None,
+                "changes": changes_json(reversal.changes, shop.store.blobs),
+                "conflicts": conflicts,
+                "notices": list(done.notices) if done else [],
+            }
+        )
+        return 0
+    call.out.say(f"{'' if done else 'would '}{brief(reversal.title)}", "bold")
+    call.out.changes(reversal.changes, shop.store.blobs)
+    call.out.marked([("!", path, _CHOSEN[wish.on_conflict]) for path in conflicts])
+    if done is not None:
+        for notice in done.notices:
+            call.out.say(f"note: {notice}")
+        call.out.hint(f"this is entry {done.entry}; take it back with: pawl undo {done.entry}")
+    return 0
+
+
+def checkpoint(shop: Project, call: Call) -> int:
+    if call.options.list:
+        return _list(shop, call)
+    made = shop.checkpoint(call.options.name)
+    if call.options.json:
+        call.emit(checkpoint_json(made))
+        return 0
+    call.out.say(f"checkpoint {made.name}, {_place(made)}")
+    call.out.hint(f"come back with: pawl restore {made.name if _is_plain(made.name) else made.id}")
+    return 0
+
+
+def _list(shop: Project, call: Call) -> int:
+    if call.options.name is not None:
+        raise UsageError("--list takes no name", advice="leave one of them out")
+    every = shop.checkpoints()
+    if call.options.json:
+        call.emit({"checkpoints": [checkpoint_json(one) for one in every]})
+    elif every:
+        rows = [(str(one.id), when(one.created, today=call.out.is_terminal), one.name, _place(one)) for one in every]
+        call.out.table(("id", "when", "name", "where"), rows, flexible=2)
+    else:
+        call.out.say("there is no checkpoint yet")
+    return 0
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a shell takes the name as it is, and as the name."""
+    return re.fullmatch(r"[\w.+:@-]+", name, re.ASCII) is not None and not name.startswith("-")
+
+
+def _place(one: Checkpoint) -> str:
+    return f"after entry {one.after_entry}" if one.after_entry else "before the first entry"

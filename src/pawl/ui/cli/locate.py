@@ -1,0 +1,101 @@
+"""`pawl locate`: which files and definitions must change for an issue, with no model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pawl.checks.suspicion import suspected
+from pawl.code.librarian import open_librarian
+from pawl.core.code import Definition, Hit, Query
+from pawl.core.errors import UsageError
+from pawl.settings import files as bounded
+from pawl.ui.cli.call import Call
+from pawl.workspace.project import Project
+
+_LARGEST_ISSUE = 4 << 20
+_HEAD = 8192
+
+
+def locate(shop: Project, call: Call) -> int:
+    options = call.options
+    text = _text(call)
+    if options.top < 1:
+        raise UsageError(f"--top {options.top} shows nothing", advice="give a number from 1")
+    query = Query(
+        text=text, suspicions=suspected(shop, text), tests=not options.no_tests, history=not options.no_history
+    )
+    with open_librarian(shop) as librarian:
+        left = librarian.refresh().left
+        if left:
+            call.aside.say(f"{left:,} files are not in the index yet, because they are many; ask again to go on")
+        hits = librarian.locate(query, options.top)
+        empty = not hits and librarian.is_empty
+    if options.json:
+        call.emit({"files": [_shape(hit) for hit in hits]})
+    else:
+        _show(hits, call, empty=empty)
+    return 0
+
+
+def _text(call: Call) -> str:
+    """The words of the command line, a file, or what is piped in."""
+    words, file = " ".join(call.options.text), call.options.issue_file
+    if words.strip() and file is not None:
+        raise UsageError("there is a text and an --issue-file", advice="give one of them")
+    if file is not None and file != "-":
+        text = _read(Path(file))
+    elif file == "-" or (not call.options.text and not sys.stdin.isatty()):
+        text = _decoded(sys.stdin.buffer.read(_LARGEST_ISSUE), "what is piped in")
+    else:
+        text = words
+    if not text.strip():
+        raise UsageError("there is nothing to look for", advice="pawl locate 'what is wrong', or --issue-file FILE")
+    return text
+
+
+def _read(file: Path) -> str:
+    try:
+        with bounded.opened(file) as opened:
+            data = opened.read(_LARGEST_ISSUE)
+    except OSError as error:
+        raise UsageError(
+            f"the issue file {str(file)!r} cannot be read: {error.strerror}", advice="check the path of --issue-file"
+        ) from error
+    return _decoded(data, f"the issue file {str(file)!r}")
+
+
+def _decoded(data: bytes, what: str) -> str:
+    if b"\0" in data[:_HEAD]:
+        raise UsageError(f"{what} is binary", advice="give it as text in UTF-8")
+    return data.decode("utf-8", "replace")
+
+
+def _shape(hit: Hit) -> dict[str, object]:
+    return {
+        "path": hit.path,
+        "score": hit.score,
+        "reasons": list(hit.reasons),
+        "symbols": [
+            {"name": one.qualified, "kind": one.kind, "line": one.line, "start": one.start, "end": one.end}
+            for one in hit.symbols
+        ],
+    }
+
+
+def _show(hits: list[Hit], call: Call, *, empty: bool) -> None:
+    if empty:
+        call.out.say("there are no source files in this workspace")
+    elif not hits:
+        call.out.say("nothing in this workspace fits")
+    for hit in hits:
+        call.out.say(f"{hit.score:7.2f}  {hit.path}", "bold")
+        if hit.reasons:
+            call.out.hint(f"         {'; '.join(hit.reasons)}")
+        if call.options.symbols:
+            for symbol in hit.symbols:
+                call.out.say(f"         {hit.path}:{symbol.line}  {_told(symbol)}")
+
+
+def _told(symbol: Definition) -> str:
+    return f"{symbol.kind} {symbol.qualified}"

@@ -1,0 +1,210 @@
+"""Reads the words, opens the workshop, calls the command, and turns every error into a message and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, TextIO
+
+from pawl.core.errors import PawlError, UsageError
+from pawl.ui.cli.overview import overview
+from pawl.ui.cli.parser import WrongWords, read
+
+if TYPE_CHECKING:
+    from pawl.settings.config import Config
+    from pawl.ui.cli.call import Call
+    from pawl.ui.screen.opening import Opening
+    from pawl.ui.screen.screen import Screen
+    from pawl.workspace.project import Project
+
+
+MODULES = {
+    "session": "lending",
+    "run": "run",
+    "fix": "fix",
+    "verify": "verify",
+    "dev": "dev",
+    "ask": "ask",
+    "do": "do",
+    "loop": "loop",
+    "audit": "loop",
+    "approve": "approve",
+    "locate": "locate",
+    "models": "models",
+    "policy": "rules",
+    "prompts": "rules",
+    "permissions": "permissions",
+    "trust": "permissions",
+    "memory": "memory",
+    "promote": "patch",
+    "patch": "patch",
+    "history": "history",
+    "diff": "history",
+    "undo": "history",
+    "redo": "history",
+    "checkpoint": "history",
+    "restore": "history",
+    "doctor": "upkeep",
+    "gc": "upkeep",
+}
+
+READING = frozenset({"ask", "audit", "locate", "models", "policy", "prompts", "history", "diff", "doctor"})
+"""Commands that never write the workspace."""
+
+
+OpenSession = Callable[["Opening"], int]
+"""How a session in a terminal is opened; another interface, which whoever starts both of them lends to this one."""
+
+
+def run(arguments: Sequence[str], open_session: OpenSession) -> int:
+    try:
+        options = read(arguments)
+    except WrongWords as error:
+        _tell(sys.stderr, f"{error.message}\n      {error.hint}")
+        return 2
+    except SystemExit:  # The help of a command.
+        return 0
+    if options.command in ("help", "version"):
+        from pawl.core.version import __version__
+
+        _tell(sys.stdout, overview().removesuffix("\n") if options.command == "help" else f"pawl {__version__}")
+        return 0
+    return _call(options, open_session)
+
+
+def _call(options: argparse.Namespace, open_session: OpenSession) -> int:
+    sys.excepthook = _Defect(options)
+    from pawl.ui.cli.call import Interrupted
+
+    try:
+        return _dispatch(options, open_session)
+    except PawlError as error:
+        return _report(options, error.code, error.message, error.advice, error.exit_code, _conflicts(error))
+    except Interrupted as error:
+        return _report(options, error.word, error.word, "nothing was left half done", error.exit_code)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        named = f" {error.filename!r}" if error.filename is not None else ""
+        return _report(options, "system", f"the system says{named}: {error.strerror or error}", "", 1)
+
+
+def _dispatch(options: argparse.Namespace, open_session: OpenSession) -> int:
+    from pawl.settings.config import load
+    from pawl.settings.project import find_workspace
+    from pawl.ui.cli.call import Call
+    from pawl.ui.screen.screen import Screen
+
+    config = load()
+    draws = config.environment.get("TERM", "dumb") != "dumb"
+    aside = Screen(sys.stderr, color=config.color, aside=True, draws=draws)
+    call = Call(options, Screen(sys.stdout, color=config.color, draws=draws), aside)
+    call.interruptions.listen()
+    sys.excepthook = _Defect(options, config)
+    workspace = find_workspace(_start(options), config, exact=options.workspace is not None, reads=_only_reads(options))
+    if options.command == "session":
+        from pawl.ui.cli.lending import opening_of
+
+        return open_session(opening_of(config, workspace, call, _command, _tell_recovery))
+    from pawl.workspace.project import Project
+
+    with Project.open(config, workspace) as shop:
+        _tell_recovery(shop, call.aside)
+        return _command(options)(shop, call)
+
+
+def _command(options: argparse.Namespace) -> Callable[[Project, Call], int]:
+    import importlib
+
+    module = importlib.import_module(f"pawl.ui.cli.{MODULES[options.command]}")
+    command: Callable[[Project, Call], int] = getattr(module, options.command)
+    return command
+
+
+def _only_reads(options: argparse.Namespace) -> bool:
+    return options.command in READING or (options.command == "memory" and options.action in ("list", "show", "session"))
+
+
+def _start(options: argparse.Namespace) -> Path:
+    if options.workspace is not None:
+        if not options.workspace:
+            raise UsageError("-C names no folder", advice="give the folder of your project with -C")
+        return Path(options.workspace)
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise UsageError("the folder you are in is gone", advice="change to one that exists") from error
+
+
+def _tell_recovery(shop: Project, aside: Screen) -> None:
+    if shop.store.set_aside is not None:
+        aside.say(f"pawl: the state file was damaged; it is kept as {str(shop.store.set_aside)!r}")
+        aside.say("      a new one was started")
+    if shop.unrecovered:
+        aside.say(f"pawl: {shop.unrecovered}")
+    for recovery in shop.recovered:
+        aside.say(f"pawl: entry {recovery.entry.id} was interrupted and is now {recovery.state}")
+        for path in recovery.kept:
+            aside.say(f"      {path} holds your own work and was left as it is")
+
+
+def _report(
+    options: argparse.Namespace,
+    name: str,
+    message: str,
+    advice: str,
+    exit_code: int,
+    conflicts: Sequence[str] = (),
+) -> int:
+    if options.json:
+        from pawl.ui.cli.shapes import as_json
+
+        body = {"error": name, "message": message, "advice": advice, "exit_code": exit_code}
+        _tell(sys.stdout, as_json(body | ({"conflicts": list(conflicts)} if conflicts else {})))
+        return exit_code
+    _tell(sys.stderr, f"pawl: {message}" + (f"\n      {advice}" if advice else ""))
+    return exit_code
+
+
+def _conflicts(error: PawlError) -> list[str]:
+    return [str(getattr(one, "path", one)) for one in getattr(error, "conflicts", ())]
+
+
+def _tell(stream: TextIO, text: str) -> None:
+    from pawl.ui.screen.screen import Screen
+
+    Screen(stream, color=False).lines(text)
+
+
+class _Defect:
+    """What is shown of an error that nobody expected: one line, and where the rest is."""
+
+    def __init__(self, options: argparse.Namespace, config: Config | None = None) -> None:
+        self._options = options
+        self._config = config
+
+    def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        place = self._written(kind, error, trace)
+        advice = "this is a defect of Pawl; please report it" + (f" with {str(place)!r}" if place else "")
+        _report(self._options, "defect", f"something unexpected: {kind.__name__}: {error}", advice, 1)
+
+    def _written(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Path | None:
+        if self._config is None:
+            return None
+        import traceback
+
+        from pawl.core.redact import redacted
+
+        place = self._config.state / "defect.txt"
+        text = redacted("".join(traceback.format_exception(kind, error, trace)))
+        try:
+            fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+        except OSError:
+            return None
+        return place

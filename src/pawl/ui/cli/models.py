@@ -1,0 +1,84 @@
+"""`pawl models`: what is configured, reachable, priced."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from pawl.agent.asking import configured
+from pawl.models import listing
+from pawl.models.listing import Listed
+from pawl.ui.cli.call import Call
+from pawl.workspace.project import Project
+
+
+def models(shop: Project, call: Call) -> int:
+    config = configured(shop, call.options.model or "")
+    found = listing.listed(config, look=not call.options.offline, only=call.options.model or "")
+    providers = listing.providers_listed(config)
+    if call.options.json:
+        call.emit(
+            {
+                "models": [_json(one) for one in found],
+                "providers": [
+                    {
+                        "name": one.name,
+                        "address": one.address,
+                        "has_key": one.has_key,
+                        "key_names": list(one.key_names),
+                        "local": one.local,
+                    }
+                    for one in providers
+                ],
+            }
+        )
+    else:
+        _tell(call, found)
+        ready = [one.name for one in providers if one.key_names and one.has_key]
+        call.out.say(f"keys are set for: {', '.join(ready) or 'no provider'}")
+        call.out.say(f"need no key: {', '.join(one.name for one in providers if not one.key_names)}")
+        call.out.say(f"known too: {', '.join(one.name for one in providers if not one.has_key)}")
+    return 0 if all(one.ready is not False for one in found) else 1
+
+
+def _tell(call: Call, found: tuple[Listed, ...]) -> None:
+    if not found:
+        call.out.say("no model is configured")
+        call.out.hint('name one with --model, PAWL_MODEL, or default = "provider/name" under [models] in the settings')
+        return
+    rows = [
+        (one.model, ", ".join(one.used_for), _state(one), _price(one), f"{one.context:,}", one.tools) for one in found
+    ]
+    heads = ("model", "used for", "state", "$ per million in / out", "context", "tools")
+    call.out.table(heads, rows, flexible=2)
+    for one in found:
+        if one.advice:
+            call.out.hint(f"{one.model}: {one.advice}")
+
+
+def _state(one: Listed) -> str:
+    mark = {True: "✓ ", False: "✗ ", None: "not looked for"}[one.ready]
+    return f"{mark}{one.detail}"
+
+
+def _price(one: Listed) -> str:
+    if one.input_price is None or one.output_price is None:
+        return "unknown"
+    return f"{_amount(one.input_price)} / {_amount(one.output_price)}"
+
+
+def _amount(price: Decimal) -> str:
+    return f"{price.normalize():f}" if price else "0"
+
+
+def _json(one: Listed) -> dict[str, object]:
+    return {
+        "model": one.model,
+        "used_for": list(one.used_for),
+        "ready": one.ready,
+        "detail": one.detail,
+        "advice": one.advice,
+        "input_usd_per_million": None if one.input_price is None else float(one.input_price),
+        "output_usd_per_million": None if one.output_price is None else float(one.output_price),
+        "context": one.context,
+        "tools": one.tools,
+    }

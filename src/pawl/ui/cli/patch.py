@@ -1,0 +1,126 @@
+"""`pawl patch`: a change that comes as text."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pawl.code.patching import PatchProposal, propose_patch, propose_text
+from pawl.core.errors import Refused, UsageError
+from pawl.core.history import EntryKind
+from pawl.settings import files as bounded
+from pawl.ui.cli.call import Call
+from pawl.ui.cli.run import hint_protected, tell_held
+from pawl.ui.cli.shapes import changes_json, path_json
+from pawl.workspace.commands import KeptEntry, propose_entry
+from pawl.workspace.project import Project
+
+
+def patch(shop: Project, call: Call) -> int:
+    proposal = _proposal(shop, call)
+    promotion = None
+    if not call.options.dry_run:
+        _within_guardrails(shop, call, proposal)
+        entry = shop.new_entry(EntryKind.EDIT, _title(shop, call), call.options.reason)
+        promotion = shop.promote(entry, proposal.changes)
+    changes = promotion.changes if promotion else proposal.changes
+    if call.options.json:
+        call.emit(
+            {
+                "entry": promotion.entry if promotion else None,
+                "changes": changes_json(changes, shop.store.blobs),
+                "breaches": list(proposal.breaches),
+                "notices": [*proposal.notices, *(promotion.notices if promotion else ())],
+            }
+        )
+        return 0
+    call.out.say(f"promoted as entry {promotion.entry}" if promotion else "would change", "bold")
+    call.out.changes(changes, shop.store.blobs)
+    for notice in (*proposal.notices, *(promotion.notices if promotion else ())):
+        call.out.say(f"note: {notice}")
+    if promotion is not None:
+        call.out.hint(f"take it back with: pawl undo {promotion.entry}")
+        return 0
+    for breach in proposal.breaches:
+        call.out.say(f"note: {breach}; --yes goes over it")
+    return 0
+
+
+def _title(shop: Project, call: Call) -> str:
+    if call.options.path is not None:
+        return f"patch {call.inside(shop.workspace, call.options.path)}"
+    name = call.options.patch
+    return "patch from stdin" if name in (None, "-") else f"patch {Path(name).name}"
+
+
+def _proposal(shop: Project, call: Call) -> PatchProposal:
+    options = call.options
+    if options.path is not None:
+        if options.old is None or options.new is None or options.patch is not None:
+            raise UsageError("--path needs --old and --new, and no patch file", advice="see 'pawl patch --help'")
+        path = call.inside(shop.workspace, options.path)
+        return propose_text(shop, path, options.old, options.new, allow_protected=options.allow_protected)
+    if options.old is not None or options.new is not None:
+        raise UsageError("--old and --new need --path", advice="name the file with --path")
+    return propose_patch(shop, _text(options.patch), allow_protected=options.allow_protected)
+
+
+def _text(name: str | None) -> bytes:
+    if name is not None and name != "-":
+        try:
+            return bounded.read_bytes(name, bounded.LARGEST_DATA)
+        except OSError as error:
+            raise UsageError(f"the patch {name!r} cannot be read: {error.strerror}", advice="check the path") from error
+    if sys.stdin.isatty():
+        raise UsageError("there is no patch", advice="name a file, or pipe one: git diff | pawl patch -")
+    text = sys.stdin.buffer.read(bounded.LARGEST_DATA + 1)
+    if len(text) > bounded.LARGEST_DATA:
+        raise UsageError(f"the patch has more than {bounded.LARGEST_DATA >> 20} MB", advice="split it")
+    return text
+
+
+def _within_guardrails(shop: Project, call: Call, proposal: PatchProposal) -> None:
+    """Above the preset's limits the user is asked."""
+    if not proposal.breaches or call.options.yes:
+        return
+    if call.can_ask:
+        call.aside.changes(proposal.changes, shop.store.blobs)
+        for breach in proposal.breaches:
+            call.aside.say(breach)
+        if call.aside.ask("go on?", "ny", "y/N") == "y":
+            return
+    told = "; ".join(proposal.breaches)
+    raise Refused(told, advice="split the change, or repeat with --yes")
+
+
+def promote(shop: Project, call: Call) -> int:
+    entry = shop.entry(call.entry_number())
+    kept = propose_entry(shop, entry, allow_protected=call.options.allow_protected)
+    promotion = None
+    if not call.options.dry_run:
+        title = f"promote {entry.id}: {entry.title}"
+        promotion = shop.promote(shop.new_entry(entry.kind, title, entry.reason), kept.changes)
+    if call.options.json:
+        call.emit(
+            {
+                "entry": promotion.entry if promotion else None,
+                "from": entry.id,
+                "changes": changes_json(promotion.changes if promotion else kept.changes, shop.store.blobs),
+                "held": [{**path_json(one.path), "reason": one.reason, "rule": one.rule} for one in kept.held],
+                "notices": list(promotion.notices) if promotion else [],
+            }
+        )
+        return 0
+    _tell(shop, call, kept, None if promotion is None else promotion.entry)
+    hint_protected(call.out, kept.held, entry.id)
+    for notice in promotion.notices if promotion else ():
+        call.out.say(f"note: {notice}", "yellow")
+    return 0
+
+
+def _tell(shop: Project, call: Call, kept: KeptEntry, number: int | None) -> None:
+    call.out.say("would promote" if number is None else f"promoted as entry {number}", "bold")
+    call.out.changes(kept.changes, shop.store.blobs)
+    tell_held(call.out, kept.held)
+    if number is not None:
+        call.out.hint(f"take it back with: pawl undo {number}")

@@ -1,0 +1,136 @@
+"""`pawl permissions` and `pawl trust`: what an agent may do here, and whether this folder may have a say in it."""
+
+from __future__ import annotations
+
+from pawl.core.errors import UsageError
+from pawl.core.run import Mode
+from pawl.settings import permissions as permitting
+from pawl.settings.trust import FolderTrust, TrustStatus, folder_trust, is_listed, revoke, trusted_folders
+from pawl.settings.trust import trust as trust_folder
+from pawl.ui.cli.call import Call
+from pawl.workspace.hooks import hooks_notice
+from pawl.workspace.project import Project
+
+_DEFAULTS = {
+    "reads": "reading",
+    "writes": "edits",
+    "caged": "commands in the sandbox",
+    "runs": "commands with a network",
+    "delegates": "delegation",
+    "other": "other tools",
+}
+
+
+def permissions(shop: Project, call: Call) -> int:
+    options = call.options
+    if (options.action == "check") is not (options.call is not None):
+        raise UsageError("'pawl permissions check' takes one call", advice="write it as 'Bash(git push)'")
+    cage = permitting.SandboxMode.OPEN if options.net else permitting.SandboxMode.CLOSED
+    mode = Mode(options.mode or Mode.AGENT)
+    found = permitting.permissions_of(shop.config, shop.workspace, mode=mode, cage=cage)
+    for notice in found.notices:
+        call.aside.say(f"pawl: {notice}")
+    if options.action == "check":
+        if notice := hooks_notice(shop.config, shop.workspace):
+            call.aside.say(f"pawl: {notice}")
+        return _check(permitting.permit_of(found, shop.guardrails), call)
+    return _list(found, call)
+
+
+def _list(found: permitting.Permitting, call: Call) -> int:
+    rules, preset = found.permissions, found.permissions.preset
+    lists = {
+        "deny": (*rules.deny, *preset.deny),
+        "ask": (*rules.ask, *preset.ask),
+        "allow": (*rules.allow, *preset.allow),
+    }
+    defaults = {name: str(getattr(preset.defaults, name)) for name in _DEFAULTS}
+    if call.options.json:
+        named = [
+            {"ruling": ruling, "rule": rule.text, "source": rule.source}
+            for ruling, several in lists.items()
+            for rule in several
+        ]
+        call.emit({"preset": preset.name, "rules": named, "defaults": defaults, "notices": list(found.notices)})
+        return 0
+    rows = [(ruling, rule.text, rule.source) for ruling, several in lists.items() for rule in several]
+    call.out.table(("says", "rule", "from"), rows, flexible=1)
+    said = ", ".join(f"{_DEFAULTS[name]} {ruling}" for name, ruling in defaults.items())
+    call.out.say(f"otherwise: {said}")
+    return 0
+
+
+def _check(permit: permitting.Permit, call: Call) -> int:
+    said = permitting.asked(permit, call.options.call)
+    if call.options.json:
+        call.emit(
+            {
+                "ruling": said.ruling,
+                "reason": said.reason,
+                "rule": said.rule,
+                "source": said.source,
+                "suggestions": list(said.suggestions),
+            }
+        )
+        return 0
+    call.out.say(f"{said.ruling}: {said.reason}")
+    if said.rule:
+        call.out.say(f"  rule  {said.rule}  ({said.source})")
+    for rule in said.suggestions:
+        call.out.say(f"  to allow it: {rule}")
+    return 0
+
+
+def trust(shop: Project, call: Call) -> int:
+    if call.options.list:
+        return _folders(shop, call)
+    if call.options.revoke:
+        return _revoke(shop, call)
+    before = folder_trust(shop.config, shop.workspace)
+    after = trust_folder(shop.config, shop.workspace)
+    if call.options.json:
+        call.emit({"folder": shop.workspace, **_shown(after), "changed": list(before.changed)})
+        return 0
+    call.out.say(f"trusted: {shop.workspace}")
+    for path in after.files:
+        call.out.say(f"  {'~' if path in before.changed else ' '} {path}")
+    if not after.files:
+        call.out.say("  nothing here configures or executes anything yet")
+    call.out.say("the trust lapses when one of these changes; take it back with: pawl trust --revoke")
+    return 0
+
+
+def _revoke(shop: Project, call: Call) -> int:
+    known = revoke(shop.config, shop.workspace)
+    listed = is_listed(shop.config, shop.workspace)
+    if call.options.json:
+        call.emit({"folder": shop.workspace, "revoked": known, "listed": listed})
+        return 0
+    call.out.say(f"no longer trusted: {shop.workspace}" if known else f"was not trusted: {shop.workspace}")
+    if listed:
+        call.out.say("it is still listed under [trust] in your settings")
+    return 0
+
+
+def _folders(shop: Project, call: Call) -> int:
+    found = [(one, folder_trust(shop.config, one.folder)) for one in trusted_folders(shop.config)]
+    if call.options.json:
+        call.emit(
+            {
+                "folders": [
+                    {"folder": one.folder, "at": one.at, **_shown(now), "changed": list(now.changed)}
+                    for one, now in found
+                ]
+            }
+        )
+        return 0
+    rows = [(one.folder, str(now.standing), " ".join(now.changed)) for one, now in found]
+    if not rows:
+        call.out.say("no folder is trusted")
+        return 0
+    call.out.table(("folder", "stands", "changed"), rows, flexible=0)
+    return 0
+
+
+def _shown(now: FolderTrust) -> dict[str, object]:
+    return {"trusted": now.standing is TrustStatus.TRUSTED, "standing": now.standing, "files": list(now.files)}

@@ -1,0 +1,102 @@
+"""`pawl policy` and `pawl prompts`: who may do what, and what is sent."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+
+from pawl.agent import rules
+from pawl.core.errors import UsageError
+from pawl.core.run import Mode, RoleName, Stage
+from pawl.ui.cli.call import Call
+from pawl.workspace.project import Project
+
+
+def policy(shop: Project, call: Call) -> int:
+    options = call.options
+    if options.markdown:
+        if options.json or options.mode or options.stage or options.role:
+            raise UsageError("--markdown writes the whole table, as Markdown", advice="leave out the other options")
+        call.out.put(rules.policy_page())
+        return 0
+    rows = rules.policy_rows(
+        Mode(options.mode) if options.mode else None,
+        Stage(options.stage) if options.stage else None,
+        RoleName(options.role) if options.role else None,
+    )
+    if options.json:
+        call.emit({"rows": [_row(row) for row in rows]})
+        return 0
+    lines = [
+        (row.mode, row.stage, row.role, row.decision.reasoning, " ".join(row.decision.tools) or "–") for row in rows
+    ]
+    call.out.table(("mode", "stage", "role", "reasoning", "tools"), lines, flexible=4)
+    return 0
+
+
+def _row(row: rules.Row) -> dict[str, object]:
+    return {
+        "mode": row.mode,
+        "stage": row.stage,
+        "role": row.role,
+        "tools": list(row.decision.tools),
+        "prompts": list(row.decision.prompts),
+        "reasoning": row.decision.reasoning,
+        "approval": row.decision.approval,
+        "contract": row.decision.contract,
+    }
+
+
+def prompts(shop: Project, call: Call) -> int:
+    action, name = call.options.action, call.options.name
+    if name is not None and action != "show":
+        raise UsageError(f"'pawl prompts {action}' is about all prompts, not {name!r}", advice="show takes a name")
+    return _ACTIONS[action](shop, call)
+
+
+def _list(shop: Project, call: Call) -> int:
+    repository = rules.prompts(shop.config, shop.workspace)
+    found = [repository.get(name) for name in repository.names()]
+    if call.options.json:
+        call.emit(
+            {"prompts": [{"name": one.name, "purpose": one.purpose, "source": one.source} for one in found]},
+        )
+        return 0
+    rows = [(one.name, one.purpose, "" if one.source.startswith("prompts/") else one.source) for one in found]
+    call.out.table(("prompt", "purpose", "overridden by"), rows, flexible=1)
+    return 0
+
+
+def _show(shop: Project, call: Call) -> int:
+    if call.options.name is None:
+        raise UsageError("no prompt is named", advice="'pawl prompts list' lists them")
+    repository = rules.prompts(shop.config, shop.workspace)
+    names = repository.names()
+    if call.options.name not in names:
+        raise UsageError(f"there is no prompt {call.options.name!r}", advice=_similar(call.options.name, names))
+    prompt = repository.get(call.options.name)
+    if call.options.json:
+        call.emit({"name": prompt.name, "purpose": prompt.purpose, "source": prompt.source, "text": prompt.text})
+        return 0
+    call.out.lines(prompt.text)
+    return 0
+
+
+def _similar(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else "'pawl prompts list' lists them"
+
+
+def _check(shop: Project, call: Call) -> int:
+    faults = rules.prompt_faults(shop.config, shop.workspace)
+    if call.options.json:
+        call.emit({"faults": [{"path": one.path, "line": one.line, "what": one.what} for one in faults]})
+    else:
+        for fault in faults:
+            call.out.say(fault.text)
+        if not faults:
+            call.out.say("every prompt is sound")
+    return 52 if faults else 0
+
+
+_ACTIONS: dict[str, Callable[[Project, Call], int]] = {"list": _list, "show": _show, "check": _check}

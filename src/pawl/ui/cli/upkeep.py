@@ -1,0 +1,103 @@
+"""`pawl doctor` and `pawl gc`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from pawl.core.errors import SandboxUnavailable
+from pawl.core.execution import Confinement
+from pawl.ui.cli.call import Call
+from pawl.workspace import upkeep
+from pawl.workspace.project import Project
+from pawl.workspace.upkeep import Examination
+
+_WORDS = {
+    Confinement.NAMESPACES: "full: commands see the bench and system folders only",
+    Confinement.LANDLOCK: "weaker: commands are held by Landlock on a copied bench",
+    Confinement.NONE: "none: Pawl refuses to run commands here",
+}
+_MOST_NUMBER = 1_000_000
+
+
+def doctor(shop: Project, call: Call) -> int:
+    report = upkeep.examine(shop, thorough=call.options.verify)
+    code = _health(report)
+    if call.options.json:
+        call.emit(
+            {
+                "ok": code == 0,
+                "confinement": report.protection.confinement,
+                "overlay": report.protection.overlay,
+                "probes": [asdict(probe) for probe in report.protection.probes],
+                "workspace": shop.workspace,
+                "state": str(shop.store.path),
+                "state_bytes": report.state_bytes,
+                "benches": report.benches,
+                "guardrails": shop.guardrails.name,
+                "settings": str(shop.config.file),
+                "hooks": [asdict(hook) for hook in report.hooks],
+                "problems": list(report.problems),
+            }
+        )
+        return code
+    _tell(shop, call, report)
+    return code
+
+
+def gc(shop: Project, call: Call) -> int:
+    cleaned = upkeep.clean(shop, days=_bounded(call.options.days), backups=_bounded(call.options.backups))
+    if call.options.json:
+        call.emit(asdict(cleaned))
+        return 0
+    call.out.say(
+        f"dropped the contents of {_counted(cleaned.entries, 'old entry', 'old entries')}, "
+        f"freed {cleaned.bytes_freed / 1e6:.1f} MB"
+    )
+    if cleaned.benches:
+        call.out.say(f"removed {_counted(cleaned.benches, 'abandoned bench', 'abandoned benches')}")
+    call.out.say(f"kept what is younger than {cleaned.days} days, and the last {cleaned.backups} changes of each file")
+    return 0
+
+
+def _health(report: Examination) -> int:
+    if report.protection.confinement is Confinement.NONE:
+        return SandboxUnavailable.exit_code
+    return 1 if report.problems else 0
+
+
+def _tell(shop: Project, call: Call, report: Examination) -> None:
+    out = call.out
+    weak = report.protection.confinement is not Confinement.NAMESPACES
+    out.say(f"protection  {_WORDS[report.protection.confinement]}", "bold yellow" if weak else "bold green")
+    remedies: list[str] = []
+    for probe in report.protection.probes:
+        out.say(f"  {'✓' if probe.works else '✗'} {probe.name}: {probe.detail}", "" if probe.works else "yellow")
+        if not probe.works and probe.remedy and probe.remedy not in remedies:
+            out.say(f"      {probe.remedy}")
+            remedies.append(probe.remedy)
+    benches = f", {_counted(report.benches, 'open bench', 'open benches')}" if report.benches else ""
+    out.say(f"workspace   {shop.workspace}")
+    out.say(f"state       {shop.store.path} ({report.state_bytes / 1e6:.1f} MB{benches})")
+    out.say(f"settings    {shop.config.file}{'' if shop.config.file.exists() else ' (not there: defaults)'}")
+    out.say(f"guardrails  {shop.guardrails.name}")
+    if report.hooks:
+        host = [hook for hook in report.hooks if hook.host]
+        out.say(f"hooks       {len(report.hooks) - len(host)} in the sandbox, {len(host)} on this machine")
+        for hook in host:
+            out.say(
+                f"  ! {hook.event}: {hook.command!r} runs outside of the sandbox, as {hook.source!r} says", "yellow"
+            )
+            if hook.problem:
+                out.say(f"      not started: {hook.problem}")
+    for problem in report.problems:
+        out.say(f"  ! {problem}", "bold red")
+    if call.options.verify and not report.problems:
+        out.say("contents    every stored content is sound")
+
+
+def _bounded(number: int | None) -> int | None:
+    return None if number is None else min(number, _MOST_NUMBER)
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

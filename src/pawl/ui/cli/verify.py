@@ -1,0 +1,127 @@
+"""`pawl verify`: every check that the project has, on a bench, with what is new told from what is old."""
+
+from __future__ import annotations
+
+from pawl.checks.verifier import VerifyReport, VerifyRequest
+from pawl.checks.verifier import verify as verify_workspace
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.core.errors import UsageError
+from pawl.ui.cli.call import Call
+from pawl.ui.cli.shapes import words_of
+from pawl.ui.screen.screen import Screen, brief
+from pawl.workspace.project import Project
+
+MARKS = {Status.PASS: "✓", Status.FAIL: "✗", Status.SKIPPED: "–"}
+MOST_SHOWN = 20
+NAME_WIDTH = 22
+WIDTH = 120
+"""Of a line that is not for a terminal."""
+EXIT_FAILED = 1
+EXIT_NOTHING = 3
+"""No step failed and none passed: nothing is proved."""
+
+
+def verify(shop: Project, call: Call) -> int:
+    options = call.options
+    request = VerifyRequest(
+        everything=options.all,
+        test_command=words_of(options.test),
+        fresh=options.fresh,
+        take_baseline=options.set_baseline,
+        ignore_baseline=options.no_baseline,
+        install=options.install,
+    )
+    if options.set_baseline and options.no_baseline:
+        raise UsageError("--set-baseline and --no-baseline cannot both be had", advice="leave one of them out")
+
+    def listen(verdict: CheckResult) -> None:
+        if not options.json:
+            _tell(call.out, verdict)
+
+    def say(what: str) -> None:
+        if not options.json:
+            call.out.hint(what)
+
+    report = verify_workspace(shop, request, listen, say)
+    if options.json:
+        call.emit(_json(report))
+    else:
+        _tell_end(report, call)
+    if report.proves_nothing:
+        return EXIT_NOTHING
+    return 0 if report.accepted or options.set_baseline else EXIT_FAILED
+
+
+def _tell(out: Screen, verdict: CheckResult) -> None:
+    took = f" {verdict.seconds:6.2f} s" if verdict.standing is not Status.SKIPPED else " " * 9
+    head = f"{MARKS[verdict.standing]} {verdict.step:<{NAME_WIDTH}}{took}  "
+    out.say(head + brief(verdict.reason, max(30, (out.width if out.is_terminal else WIDTH) - len(head) - 1)))
+    for finding in verdict.findings[:MOST_SHOWN]:
+        for line in _finding(finding):
+            out.say(line)
+    if len(verdict.findings) > MOST_SHOWN:
+        out.hint(f"    and {len(verdict.findings) - MOST_SHOWN} more")
+
+
+def _finding(finding: Diagnostic) -> list[str]:
+    place = ":".join(str(part) for part in (finding.path, finding.line, finding.column) if part)
+    first, *rest = finding.message.splitlines() or [""]
+    head = " ".join(filter(None, (finding.test or place, finding.label, first)))
+    return [f"    {head}", *(f"      {line}" for line in rest[:6])]
+
+
+def _tell_end(report: VerifyReport, call: Call) -> None:
+    old = sum(len(verdict.old) for verdict in report.verdicts)
+    if old:
+        call.out.hint(f"{old} findings of the baseline are left out")
+    if call.options.set_baseline:
+        count = sum(len(verdict.findings) for verdict in report.verdicts)
+        call.out.say(f"baseline set: {count} findings are old from now on")
+    elif report.proves_nothing:
+        call.out.say("nothing is proved: no step could run")
+    else:
+        call.out.say("verified" if report.accepted else "not verified")
+
+
+def _json(report: VerifyReport) -> dict[str, object]:
+    return {
+        "accepted": report.accepted,
+        "seconds": round(report.seconds, 3),
+        "baseline": report.has_baseline,
+        "notes": list(report.notes),
+        "steps": [_shape(verdict, report) for verdict in report.verdicts],
+    }
+
+
+def _shape(verdict: CheckResult, report: VerifyReport) -> dict[str, object]:
+    counts = verdict.counts
+    return {
+        "step": verdict.step,
+        "standing": verdict.standing,
+        "reason": verdict.reason,
+        "seconds": round(verdict.seconds, 3),
+        "cached": verdict.step in report.kept,
+        "findings": [_finding_shape(finding) for finding in verdict.findings],
+        "old": len(verdict.old),
+        "counts": None
+        if counts is None
+        else {
+            "passed": counts.passed,
+            "failed": counts.failed,
+            "errors": counts.errors,
+            "skipped": counts.skipped,
+        },
+    }
+
+
+def _finding_shape(finding: Diagnostic) -> dict[str, object]:
+    return {
+        "tool": finding.tool,
+        "path": finding.path,
+        "line": finding.line,
+        "column": finding.column,
+        "severity": finding.severity,
+        "code": finding.code,
+        "message": finding.message,
+        "test": finding.test,
+    }

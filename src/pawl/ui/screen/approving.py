@@ -1,0 +1,186 @@
+"""The user's answer to what a run waits for, as one types it: yes, no with a reason, some hunks, edited, or later."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from pawl.agent.session import Session
+from pawl.core.errors import UsageError
+from pawl.core.run import ApprovalAnswer, ApprovalResponse, Report
+from pawl.settings import files as bounded
+from pawl.ui.screen.report import Screens, show_question
+
+FALLBACKS = ("sensible-editor", "nano", "vi")
+MOST_BYTES = 16 << 20
+REMARKS = """\
+# Edit the lines that begin with + and take out hunks; the counts are made anew. What is left is verified and promoted.
+# Lines between files that begin with # are left out. Delete everything to change nothing.
+"""
+
+
+def edited(text: str, suffix: str, environment: Mapping[str, str]) -> str:
+    """What the user left in the file."""
+    words = editor_words(environment)
+    with tempfile.TemporaryDirectory(prefix="pawl-") as folder:
+        path = Path(folder) / f"change{suffix}"
+        path.write_text(text, "utf-8", "surrogateescape", newline="")
+        try:
+            # Not where Pawl was started: an editor may read configuration of the folder that it stands in.
+            done = subprocess.run([*words, str(path)], check=False, cwd=folder)
+        except OSError as error:
+            raise UsageError(
+                f"the editor {words[0]!r} cannot be started: {error.strerror}", advice="set EDITOR to one that can"
+            ) from error
+        if done.returncode:
+            raise UsageError(f"the editor {words[0]!r} ended with {done.returncode}", advice="nothing was answered")
+        return read_text(path)
+
+
+def read_text(path: Path) -> str:
+    with bounded.opened(path) as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise UsageError("the edited text is too large", advice=f"at most {MOST_BYTES >> 20} MB")
+    return data.decode("utf-8", "surrogateescape")
+
+
+def editor_words(environment: Mapping[str, str]) -> list[str]:
+    """The command of the user's editor."""
+    named = environment.get("VISUAL") or environment.get("EDITOR") or ""
+    try:
+        words = shlex.split(named)
+    except ValueError as error:
+        raise UsageError(f"EDITOR is {named!r}, which cannot be read: {error}", advice="close the quotes") from error
+    # A relative folder would be the workspace's to fill.
+    path = ":".join(one for one in environment.get("PATH", "").split(":") if one.startswith("/"))
+    for name in words[:1] or FALLBACKS:
+        found = name if "/" in name else shutil.which(name, path=path)
+        if found is not None:
+            return [found, *words[1:]]
+    if words:
+        raise UsageError(f"the editor {words[0]!r} cannot be started: it is not on PATH", advice="set EDITOR anew")
+    raise UsageError("there is no editor", advice="set EDITOR, such as EDITOR=nano, or use --patch FILE")
+
+
+YES = frozenset({"y", "yes"})
+NO = frozenset({"n", "no"})
+LATER = frozenset({"l", "later"})
+EDIT = frozenset({"e", "edit"})
+SHOW = frozenset({"d", "diff"})
+_HUNKS = re.compile(r"(?:h|hunks?)?\s*(?P<numbers>\d{1,6}(?:[\s,]+\d{1,6})*)")
+CHOICES = "y yes, n no, 1,3 these hunks, e edit, d diff, l later"
+CHOICES_OF_CALL = "y yes, n no, d show all, l later"
+
+
+class LineAsker(Protocol):
+    """How a person is asked for a line."""
+
+    def line(self, question: str) -> str | None:
+        """What was typed; None when the input has ended."""
+        ...
+
+    def edited(self, text: str, suffix: str) -> str:
+        """The text after the user has changed it in an editor."""
+        ...
+
+
+def ask_approval(session: Session, report: Report, screens: Screens, asker: LineAsker) -> ApprovalResponse | None:
+    """Shows what is asked about and asks until there is an answer; None to answer later."""
+    question = report.question
+    assert question is not None
+    if report.stale:
+        screens.aside.say(f"! the approval was not taken: {report.stale}", "bold yellow")
+    changes = session.shown(report.run)
+    screens.out.say()
+    complete = show_question(session.shop, report, screens, changes)
+    if not complete:
+        screens.aside.say("! not all of it is shown; d shows all of it", "bold yellow")
+    of_call = question.kind == "call"
+    prompt = f"carry it out? [{CHOICES_OF_CALL}] " if of_call else f"promote this? [{CHOICES}] "
+    while True:
+        said = asker.line(prompt)
+        word, _, rest = (said or "").strip().partition(" ")
+        word = word.lower()
+        if not word or word in LATER:
+            return None
+        if word in YES and not rest and not complete:
+            screens.aside.say("part of it was not shown: d shows all of it, y approves it as it is", "bold yellow")
+            complete = True
+            continue
+        if word in YES and not rest:
+            return ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=question.digest)
+        if word in NO:
+            reason = rest.strip() or (asker.line("why? [Enter: no reason] ") or "").strip()
+            return ApprovalResponse(answer=ApprovalAnswer.REJECT, digest=question.digest, reason=reason)
+        if word in SHOW and not rest:
+            complete = show_question(session.shop, report, screens, changes, whole=True)
+            continue
+        given = None if of_call else _part(session, report, screens, asker, (said or "").strip())
+        if given is not None:
+            return given
+
+
+def _edited(session: Session, report: Report, screens: Screens, asker: LineAsker) -> ApprovalResponse | None:
+    question = report.question
+    assert question is not None
+    shown = f"{REMARKS}{session.patch(report.run)}"
+    try:
+        patch = asker.edited(shown, ".diff")
+    except UsageError as error:
+        screens.aside.say(f"{error.message}; {error.advice}")
+        return None
+    if patch.strip() and patch != shown:
+        return ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=question.digest, patch=patch)
+    screens.aside.say("the patch is as it was; nothing is answered yet" if patch.strip() else "the patch is empty")
+    return None
+
+
+def _part(session: Session, report: Report, screens: Screens, asker: LineAsker, said: str) -> ApprovalResponse | None:
+    """Some hunks, or the patch as the user edits it; None for words that say neither."""
+    question = report.question
+    assert question is not None
+    if said.lower() in EDIT:
+        return _edited(session, report, screens, asker)
+    found = _HUNKS.fullmatch(said.lower())
+    if found is None:
+        screens.aside.say(f"{said!r} is no answer; say {CHOICES}")
+        return None
+    numbers = tuple(dict.fromkeys(int(one) for one in re.split(r"[\s,]+", found["numbers"])))
+    most = len(session.hunks(report.run))
+    wrong = [one for one in numbers if not 1 <= one <= most]
+    if wrong:
+        screens.aside.say(f"there is no hunk {wrong[0]}; the hunks are 1 to {most}")
+        return None
+    return ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=question.digest, hunks=numbers)
+
+
+_NOTHING = "#\n"
+"""An empty patch is no patch: it must not be taken for an approval of everything."""
+
+
+def edited_patch(session: Session, run: str) -> str:
+    """What the user made of the patch in $VISUAL or $EDITOR."""
+    return edited(f"{REMARKS}{session.patch(run)}", ".diff", session.shop.config.environment) or _NOTHING
+
+
+def patch_from(name: str) -> str:
+    """The patch in a file, or from stdin."""
+    try:
+        if name != "-":
+            return read_text(Path(name)) or _NOTHING
+        data = sys.stdin.buffer.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(
+            f"--patch {name!r} cannot be read: {error.strerror}", advice="name the edited patch"
+        ) from error
+    if len(data) > MOST_BYTES:
+        raise UsageError("the edited patch is too large", advice=f"at most {MOST_BYTES >> 20} MB")
+    return data.decode("utf-8", "surrogateescape") or _NOTHING

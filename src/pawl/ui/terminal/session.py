@@ -1,0 +1,302 @@
+"""One session in a terminal: lines in, runs carried out one after the other in a thread of their own.
+
+The thread of the input only reads and draws; whatever touches the workspace or its state happens in the other one.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pawl.core.errors import PawlError, StoreError, UsageError
+from pawl.core.run import Report, RunState
+from pawl.ui.screen.opening import Opening
+from pawl.ui.screen.screen import one_line
+from pawl.ui.terminal.commands import IDLE, MODEL, OWN, Commands, SessionCommand, split, spoken_here
+from pawl.ui.terminal.face import Meter, SessionChoices, SessionScreen
+from pawl.ui.terminal.keys_help import status_line
+
+if TYPE_CHECKING:
+    from pawl.agent.session import Session
+    from pawl.ui.terminal.showing import Showing
+
+
+OPENING_SECONDS = 60.0
+LEAVING_SECONDS = 20.0
+"""How long a run that was stopped may take to put its things away."""
+NO_MODEL = "no model is configured"
+NO_MODEL_ADVICE = (
+    "set PAWL_MODEL or /model NAME; without one these work: run the tests, lint, undo, fix them, and the / commands"
+)
+Job = Callable[[], None]
+
+
+@dataclass(slots=True)
+class Shared:
+    """What both threads look at; each field is replaced as a whole."""
+
+    model: str = ""
+    """The model that the next request would ask; empty without one."""
+    paths: tuple[str, ...] = ()
+    """The files that can be named."""
+    looks_again: bool = False
+    """They are looked for after each job, because that is quick here."""
+    commands: Commands = field(default_factory=Commands)
+    waits: str = ""
+    """The run that waits for an answer."""
+    trust: str = ""
+    """How the folder stands, where that matters."""
+
+
+class TerminalSession:
+    """Fits `face.Listener`."""
+
+    def __init__(self, opening: Opening, wishes: SessionChoices, begin: Callable[[TerminalSession], None]) -> None:
+        self.opening = opening
+        self.wishes = wishes
+        self._begin = begin
+        self.meter = Meter()
+        self.shared = Shared()
+        self.actions: dict[str, Callable[[str], None]] = {}
+        """What a command does that is no command of the command line, by its name."""
+        self.look_again: Callable[[TerminalSession], None] = lambda sitting: None
+        self.left = threading.Event()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._working = 0
+        self._thread = threading.Thread(target=self._serve, name="pawl-runs", daemon=True)
+        self._failed: BaseException | None = None
+        self._opened = threading.Event()
+        self._session: Session | None = None
+        self.face: SessionScreen
+        self.showing: Showing
+
+    # The thread of the input.
+
+    def start(self, face: SessionScreen) -> None:
+        self.face = face
+        self._thread.start()
+
+    @property
+    def session(self) -> Session:
+        """It is opened by the other thread, at once."""
+        self._opened.wait(OPENING_SECONDS)
+        if self._session is None:
+            raise StoreError("the workspace cannot be opened", advice="see what is said above")
+        return self._session
+
+    def leave(self) -> None:
+        """Stops what works and waits until it has put its things away."""
+        self.left.set()
+        self.stop()
+        self._jobs.put(None)
+        if self._thread.ident is not None:
+            self._thread.join(LEAVING_SECONDS)
+        if self._failed is not None:
+            raise self._failed
+
+    @property
+    def is_working(self) -> bool:
+        return self._working > 0
+
+    def status(self, width: int, *, asked: bool) -> str:
+        doing = "asked" if asked else "working" if self.is_working else "idle"
+        return status_line(self.wishes, self.meter, model=self.shared.model, doing=doing, width=width)
+
+    def entered(self, text: str, *, echo: bool = True) -> None:
+        if echo:
+            self.face.out.lines(_echo(text))
+        named = split(text)
+        if named is not None:
+            self._command(*named)
+        else:
+            self.take(text)
+
+    def take(self, text: str) -> None:
+        """A request, or words for the run that works."""
+        if self.is_working:
+            self.session.steer(text)
+            self.face.out.hint("  taken at the next step")
+        else:
+            self.job(lambda: self.request(text))
+
+    def queued(self, text: str) -> None:
+        self.face.out.lines(_echo(text))
+        named = split(text)
+        if named is not None:
+            self._command(*named)
+        else:
+            self.follow(text)
+
+    def follow(self, text: str) -> None:
+        """A request for afterwards; at once when nothing works."""
+        if not self.is_working:
+            self.job(lambda: self.request(text))
+            return
+        self.session.queue(self.wishes.order(text))
+        self.face.out.hint(f"  queued; {len(self.session.queued)} to follow")
+
+    def stop(self) -> bool:
+        if not self.is_working or self._session is None:
+            return False
+        self._session.interrupt()
+        self.face.activity("stopping")
+        return True
+
+    def job(self, work: Job) -> None:
+        self._working += 1
+        self._jobs.put(work)
+
+    def _command(self, name: str, words: str) -> None:
+        try:
+            found = self.shared.commands.find(name)
+            if MODEL in found.needs and not self.shared.model:
+                self.tell_no_model()
+            elif found.group != OWN and IDLE not in found.needs and not found.line:
+                self.actions[found.name](words)
+            else:
+                if self.is_working:
+                    self.face.out.hint("  waits for the run that works")
+                self.job(lambda: self._carry_out(found, words))
+        except PawlError as error:
+            self.tell_error(error)
+
+    # The thread of the runs.
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        from pawl.agent.session import Session
+        from pawl.code.watcher import follow
+        from pawl.ui.terminal.showing import Showing
+        from pawl.workspace.project import Project
+
+        self.showing = Showing(self.face, self.meter)
+        self.face.out.reword = self.face.aside.reword = spoken_here
+        with Project.open(self.opening.config, self.opening.workspace) as shop, follow(shop):
+            self._session = Session(shop, self.showing.hear)
+            yield
+
+    @contextmanager
+    def here(self, face: SessionScreen) -> Iterator[None]:
+        """For a face with one thread: the session is open in it, and `work` does what there is to do."""
+        self.face = face
+        with self._open():
+            self._opened.set()
+            self._begin(self)
+            self.work()
+            yield
+
+    def work(self) -> None:
+        while not self._jobs.empty():
+            job = self._jobs.get_nowait()
+            if job is not None:
+                self._do(job)
+
+    def _do(self, job: Job) -> None:
+        try:
+            job()
+            if self.shared.looks_again and not self.left.is_set():
+                self.look_again(self)
+        except PawlError as error:
+            self.tell_error(error)
+        finally:
+            self._working -= 1
+            self.face.activity("")
+
+    def _serve(self) -> None:
+        try:
+            with self._open():
+                self._opened.set()
+                self._begin(self)
+                while (job := self._jobs.get()) is not None:
+                    self._do(job)
+        except BaseException as error:
+            # The thread of the input raises it when everything is put away.
+            self._failed = error
+            self._opened.set()
+            self.left.set()
+            self.face.leave()
+            raise SystemExit from error
+
+    def request(self, text: str, *, model: str = "") -> None:
+        """Carries a request out, with all that follows from it."""
+        order = self.wishes.order(text, model=model)
+        self.carry(lambda: self.session.do(order))
+
+    def carry(self, begin: Callable[[], Report]) -> None:
+        report: Report | None = begin()
+        while report is not None:
+            report = self.settled(report)
+            self.tell(report)
+            if self.left.is_set():
+                return
+            report = self.session.go_on()
+
+    def settled(self, report: Report) -> Report:
+        """Asks the user as long as the run waits and there is an answer."""
+        from pawl.ui.screen.approving import ask_approval
+
+        while report.state is RunState.WAITING and not self.left.is_set():
+            self.showing.finish()
+            self.face.activity("")
+            self.face.preview("")
+            given = ask_approval(self.session, report, self.face, self.face)
+            if given is None:
+                break
+            try:
+                report = self.session.answer(report.run, given)
+            except PawlError as error:
+                self.tell_error(error)
+        self.shared.waits = report.run if report.state is RunState.WAITING else ""
+        return report
+
+    def tell(self, report: Report) -> None:
+        from pawl.ui.screen.report import changes_of, tell
+
+        self.showing.finish()
+        shop = self.session.shop
+        if any(one.id == report.conversation for one in self.session.conversations()):
+            self.wishes.conversation = report.conversation
+        tell(shop, report, self.face, changes_of(shop, report))
+        self.face.out.say()
+
+    def tell_error(self, error: PawlError) -> None:
+        self.face.out.say(f"! {error.message}", "bold red")
+        if error.advice:
+            self.face.out.hint(f"  {error.advice}")
+
+    def tell_no_model(self) -> None:
+        self.face.out.say(f"! {NO_MODEL}", "bold yellow")
+        self.face.out.hint(f"  {NO_MODEL_ADVICE}")
+
+    def look_around(self) -> None:
+        """What the thread of the input needs to know."""
+        self.shared.model = self.session.offered(self.wishes.model)[0]
+
+    def _carry_out(self, command: SessionCommand, words: str) -> None:
+        if command.prompt:
+            from pawl.agent.commands import filled
+
+            self.request(filled(command.prompt, words), model=command.model)
+        elif command.line:
+            self.opening.run_command(self.session.shop, (*command.line, *words_of(words)), self.face.out)
+        else:
+            self.actions[command.name](words)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a command as a shell would read them."""
+    import shlex
+
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r} cannot be read: {error}", advice="close the quotes") from error
+
+
+def _echo(text: str) -> str:
+    first, *more = text.split("\n")
+    return "\n".join([f"› {one_line(first)}", *(f"  {one_line(line)}" for line in more)])

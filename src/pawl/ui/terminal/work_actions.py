@@ -1,0 +1,248 @@
+"""What the commands of a session do with the workspace and its conversations, in the thread of the runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from pawl.agent import agents_file as drafting
+from pawl.agent.compacting import compact, sent_again
+from pawl.agent.editing import present_diff, review_request
+from pawl.core.dialogue import Speaker, TranscriptLine
+from pawl.core.errors import UnknownEntry, UsageError
+from pawl.core.run import Mode, RunState
+from pawl.ui.screen.diff import show_diff
+from pawl.ui.screen.markdown import inert
+from pawl.ui.screen.screen import Screen, brief, one_line, when
+from pawl.ui.terminal.session import TerminalSession, words_of
+
+MOST_LISTED = 15
+MOST_TOLD = 2
+"""Exchanges that are shown of a conversation that is taken up again."""
+
+
+class WorkActions:
+    def __init__(self, sitting: TerminalSession) -> None:
+        self._sitting = sitting
+        self._wishes = sitting.wishes
+
+    @property
+    def by_name(self) -> dict[str, Callable[[str], None]]:
+        return {
+            "model": self.model,
+            "new": self.new,
+            "clear": self.clear,
+            "resume": self.resume,
+            "fork": self.fork,
+            "compact": self.compact,
+            "context": self.context,
+            "export": self.export,
+            "approve": self.approve,
+            "diff": self.diff,
+            "review": self.review,
+            "init": self.init,
+            "memory": self.memory,
+        }
+
+    @property
+    def _out(self) -> Screen:
+        return self._sitting.face.out
+
+    def model(self, words: str) -> None:
+        sitting = self._sitting
+        if not words:
+            sitting.opening.run_command(sitting.session.shop, ("models", "--offline"), self._out)
+            self._out.say(f"  the next request asks {sitting.shared.model or 'no model'}")
+            return
+        if not sitting.session.offered(words)[0]:
+            raise UsageError(f"there is no model {words!r}", advice="/model lists what is configured")
+        self._wishes.model = words
+        sitting.look_around()
+        self._out.say(f"  the next request asks {sitting.shared.model}")
+
+    def new(self, words: str) -> None:
+        self._wishes.conversation = ""
+        self._sitting.meter.context_tokens = 0
+        self._out.say("  a new conversation begins; the last one stays: /resume")
+
+    def clear(self, words: str) -> None:
+        self._sitting.face.clear()
+        self.new(words)
+
+    def resume(self, words: str) -> None:
+        """A conversation or a run by its id; without one the user chooses."""
+        session = self._sitting.session
+        if words:
+            if any(run.id == words for run in session.runs()):
+                self._go_on_with_run(words)
+            else:
+                self.take_up(words)
+            return
+        choices = self._choices()
+        if not choices:
+            raise UnknownEntry("there is nothing to go on with yet", advice="say what is to be done")
+        rows = [(str(number), *cells) for number, (_, *cells) in enumerate(choices, start=1)]
+        self._out.table(("", "id", "last", "what"), rows, flexible=3)
+        said = (self._sitting.face.line("which? [number or id, Enter: none] ") or "").strip()
+        if not said:
+            return
+        chosen = choices[int(said) - 1][0] if said.isdigit() and 0 < int(said) <= len(choices) else said
+        self.resume(chosen)
+
+    def _choices(self) -> list[tuple[str, str, str, str]]:
+        """Id, id as shown, when, what; runs that stand still come first."""
+        session = self._sitting.session
+        still = {RunState.WORKING: "stopped", RunState.WAITING: "waits"}
+        found = [
+            (run.id, run.id, when(run.created, today=True), f"{still[run.state]}: {brief(run.order.text, 200)}")
+            for run in session.runs(limit=50)
+            if run.state in still
+        ][:5]
+        for one in session.conversations(limit=MOST_LISTED):
+            found.append((one.id, one.id, when(one.last, today=True), f"{one.turns} × {brief(one.title, 200)}"))
+        return found
+
+    def _go_on_with_run(self, run: str) -> None:
+        self._sitting.carry(lambda: self._sitting.session.resume(run))
+
+    def take_up(self, conversation: str) -> None:
+        """Goes on with a conversation, and shows how it ended."""
+        said = self._sitting.session.transcript(conversation)
+        self._wishes.conversation = conversation
+        spoken = [one for one in said if one.message.text.strip() and one.message.speaker is not Speaker.TOOL]
+        if len(spoken) > 2 * MOST_TOLD:
+            self._out.hint(f"  … {len(spoken) - 2 * MOST_TOLD} earlier messages: /export writes them all")
+        for one in spoken[-2 * MOST_TOLD :]:
+            self._retell(one)
+        self._out.hint(f"  conversation {conversation} goes on")
+
+    def _retell(self, said: TranscriptLine) -> None:
+        from pawl.ui.screen.markdown import Blocks, drawn
+
+        if said.message.speaker is Speaker.USER:
+            self._out.lines(f"› {brief(said.message.text, 500)}")
+            return
+        blocks = Blocks()
+        for block in (*blocks.feed(said.message.text), *blocks.close()):
+            self._out.draw(f"{drawn(block, self._out.width - 1, color=self._out.color)}\n\n")
+
+    def fork(self, words: str) -> None:
+        if not self._wishes.conversation:
+            raise UsageError("there is no conversation to fork yet", advice="say something first, or /resume one")
+        self._wishes.conversation = self._sitting.session.fork(self._wishes.conversation)
+        self._out.say(f"  goes on as {self._wishes.conversation}; the first one stays as it is")
+
+    def compact(self, words: str) -> None:
+        if not self._wishes.conversation:
+            raise UsageError("there is nothing to compact yet", advice="say something first")
+        made = compact(self._sitting.session.shop, self._wishes.conversation)
+        if made.why_not:
+            self._out.say(f"  not compacted: {made.why_not} ({made.before_tokens:,} tokens)")
+            return
+        self._out.say(f"  compacted: {made.before_tokens:,} → {made.after_tokens:,} tokens are sent again")
+        self._out.hint(f"  the whole one stays: /resume {self._wishes.conversation}")
+        self._wishes.conversation = made.conversation
+
+    def context(self, words: str) -> None:
+        meter = self._sitting.meter
+        if meter.fill is not None:
+            filled = round(min(meter.fill, 100) / 5)
+            self._out.say(f"  [{'#' * filled}{'.' * (20 - filled)}] {meter.fill}%")
+            self._out.say(f"  latest request: {meter.context_tokens:,} of {meter.context_window:,} tokens")
+        if self._wishes.conversation:
+            count, tokens = sent_again(self._sitting.session.shop, self._wishes.conversation)
+            self._out.say(f"  sent again of this conversation: {count} messages, about {tokens:,} tokens")
+        elif meter.fill is None:
+            self._out.say("  empty: a new conversation")
+
+    def export(self, words: str) -> None:
+        conversation = self._wishes.conversation
+        if not conversation:
+            raise UsageError("there is no conversation to export yet", advice="say something first, or /resume one")
+        path = Path(words or f"conversation-{conversation}.md").expanduser()
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise UsageError(
+                f"{str(path)!r} cannot be written: {error.strerror}", advice="name another: /export FILE"
+            ) from error
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(as_markdown(conversation, list(self._sitting.session.transcript(conversation))))
+        self._out.say(f"  written: {path}")
+
+    def approve(self, words: str) -> None:
+        report = self._sitting.session.waiting(words or None)
+        if report.state is not RunState.WAITING:
+            raise UsageError(f"the run {report.run} does not wait for an answer", advice=f"it is {report.state}")
+        self._sitting.carry(lambda: report)
+
+    def diff(self, words: str) -> None:
+        sitting = self._sitting
+        if not words and sitting.shared.waits:
+            show_diff(self._out, sitting.session.shown(sitting.shared.waits), sitting.session.shop.store.blobs)
+            self._out.hint(f"  run {sitting.shared.waits} waits for your answer: /approve")
+            return
+        sitting.opening.run_command(sitting.session.shop, ("diff", *words_of(words)), self._out)
+
+    def review(self, words: str) -> None:
+        sitting = self._sitting
+        sitting.face.activity("reading what git says is changed")
+        text = review_request(present_diff(sitting.session.shop), words)
+        order = sitting.wishes.order(text)
+        from dataclasses import replace
+
+        sitting.carry(lambda: sitting.session.do(replace(order, mode=Mode.CHAT)))
+
+    def init(self, words: str) -> None:
+        """A draft by rule, made more of by a model where there is one; promoted after the user's own yes."""
+        sitting = self._sitting
+        shop = sitting.session.shop
+        text = drafting.drafted(shop)
+        if sitting.shared.model:
+            from dataclasses import replace
+
+            order = replace(sitting.wishes.order(drafting.draft_request(text)), mode=Mode.CHAT, conversation="")
+            report = sitting.session.do(order)
+            sitting.showing.finish()
+            if report.trouble is not None:
+                sitting.tell(report)
+                return
+            text = drafting.answered_text(report.answer)
+        while True:
+            changes = drafting.proposed(shop, text)
+            if not changes:
+                self._out.say(f"  {drafting.FILE} says that already")
+                return
+            show_diff(self._out, changes, shop.store.blobs)
+            said = (sitting.face.line("promote this? [y yes, n no, e edit] ") or "").strip().lower()
+            if said in ("y", "yes"):
+                entry = drafting.promote(shop, changes)
+                self._out.say(f"promoted as entry {entry}; take it back with: /undo {entry}", "bold green")
+                return
+            if said not in ("e", "edit"):
+                self._out.say("  nothing was written")
+                return
+            text = sitting.face.edited(text, ".md")
+
+    def memory(self, words: str) -> None:
+        sitting = self._sitting
+        sitting.opening.run_command(sitting.session.shop, ("memory", *(words_of(words) or ["list"])), self._out)
+
+
+def as_markdown(conversation: str, said: list[TranscriptLine]) -> str:
+    """A conversation as a page: what was said, and which tools were called."""
+    parts = [f"# Conversation {conversation}", ""]
+    for one in said:
+        message = one.message
+        if message.speaker is Speaker.TOOL:
+            continue
+        who = "You" if message.speaker is Speaker.USER else "Pawl"
+        parts += [f"## {who} · {when(one.time)}", ""]
+        if message.text.strip():
+            parts += [message.text.strip(), ""]
+        for call in message.calls:
+            parts += [f"- called `{one_line(call.name)}`: `{one_line(brief(str(call.arguments), 200))}`"]
+        if message.calls:
+            parts.append("")
+    return inert("\n".join(parts))

@@ -1,1 +1,0 @@
-"""Candidate edits for findings: one module per family of recoveries, all pure."""

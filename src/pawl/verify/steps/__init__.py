@@ -1,1 +1,0 @@
-"""One module per verification step; each ends in a verdict."""

@@ -1,1 +1,0 @@
-"""How a run goes: turns with a model, their limits and their record."""

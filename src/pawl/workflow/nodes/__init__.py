@@ -1,1 +1,0 @@
-"""The nodes of the graph: plain functions from a workbench and a place to an outcome, harmless to run again."""

@@ -1,0 +1,531 @@
+"""Runs hooks at the events of a run, and puts what they say together.
+
+They run in the sandbox, on a bench, as commands do: an agent may have written what they start. Only a hook of the
+user's own settings may ask for this machine. Those of a repository are run only where the user trusts it. A hook
+tightens what the rules say; only one on this machine, which no agent can rewrite, lifts what no rule has said.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import select
+import signal
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pawl.core.errors import ConfigError, PawlError, SandboxUnavailable
+from pawl.core.execution import Completed, Ending, Execution, Limits
+from pawl.core.guardrails import Decision, Permission
+from pawl.core.ports import Cancel
+from pawl.sandbox.environment import is_below
+from pawl.sandbox.usage import tree_use
+from pawl.settings import files as bounded
+from pawl.settings.config import Config
+from pawl.settings.hooks import HookCommand, HookEvent, hook_commands
+from pawl.settings.permission_rules import PathBase, names_of
+from pawl.settings.project import FOLDER, hooks_of, joined_hooks, project_settings
+from pawl.settings.trust import trusted_files
+from pawl.workspace.bench import Bench
+
+MOST_BYTES = 1 << 20
+"""Kept of each stream."""
+MARK = "PAWL_HOOK"
+_AFTER_EXIT_SECONDS = 0.5
+"""How long output that is already written is waited for, when something that the hook left keeps the pipe open."""
+_ROUNDS = 100
+_MOST_LINKS = 40
+# On a machine without namespaces the bench stands at another path, which only the command itself sees.
+_INSIDE = 'export PAWL_PROJECT_DIR="$PWD" CLAUDE_PROJECT_DIR="$PWD"; exec "$@"'
+_STOPPED = {Ending.CANCELLED: "it was stopped", Ending.TIMED_OUT: "its time was up"}
+_KEPT_VARIABLES = frozenset(
+    {"HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TERM", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY"}
+    | {"XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_SESSION_TYPE"}
+    | {"DBUS_SESSION_BUS_ADDRESS"}
+)
+"""What a hook on this machine gets of the user's variables, beside `LC_*` and PATH: nothing that loads code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookEnded:
+    """How a hook ended."""
+
+    code: int | None
+    """None when it was stopped."""
+    stdout: str = ""
+    stderr: str = ""
+    stopped: str = ""
+    """Why, when it did not end by itself."""
+
+
+def run_on_bench(
+    bench: Bench, argv: Sequence[str], payload: bytes, limits: Limits, cancel: Cancel | None = None
+) -> HookEnded:
+    """Runs the command in the sandbox, as any command of the run."""
+    execution = Execution(argv=("/bin/sh", "-c", _INSIDE, "hook", *argv), given=payload, limits=limits)
+    done = bench.run(execution, cancel=cancel)
+    stopped = "" if done.ending is Ending.EXITED else _STOPPED.get(done.ending) or _why(done)
+    return HookEnded(code=done.code, stdout=done.stdout.text, stderr=done.stderr.text, stopped=stopped)
+
+
+def _why(done: Completed) -> str:
+    return done.notices[-1] if done.notices else f"{done.ending} {done.signal or ''}".strip()
+
+
+def run_on_host(
+    argv: Sequence[str],
+    payload: bytes,
+    *,
+    seconds: float,
+    environment: Mapping[str, str],
+    cancel: Cancel | None = None,
+) -> HookEnded:
+    """Runs the command on this machine until it ends, its time is up, or the user stops it."""
+    mark = secrets.token_hex(16)
+    with tempfile.TemporaryFile() as given:
+        given.write(payload)
+        given.seek(0)
+        try:
+            process = subprocess.Popen(
+                list(argv),
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd="/",
+                env={**environment, MARK: mark},
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            return HookEnded(code=None, stopped=f"it cannot be started: {error}")
+    with process:
+        return _Following(process, mark, time.monotonic() + seconds, cancel).until_its_end()
+
+
+def host_words(argv: Sequence[str], *, workspace: str, home: str) -> tuple[str, ...]:
+    """The words that are started on this machine, the program by its real path; `ConfigError` where it may not be."""
+    program, *words = argv
+    program = home.rstrip("/") + program[1:] if program.startswith("~/") else program
+    inside = [word for word in words if _leads_into(word, workspace)]
+    if inside:
+        raise ConfigError(f"its word {inside[0]!r:.200} leads into the workspace", advice="leave it out")
+    return (_checked_program(program, workspace), *words)
+
+
+def host_environment(environment: Mapping[str, str], workspace: str) -> dict[str, str]:
+    """What a hook on this machine may know of the user's variables: no key, no code, no folder of the workspace."""
+    kept = {name: value for name, value in environment.items() if name in _KEPT_VARIABLES or name.startswith("LC_")}
+    entries = environment.get("PATH", os.defpath).split(":")
+    path = [one for one in entries if os.path.isabs(one) and not _leads_into(one, workspace)]
+    return {**kept, "PATH": ":".join(path), "PAWL_PROJECT_DIR": workspace, "CLAUDE_PROJECT_DIR": workspace}
+
+
+def _leads_into(word: str, workspace: str) -> bool:
+    """Whether the word names something in the workspace, by its spelling or through links."""
+    named = re.search(rf"{re.escape(workspace)}(?![\w.-])", word) is not None
+    return named or (os.path.isabs(word) and any(is_below(one, workspace) for one in _way(word)))
+
+
+def _way(path: str) -> list[str]:
+    """Every place that the kernel passes on its way to what the path names, each without links above it."""
+    passed, left, at = [], path.split("/")[::-1], "/"
+    links = 0
+    while left:
+        name = left.pop()
+        at = os.path.dirname(at) if name == ".." else os.path.join(at, name) if name not in ("", ".") else at
+        passed.append(at)
+        if os.path.islink(at):
+            links += 1
+            if links > _MOST_LINKS:
+                break
+            target = os.readlink(at)
+            at = "/" if target.startswith("/") else os.path.dirname(at)
+            left += target.split("/")[::-1]
+    return passed
+
+
+def _checked_program(program: str, workspace: str) -> str:
+    way = _way(program)
+    if any(is_below(one, workspace) for one in (os.path.normpath(program), *way)):
+        raise ConfigError(f"{program!r} leads through the workspace", advice="keep it outside of any workspace")
+    real = os.path.realpath(program)
+    try:
+        status = os.stat(real)
+    except OSError as error:
+        why = error.strerror or "it cannot be looked at"
+        raise ConfigError(f"{program!r}: {why}", advice="put its words into args; no shell reads it") from error
+    if not stat.S_ISREG(status.st_mode) or not os.access(real, os.X_OK):
+        raise ConfigError(f"{program!r} is not a program", advice="name a file that can be executed")
+    if status.st_mode & 0o022 or status.st_uid not in (0, os.getuid()):
+        raise ConfigError(f"others can write {real!r}", advice=f"chmod go-w {real}, and own it")
+    for place in way:
+        folder = os.path.dirname(place)
+        found = os.stat(folder)
+        writable = found.st_mode & (0o002 if found.st_uid == 0 else 0o022)
+        if found.st_uid not in (0, os.getuid()) or (writable and not found.st_mode & stat.S_ISVTX):
+            raise ConfigError(f"others can put another program into {folder!r}", advice="keep it in a folder of yours")
+    return real
+
+
+class _Following:
+    """Reads what a hook writes while it waits for its end."""
+
+    def __init__(self, process: subprocess.Popen[bytes], mark: str, deadline: float, cancel: Cancel | None) -> None:
+        assert process.stdout is not None and process.stderr is not None
+        self._process = process
+        self._mark = mark
+        self._deadline = deadline
+        self._cancel = cancel
+        self._out, self._err = process.stdout.fileno(), process.stderr.fileno()
+        self._kept = {self._out: bytearray(), self._err: bytearray()}
+        self._open = {self._out, self._err}
+        self._poll = select.poll()
+        for descriptor in self._open:
+            os.set_blocking(descriptor, False)
+            self._poll.register(descriptor, select.POLLIN)
+        if cancel is not None:
+            self._poll.register(cancel.fileno(), select.POLLIN)
+
+    def until_its_end(self) -> HookEnded:
+        exited = os.pidfd_open(self._process.pid)
+        self._poll.register(exited, select.POLLIN)
+        try:
+            stopped = self._wait(exited)
+            if stopped:
+                end_tree(self._process.pid, self._mark)
+            else:
+                self._poll.unregister(exited)
+                self._deadline = time.monotonic() + _AFTER_EXIT_SECONDS
+                self._drain()
+            code = self._process.wait()
+        except BaseException:
+            end_tree(self._process.pid, self._mark)
+            raise
+        finally:
+            os.close(exited)
+        texts = [bytes(self._kept[one]).decode("utf-8", "replace") for one in (self._out, self._err)]
+        return HookEnded(code=None if stopped else code, stdout=texts[0], stderr=texts[1], stopped=stopped)
+
+    def _wait(self, exited: int) -> str:
+        """Until it has ended; why it has to be stopped, if it has."""
+        while True:
+            ready = self._ready()
+            if self._cancel is not None and self._cancel.requested:
+                return "it was stopped"
+            if exited in ready:
+                return ""
+            if not ready and time.monotonic() >= self._deadline:
+                return "its time was up"
+
+    def _drain(self) -> None:
+        """What is still in the pipes; nobody waits for what a hook left behind."""
+        while self._open and (self._ready() or time.monotonic() < self._deadline):
+            if self._cancel is not None and self._cancel.requested:
+                return
+
+    def _ready(self) -> list[int]:
+        left = max(0.0, self._deadline - time.monotonic())
+        ready = [descriptor for descriptor, _ in self._poll.poll(left * 1000)]
+        for descriptor in self._open.intersection(ready):
+            data = os.read(descriptor, 65_536)
+            kept = self._kept[descriptor]
+            kept += data[: max(0, MOST_BYTES - len(kept))]
+            if not data:
+                self._open.discard(descriptor)
+                self._poll.unregister(descriptor)
+        return ready
+
+
+def end_tree(pid: int, mark: str) -> None:
+    """Kills the process and all that came of it, also what left its group or its parent."""
+    pause = threading.Event()
+    for _ in range(_ROUNDS):
+        alive = {*tree_use(pid).processes, *_marked(mark)}
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        for one in alive:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(one, signal.SIGKILL)
+        if not alive:
+            return
+        pause.wait(0.01)
+
+
+def _marked(mark: str) -> set[int]:
+    """Processes with the hook's mark in their environment."""
+    wanted, found = f"{MARK}={mark}".encode(), set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):
+                if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                    found.add(int(folder.name))
+    return found
+
+
+MOST_CHARACTERS = 10_000
+BLOCKS = 2
+"""The exit code that says no."""
+_NO_PROGRAM = (126, 127)
+CAN_BLOCK = frozenset(HookEvent) - {
+    HookEvent.SESSION_START,
+    HookEvent.SESSION_END,
+    HookEvent.NOTIFICATION,
+    HookEvent.POST_COMPACT,
+    HookEvent.SUBAGENT_START,
+}
+SAYS_CONTEXT = frozenset({HookEvent.SESSION_START, HookEvent.USER_PROMPT_SUBMIT})
+"""Events at which plain output is told to the model."""
+
+IN_SANDBOX = (
+    "hooks run in the sandbox, on a bench: without a network, your home and your variables; one that needs them takes "
+    "host = true and a program by its absolute path"
+)
+
+Benches = Callable[[], AbstractContextManager[Bench]]
+_DECISIONS = {
+    "allow": Decision.ALLOW,
+    "approve": Decision.ALLOW,
+    "ask": Decision.ASK,
+    "deny": Decision.DENY,
+    "block": Decision.DENY,
+}
+_STRENGTH = (None, Decision.ALLOW, Decision.ASK, Decision.DENY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookOutcome:
+    """What all hooks of an event came to."""
+
+    blocked: bool = False
+    """What was about to happen must not; after a tool: the model is told the reason."""
+    reason: str = ""
+    permission: Decision | None = None
+    """What the strictest hook says of the call; None when none says anything."""
+    updated_input: Mapping[str, object] | None = None
+    """Other arguments for the call, to be judged by the rules again."""
+    context: tuple[str, ...] = ()
+    """For the model."""
+    messages: tuple[str, ...] = ()
+    """For the user."""
+    stop: bool = False
+    """The run is to end."""
+    stop_reason: str = ""
+    notices: tuple[str, ...] = ()
+    """Hooks that failed, which stops nothing."""
+    remarks: tuple[str, ...] = ()
+    """For the user, once in a run."""
+
+    def and_then(self, other: HookOutcome) -> HookOutcome:
+        """Both; what is stricter counts, and of two other arguments the later."""
+        strictest = max(self.permission, other.permission, key=_STRENGTH.index)
+        return HookOutcome(
+            blocked=self.blocked or other.blocked,
+            reason=_cut("\n".join(one for one in (self.reason, other.reason) if one)),
+            permission=strictest,
+            updated_input=other.updated_input or self.updated_input,
+            context=(*self.context, *other.context),
+            messages=(*self.messages, *other.messages),
+            stop=self.stop or other.stop,
+            stop_reason=self.stop_reason or other.stop_reason,
+            notices=(*self.notices, *other.notices),
+            remarks=(*self.remarks, *other.remarks),
+        )
+
+    def over(self, permission: Permission) -> Permission:
+        """The permission with what the hooks say: they tighten it, and lift only what no rule has said."""
+        if self.blocked or self.permission is Decision.DENY:
+            return replace(permission, ruling=Decision.DENY, reason=self.reason or "a hook denies it", firm=True)
+        if self.permission is Decision.ASK and permission.allowed:
+            return replace(permission, ruling=Decision.ASK, reason=self.reason or "a hook asks about it", firm=True)
+        if self.permission is Decision.ALLOW and permission.ruling is Decision.ASK and not permission.firm:
+            return replace(permission, ruling=Decision.ALLOW, reason=self.reason or "a hook allows it")
+        return permission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """The hooks of a workspace."""
+
+    commands: tuple[HookCommand, ...] = ()
+    workspace: str = ""
+    home: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The user's, of which a hook on this machine is given a part."""
+    limits: Callable[[float], Limits] = lambda seconds: Limits(seconds=seconds)
+    """What a hook may use up in that many seconds."""
+    common: Mapping[str, object] = field(default_factory=dict)
+    """What every event says: session_id, transcript_path, permission_mode."""
+    notices: tuple[str, ...] = ()
+    """What of the repository's hooks does not count, and why."""
+
+    def run(
+        self,
+        event: HookEvent | str,
+        payload: Mapping[str, object] | None = None,
+        *,
+        bench: Benches,
+        cancel: Cancel | None = None,
+    ) -> HookOutcome:
+        """Runs every hook that is meant, one after the other: they share the bench, which is opened for the first."""
+        event = HookEvent(event)
+        body = {**self.common, **(payload or {}), "cwd": self.workspace, "hook_event_name": str(event)}
+        if "tool_name" in body:
+            body["tool_names"] = list(names_of(str(body["tool_name"])))
+        place = PathBase(self.workspace, self.home)
+        given = json.dumps(body, default=str).encode()
+        outcome = HookOutcome()
+        with ExitStack() as opened:
+            stands: Bench | None = None
+            for command in self.commands:
+                if command.event is not event or not command.is_meant(body, place):
+                    continue
+                try:
+                    if stands is None and not command.host:
+                        stands = opened.enter_context(bench())
+                    ended = self._ended(command, given, stands, cancel)
+                except PawlError as error:
+                    if isinstance(error, SandboxUnavailable) and event in CAN_BLOCK:
+                        # What nobody could say no to does not happen.
+                        raise
+                    ended = HookEnded(code=None, stopped=f"it cannot be started: {error.message}; {error.advice}")
+                outcome = outcome.and_then(said(command, ended))
+        return outcome
+
+    def about(self, **common: object) -> Hooks:
+        """The same hooks, told this with every event."""
+        return replace(self, common={**self.common, **common})
+
+    def _ended(self, command: HookCommand, given: bytes, bench: Bench | None, cancel: Cancel | None) -> HookEnded:
+        if bench is not None and not command.host:
+            return run_on_bench(bench, command.argv, given, self.limits(command.seconds), cancel)
+        words = host_words(command.argv, workspace=self.workspace, home=self.home)
+        environment = host_environment(self.environment, self.workspace)
+        return run_on_host(words, given, seconds=command.seconds, environment=environment, cancel=cancel)
+
+
+def hooks_for(config: Config, workspace: str) -> Hooks:
+    """The user's hooks, and the repository's if the user trusts it."""
+    shared = config.file.parent / "hooks.json"
+    text = bounded.read_bytes(shared).decode("utf-8", "replace") if shared.is_file() else ""
+    own = joined_hooks(config.tables.hooks, hooks_of(text, str(shared)))
+    commands = hook_commands(own, str(config.file), own=True)
+    notices: tuple[str, ...] = ()
+    trusted = trusted_files(config, workspace)
+    if trusted is not None:
+        commands += hook_commands(project_settings(workspace, trusted).hooks, FOLDER)
+    elif _has_hooks(workspace):
+        notices = (f"the hooks in {FOLDER} are not run, because the folder is not trusted ('pawl trust')",)
+    return Hooks(
+        commands=commands,
+        workspace=workspace,
+        home=str(config.home),
+        environment=config.environment,
+        limits=config.settings.limits,
+        notices=notices,
+    )
+
+
+def _has_hooks(workspace: str) -> bool:
+    try:
+        return bool(project_settings(workspace).hooks)
+    except ConfigError:
+        return True
+
+
+def said(command: HookCommand, ended: HookEnded) -> HookOutcome:
+    """What one hook says by how it ended and what it wrote."""
+    name = _cut(command.command, 80)
+    if command.host:
+        told = f"the hook {name!r} of your settings runs on this machine, outside of the sandbox (host = true)"
+        return replace(_said(command, ended, name), remarks=(told,))
+    return _said(command, ended, name)
+
+
+def _said(command: HookCommand, ended: HookEnded, name: str) -> HookOutcome:
+    if ended.code == 0:
+        return _answer(command, ended.stdout)
+    if ended.code == BLOCKS:
+        reason = _cut(ended.stderr.strip()) or f"the hook {name!r} says no"
+        if command.event not in CAN_BLOCK:
+            return HookOutcome(messages=(reason,))
+        asked = command.event in (HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST)
+        return HookOutcome(blocked=True, reason=reason, permission=Decision.DENY if asked else None)
+    why = ended.stopped or f"it ended with {ended.code}: {_cut(ended.stderr.strip(), 400)}"
+    more = f"; {IN_SANDBOX}" if ended.code in _NO_PROGRAM and command.is_own and not command.host else ""
+    return HookOutcome(notices=(f"the hook {name!r} at {command.event} failed: {why}{more}",))
+
+
+def _answer(command: HookCommand, text: str) -> HookOutcome:
+    """What is written to stdout: JSON, or at some events plain text for the model."""
+    plain = text.strip()
+    try:
+        body = json.loads(plain) if plain.startswith("{") else None
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict):
+        return HookOutcome(context=(_cut(plain),) if plain and command.event in SAYS_CONTEXT else ())
+    specific = body.get("hookSpecificOutput")
+    specific = specific if isinstance(specific, dict) else {}
+    ruling, reason, updated = _decision(command.event, body, specific)
+    goes_on = body.get("continue", True) is not False
+    # An agent may have written what ran on the bench: it cannot give itself what the user would be asked about.
+    counts = command.event in (HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST) and (
+        command.host or ruling is not Decision.ALLOW
+    )
+    return HookOutcome(
+        blocked=ruling is Decision.DENY and command.event in CAN_BLOCK,
+        reason=reason if counts or ruling is not Decision.ALLOW else "",
+        permission=ruling if counts else None,
+        updated_input=updated,
+        context=tuple(_texts(specific, body, key="additionalContext")),
+        messages=tuple(_texts(body, key="systemMessage")),
+        stop=not goes_on,
+        stop_reason="" if goes_on else next(_texts(body, key="stopReason"), ""),
+    )
+
+
+def _decision(
+    event: HookEvent, body: Mapping[str, Any], specific: Mapping[str, Any]
+) -> tuple[Decision | None, str, Mapping[str, object] | None]:
+    """The ruling, why, and other arguments; from any of the places where hooks write it."""
+    inner = specific.get("decision")
+    inner = inner if isinstance(inner, dict) else {}
+    words = (specific.get("permissionDecision"), inner.get("behavior"), body.get("decision"))
+    ruling = next((_DECISIONS[word] for word in words if isinstance(word, str) and word in _DECISIONS), None)
+    reasons = (specific.get("permissionDecisionReason"), inner.get("message"), body.get("reason"))
+    reason = next((_cut(one) for one in reasons if isinstance(one, str) and one), "")
+    updated = next(
+        (one for one in (specific.get("updatedInput"), inner.get("updatedInput")) if isinstance(one, dict)), None
+    )
+    takes = event in (HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST) and ruling is not Decision.DENY
+    return ruling, reason, updated if takes else None
+
+
+def _texts(*tables: Mapping[str, Any], key: str) -> Iterator[str]:
+    for table in tables:
+        value = table.get(key)
+        if isinstance(value, str) and value.strip():
+            yield _cut(value)
+
+
+def _cut(text: str, most: int = MOST_CHARACTERS) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def hooks_notice(config: Config, workspace: str) -> str:
+    """That hooks have their say too, which only a real call would tell; empty without such hooks."""
+    if not any(
+        one.event in (HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST)
+        for one in hooks_for(config, workspace).commands
+    ):
+        return ""
+    return "hooks are asked about each call as well, and may refuse it, allow it or change it"

@@ -1,0 +1,236 @@
+"""The workshop: one workspace with its history, opened for use. Light to open; benches and sandbox come on demand."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pawl.core.change import ChangeSet
+from pawl.core.errors import Conflicted, PromotionFailed, StoreError, UnknownEntry, UsageError
+from pawl.core.guardrails import Decision, Guardrails, Judge
+from pawl.core.history import Checkpoint, Entry, EntryKind, NewEntry, RollbackPolicy
+from pawl.core.redact import redacted, redacted_body
+from pawl.sandbox.process import CancelToken
+from pawl.settings.config import Config, framework_folders
+from pawl.settings.environment import register_secrets
+from pawl.settings.guardrails import preset
+from pawl.settings.tree import Tree
+from pawl.store.store import Store
+
+if TYPE_CHECKING:
+    from pawl.core.rebase import Conflict
+    from pawl.workspace.history import History, Reversal, Wish
+    from pawl.workspace.promotion import Promoter, Promotion, Recovery
+
+
+def new_run_id() -> str:
+    return f"r{secrets.token_hex(4)}"
+
+
+@dataclass(slots=True)
+class Project:
+    """Everything that can be done to one workspace."""
+
+    config: Config
+    store: Store
+    tree: Tree
+    guardrails: Guardrails
+    run_id: str = field(default_factory=new_run_id)
+    recovered: tuple[Recovery, ...] = ()
+    unrecovered: str = ""
+    """Why an interrupted entry could be neither finished nor taken back."""
+
+    @classmethod
+    def open(cls, config: Config, workspace: Path) -> Project:
+        """Opens the store and finishes or takes back what a crash interrupted, before anything else happens."""
+        guardrails = preset(config.settings.preset)
+        framework_folders[:] = [config.file.parent / "frameworks"]
+        register_secrets(config, os.path.realpath(workspace))
+        with ExitStack() as cleanup:
+            store = cleanup.enter_context(Store.open(config.state))
+            shop = cls(config, store, cleanup.enter_context(_tree(workspace)), guardrails)
+            try:
+                if store.journal.pending(shop.workspace):
+                    shop.recovered = shop.promoter.recover()
+            except PromotionFailed as error:
+                # Looking at the history must still be possible; promoting tries again first.
+                shop.unrecovered = error.message
+            for recovery in shop.recovered:
+                shop.note("recovered", {"entry": recovery.entry.id, "state": recovery.state, "kept": recovery.kept})
+            cleanup.pop_all()
+        return shop
+
+    def close(self) -> None:
+        self.tree.close()
+        self.store.close()
+
+    def __enter__(self) -> Project:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def workspace(self) -> str:
+        return self.tree.root
+
+    @property
+    def promoter(self) -> Promoter:
+        from pawl.workspace.promotion import Promoter
+
+        return Promoter(
+            self.tree, self.store.journal, self.store.blobs, self.config.state / "locks", judging=self.judge_changes
+        )
+
+    def judge_changes(self) -> Judge:
+        """What the permission rules say of each change, whoever made it; read anew, for the user may change them."""
+        from pawl.settings.permissions import changes_judge
+
+        return changes_judge(self.config, self.workspace)
+
+    def asked_about(self, changes: ChangeSet) -> tuple[str, ...]:
+        """Why the user is to be asked by the permission rules."""
+        judge = self.judge_changes()
+        said = ((change.path, judge(change)) for change in changes)
+        return tuple(f"{one.rule} asks about {path!r}" for path, one in said if one and one.ruling is Decision.ASK)
+
+    @property
+    def history(self) -> History:
+        from pawl.workspace.history import History
+
+        policy = RollbackPolicy(depth=self.config.settings.rollback_depth)
+        return History(self.tree, self.promoter, self.store.journal, self.store.blobs, self.run_id, policy)
+
+    def note(self, kind: str, body: Mapping[str, object]) -> None:
+        """Adds an event of this run, without secrets."""
+        self.store.events.append(self.workspace, self.run_id, kind, redacted_body(body))
+
+    def note_if_possible(self, kind: str, body: Mapping[str, object]) -> None:
+        """Adds an event that is not worth losing work for."""
+        with suppress(StoreError):
+            self.note(kind, body)
+
+    def new_entry(self, kind: EntryKind, title: str, reason: str = "") -> NewEntry:
+        return NewEntry(
+            workspace=self.workspace, run=self.run_id, kind=kind, title=redacted(title), reason=redacted(reason)
+        )
+
+    def promote(self, entry: NewEntry, changes: ChangeSet) -> Promotion:
+        """Promotes, merging with what the user changed since the change set was made; `Conflicted` where that fails."""
+        try:
+            promotion = self.promoter.promote(entry, changes)
+        except Conflicted:
+            promotion = self.promoter.promote(entry, self.rebased(changes))
+        self.note("promoted", {"entry": promotion.entry, "digest": promotion.changes.digest})
+        return promotion
+
+    def rebased(self, changes: ChangeSet) -> ChangeSet:
+        """The change set over the workspace as it stands now."""
+        from pawl.core.rebase import difference, rebase
+
+        now = self.promoter.nodes(changes.paths, changes.blobs)
+        since = difference({change.path: change.before for change in changes}, now)
+        result = rebase(changes, since, self.store.blobs)
+        if result.conflicts:
+            raise Conflicted(_told(result.conflicts), result.conflicts, advice="nothing was written")
+        return result.changes
+
+    def keep(self, entry: NewEntry, changes: ChangeSet) -> int:
+        """Stores a change set that is not promoted, so that nothing is lost."""
+        number = self.store.journal.record(entry, changes)
+        self.note("kept", {"entry": number, "digest": changes.digest})
+        return number
+
+    def entries(self, *, run: str | None = None, limit: int | None = None) -> Sequence[Entry]:
+        return self.store.journal.entries(self.workspace, run=run, limit=limit)
+
+    def entry(self, number: int | None) -> Entry:
+        """The entry of that number, or the newest that changes something."""
+        if number is not None:
+            return self.store.journal.entry(self.workspace, number)
+        for entry in self.entries():
+            if entry.files and entry.kind is not EntryKind.MEMORY:
+                return entry
+        raise UnknownEntry("nothing was done in this workspace yet", advice="try 'pawl run -- CMD'")
+
+    def changes(self, entry: Entry) -> ChangeSet:
+        return self.store.journal.changes(entry.id)
+
+    def undo(self, number: int | None, wish: Wish) -> Reversal:
+        return self._noted("undone", self.history.undo(number, wish))
+
+    def undo_run(self, run: str, wish: Wish) -> Reversal:
+        return self._noted("undone", self.history.undo_run(run, wish))
+
+    def redo(self, wish: Wish) -> Reversal:
+        return self._noted("redone", self.history.redo(wish))
+
+    def restore(self, name: str | None, wish: Wish) -> Reversal:
+        return self._noted("restored", self.history.restore(self.checkpoint_named(name), wish))
+
+    def checkpoint(
+        self,
+        name: str | None,
+        *,
+        progress: Mapping[str, object] | None = None,
+        verification: Mapping[str, object] | None = None,
+    ) -> Checkpoint:
+        """Marks this point of the history, with how far the task is and what was verified."""
+        history = self.history
+        chosen = history.free_name(f"checkpoint-{len(self.checkpoints()) + 1}") if name is None else _checked(name)
+        made = history.checkpoint(
+            chosen, progress=redacted_body(progress or {}), verification=redacted_body(verification or {})
+        )
+        self.note("checkpoint", {"id": made.id, "name": made.name})
+        return made
+
+    def checkpoints(self) -> Sequence[Checkpoint]:
+        return self.store.journal.checkpoints(self.workspace)
+
+    def checkpoint_named(self, name: str | None) -> Checkpoint:
+        """By name or number; the newest one without."""
+        every = self.checkpoints()
+        if not every:
+            raise UnknownEntry("there is no checkpoint yet", advice="make one with 'pawl checkpoint'")
+        if name is None:
+            return every[0]
+        for checkpoint in every:
+            if name in (checkpoint.name, str(checkpoint.id)):  # No name is a number.
+                return checkpoint
+        known = ", ".join(repr(checkpoint.name) for checkpoint in every[:5])
+        raise UnknownEntry(f"there is no checkpoint {name!r}", advice=f"there are {known}")
+
+    def _noted(self, kind: str, reversal: Reversal) -> Reversal:
+        if reversal.promotion is not None:
+            self.note(kind, {"entry": reversal.promotion.entry, "digest": reversal.changes.digest})
+        return reversal
+
+
+def _tree(workspace: Path) -> Tree:
+    try:
+        return Tree(workspace)
+    except OSError as error:
+        raise UsageError(
+            f"the workspace {str(workspace)!r} cannot be opened: {error.strerror}",
+            advice="check the path given with -C",
+        ) from error
+
+
+def _checked(name: str) -> str:
+    """A name that can be written on a command line and is not taken for a number."""
+    if not name.isprintable() or name.isdigit() or name.startswith("-") or name != name.strip() or not name:
+        raise UsageError(f"{name!r} cannot name a checkpoint", advice="choose words such as 'before-refactoring'")
+    return redacted(name)
+
+
+def _told(conflicts: Sequence[Conflict]) -> str:
+    names = ", ".join(sorted(repr(conflict.path) for conflict in conflicts))
+    return f"you changed {names} meanwhile, in the same place"
+
+
+__all__ = ["CancelToken"]
