@@ -287,3 +287,10 @@ def test_every_link_of_a_page_leads_somewhere(page: Path):
 def test_the_readme_fits_its_purpose():
     assert "make demo" in README and "make test" in README
     assert len(README.splitlines()) < 120
+
+
+def test_the_tests_that_hold_the_promises_of_security_are_there():
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", (ROOT / "docs" / "security.md").read_text())
+    lost = [f"{path}::{name}" for path, name in named if f"def {name}" not in (ROOT / path).read_text()]
+    assert len(named) > 30
+    assert lost == []
