@@ -12,6 +12,7 @@ from pawl.core.version import __version__
 if TYPE_CHECKING:
     from pawl.agent.events import Event
     from pawl.agent.session import Session
+    from pawl.agent.tools.custom import Effect, OwnTool, ToolPorts
     from pawl.core.errors import PawlError
     from pawl.core.run import (
         Approval,
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "Effect": "pawl.agent.tools.custom",
+    "OwnTool": "pawl.agent.tools.custom",
+    "ToolPorts": "pawl.agent.tools.custom",
     "ApprovalAnswer": "pawl.core.run",
     "Approval": "pawl.core.run",
     "ApprovalResponse": "pawl.core.run",
@@ -48,14 +52,17 @@ __all__ = [
     "ApprovalRequest",
     "ApprovalResponse",
     "DeliveryState",
+    "Effect",
     "Event",
     "Intent",
     "Mode",
+    "OwnTool",
     "PawlError",
     "Report",
     "RunRequest",
     "RunState",
     "Session",
+    "ToolPorts",
     "__version__",
 ]
 

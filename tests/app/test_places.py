@@ -98,8 +98,8 @@ def test_what_is_not_there_or_no_folder_is_told(config: Config) -> None:
 FIND = """
 import sys
 from pathlib import Path
-from pawl.app.config import load
-from pawl.app.places import find_workspace
+from pawl.settings.config import load
+from pawl.settings.project import find_workspace
 from pawl.core.errors import UsageError
 try:
     print(find_workspace(Path(sys.argv[1]), load(), exact=True))

@@ -234,8 +234,8 @@ def test_it_is_off_unless_asked_for(environment: dict[str, str]) -> None:
 def test_a_run_without_it_imports_nothing_of_it() -> None:
     program = """
 import sys
-from pawl.app.asking.asking import Question, ask
-from pawl.app.telemetry import Telemetry
+from pawl.agent.asking import AskRequest, ask
+from pawl.models.telemetry import Telemetry
 with Telemetry.open({}) as telemetry:
     pass
 sys.exit(any(name.startswith("opentelemetry") for name in sys.modules))

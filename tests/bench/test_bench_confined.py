@@ -24,19 +24,19 @@ from pawl.workspace.capture import Capture, HeldBack, HeldReason
 DRIVER = """
 import json, os, sys
 from pathlib import Path
-from pawl.core.blobs import MemoryBlobs
+from pawl.core.memory_blobs import MemoryBlobs
 from pawl.core.errors import PawlError
 from pawl.core.execution import Execution, Secrets
-from pawl.policy.guardrails import preset
-from pawl.sandbox.surroundings import Surroundings
+from pawl.settings.guardrails import preset
+from pawl.sandbox.environment import Surroundings
 from pawl.sandbox.choice import open_sandbox
-from pawl.workspace.bench import Bench, BenchSettings, Ground
+from pawl.workspace.bench import Bench, BenchKind, BenchSettings
 
 folder, ground, *scripts = sys.argv[1:]
 folder = Path(folder)
 sandbox = open_sandbox(Surroundings(home=str(folder / "home")))
 blobs = MemoryBlobs()
-settings = BenchSettings(ground=Ground(ground))
+settings = BenchSettings(ground=BenchKind(ground))
 said = []
 with Bench.create(folder / "workspace", folder / "benches", sandbox, blobs, preset("standard"), settings) as bench:
     for script in scripts:

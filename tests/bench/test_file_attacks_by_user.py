@@ -14,10 +14,10 @@ from world import lay, snapshot
 DRIVER = """
 import json, os, sys
 from pathlib import Path
-from pawl.core.blobs import MemoryBlobs
+from pawl.core.memory_blobs import MemoryBlobs
 from pawl.core.errors import PawlError
-from pawl.policy.guardrails import preset
-from pawl.sandbox.surroundings import Surroundings
+from pawl.settings.guardrails import preset
+from pawl.sandbox.environment import Surroundings
 from pawl.sandbox.choice import open_sandbox
 from pawl.workspace.bench import Bench
 

@@ -206,7 +206,7 @@ def test_a_tool_of_a_package_is_offered_called_and_fails_by_name(installed: Inst
 GREEDY = """
 from dataclasses import dataclass
 from pawl.core.execution import Execution
-from pawl.tools.own import Effect, OwnTool
+from pawl import Effect, OwnTool
 
 @dataclass(frozen=True)
 class What:

@@ -228,11 +228,11 @@ def test_what_was_indexed_step_by_step_is_what_is_indexed_at_once(shop: Shop, tm
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pawl.context import indexing
-from pawl.context.index import Index
-from pawl.policy.guardrails import preset
-from pawl.workspace.reading import WorkspaceFiles
-from pawl.workspace.tree import Tree
+from pawl.code import indexing
+from pawl.code.librarian import Index
+from pawl.settings.guardrails import preset
+from pawl.workspace.bench_files import WorkspaceFiles
+from pawl.settings.tree import Tree
 
 indexing.Resolver = lambda paths: os.kill(os.getpid(), signal.SIGKILL)
 Index(Path(sys.argv[2]), WorkspaceFiles(Tree(Path(sys.argv[1])), preset("standard"))).refresh()
@@ -334,12 +334,12 @@ _INDEX = """
 import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
-from pawl.context import indexing
-from pawl.context.index import Index
+from pawl.code import indexing
+from pawl.code.librarian import Index
 from pawl.core.errors import StoreBusy
-from pawl.policy.guardrails import preset
-from pawl.workspace.reading import WorkspaceFiles
-from pawl.workspace.tree import Tree
+from pawl.settings.guardrails import preset
+from pawl.workspace.bench_files import WorkspaceFiles
+from pawl.settings.tree import Tree
 with Index(Path(sys.argv[2]), WorkspaceFiles(Tree(sys.argv[1]), preset("standard"))) as index:
     index.refresh()
     print(json.dumps(index.reading(lambda shelf: {

@@ -282,8 +282,8 @@ from pawl.core.history import *
 from pawl.core.history import EntryState
 from pawl.store import Store
 from pawl.workspace.history import History, Wish
-from pawl.workspace.promote import Promoter
-from pawl.workspace.tree import Tree
+from pawl.workspace.promotion import Promoter
+from pawl.settings.tree import Tree
 
 root = Path(sys.argv[1])
 with Store.open(root / "s") as store, Tree(root / "w") as tree:
@@ -532,7 +532,7 @@ def test_a_promotion_tells_what_it_found_interrupted(filled: Yard) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from pawl.workspace.lock import writer_lock
+from pawl.settings.lock import writer_lock
 with writer_lock(Path(sys.argv[1]), sys.argv[2]):
     print("held", flush=True)
     sys.stdin.read()
@@ -580,8 +580,8 @@ from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import Conflicted
 from pawl.core.history import EntryKind, NewEntry
 from pawl.store import Store
-from pawl.workspace.promote import Promoter
-from pawl.workspace.tree import Tree
+from pawl.workspace.promotion import Promoter
+from pawl.settings.tree import Tree
 root, name = Path(sys.argv[1]), sys.argv[2]
 with Store.open(root / "s", busy_seconds=60) as store, Tree(root / "w") as tree:
     promoter = Promoter(tree, store.journal, store.blobs, root / "s" / "locks", lock_seconds=60)

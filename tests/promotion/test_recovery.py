@@ -272,9 +272,9 @@ from pathlib import Path
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.history import EntryKind, NewEntry
 from pawl.store import Store
-from pawl.workspace.staging_names import staging_names
-from pawl.workspace.promote import Promoter
-from pawl.workspace.tree import Tree
+from pawl.workspace.staging import staging_names
+from pawl.workspace.promotion import Promoter
+from pawl.settings.tree import Tree
 
 class Slow:
     def __init__(self, blobs): self.blobs = blobs

@@ -274,7 +274,7 @@ def test_a_command_never_starts_when_the_agent_dies_before_it_is_up(any_site, wh
     hook = "release" if when == "sent" else "wait_until_up"
     any_site.prelude = f"""\
 import os, signal
-import pawl.sandbox.launched as launched
+import pawl.sandbox.process as launched
 def die(*arguments):
     os.kill(os.getpid(), signal.SIGKILL)
 launched.Launched.{hook} = die
@@ -287,7 +287,7 @@ launched.Launched.{hook} = die
 
 TIMED_DEATH = """\
 import os, signal, threading
-import pawl.sandbox.launched as launched
+import pawl.sandbox.process as launched
 import pawl.sandbox.landlock as landlock
 import pawl.sandbox.namespaces as namespaces
 def start_process(*arguments, original=launched.start_process):

@@ -283,7 +283,7 @@ def test_an_object_is_found_whole(value: dict, before: str):
 
 
 def test_asking_for_words_does_not_pay_for_pydantic():
-    program = "import sys, pawl.workflow.contracts, pawl.policy.table; sys.exit('pydantic' in sys.modules)"
+    program = "import sys, pawl.agent.contracts, pawl.agent.policy; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
