@@ -12,7 +12,7 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-import pawl.policy
+import pawl.agent
 from hostile import commands
 from hostile.case import Case
 from hostile.defects import Stories
@@ -80,7 +80,7 @@ def rewritten_hook(case: Case) -> None:
 
 def linked_settings(case: Case) -> None:
     """`.pawl` is a link to a folder that an agent may write: trust in it is trust in nothing."""
-    act = Path(pawl.policy.__file__).with_name("prompts") / "stages/act.md"
+    act = Path(pawl.agent.__file__).with_name("prompts") / "stages/act.md"
     case.site.write("cfg/prompts/stages/act.md", act.read_text())
     case.site.write("other", f"{act.read_text()}\nINJECTED\n")
     case.site.link(".pawl", "cfg")
