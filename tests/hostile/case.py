@@ -290,7 +290,7 @@ def _children() -> list[int]:
 def a_case(chance: random.Random, *, keep: bool = False, defect: str | None = None) -> Iterator[Case]:
     folder = Path(tempfile.mkdtemp(prefix="pawl-hostile-", dir="/tmp"))
     try:
-        yield Case(begin(folder, chance), DEFECTS[defect] if defect else lambda: None)
+        yield Case(begin(folder, chance), DEFECTS[defect].resolved() if defect else lambda: None)
     finally:
         if not keep:
             subprocess.run(["chmod", "-R", "u+rwX", str(folder)], stderr=subprocess.DEVNULL, check=False)

@@ -24,6 +24,7 @@ from hostile import commands, ingredients, redteam, scenarios  # noqa: E402
 from hostile.case import SECONDS, TELL, Case, a_case, prepare  # noqa: E402
 from hostile.defects import DEFECTS  # noqa: E402
 
+STORIES = {**scenarios.STORIES, **redteam.STORIES}
 MOST_HANGS = 3
 """After so many hangs a workspace has shown what it does."""
 
@@ -53,6 +54,7 @@ def main() -> int:
     parser.add_argument("--third", action="store_true", help="every third command, others on each workspace")
     parser.add_argument("--scenarios", nargs="*", metavar="NAME", help="short stories instead of random workspaces")
     parser.add_argument("--defect", choices=sorted(DEFECTS), help="put this old defect back")
+    parser.add_argument("--defects", action="store_true", help="put each old defect back and play its stories")
     parser.add_argument("--keep", action="store_true", help="keep the folders")
     parser.add_argument("--tell", action="store_true", help="show all that commands say")
     parser.add_argument("--user", choices=users.NAMES)
@@ -61,7 +63,11 @@ def main() -> int:
         return _as_ordinary(sys.argv[1:])
     prepare()
     TELL[0] = options.tell
-    found = _stories(options) if options.scenarios is not None else _workspaces(options)
+    if options.defects:
+        rows = [(defect, name) for defect, row in DEFECTS.items() for name in row.noticed]
+    else:
+        rows = [(options.defect, name) for name in options.scenarios or (STORIES if options.scenarios == [] else ())]
+    found = _stories(rows, keep=options.keep) if rows else _workspaces(options)
     return bool(found)
 
 
@@ -85,20 +91,22 @@ def _workspaces(options: argparse.Namespace) -> int:
                 print(f"   in {case.site.folder} of {json.dumps(taken)}", flush=True)
             found += bool(case.problems)
     print(", ".join(f"{name} {taken:.1f} s" for name, taken in SECONDS.most_common(8)))
-    seconds = time.monotonic() - started
-    print(f"{found} of {len(cases)} workspaces with problems, {seconds:.1f} s, seed {options.seed}")
+    seconds, used = time.monotonic() - started, os.times()
+    computed = sum(used[:4])
+    print(
+        f"{found} of {len(cases)} workspaces with problems, {seconds:.1f} s, {computed:.1f} s computed, seed {options.seed}"
+    )
     return found
 
 
-def _stories(options: argparse.Namespace) -> int:
-    """Each story as a line of JSON: its name and what must not have happened."""
+def _stories(rows: list[tuple[str | None, str]], *, keep: bool) -> int:
+    """Each story as a line of JSON: its name, the defect that was put back, and what must not have happened."""
     found = 0
-    for name, story in {**scenarios.STORIES, **redteam.STORIES}.items():
-        if not options.scenarios or name in options.scenarios:
-            with a_case(random.Random(name), keep=options.keep, defect=options.defect) as case:
-                story(case)
-                print(json.dumps([name, case.problems]), flush=True)
-                found += bool(case.problems)
+    for defect, name in rows:
+        with a_case(random.Random(name), keep=keep, defect=defect) as case:
+            STORIES[name](case)
+            print(json.dumps([name, defect, case.problems]), flush=True)
+            found += bool(case.problems)
     return found
 
 
