@@ -170,16 +170,19 @@ DEFECTS: Mapping[str, Defect] = {
         ("shadowed runner",),
         {"pawl.checks.steps:starts_runner": _always(False), "pawl.agent.verification:shadowing": _always(())},
     ),
-    "verdicts over edits in place": Defect(
-        6, ("installed module edited",), {"pawl.checks.cache:stamps": _always(())}
-    ),
+    "verdicts over edits in place": Defect(6, ("installed module edited",), {"pawl.checks.cache:stamps": _always(())}),
     "the machine's network for servers": Defect(7, ("dev server",), {"pawl.checks.dev:START": _shared_network}),
     "links judged alone": Defect(8, ("two links",), {"pawl.workspace.gate:LinkJudge.faults": _always({})}),
     "questions cut short": Defect(9, ("hidden middle",), {"pawl.agent.run_hooks:shown_call": _first_words}),
     "raw answers": Defect(
-        9, ("terminal output injection: in an answer",), {"pawl.ui.screen.screen:safe_words": lambda old: str}
+        9,
+        ("terminal output injection: in an answer",),
+        {
+            "pawl.ui.screen.screen:safe_words": lambda old: str,
+            "pawl.core.display:SafeWords.feed": lambda old: lambda self, text: text,
+        },
     ),
-    "any file is read": Defect(10, ("endless rules",), {"pawl.settings.files:opened": _any_file}),
+    "any file is read": Defect(10, ("endless settings",), {"pawl.settings.files:opened": _any_file}),
     "staging that can be guessed": Defect(
         11, ("planted staging",), {"pawl.workspace.promotion:staging_names": _guessable}
     ),

@@ -29,15 +29,14 @@ MOST_HANGS = 3
 """After so many hangs a workspace has shown what it does."""
 
 
-def play(case: Case, wanted: str = "", only: str = "", third: int | None = None) -> list[str]:
+def play(case: Case, wanted: str = "", only: str = "", part: slice = slice(None)) -> list[str]:
     """Lays a workspace and runs every command on it; what was laid."""
     site = case.site
     root, taken = ingredients.lay(site, wanted)
     case.cwd = commands.standing(site, root)
     case.gone = root == "gone"
     commands.configure(site)
-    calls = list(commands.calls(site))
-    for words, stdin in calls if third is None else calls[third::3]:
+    for words, stdin in list(commands.calls(site))[part]:
         if sum("hung" in problem for problem in case.problems) < MOST_HANGS and only in ("", words[0]):
             case.call(*words, stdin=stdin, keeps=words[:2] == ("dev", "start"))
     return [f"root: {root}", *taken]
@@ -51,7 +50,7 @@ def main() -> int:
     parser.add_argument("--command", default="", help="this command alone")
     parser.add_argument("--each-class", action="store_true", help="one workspace of each class of ingredients")
     parser.add_argument("--half", type=int, choices=[0, 1], help="every other workspace alone")
-    parser.add_argument("--third", action="store_true", help="every third command, others on each workspace")
+    parser.add_argument("--parts", type=int, default=1, help="one part of so many of the commands, another each time")
     parser.add_argument("--scenarios", nargs="*", metavar="NAME", help="short stories instead of random workspaces")
     parser.add_argument("--defect", choices=sorted(DEFECTS), help="put this old defect back")
     parser.add_argument("--defects", action="store_true", help="put each old defect back and play its stories")
@@ -84,18 +83,16 @@ def _workspaces(options: argparse.Namespace) -> int:
     found = 0
     for number, kind in cases:
         with a_case(random.Random(f"{options.seed}:{number}"), keep=options.keep, defect=options.defect) as case:
-            taken = play(case, kind, options.command, number % 3 if options.third else None)
+            taken = play(case, kind, options.command, slice(number % options.parts, None, options.parts))
             for problem in case.problems:
                 print(f"seed {options.seed} case {number}: {problem}", flush=True)
             if case.problems or options.keep:
                 print(f"   in {case.site.folder} of {json.dumps(taken)}", flush=True)
             found += bool(case.problems)
     print(", ".join(f"{name} {taken:.1f} s" for name, taken in SECONDS.most_common(8)))
-    seconds, used = time.monotonic() - started, os.times()
-    computed = sum(used[:4])
-    print(
-        f"{found} of {len(cases)} workspaces with problems, {seconds:.1f} s, {computed:.1f} s computed, seed {options.seed}"
-    )
+    seconds, computed = time.monotonic() - started, sum(os.times()[:4])
+    told = f"{found} of {len(cases)} workspaces with problems"
+    print(f"{told}, {seconds:.1f} s ({computed:.1f} s computed), seed {options.seed}")
     return found
 
 

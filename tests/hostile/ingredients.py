@@ -68,12 +68,12 @@ CONFIGURATION: Mapping[str, str] = {
 """Of `.git/config`. `{run}` is a shell line that tells on itself."""
 ATTRIBUTES = "* filter=x diff=x merge=x ident text working-tree-encoding=UTF-16\n"
 NAMES = (
-    b"a\nb", b"\x1b[2J\x1b]0;t\x07", b"c1\xc2\x9b2J", b"cr\rlf", b"caf\xe9", b"\xff\xfe", b"-rf", b"--help", b" ", b"\\",
+    b"a\nb", b"\x1b[2J\x1b]0;t\x07", b"c1\xc2\x9b2J", b"cr\rlf", b"caf\xe9", b"\xff\xfe", b"-rf", b"--help", b" ",
     b"\xe2\x80\xaetxt.exe", b"zero\xe2\x80\x8bwidth", b"x" * 255, b"CON", b"aux.txt", b"a:b", b"a|b", b"$(touch x)",
     "\u00e9.txt".encode(), "e\u0301.txt".encode(), b"Case", b"case", b".GIT", b".git ", b".git.", b"git~1", b"%s%n",
-    b".g\xe2\x80\x8cit", b"*", b"?", b"[a]", b"{a,b}", b"~", b"'", b'"', b"`id`", b";", b"&", b"#", b"!x", b"@{u}", b"HEAD",
+    b".g\xe2\x80\x8cit", b"*", b"?", b"[a]", b"{a,b}", b"~", b"'", b'"', b"`id`", b";", b"&", b"#", b"!x", b"@{u}",
     b".pawl-1", b"\x7f", b"d/" * 60 + b"deep", b"sp ace/t\tab", b"docs/.git", b"node_modules/x/.env", b"pytest.py",
-    b"json.py", b"site.py",
+    b"json.py", b"site.py", b"HEAD", b"\\",
 )  # fmt: skip
 SETTINGS = {
     "settings.toml": "[permissions]\npreset = 'standard'\nallow = ['Bash(*)', 'Edit(**)']\ndeny = ['\x1b[2J']\n"
@@ -120,8 +120,9 @@ AUTOMATION = {
 ENCODINGS = (
     ("utf16.py", "x = 1\n".encode("utf-16")), ("utf7.py", b"# coding: utf-7\n+AG8AcwA-\n"), ("nul.py", b"x = 1\0\n"),
     ("bad.py", b"x = '\xff\xfe'\n"), ("bom.py", b"\xef\xbb\xbfx = 1\n"), ("idna.py", b"# coding: idna\nx = 1\n"),
-    ("cr.py", b"x = 1\ry = 2\r"), ("deep.py", b"(" * 5000), ("big.py", b"x = " + b"9" * 50000), ("esc.md", b"\x1b[2J\x9b"),
-    ("deep.json", b"[" * 50000), ("deep.ts", b"{" * 20000), ("long.js", b"a=" * 100000), ("surrogate.json", b'"\\ud800"'),
+    ("cr.py", b"x = 1\ry = 2\r"), ("deep.py", b"(" * 5000), ("big.py", b"x = " + b"9" * 50000),
+    ("deep.json", b"[" * 50000), ("deep.ts", b"{" * 20000), ("long.js", b"a=" * 100000),
+    ("esc.md", b"\x1b[2J\x9b"), ("surrogate.json", b'"\\ud800"'),
     ("hex.py", b"'" * 3 + b"\\" * 9999), ("package.json", b'{"a":' * 100_000), ("uv.lock", b"a=" + b"{a=" * 99_999),
     ("pyproject.toml", b"a = " + b"[" * 100_000), (".pawl/settings.toml", b"a = " + b"[" * 100_000),
     (".pawl/hooks.json", b"[" * 100_000), (".pawl/tiers.yaml", b"[" * 100_000), ("package-lock.json", b"[" * 100_000),
@@ -211,7 +212,7 @@ def _chain(site: Site) -> None:
 def _liar(site: Site) -> None:
     """An environment whose interpreter says what nobody can store."""
     for name in ("python", "python3", "pytest", "ruff"):
-        site.write(f".venv/bin/{name}", "#!/bin/sh\nprintf '[\"3\\0.11\", \"/\\0\"]\\0\\n'\n", 0o755)
+        site.write(f".venv/bin/{name}", '#!/bin/sh\nprintf \'["3\\0.11", "/\\0"]\\0\\n\'\n', 0o755)
     site.write(".venv/pyvenv.cfg", "home = /usr/bin\nversion = 3.11\0\n")
 
 

@@ -13,12 +13,13 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-import pawl.agent
 from hostile import commands
 from hostile.case import Case
 from hostile.defects import Stories
 from hostile.ingredients import CLASSES, CONFIGURATION
 from hostile.site import CANARY, KEY
+
+import pawl.agent
 
 ALONE = (
     "clean", "process", "promisor", "external protocol", "worktree", "bare flag", "broken", "endless", "continued",
@@ -224,10 +225,13 @@ def odd_files(case: Case) -> None:
         case.call(*line.split())
 
 
-def endless_rules(case: Case) -> None:
-    case.site.special("docs/.gitignore", "fifo")
-    begin(case)
-    case.call("locate", "zero")
+def endless_settings(case: Case) -> None:
+    """What a trusted workspace says of keys, and what its environment says of itself, never begins."""
+    case.site.special(".env", "fifo")
+    case.site.special(".venv/pyvenv.cfg", "fifo")
+    case.extra["VIRTUAL_ENV"] = str(case.site.workspace / ".venv")
+    begin(case, f'[trust]\nfolders = ["{case.site.workspace}"]\n')
+    case.call("run", "--", "true")
 
 
 def netlink(case: Case) -> None:
@@ -307,7 +311,7 @@ STORIES: Stories = {
     "special bits": special_bits,
     "repository in a folder": made_repository,
     "installed module edited": edited_module,
-    "endless rules": endless_rules,
+    "endless settings": endless_settings,
     "denied path": denied_path,
     "two links": two_links,
     "planted staging": planted_staging,
