@@ -234,6 +234,15 @@ def endless_settings(case: Case) -> None:
     case.call("run", "--", "true")
 
 
+def chained_links(case: Case) -> None:
+    """Links to links, more than anything follows."""
+    CLASSES["sizes"]["chain"](case.site)
+    begin(case)
+    for line in ("run -- true", "locate zero", "patch --path chain/0/x --old x --new y", "verify", "fix --dry-run"):
+        case.call(*line.split())
+    do(case, use("file_read", path="chain/0"), use("file_write", path="made.txt", content="2\n"))
+
+
 def netlink(case: Case) -> None:
     begin(case)
     code = (
@@ -317,6 +326,7 @@ STORIES: Stories = {
     "planted staging": planted_staging,
     "hidden middle": hidden_middle,
     "odd files": odd_files,
+    "chained links": chained_links,
     "netlink": netlink,
     "dev server": dev_server,
     "shadowed runner": shadowed_runner,
