@@ -89,6 +89,8 @@ def _workspaces(options: argparse.Namespace) -> int:
             if case.problems or options.keep:
                 print(f"   in {case.site.folder} of {json.dumps(taken)}", flush=True)
             found += bool(case.problems)
+        if not (number + 1) % 25:
+            print(f"{number + 1} played, {found} with problems", flush=True)
     print(", ".join(f"{name} {taken:.1f} s" for name, taken in SECONDS.most_common(8)))
     seconds, computed = time.monotonic() - started, sum(os.times()[:4])
     told = f"{found} of {len(cases)} workspaces with problems"
