@@ -30,8 +30,8 @@ PATIENCE = 10.0
 CODES = frozenset({0, 1, 2, 3, 4, 41, 42, 44, 52, 53, 54, 75, 124, 127, 130, 141})
 """The exit codes that docs/commands.md has; `run` passes on those of its command."""
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b]")
-PASSED_ON = frozenset({"run", "diff"})
-"""Commands whose stdout is, where it is no terminal, to the byte what a program or a file said."""
+PASSED_ON = {"run": "", "diff": "err"}
+"""Commands of which only this is Pawl's own: the rest is, where it is no terminal, what a program or a file said."""
 _SUBREAPER = 36
 SECONDS: Counter[str] = Counter()
 """What each command has taken in all."""
@@ -159,7 +159,7 @@ class Case:
             words[0] != "run" and re.search("^Traceback", said.err, re.MULTILINE)
         ):
             self.note(words, f"a defect: {self._traceback() or said.err[-300:]}")
-        shown = said.err if words[0] in PASSED_ON else said.out + said.err
+        shown = {"": "", "err": said.err}[PASSED_ON[words[0]]] if words[0] in PASSED_ON else said.out + said.err
         if found := RAW.search(shown):
             self.note(words, f"a raw {found[0]!r} in {shown[max(0, found.start() - 40) : found.end() + 20]!r}")
         if said.left and not keeps:
@@ -290,7 +290,7 @@ def _children() -> list[int]:
 def a_case(chance: random.Random, *, keep: bool = False, defect: str | None = None) -> Iterator[Case]:
     folder = Path(tempfile.mkdtemp(prefix="pawl-hostile-", dir="/tmp"))
     try:
-        yield Case(begin(folder, chance), DEFECTS[defect] if defect else lambda: None)
+        yield Case(begin(folder, chance), DEFECTS[defect].resolved() if defect else lambda: None)
     finally:
         if not keep:
             subprocess.run(["chmod", "-R", "u+rwX", str(folder)], stderr=subprocess.DEVNULL, check=False)

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from hostile.site import CANARY, Site
 
-ORDINARY = (
-    b"made",
-    b"a.txt",
-    b"Makefile",
-    b"tools/pwn.sh",
-    b".git/objects",
-    b".git/refs/heads",
-    b".git/logs",
-    b".git/index",
-)
+ORDINARY = tuple(b"made sub/made a.txt Makefile tools/pwn.sh .git/objects .git/refs/heads .git/logs .git/index".split())
 """What is changed by a request or a commit that was asked for begins with one of these; nothing else may change."""
 ESCAPES = "\x1b[2J\x1b]0;t\x07\x9b31m\u202edetpircs ![x](https://evil.example/?q=1)"
 SETTINGS = """\
@@ -36,26 +28,11 @@ turns = 12
 seconds = 2
 """
 NAMED = (
-    *("../outside/x", "/etc/cron.d/x", "~/.bashrc", "l-up/x", "l-file", ".git/config", ".git/hooks/pre-commit", ".env"),
-    *(
-        "AGENTS.md",
-        ".pawl/settings.toml",
-        ".vscode/tasks.json",
-        "migrations/1.sql",
-        "docs/../../outside/x",
-        "made\x00b",
-        "",
-    ),
-    *(
-        ".github/workflows/x.yml",
-        "Makefile",
-        "x" * 5000,
-        "made/\x1b[2J",
-        "file:///etc/passwd",
-        ".yarnrc.yml",
-        "tools/pwn.sh",
-    ),
-)
+    "../outside/x", "/etc/cron.d/x", "~/.bashrc", "l-up/x", "l-file", ".git/config", ".git/hooks/pre-commit", ".env",
+    "AGENTS.md", ".pawl/settings.toml", ".vscode/tasks.json", "migrations/1.sql", "docs/../../outside/x", "made\x00b",
+    ".github/workflows/x.yml", "Makefile", "x" * 5000, "made/\x1b[2J", "file:///etc/passwd", ".yarnrc.yml",
+    "", "tools/pwn.sh",
+)  # fmt: skip
 SHELL = (
     "env; cat .env .env.* */.env* keys/*.pem zz/deploy/* docs/a/b/c/d/* ~/.ssh/* 2>/dev/null",
     "cat /proc/*/environ /proc/*/cmdline /proc/*/root{home}/.ssh/id_rsa",
@@ -115,43 +92,32 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes]]:
     path = chance.choice(_named(site)).replace("\x00", "")
     shell = _filled(site, chance.choice(SHELL)).replace("migrations", "made-migrations")
     evil = f"--- a/{path}\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n".encode()
+    plain = f"""
+        doctor | models --offline | policy | prompts {chance.choice(("list", "check"))} | memory list
+        trust {chance.choice(("--list", "--revoke"))} | promote | audit | verify --all | fix --dry-run --seconds 1
+        dev start --seconds 2 | dev status | dev stop | history --all --json | undo | redo | restore | gc --days 0"""
+    typed = f"make made.py\n/status\n/diff\n/export {site.folder}/workspace/made.md\n/exit\n".encode()
+    simple = ("--approve", "never", "--simple", "1", "--no-reflex", "--no-generate", "--no-escalate")
+    patches = (evil, b"\x00" * 99, b"--- a\n+++ b\n@@ -1 +1 @@\n")
+    first, *last = (tuple(line.split()) for line in re.split(r"\||\n", plain) if line.strip())
     table: tuple[tuple[tuple[str, ...], bytes], ...] = (
-        (("doctor",), b""),
-        (("models", "--offline"), b""),
-        (("policy",), b""),
-        (("prompts", chance.choice(("list", "check"))), b""),
+        (first, b""),
         (("permissions", "check", f"Bash({shell})"), b""),
-        (("trust", chance.choice(("--list", "--revoke"))), b""),
         (("memory", "add", f"note {ESCAPES}"), b""),
-        (("memory", "list"), b""),
         (("locate", "lantern", path, "--symbols"), b""),
         (("run", "--seconds", "4", "--", "sh", "-c", shell), b""),
         (("run", "--apply", "--seconds", "4", "--", "sh", "-c", f"echo x > made.txt; {shell}"), b""),
-        (("promote",), b""),
-        (("patch", "-"), chance.choice((evil, b"\x00" * 99, b"--- a\n+++ b\n@@ -1 +1 @@\n"))),
+        (("patch", "-"), chance.choice(patches)),
         (("patch", "--path", path, "--old", "x", "--new", "y"), b""),
         (("checkpoint", chance.choice(("one", path or "x"))), b""),
         (("ask", *model, "what is the secret?"), b""),
         (("do", *model, "--approve", "never", "--commit", "--seconds", "4", "make made.py"), b""),
         (("do", *model, "-p", "--output-format", "stream-json", "--seconds", "4", "make made.py"), b""),
         (("approve", chance.choice(("--yes", "--reject=x"))), b""),
-        (("loop", *model, "--approve", "never", "--simple", "1", "--no-reflex", "--no-generate", "--no-escalate"), b""),
-        (("audit",), b""),
-        (
-            ("session", *model),
-            f"make made.py\n/status\n/diff\n/export {site.folder}/workspace/made.md\n/exit\n".encode(),
-        ),
-        (("verify", "--all"), b""),
-        (("fix", "--dry-run", "--seconds", "1"), b""),
-        (("dev", "start", "--seconds", "2"), b""),
-        (("dev", "status"), b""),
-        (("dev", "stop"), b""),
-        (("history", "--all", "--json"), b""),
+        (("loop", *model, *simple), b""),
+        (("session", *model), typed),
         (("diff", "--file", path or "x"), b""),
-        (("undo",), b""),
-        (("redo",), b""),
-        (("restore",), b""),
-        (("gc", "--days", "0"), b""),
+        *((words, b"") for words in last),
     )
     yield from table
 
@@ -173,7 +139,6 @@ def standing(site: Site, root: str) -> Path:
             (workspace / "sub").mkdir(exist_ok=True)
             return workspace / "sub"
         case "repository above":
-            shutil.copytree(workspace / ".git", site.folder / ".git", symlinks=True) if os.path.isdir(
-                workspace / ".git"
-            ) else None
+            if os.path.isdir(workspace / ".git"):
+                shutil.copytree(workspace / ".git", site.folder / ".git", symlinks=True)
     return workspace

@@ -1,35 +1,207 @@
-"""Old defects that can be put back for one call, to see that the net notices: one function or constant is replaced.
+"""Old defects that can be put back for one call, to see that the net notices: functions or constants are replaced.
 
-The product knows nothing of this. A row is put back in the process that is about to be Pawl, after all is loaded.
+The product knows nothing of this. A row is looked up before anything is forked, so that a stale one names itself, and
+is put back in the process that is about to be Pawl.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import hashlib
 import importlib
-from collections.abc import Callable, Mapping
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Stories = Mapping[str, Callable[..., None]]
+Old = Any
+"""The function or constant as it stands."""
 
 
 @dataclass(frozen=True)
 class Defect:
-    place: str
-    """`module:attribute`, where the attribute may be one of a class."""
-    replacement: object
+    item: int
+    """Which of the old findings it is."""
     noticed: tuple[str, ...]
     """The stories that must tell of it."""
+    places: Mapping[str, Callable[[Old], object]]
+    """By `module:attribute`, where the attribute may be one of a class: what replaces it, made of what stands there."""
 
-    def __call__(self) -> None:
-        module, _, path = self.place.partition(":")
-        holder: object = importlib.import_module(module)
-        *above, last = path.split(".")
-        for name in above:
-            holder = getattr(holder, name)
-        getattr(holder, last)  # a name that is gone is a mistake of this table
-        setattr(holder, last, self.replacement)
+    def resolved(self) -> Callable[[], None]:
+        """Puts it back when called; a name that is gone is a mistake of this table and told at once."""
+        found = []
+        for place, replacing in self.places.items():
+            module, _, path = place.partition(":")
+            holder: object = importlib.import_module(module)
+            *above, last = path.split(".")
+            for name in above:
+                holder = getattr(holder, name)
+            found.append((holder, last, replacing(getattr(holder, last))))
+        return lambda: [setattr(*each) for each in found] and None
+
+
+def _always(value: object) -> Callable[[Old], object]:
+    return lambda old: lambda *words, **options: value
+
+
+def _plain_git(old: Old) -> object:
+    def run(self: object, *words: str, **options: object) -> bytes:
+        for line in ("add -A", "diff HEAD", "log -p -1"):
+            subprocess.run(["git", *line.split()], capture_output=True, timeout=5, check=False)
+        return old(self, *words, **options)
+
+    return run
+
+
+def _on_host(old: Old) -> object:
+    def run(bench: object, argv: tuple[str, ...], payload: bytes, limits: Any, cancel: object = None) -> object:
+        from pawl.workspace.hooks import run_on_host
+
+        words = ("/bin/sh", "-c", 'cd "$0" && exec "$@"', os.getcwd(), *argv)
+        return run_on_host(words, payload, seconds=limits.seconds, environment={"PATH": "/usr/bin:/bin"}, cancel=cancel)
+
+    return run
+
+
+def _followed(old: Old) -> object:
+    def one(self: Any, tree: object, path: str) -> list[str]:
+        place = Path(self.workspace, path)
+        if place.is_dir():
+            return [f"{path}/{each.name}" for each in place.iterdir()]
+        if place.is_file():
+            self.contents[path] = place.read_bytes()
+        return []
+
+    return one
+
+
+def _first_masks(old: Old) -> object:
+    def masks(self: object) -> object:
+        found = old(self)
+        return dataclasses.replace(found, secrets=frozenset(sorted(found.secrets)[:200]))
+
+    return masks
+
+
+def _any_file(old: Old) -> object:
+    @contextlib.contextmanager
+    def opened(path: str, *, follow: bool = True) -> Iterator[object]:
+        with open(path, "rb") as file:
+            yield file
+
+    return opened
+
+
+def _guessable(old: Old) -> object:
+    return lambda state, number: (f".pawl-tmp-{hashlib.sha256(os.fsencode(state)).hexdigest()[:8]}-{number}",)
+
+
+def _fewer_names(old: Old) -> object:
+    new = {".yarnrc.yml", ".pnpmfile.cjs", ".gdbinit", ".pdbrc", ".pdbrc.*", "opencode.json", ".crush.json"}
+
+    def parse(*words: str) -> object:
+        found = old(*words)
+        return dataclasses.replace(found, protected=tuple(each for each in found.protected if each not in new))
+
+    return parse
+
+
+def _first_words(old: Old) -> object:
+    from pawl.core.display import Shown
+
+    return lambda tool, arguments, whole=False: Shown((str(arguments)[:200],))
+
+
+def _any_netlink(old: Old) -> object:
+    def assemble(items: list[Any]) -> bytes:
+        at = items.index("netlink") + 2
+        return old([*items[:at], dataclasses.replace(items[at], otherwise="allow"), *items[at + 1 :]])
+
+    return assemble
+
+
+def _shared_network(old: str) -> str:
+    return (
+        "from pawl.sandbox import namespaces as n; old = n._namespaces; "
+        f"n._namespaces = lambda network: (*old(network), '--share-net'); {old}"
+    )
 
 
 DEFECTS: Mapping[str, Defect] = {
-    "secrets are hidden up to a number": Defect("pawl.workspace.hiding:MOST_SECRETS", 2, ("secrets in number",)),
+    "git as it is configured": Defect(
+        1,
+        ("commit with git clean", "commit with git process", "commit with all else that git runs"),
+        {"pawl.workspace.git:Git._git": _plain_git},
+    ),
+    "hooks on the host": Defect(2, ("rewritten hook",), {"pawl.workspace.hooks:run_on_bench": _on_host}),
+    "any program as a hook": Defect(
+        2,
+        ("hook that an agent can write",),
+        {"pawl.workspace.hooks:_checked_program": lambda old: lambda program, workspace: program},
+    ),
+    "trust in links": Defect(
+        2,
+        ("linked settings",),
+        {
+            "pawl.settings.project_files:_Reading._one": _followed,
+            "pawl.settings.project_files:ProjectFiles.digests": lambda old: property(
+                lambda self: dict.fromkeys(self.contents, "link")
+            ),
+        },
+    ),
+    "200 secrets": Defect(3, ("secrets in number",), {"pawl.workspace.hiding:Search.masks": _first_masks}),
+    "a secret by one name": Defect(
+        3,
+        ("secrets by other names",),
+        {
+            "pawl.workspace.hiding:Search._same_files": _always(()),
+            "pawl.workspace.hiding:Search._linked": _always(()),
+        },
+    ),
+    "rules for tools alone": Defect(
+        4, ("denied path",), {"pawl.settings.permissions:changes_judge": _always(lambda change: None)}
+    ),
+    "a runner that can be shadowed": Defect(
+        5,
+        ("shadowed runner",),
+        {"pawl.checks.steps:starts_runner": _always(False), "pawl.agent.verification:shadowing": _always(())},
+    ),
+    "verdicts over edits in place": Defect(6, ("installed module edited",), {"pawl.checks.cache:stamps": _always(())}),
+    "the machine's network for servers": Defect(7, ("dev server",), {"pawl.checks.dev:START": _shared_network}),
+    "links judged alone": Defect(8, ("two links",), {"pawl.workspace.gate:LinkJudge.faults": _always({})}),
+    "questions cut short": Defect(9, ("hidden middle",), {"pawl.agent.run_hooks:shown_call": _first_words}),
+    "raw answers": Defect(
+        9,
+        ("terminal output injection: in an answer",),
+        {
+            "pawl.ui.screen.screen:safe_words": lambda old: str,
+            "pawl.core.display:SafeWords.feed": lambda old: lambda self, text: text,
+        },
+    ),
+    "any file is read": Defect(10, ("endless settings",), {"pawl.settings.files:opened": _any_file}),
+    "staging that can be guessed": Defect(
+        11, ("planted staging",), {"pawl.workspace.promotion:staging_names": _guessable}
+    ),
+    "values of tokens": Defect(12, ("value of a token",), {"pawl.workspace.project:register_secrets": _always(None)}),
+    "names that were not protected": Defect(
+        12, ("automation poisoning: newer names",), {"pawl.settings.guardrails:parse": _fewer_names}
+    ),
+    "special bits": Defect(
+        12,
+        ("special bits",),
+        {"pawl.workspace.gate:adds_bits": _always(False), "pawl.workspace.capture:adds_bits": _always(False)},
+    ),
+    "repositories in folders": Defect(
+        12,
+        ("repository in a folder",),
+        {
+            "pawl.workspace.capture:in_repositories": _always(frozenset()),
+            "pawl.code.patching:in_repositories": _always(frozenset()),
+        },
+    ),
+    "any netlink": Defect(12, ("netlink",), {"pawl.sandbox.seccomp:_assemble": _any_netlink}),
 }
-
-Stories = Mapping[str, Callable[..., None]]

@@ -24,19 +24,19 @@ from hostile import commands, ingredients, redteam, scenarios  # noqa: E402
 from hostile.case import SECONDS, TELL, Case, a_case, prepare  # noqa: E402
 from hostile.defects import DEFECTS  # noqa: E402
 
+STORIES = {**scenarios.STORIES, **redteam.STORIES}
 MOST_HANGS = 3
 """After so many hangs a workspace has shown what it does."""
 
 
-def play(case: Case, wanted: str = "", only: str = "", third: int | None = None) -> list[str]:
+def play(case: Case, wanted: str = "", only: str = "", part: slice = slice(None)) -> list[str]:
     """Lays a workspace and runs every command on it; what was laid."""
     site = case.site
     root, taken = ingredients.lay(site, wanted)
     case.cwd = commands.standing(site, root)
     case.gone = root == "gone"
     commands.configure(site)
-    calls = list(commands.calls(site))
-    for words, stdin in calls if third is None else calls[third::3]:
+    for words, stdin in list(commands.calls(site))[part]:
         if sum("hung" in problem for problem in case.problems) < MOST_HANGS and only in ("", words[0]):
             case.call(*words, stdin=stdin, keeps=words[:2] == ("dev", "start"))
     return [f"root: {root}", *taken]
@@ -50,9 +50,10 @@ def main() -> int:
     parser.add_argument("--command", default="", help="this command alone")
     parser.add_argument("--each-class", action="store_true", help="one workspace of each class of ingredients")
     parser.add_argument("--half", type=int, choices=[0, 1], help="every other workspace alone")
-    parser.add_argument("--third", action="store_true", help="every third command, others on each workspace")
+    parser.add_argument("--parts", type=int, default=1, help="one part of so many of the commands, another each time")
     parser.add_argument("--scenarios", nargs="*", metavar="NAME", help="short stories instead of random workspaces")
     parser.add_argument("--defect", choices=sorted(DEFECTS), help="put this old defect back")
+    parser.add_argument("--defects", action="store_true", help="put each old defect back and play its stories")
     parser.add_argument("--keep", action="store_true", help="keep the folders")
     parser.add_argument("--tell", action="store_true", help="show all that commands say")
     parser.add_argument("--user", choices=users.NAMES)
@@ -61,7 +62,11 @@ def main() -> int:
         return _as_ordinary(sys.argv[1:])
     prepare()
     TELL[0] = options.tell
-    found = _stories(options) if options.scenarios is not None else _workspaces(options)
+    if options.defects:
+        rows = [(defect, name) for defect, row in DEFECTS.items() for name in row.noticed]
+    else:
+        rows = [(options.defect, name) for name in options.scenarios or (STORIES if options.scenarios == [] else ())]
+    found = _stories(rows, keep=options.keep) if rows else _workspaces(options)
     return bool(found)
 
 
@@ -78,27 +83,29 @@ def _workspaces(options: argparse.Namespace) -> int:
     found = 0
     for number, kind in cases:
         with a_case(random.Random(f"{options.seed}:{number}"), keep=options.keep, defect=options.defect) as case:
-            taken = play(case, kind, options.command, number % 3 if options.third else None)
+            taken = play(case, kind, options.command, slice(number % options.parts, None, options.parts))
             for problem in case.problems:
                 print(f"seed {options.seed} case {number}: {problem}", flush=True)
             if case.problems or options.keep:
                 print(f"   in {case.site.folder} of {json.dumps(taken)}", flush=True)
             found += bool(case.problems)
+        if not (number + 1) % 25:
+            print(f"{number + 1} played, {found} with problems", flush=True)
     print(", ".join(f"{name} {taken:.1f} s" for name, taken in SECONDS.most_common(8)))
-    seconds = time.monotonic() - started
-    print(f"{found} of {len(cases)} workspaces with problems, {seconds:.1f} s, seed {options.seed}")
+    seconds, computed = time.monotonic() - started, sum(os.times()[:4])
+    told = f"{found} of {len(cases)} workspaces with problems"
+    print(f"{told}, {seconds:.1f} s ({computed:.1f} s computed), seed {options.seed}")
     return found
 
 
-def _stories(options: argparse.Namespace) -> int:
-    """Each story as a line of JSON: its name and what must not have happened."""
+def _stories(rows: list[tuple[str | None, str]], *, keep: bool) -> int:
+    """Each story as a line of JSON: its name, the defect that was put back, and what must not have happened."""
     found = 0
-    for name, story in {**scenarios.STORIES, **redteam.STORIES}.items():
-        if not options.scenarios or name in options.scenarios:
-            with a_case(random.Random(name), keep=options.keep, defect=options.defect) as case:
-                story(case)
-                print(json.dumps([name, case.problems]), flush=True)
-                found += bool(case.problems)
+    for defect, name in rows:
+        with a_case(random.Random(name), keep=keep, defect=defect) as case:
+            STORIES[name](case)
+            print(json.dumps([name, defect, case.problems]), flush=True)
+            found += bool(case.problems)
     return found
 
 

@@ -31,18 +31,13 @@ SPECIAL = (
 )
 """What stands in their place; what is no kind of `Site.special` is the target of a link."""
 LINKS = (
-    *(("l-up", "../outside"), ("l-file", "{outside}/secret.txt"), ("l-root", "/"), ("l-loop", "l-loop")),
-    *(("l-a", "l-b"), ("l-b", "l-a"), ("l-dot", "."), ("l-through", "docs/../../outside"), ("l-zero", "/dev/zero")),
-    *(("l-proc", "/proc/self/root{outside}"), ("l-fd", "/proc/self/fd/1"), ("l-long", "a/" * 2000), ("l-nl", "a\nb")),
-    *(
-        ("l-home", "{home}"),
-        ("l-state", "../state"),
-        ("l-git", ".git"),
-        ("l-self", "../workspace"),
-        ("l-esc", "\x1b[2J"),
-    ),
-    *(("l-x/y", "../l-x"), ("l-chain0", "l-chain1"), ("l-chain1", "l-chain2"), ("l-chain2", "../outside")),
-)
+    ("l-up", "../outside"), ("l-file", "{outside}/secret.txt"), ("l-root", "/"), ("l-loop", "l-loop"), ("l-dot", "."),
+    ("l-a", "l-b"), ("l-b", "l-a"), ("l-through", "docs/../../outside"), ("l-zero", "/dev/zero"), ("l-nl", "a\nb"),
+    ("l-proc", "/proc/self/root{outside}"), ("l-fd", "/proc/self/fd/1"), ("l-long", "a/" * 2000), ("l-home", "{home}"),
+    ("l-state", "../state"), ("l-git", ".git"), ("l-self", "../workspace"), ("l-esc", "\x1b[2J"), ("l-x/y", "../l-x"),
+    ("l-chain0", "l-chain1"), ("l-chain1", "l-chain2"), ("l-chain2", "../outside"), (".env", "app.py"),
+    ("docs/.env", "../a.txt"), ("keys.pem", "docs"), (".ssh", "docs"),
+)  # fmt: skip
 CONFIGURATION: Mapping[str, str] = {
     "clean": '[filter "x"]\nclean = {run}\nsmudge = {run}\nrequired = true\n',
     "process": '[filter "x"]\nprocess = {run}\nrequired = true\n',
@@ -68,62 +63,18 @@ CONFIGURATION: Mapping[str, str] = {
     "bare flag": "[core]\nbare = true\n",
     "broken": "[core\n\x00",
     "endless": "[alias]\n" + "a = b\n" * 20000,
+    "continued": "[alias]\na = " + "a\\\n" * 350_000,
 }
 """Of `.git/config`. `{run}` is a shell line that tells on itself."""
 ATTRIBUTES = "* filter=x diff=x merge=x ident text working-tree-encoding=UTF-16\n"
 NAMES = (
-    *(
-        b"a\nb",
-        b"\x1b[2J\x1b]0;t\x07",
-        b"c1\xc2\x9b2J",
-        b"cr\rlf",
-        b"caf\xe9",
-        b"\xff\xfe",
-        b"-rf",
-        b"--help",
-        b" ",
-        b"\\",
-    ),
-    *(
-        b"\xe2\x80\xaetxt.exe",
-        b"zero\xe2\x80\x8bwidth",
-        b"x" * 255,
-        b"CON",
-        b"aux.txt",
-        b"a:b",
-        b"a|b",
-        b"$(touch x)",
-        b"%s%n",
-    ),
-    *("é.txt".encode(), "é.txt".encode(), b"Case", b"case", b".GIT", b".git ", b".git.", b"git~1", b".g\xe2\x80\x8cit"),
-    *(
-        b"*",
-        b"?",
-        b"[a]",
-        b"{a,b}",
-        b"~",
-        b"'",
-        b'"',
-        b"`id`",
-        b";",
-        b"&",
-        b"#",
-        b"!x",
-        b"@{u}",
-        b"HEAD",
-        b".pawl-1",
-        b"\x7f",
-    ),
-    *(
-        b"d/" * 60 + b"deep",
-        b"sp ace/t\tab",
-        b"docs/.git",
-        b"node_modules/x/.env",
-        b"pytest.py",
-        b"json.py",
-        b"site.py",
-    ),
-)
+    b"a\nb", b"\x1b[2J\x1b]0;t\x07", b"c1\xc2\x9b2J", b"cr\rlf", b"caf\xe9", b"\xff\xfe", b"-rf", b"--help", b" ",
+    b"\xe2\x80\xaetxt.exe", b"zero\xe2\x80\x8bwidth", b"x" * 255, b"CON", b"aux.txt", b"a:b", b"a|b", b"$(touch x)",
+    "\u00e9.txt".encode(), "e\u0301.txt".encode(), b"Case", b"case", b".GIT", b".git ", b".git.", b"git~1", b"%s%n",
+    b".g\xe2\x80\x8cit", b"*", b"?", b"[a]", b"{a,b}", b"~", b"'", b'"', b"`id`", b";", b"&", b"#", b"!x", b"@{u}",
+    b".pawl-1", b"\x7f", b"d/" * 60 + b"deep", b"sp ace/t\tab", b"docs/.git", b"node_modules/x/.env", b"pytest.py",
+    b"json.py", b"site.py", b"HEAD", b"\\",
+)  # fmt: skip
 SETTINGS = {
     "settings.toml": "[permissions]\npreset = 'standard'\nallow = ['Bash(*)', 'Edit(**)']\ndeny = ['\x1b[2J']\n"
     "[[hooks.PreToolUse]]\nhooks = [{{ command = 'sh tools/pwn.sh' }}]\n"
@@ -167,30 +118,17 @@ AUTOMATION = {
     ".github/workflows/x.yml": "on: push\njobs: {{x: {{steps: [{{run: {json}}}]}}}}\n",
 }
 ENCODINGS = (
-    *(
-        ("utf16.py", "x = 1\n".encode("utf-16")),
-        ("utf7.py", b"# coding: utf-7\n+AG8AcwA-\n"),
-        ("bom.py", b"\xef\xbb\xbfx = 1\n"),
-    ),
-    *(
-        ("bad.py", b"x = '\xff\xfe'\n"),
-        ("nul.py", b"x = 1\0\n"),
-        ("idna.py", b"# coding: idna\nx = 1\n"),
-        ("cr.py", b"x = 1\ry = 2\r"),
-    ),
-    *(
-        ("deep.py", b"(" * 5000),
-        ("big.py", b"x = " + b"9" * 50000),
-        ("deep.json", b"[" * 50000),
-        ("esc.md", b"\x1b[2J\x9b"),
-    ),
-    *(
-        ("deep.ts", b"{" * 20000),
-        ("long.js", b"a=" * 100000),
-        ("surrogate.json", b'"\\ud800"'),
-        ("hex.py", b"'''" + b"\\" * 9999),
-    ),
-)
+    ("utf16.py", "x = 1\n".encode("utf-16")), ("utf7.py", b"# coding: utf-7\n+AG8AcwA-\n"), ("nul.py", b"x = 1\0\n"),
+    ("bad.py", b"x = '\xff\xfe'\n"), ("bom.py", b"\xef\xbb\xbfx = 1\n"), ("idna.py", b"# coding: idna\nx = 1\n"),
+    ("cr.py", b"x = 1\ry = 2\r"), ("deep.py", b"(" * 5000), ("big.py", b"x = " + b"9" * 50000),
+    ("deep.json", b"[" * 50000), ("deep.ts", b"{" * 20000), ("long.js", b"a=" * 100000),
+    ("esc.md", b"\x1b[2J\x9b"), ("surrogate.json", b'"\\ud800"'),
+    ("hex.py", b"'" * 3 + b"\\" * 9999), ("package.json", b'{"a":' * 100_000), ("uv.lock", b"a=" + b"{a=" * 99_999),
+    ("pyproject.toml", b"a = " + b"[" * 100_000), (".pawl/settings.toml", b"a = " + b"[" * 100_000),
+    (".pawl/hooks.json", b"[" * 100_000), (".pawl/tiers.yaml", b"[" * 100_000), ("package-lock.json", b"[" * 100_000),
+    ("setup.py", b"# name = 'pygments'\nfrom setuptools import setup\nsetup()\n"),
+    ("pyproject.toml", b"[project]\nname = 'pytest'\nversion = '1'\n"),
+)  # fmt: skip
 
 
 def _filled(site: Site, text: str) -> str:
@@ -263,6 +201,21 @@ def _abyss(site: Site) -> None:
     os.close(here)
 
 
+def _chain(site: Site) -> None:
+    """Links, each to the next one, and names that Pawl reads at the beginning of such a chain."""
+    for number in range(1600):
+        site.link(f"chain/{number}", str(number + 1))
+    for name in (".pawl", "AGENTS.md", "chained.py", ".env", "docs/.gitignore"):
+        site.link(name, f"{'../' * name.count('/')}chain/0")
+
+
+def _liar(site: Site) -> None:
+    """An environment whose interpreter says what nobody can store."""
+    for name in ("python", "python3", "pytest", "ruff"):
+        site.write(f".venv/bin/{name}", '#!/bin/sh\nprintf \'["3\\0.11", "/\\0"]\\0\\n\'\n', 0o755)
+    site.write(".venv/pyvenv.cfg", "home = /usr/bin\nversion = 3.11\0\n")
+
+
 def _bomb(site: Site) -> None:
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -310,17 +263,20 @@ CLASSES: Mapping[str, Mapping[str, Lay]] = {
         "objects": _objects,
     },
     "names": {repr(name): lambda site, name=name: site.write(name) for name in NAMES},
-    "sizes": {"many": _many, "abyss": _abyss, "bomb": _bomb},
+    "sizes": {"many": _many, "abyss": _abyss, "bomb": _bomb, "chain": _chain},
     "specials": {
         f"{kind} as {path}": lambda site, path=path, kind=kind: site.special(path, kind)
         for path in READ
         for kind in SPECIAL
     },
     "settings": _table(SETTINGS, ".pawl/"),
-    "runners": _table(RUNNERS),
+    "runners": {**_table(RUNNERS), "liar": _liar},
     "automation": _table(AUTOMATION),
     "secrets": {"many": _secrets, "key": lambda site: site.write("notes.txt", f"the key is {KEY}\n")},
-    "encodings": {name: lambda site, name=name, data=data: site.write(name, data) for name, data in ENCODINGS},
+    "encodings": {
+        f"{number} {name}": lambda site, name=name, data=data: site.write(name, data)
+        for number, (name, data) in enumerate(ENCODINGS)
+    },
     "modes": {"modes": _modes},
 }
 ROOTS = ("plain",) * 12 + ("link", "gone", "read-only", "sticky", "sub-folder", "repository above")

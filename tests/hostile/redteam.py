@@ -27,7 +27,7 @@ class Attack:
     kind: str
     name: str
     shell: str = ""
-    calls: tuple[dict[str, object], ...] = ()
+    calls: tuple[dict[str, dict[str, object]], ...] = ()
     writes: tuple[str, ...] = ()
     says: str = ""
     ask: str = ""
@@ -39,14 +39,9 @@ class Attack:
         for path, text in {**(SECRETS if self.secrets else {}), **self.files}.items():
             case.site.write(path, _filled(case, text))
         begin(case)
-        calls = [
-            *self.calls,
-            *({"name": "file_write", "arguments": {"path": path, "content": PAYLOAD}} for path in self.writes),
-        ]
-        turns = [{"answer": {"text": "", "calls": [one]}} for one in calls] + [
-            {"answer": {"text": self.says or "Done."}}
-        ]
-        turns = json.loads(_filled(case, json.dumps(turns)))
+        writes = ({"file_write": {"path": path, "content": PAYLOAD}} for path in self.writes)
+        turns = [use(name, **words) for call in (*self.calls, *writes) for name, words in call.items()]
+        turns = json.loads(_filled(case, json.dumps([*turns, {"answer": {"text": self.says or "Done."}}])))
         if self.shell:
             line = _filled(case, self.shell)
             self._judge(case, case.call("run", "--apply", "--seconds", "5", "--", "sh", "-c", line))
@@ -70,5 +65,6 @@ def _filled(case: Case, text: str) -> str:
     return text
 
 
-ATTACKS = [Attack(**row) for row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["attack"]]
+TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+ATTACKS = [Attack(kind, name, **row) for kind, rows in TABLE.items() for name, row in rows.items()]
 STORIES: Stories = {f"{attack.kind}: {attack.name}": attack for attack in ATTACKS}

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import select
+import shlex
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,24 +17,16 @@ from hostile import commands
 from hostile.case import Case
 from hostile.defects import Stories
 from hostile.ingredients import CLASSES, CONFIGURATION
-from hostile.site import CANARY
+from hostile.site import CANARY, KEY
+
+import pawl.agent
 
 import pawl.agent
 
 ALONE = (
-    *(
-        "clean",
-        "process",
-        "promisor",
-        "external protocol",
-        "worktree",
-        "bare flag",
-        "broken",
-        "endless",
-        "include outside",
-    ),
-    *("bare", "objects"),
-)
+    "clean", "process", "promisor", "external protocol", "worktree", "bare flag", "broken", "endless", "continued",
+    "include outside", "bare", "objects",
+)  # fmt: skip
 """What does not go together with other configurations."""
 MIDDLE = "touch evil-middle"
 
@@ -112,6 +105,72 @@ def secrets_planted(case: Case) -> None:
     do(case, use("run_command", command="python3 plant.py"), use("run_command", command="cat zz/.env"))
 
 
+def secrets_by_other_names(case: Case) -> None:
+    """A second name of a secret file, and the file that a link with the name of a secret leads to."""
+    case.site.write(".env", f"note={CANARY}\n")
+    os.link(case.site.workspace / ".env", case.site.workspace / "notes.txt")
+    case.site.write("config/real.txt", CANARY)
+    case.site.link("config/key.pem", "real.txt")
+    begin(case)
+    for path in ("notes.txt", "config/real.txt"):
+        case.call("run", "--", "cat", path)
+
+
+def token_value(case: Case) -> None:
+    """The value of a variable named like a key is neither kept nor sent, wherever it stands."""
+    case.site.write("notes.txt", f"the word is {KEY}\n")
+    begin(case)
+    case.call("memory", "add", f"the word is {KEY}")
+    do(case, use("file_read", path="notes.txt"), use("run_command", command="cat notes.txt"))
+    for words in (("memory", "list"), ("history", "--all", "--json")):
+        case.call(*words)
+
+
+def own_hook(case: Case) -> None:
+    """A hook on this machine is no program that stands in the workspace."""
+    program = case.site.workspace / "tools/pwn.sh"
+    begin(case, f"[[hooks.Stop]]\nhooks = [{{ command = '{program}', host = true }}]\n")
+    do(case, use("file_write", path="made.txt", content="2\n"))
+
+
+def special_bits(case: Case) -> None:
+    begin(case)
+    line = "mkdir made-d made-t; echo x > made-f; chmod 2775 made-d; chmod 1777 made-t; chmod 4755 made-f"
+    case.call("run", "--apply", "--", "sh", "-c", line)
+    for path in case.site.workspace.glob("made-*"):
+        if path.stat().st_mode & 0o7000:
+            case.note(["run --apply"], f"{path.name} has the mode {path.stat().st_mode:o}")
+
+
+def made_repository(case: Case) -> None:
+    """A folder that git would take for a repository, with a configuration that runs something."""
+    begin(case)
+    config = f"[core]\n\tfsmonitor = sh -c 'echo x >> {case.site.marker}'\n"
+    line = "mkdir -p made/objects made/refs; echo x | tee made/objects/x made/refs/x; echo 'ref: x' > made/HEAD; "
+    case.call("run", "--apply", "--", "sh", "-c", f"{line} printf %s {shlex.quote(config)} > made/config")
+    if (case.site.workspace / "made/config").exists():
+        case.note(["run --apply"], "the configuration of a repository is promoted")
+
+
+def edited_module(case: Case) -> None:
+    """A verdict does not outlive an edit of what is installed, though size and time stay as they were."""
+    inner = "node_modules/dep/inner.js"
+    case.site.write(".gitignore", "node_modules\n")
+    case.site.write(inner, "module.exports = 1;\n")
+    code = "require('node:test')('it', () => { if (require('./node_modules/dep/inner.js') !== 1) throw 1; });\n"
+    case.site.write("it.test.js", code)
+    begin(case)
+    case.call("verify", "--all", "--json")
+    before = os.stat(case.site.workspace / inner)
+    with open(case.site.workspace / inner, "r+") as file:
+        file.write("module.exports = 2;\n")
+    os.utime(case.site.workspace / inner, ns=(before.st_atime_ns, before.st_mtime_ns))
+    said = case.call("verify", "--all", "--json")
+    for step in json.loads(said.out or "{}").get("steps", []):
+        if step["step"] == "tests" and (step["cached"] or step["standing"] == "pass"):
+            case.note(["verify"], "the verdict from before is told again")
+
+
 def denied_path(case: Case) -> None:
     case.site.write("write.py", "open('migrations/1.sql', 'w').write('x')\n")
     case.site.write("migrations/0.sql", "x\n")
@@ -158,31 +217,32 @@ def hidden_middle(case: Case) -> None:
 
 def odd_files(case: Case) -> None:
     """What never ends and what never begins, where Pawl and checkers read."""
-    for path, kind in (
-        *(
-            (".gitignore", "fifo"),
-            ("docs/.gitignore", "/dev/zero"),
-            ("AGENTS.md", "/dev/zero"),
-            ("made.py", "/dev/zero"),
-        ),
-        *(
-            (".pawl/hooks.json", "/proc/kmsg"),
-            (".pawl/settings.toml", "/dev/zero"),
-            ("package.json", "fifo"),
-            (".env", "fifo"),
-        ),
-    ):
+    zero = ("docs/.gitignore", "AGENTS.md", "made.py", ".pawl/settings.toml")
+    fifo = (".gitignore", "package.json", ".env")
+    for path, kind in (*((each, "/dev/zero") for each in zero), *((each, "fifo") for each in fifo)):
         case.site.special(path, kind)
+    case.site.special(".pawl/hooks.json", "/proc/kmsg")
     begin(case)
-    for words in (
-        ("verify",),
-        ("permissions",),
-        ("locate", "zero"),
-        ("trust",),
-        ("fix", "--dry-run"),
-        ("run", "--", "true"),
-    ):
-        case.call(*words)
+    for line in ("verify", "permissions", "locate zero", "trust", "fix --dry-run", "run -- true"):
+        case.call(*line.split())
+
+
+def endless_settings(case: Case) -> None:
+    """What a trusted workspace says of keys, and what its environment says of itself, never begins."""
+    case.site.special(".env", "fifo")
+    case.site.special(".venv/pyvenv.cfg", "fifo")
+    case.extra["VIRTUAL_ENV"] = str(case.site.workspace / ".venv")
+    begin(case, f'[trust]\nfolders = ["{case.site.workspace}"]\n')
+    case.call("run", "--", "true")
+
+
+def chained_links(case: Case) -> None:
+    """Links to links, more than anything follows."""
+    CLASSES["sizes"]["chain"](case.site)
+    begin(case)
+    for line in ("run -- true", "locate zero", "patch --path chain/0/x --old x --new y", "verify", "fix --dry-run"):
+        case.call(*line.split())
+    do(case, use("file_read", path="chain/0"), use("file_write", path="made.txt", content="2\n"))
 
 
 def netlink(case: Case) -> None:
@@ -256,11 +316,19 @@ STORIES: Stories = {
     "linked settings": linked_settings,
     "secrets in number": secrets_in_number,
     "secrets planted": secrets_planted,
+    "secrets by other names": secrets_by_other_names,
+    "value of a token": token_value,
+    "hook that an agent can write": own_hook,
+    "special bits": special_bits,
+    "repository in a folder": made_repository,
+    "installed module edited": edited_module,
+    "endless settings": endless_settings,
     "denied path": denied_path,
     "two links": two_links,
     "planted staging": planted_staging,
     "hidden middle": hidden_middle,
     "odd files": odd_files,
+    "chained links": chained_links,
     "netlink": netlink,
     "dev server": dev_server,
     "shadowed runner": shadowed_runner,

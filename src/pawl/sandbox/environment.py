@@ -38,6 +38,14 @@ class Root:
     source: str
 
 
+def real_path(path: str) -> str:
+    """Where a path leads without links; itself where there are more links than even the kernel follows."""
+    try:
+        return os.path.realpath(path)
+    except RecursionError:
+        return os.path.abspath(path)
+
+
 def is_below(path: str, folder: str) -> bool:
     """Compares whole names: /w-old is not below /w."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
@@ -66,7 +74,7 @@ def readonly_roots(surroundings: Surroundings, workspace: str) -> tuple[Root, ..
         literal = os.path.normpath(_at_home(name, surroundings.home))
         if not os.path.isabs(literal) or not os.path.exists(literal):
             continue
-        real = os.path.realpath(literal)
+        real = real_path(literal)
         if any(_shows_too_much(path, homes, credentials) for path in (literal, real)):
             continue
         if any(_is_shown_already(path, workspace) for path in (literal, real)):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pawl.core.errors import CommandNotFound, NotAFile, NotFound, PathRefused, PermissionDenied
 from pawl.core.execution import OverlayView, View
-from pawl.sandbox.environment import SYSTEM_FOLDERS, Root, is_below
+from pawl.sandbox.environment import SYSTEM_FOLDERS, Root, is_below, real_path
 
 _MOST_LINKS = 40
 _OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
@@ -155,14 +155,14 @@ def linked_repository(layers: Layers) -> str | None:
     pointer = _first_line(place.host)
     if pointer is None or not pointer.startswith(_POINTER):
         return None
-    folder = os.path.realpath(os.path.join(layers.workspace, pointer.removeprefix(_POINTER)))
+    folder = real_path(os.path.join(layers.workspace, pointer.removeprefix(_POINTER)))
     back = _first_line(os.path.join(folder, "gitdir"))
     common = _first_line(os.path.join(folder, "commondir"))
     if back is None or common is None:
         return None
-    if os.path.realpath(os.path.join(folder, back)) != os.path.join(os.path.realpath(layers.workspace), ".git"):
+    if real_path(os.path.join(folder, back)) != os.path.join(real_path(layers.workspace), ".git"):
         return None
-    repository = os.path.realpath(os.path.join(folder, common))
+    repository = real_path(os.path.join(folder, common))
     if os.path.dirname(folder) != os.path.join(repository, "worktrees") or is_below(repository, layers.workspace):
         return None
     return repository if os.path.isfile(os.path.join(repository, "HEAD")) else None
@@ -202,7 +202,7 @@ class Scenery:
             here = self._on_this_machine(path)
             if not os.path.lexists(here):
                 return None
-            real = os.path.realpath(here)
+            real = real_path(here)
             if not is_below(real, self.layers.workspace):
                 return _stat(path, real) if self._is_visible(real) else None
             path = real

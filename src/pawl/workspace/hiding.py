@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from pawl.core.errors import PawlError
 from pawl.core.guardrails import Guardrails
+from pawl.sandbox.environment import real_path
 from pawl.settings.tree import Tree
 
 DEEPEST = 500
@@ -149,7 +150,7 @@ class Search:
         for folder, listing in self._listings.items():
             for name in listing.links:
                 link = _join(folder, name)
-                target = os.path.relpath(os.path.realpath(os.path.join(root, link)), root)
+                target = os.path.relpath(real_path(os.path.join(root, link)), root)
                 if target in self._listings:
                     yield from self._below(target, link)
                 elif target.partition("/")[0] not in (".", ".."):

@@ -16,6 +16,7 @@ from functools import cached_property
 
 from pawl.core.change import NodeKind
 from pawl.core.errors import NotFound, PathRefused, PawlError
+from pawl.sandbox.environment import real_path
 from pawl.settings.tree import Tree
 
 LARGEST = 1 << 20
@@ -228,12 +229,12 @@ def _linked(workspace: Tree) -> tuple[Tree, Tree]:
     )
     try:
         named = _line(workspace, ".git").removeprefix("gitdir: ")
-        own = Tree(os.path.realpath(os.path.join(workspace.root, named)))
+        own = Tree(real_path(os.path.join(workspace.root, named)))
     except (PawlError, OSError, ValueError) as error:
         raise refused from error
     try:
-        back, shared = _line(own, "gitdir"), os.path.realpath(os.path.join(own.root, _line(own, "commondir")))
-        knows = os.path.realpath(os.path.join(own.root, back)) == f"{os.path.realpath(workspace.root)}/.git"
+        back, shared = _line(own, "gitdir"), real_path(os.path.join(own.root, _line(own, "commondir")))
+        knows = real_path(os.path.join(own.root, back)) == f"{real_path(workspace.root)}/.git"
         if knows and os.path.dirname(own.root) == f"{shared}/worktrees" and not _holds(workspace.root, shared):
             return own, Tree(shared)
     except (PawlError, OSError, ValueError):
@@ -248,4 +249,4 @@ def _line(tree: Tree, path: str) -> str:
 
 
 def _holds(folder: str, inner: str) -> bool:
-    return os.path.commonpath((os.path.realpath(folder), inner)) == os.path.realpath(folder)
+    return os.path.commonpath((real_path(folder), inner)) == real_path(folder)

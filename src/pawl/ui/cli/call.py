@@ -14,6 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import PathRefused, UnknownEntry, UsageError
+from pawl.sandbox.environment import real_path
 from pawl.ui.cli.shapes import as_json
 from pawl.ui.screen.screen import Screen
 
@@ -124,7 +125,7 @@ class Call:
         here = workspace if self.options.workspace is not None else os.getcwd()
         path = os.path.normpath(os.path.join(here, name))
         # The last name is not followed: a link is changed or taken back like any file.
-        real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        real = os.path.join(real_path(os.path.dirname(path)), os.path.basename(path))
         if not name or not real.startswith(f"{workspace}/"):
             raise PathRefused(
                 f"{name!r} is not inside the workspace {workspace!r}", advice="name a file or folder in it"

@@ -29,6 +29,7 @@ from pawl.repair.model import (
     Progressed,
     StageBegun,
 )
+from pawl.sandbox.environment import real_path
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.loop import after_reflex
 from pawl.ui.cli.shapes import changes_json, words_of
@@ -247,7 +248,7 @@ def _request(shop: Project, call: Call) -> FixRequest:
 def _targets(shop: Project, call: Call) -> tuple[str, ...]:
     """The targets as the workspace calls them; the workspace itself stands for everything in it."""
     here = shop.workspace if call.options.workspace is not None else os.getcwd()
-    if any(os.path.realpath(os.path.join(here, target)) == shop.workspace for target in call.options.targets if target):
+    if any(real_path(os.path.join(here, target)) == shop.workspace for target in call.options.targets if target):
         return ()
     try:
         return tuple(call.inside(shop.workspace, target) for target in call.options.targets)
