@@ -445,7 +445,7 @@ def _said(command: HookCommand, ended: HookEnded, name: str) -> HookOutcome:
         return _denied(command, reason)
     why = ended.stopped or f"it ended with {ended.code}: {_cut(ended.stderr.strip(), 400)}"
     if command.event in GUARDS and (ended.code is None or not 0 <= ended.code < _NOT_RUN):
-        missing = not command.host and not ended.stopped
+        missing = ended.code in (126, 127) and not command.host
         remedy = "give it host = true and an absolute program, or put it into the workspace" if missing else "mend it"
         reason = f"the hook {name!r} could not decide, which counts as no; {remedy}: {why}"
         return replace(_denied(command, reason), notices=(reason,))
