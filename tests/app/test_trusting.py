@@ -53,7 +53,7 @@ def with_rules(config: Config, **table: object) -> Config:
 @pytest.mark.spec("F8")
 def test_a_folder_is_trusted_until_it_is_revoked(config: Config, workspace: Path):
     place = str(workspace)
-    files = (".mcp.json", ".pawl/prompts/base.md")
+    files = (".pawl/prompts/base.md",)
     assert folder_trust(config, place) == FolderTrust(standing=TrustStatus.UNKNOWN, files=files)
     assert not is_trusted(config, place)
     assert trust(config, place).files == files
@@ -90,8 +90,7 @@ HOOK = b'[[hooks.Stop]]\nhooks = [{ command = "\\"$PAWL_PROJECT_DIR\\"/scripts/c
 CHANGES = {
     "a file was changed": {".pawl/prompts/base.md": b"q"},
     "a file came": {".pawl/new": b""},
-    "a server came": {".mcp.json": b'{"mcpServers": {"x": {"command": "sh"}}}'},
-    "a skill came": {".claude/skills/x/SKILL.md": b"x"},
+    "a command came": {".claude/commands/x.md": b"x"},
     "a link came": {".pawl/link": "../a.py"},
 }
 
@@ -122,11 +121,10 @@ SPECIAL = {
     "the folder is a link": ("rm -r .pawl && mkdir cfg && ln -s cfg .pawl", ".pawl"),
     "a folder in it is a link": ("rm -r .pawl/prompts && mkdir p && ln -s ../p .pawl/prompts", ".pawl/prompts"),
     "a file is a link": ("ln -sf ../../a.py .pawl/prompts/base.md", ".pawl/prompts/base.md"),
-    "a link leads nowhere": ("ln -s nowhere .claude", ".claude"),
+    "a link leads nowhere": ("ln -s nowhere .claude", ".claude/commands"),
     "a link leads to a device": ("ln -s /dev/zero .pawl/settings.toml", ".pawl/settings.toml"),
     "a FIFO": ("mkfifo .pawl/settings.toml", ".pawl/settings.toml"),
     "a FIFO in a folder": ("mkdir -p .claude/commands && mkfifo .claude/commands/x.md", ".claude/commands/x.md"),
-    "a FIFO is the folder": ("mkfifo .agents", ".agents"),
     "a socket": (
         "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\".pawl/hooks.json\")'",
         ".pawl/hooks.json",
@@ -148,6 +146,26 @@ def test_nothing_but_regular_files_is_trusted_and_what_was_trusted_lapses(config
     hooks_for(config, str(workspace))
     permissions_of(config, str(workspace))
     assert own_commands(config, str(workspace)) == ()
+
+
+def test_what_pawl_does_not_read_is_neither_refused_nor_part_of_the_trust(config: Config, workspace: Path):
+    lay(workspace, {".claude/skills/x": "../../shared", ".agents": "nowhere", ".claude/commands/c.md": b"c"})
+    os.mkfifo(workspace / "mcp.json")
+    assert trust(config, str(workspace)).files == (".claude/commands/c.md", ".pawl/prompts/base.md")
+    lay(workspace, {".mcp.json": b'{"mcpServers": {}}', ".claude/settings.json": b"{}"})
+    assert is_trusted(config, str(workspace))
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_record_of_an_earlier_version_holds_where_what_is_used_is_equal(config: Config, workspace: Path, used: bool):
+    digests = {**project_files(str(workspace)).digests, ".mcp.json": "0" * 64, ".claude/skills/x": "link ../x "}
+    digests |= {".pawl/prompts/base.md": "0" * 64} if used else {}
+    config.state.mkdir(parents=True)
+    record = {"version": 1, "folders": {str(workspace): {"at": "then", "files": digests}}}
+    (config.state / FILE).write_text(json.dumps(record))
+    (config.state / FILE).chmod(0o600)
+    found = folder_trust(config, str(workspace))
+    assert (found.standing is TrustStatus.TRUSTED, found.changed) == (not used, (".pawl/prompts/base.md",) * used)
 
 
 @pytest.mark.attack("A09")
@@ -195,7 +213,7 @@ def test_what_cannot_be_looked_at_is_not_trusted_and_hangs_nothing(config: Confi
     os.mkfifo(workspace / ".pawl/pipe")
     lay(workspace, {".pawl/settings.toml": "/dev/zero", ".pawl/device": "/dev/zero"})
     assert folder_trust(config, str(workspace)).standing is TrustStatus.UNKNOWN
-    lay(workspace, {f".claude/{at}": b"" for at in range(2_001)})
+    lay(workspace, {f".claude/commands/{at}": b"" for at in range(2_001)})
     with pytest.raises(UsageError, match="more files"):
         trust(config, str(workspace))
     assert not is_trusted(config, str(workspace))

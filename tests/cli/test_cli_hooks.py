@@ -136,6 +136,29 @@ def test_a_guard_that_the_agent_rewrites_on_its_bench_still_guards_the_run(perso
     assert said.code == 0 and not (person.workspace / "deployed.txt").exists(), said
 
 
+@pytest.mark.attack("A48", "A36")
+@pytest.mark.parametrize(
+    ("event", "hook", "why"),
+    [
+        ("PreToolUse", {"command": "~/bin/guard"}, "host = true"),
+        ("UserPromptSubmit", {"command": "~/bin/guard"}, "host = true"),
+        ("PreToolUse", {"command": "./plain"}, "put it into the workspace"),
+        ("PreToolUse", {"command": "kill -9 $$"}, "mend it"),
+        ("PreToolUse", {"command": "HOME/bin/guard", "host": True}, "others can put another program into"),
+        ("UserPromptSubmit", {"command": "HOME/none", "host": True}, "No such file"),
+    ],
+)
+def test_a_guard_that_cannot_decide_lets_nothing_pass(person: Person, event: str, hook: dict[str, object], why: str):
+    person.lay({"bin/guard": "#!/bin/sh\nexit 0\n", "w/plain": "exit 0\n"})
+    (person.home / "bin").chmod(0o777)
+    named = str(hook["command"]).replace("HOME", str(person.home))
+    person.settings(**{event: {**hook, "command": named}})
+    said = person.do(WRITE, say("Then not."))
+    assert not (person.workspace / "a.txt").exists(), said
+    told = " ".join((said.out + said.err).split())
+    assert "which counts as no" in told and why in told, told
+
+
 @pytest.mark.attack("A48")
 def test_a_hook_in_the_sandbox_lifts_no_question(person: Person):
     allow = json.dumps({"hookSpecificOutput": {"permissionDecision": "allow"}})

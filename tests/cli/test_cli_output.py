@@ -15,7 +15,7 @@ from cli.projects import SETTINGS, Project
 import pawl as product
 from pawl.ui.cli.main import MODULES
 
-pytestmark = [pytest.mark.spec("A20"), pytest.mark.attack("A44")]
+pytestmark = pytest.mark.attack("A44")
 
 SOURCE = Path(product.__file__).parent
 OWN_PROCESSES = ("repair/inside/", "app/doing/climbing/inside/", "repair/scripts/generate.py", "tools/matcher.py",

@@ -9,7 +9,7 @@ import pytest
 from cli.projects import SETTINGS, Project
 from terminal.emulator import Emulator
 
-pytestmark = [pytest.mark.spec("A20"), pytest.mark.attack("A44")]
+pytestmark = pytest.mark.attack("A44")
 
 HIDING = {
     "newlines": ("echo hi" + "\n" * 400 + "rm -rf build", "… 399 empty lines …", "text after many empty lines"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pawl.core.display import safe_drawing, safe_text, safe_words, shown_line, shown_text
 from pawl.settings.call_display import shown_call
 
-pytestmark = [pytest.mark.spec("A20"), pytest.mark.attack("A44")]
+pytestmark = pytest.mark.attack("A44")
 
 COUNTED = re.compile(r"… ([\d,]+) (spaces|tabs|blanks|empty lines|characters|lines, [\d,]+ characters not shown) …")
 PIECES = st.lists(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from world import lay
 
 from pawl.core.errors import PromotionFailed
 from pawl.core.history import EntryState
-from pawl.workspace.staging import staging_names
+from pawl.workspace.staging import former_name, staging_names
 
 pytestmark = pytest.mark.spec("F2")
 
@@ -253,6 +254,26 @@ def test_staging_that_no_unfinished_entry_speaks_of_is_left_alone(filled: Yard) 
     lay(filled.workspace, planted)
     filled.promote({"text": b"new text\n"})
     assert filled.staged() == sorted(planted)
+
+
+@pytest.mark.spec("F4")
+def test_what_an_earlier_version_left_of_an_unfinished_entry_is_swept_and_of_no_other(filled: Yard) -> None:
+    number = filled.begin({"text": b"new text\n"})
+    old = [former_name(filled.promoter.locks, one) for one in (number, number + 1)]
+    lay(filled.workspace, {f"{name}/0": b"left behind" for name in old})
+    filled.recover()
+    assert filled.staged() == old[1:]
+
+
+@pytest.mark.spec("F4")
+def test_the_key_of_staging_needs_no_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, "this file system has no hard links")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert staging_names(tmp_path, 1) == staging_names(tmp_path, 1)
+    (tmp_path / "staging-key").write_bytes(b"torn")
+    assert staging_names(tmp_path, 1) == staging_names(tmp_path, 1)
 
 
 @pytest.mark.spec("F4")

@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 
 from pawl.ui.screen.markdown import drawn, inert
 
-pytestmark = [pytest.mark.spec("A20"), pytest.mark.attack("A44")]
+pytestmark = pytest.mark.attack("A44")
 
 ADDRESS = "https://evil.example/?q=secret"
 HIDING = [

@@ -10,7 +10,8 @@ from pawl.core.errors import GitFailed, NotFound, PathRefused, PawlError, UsageE
 from pawl.workspace.commands import open_bench
 from pawl.workspace.git import Git
 from pawl.workspace.project import Project
-from pawl.workspace.repository import opened, user_values
+from pawl.workspace.repository import opened
+from pawl.workspace.user_settings import user_values
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$", re.DOTALL)
 _FILE = "diff --git "
@@ -91,7 +92,7 @@ def present_diff(shop: Project) -> str:
     """The change since the last commit, with files that are new."""
     try:
         with opened(shop.tree) as repository, open_bench(shop) as bench:
-            settings = {**user_values(shop.config.environment), **repository.config}
+            settings = {**user_values(shop.config.environment, shop.tree, repository), **repository.config}
             head = repository.head().commit
             return Git(run=bench.run, repository=repository, head=head, settings=settings).diff()
     except (NotFound, PathRefused) as error:

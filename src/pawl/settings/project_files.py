@@ -17,10 +17,8 @@ from pawl.core.errors import ConfigError, NotFound, PathRefused, PawlError, Usag
 from pawl.settings.overrides import ReadFolder
 from pawl.settings.tree import Tree
 
-CONFIGURING = (".pawl", ".mcp.json", "mcp.json", ".agents", ".claude")
-"""Files, and folders with all that they hold, by which a repository configures agents."""
-USED = (".pawl", ".claude/commands")
-"""Those that Pawl itself reads."""
+CONFIGURING = (".pawl", ".claude/commands")
+"""Folders, with all that they hold, by which a repository configures Pawl."""
 WORDS = ".pawl/memory"
 """Text for models, which changes with the work and configures nothing."""
 MOST_FILES = 2_000
@@ -68,11 +66,16 @@ class ProjectFiles:
         )
 
 
-def project_files(workspace: str, places: tuple[str, ...] = CONFIGURING) -> ProjectFiles:
-    """Reads all of these places; `UsageError` where they hold too much."""
+def configures(path: str) -> bool:
+    """Whether the path is one of those that Pawl reads, or leads to one."""
+    return any(f"{path}/".startswith(f"{one}/") or one.startswith(f"{path}/") for one in CONFIGURING)
+
+
+def project_files(workspace: str) -> ProjectFiles:
+    """Reads all that configures Pawl; `UsageError` where that is too much."""
     reading = _Reading(workspace)
     with Tree(workspace) as tree:
-        for place in places:
+        for place in CONFIGURING:
             reading.read(tree, place)
     return ProjectFiles(reading.contents, frozenset(reading.executable), reading.refused)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from pawl.core.errors import ConfigError, UsageError
 from pawl.settings.config import Config
 from pawl.settings.lock import writer_lock
-from pawl.settings.project_files import USED, ProjectFiles, project_files
+from pawl.settings.project_files import ProjectFiles, configures, project_files
 
 FILE = "trust.json"
 
@@ -61,7 +61,9 @@ def folder_trust(config: Config, workspace: str) -> FolderTrust:
     known = {one.folder: one for one in trusted_folders(config)}.get(workspace)
     if known is None:
         return FolderTrust(standing=TrustStatus.UNKNOWN, files=tuple(now), held=held)
-    changed = sorted(path for path in {*now, *known.files} if now.get(path) != known.files.get(path))
+    # Records of earlier versions also speak of files that Pawl does not read.
+    then = {path: digest for path, digest in known.files.items() if configures(path)}
+    changed = sorted(path for path in {*now, *then} if now.get(path) != then.get(path))
     standing = TrustStatus.LAPSED if changed or held.refused else TrustStatus.TRUSTED
     return FolderTrust(standing=standing, files=tuple(now), changed=tuple(changed), held=held)
 
@@ -132,7 +134,7 @@ def is_trusted(config: Config, workspace: str) -> bool:
 def trusted_files(config: Config, workspace: str) -> ProjectFiles | None:
     """The very contents that are trusted, to be used instead of reading again; None where the folder is not trusted."""
     if is_listed(config, workspace):
-        return project_files(workspace, USED)
+        return project_files(workspace)
     found = folder_trust(config, workspace)
     return found.held if found.standing is TrustStatus.TRUSTED else None
 

@@ -8,7 +8,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ from pawl.workspace.capture import Capture, CaptureRules, capture
 from pawl.workspace.copied import LARGEST_COPY, CopiedSurface
 from pawl.workspace.gate import refuse_own_ground
 from pawl.workspace.git import Git
-from pawl.workspace.hiding import Search
+from pawl.workspace.hiding import Listings, Search
 from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore, IgnoreNothing
 from pawl.workspace.layered import LayeredSurface
 from pawl.workspace.paths import depth, parent
@@ -160,6 +160,8 @@ class BenchSettings:
     """Ignored files are captured too."""
     judge: Judge | None = None
     """What the permission rules say of each captured change."""
+    listings: Listings = field(default_factory=Listings)
+    """What is known of the workspace's folders, so that a fresh bench need not list them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,7 @@ class Bench:
         self._folder = folder
         self._surface = surface
         self._means = means
-        self._search = Search(surface.workspace, means.guardrails)
+        self._search = Search(surface.workspace, means.guardrails, means.settings.listings)
         self._lock = threading.RLock()
         self._discarded = False
         self.files = BenchFiles(self._held, means.guardrails, self._ignore)
@@ -436,7 +438,7 @@ def _layered(tree: Tree, place: Path, identity: str) -> tuple[BenchFolder, Layer
 def _copied(tree: Tree, place: Path, identity: str, means: _Means) -> tuple[BenchFolder, CopiedSurface]:
     folder = BenchFolder.create(place, identity, tree.root)
     try:
-        hides = Search(tree, means.guardrails).hides()
+        hides = Search(tree, means.guardrails, means.settings.listings).hides()
         return folder, CopiedSurface.create(tree, folder.path, hides, limit=means.settings.largest_copy)
     except BaseException as error:
         folder.discard()

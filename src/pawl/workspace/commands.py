@@ -96,6 +96,7 @@ def open_bench(shop: Project, *, include_ignored: bool = False, extra_readonly: 
         global_ignore=shop.config.global_ignore,
         include_ignored=include_ignored,
         judge=shop.judge_changes(),
+        listings=shop.listings,
     )
     return Bench.create(
         Path(shop.workspace), place, open_sandbox_for(shop, extra_readonly), shop.store.blobs, shop.guardrails, settings

@@ -21,7 +21,8 @@ from pawl.core.patch import git_mode
 from pawl.core.ports import BlobReader, CommandRunner
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.git import Entry, Git
-from pawl.workspace.repository import Head, Repository, is_true, opened, user_attributes, user_values
+from pawl.workspace.repository import Head, Repository, is_true, opened, user_attributes
+from pawl.workspace.user_settings import user_values
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOG = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -250,6 +251,7 @@ _UNDER_WAY = {
 _MOST_BYTES_OF_NAMES = 1 << 20
 _LARGEST_ATTRIBUTES = 100_000
 _UNCONVERTED = ("filter", "ident", "working-tree-encoding")
+_NOT_MOVED = "HEAD has not moved"
 NOT_SIGNED = (
     "the commit is not signed, because Pawl runs no signing program; 'git commit --amend -S --no-edit' signs it"
 )
@@ -285,19 +287,19 @@ class Committer:
             with opened(self.workspace) as repository:
                 return self._on_top(repository, changes, message)
         except GitFailed:
-            raise
+            raise  # it has looked at HEAD
         except (PawlError, OSError) as error:
-            advice = error.advice if isinstance(error, PawlError) else "commit it by hand"
-            raise GitFailed(str(error), advice=advice) from error
+            raise _failed(error, _NOT_MOVED) from error
 
     def _on_top(self, repository: Repository, changes: ChangeSet, message: str) -> tuple[str, tuple[str, ...]]:
-        _refuse_unfit(repository)
-        head = repository.head()
+        head: Head | None = None
         made = ""
         try:
+            _refuse_unfit(repository)
+            head = repository.head()
             steps = [step for step in map(_as_git_sees, changes) if step is not None]
             self._refuse_foreign_folders(steps)
-            settings = {**user_values(self.environment), **repository.config}
+            settings = {**user_values(self.environment, self.workspace, repository), **repository.config}
             with self.runner() as runner:
                 git = self._git(runner, repository, head, settings)
                 tree = git.folders(folders_above(step.path for step in steps)) if head.commit else {}
@@ -425,16 +427,24 @@ def _refuse_edited(files: Sequence[_File], held: Mapping[str, Entry]) -> None:
 
 
 def _after_failure(
-    repository: Repository, head: Head, made: str, error: PawlError | OSError
+    repository: Repository, head: Head | None, made: str, error: PawlError | OSError
 ) -> tuple[str, tuple[str, ...]]:
     """HEAD is looked at, so that what is said of it is true."""
-    now = repository.head()
-    said = error.message if isinstance(error, PawlError) else str(error)
+    try:
+        now = repository.head()
+    except (PawlError, OSError):
+        told = "whether it moved cannot be told: see 'git log'" if made else "Pawl has not moved it"
+        raise _failed(error, f"HEAD cannot be read; {told}") from error
     if made and now.commit == made:
+        said = error.message if isinstance(error, PawlError) else str(error)
         return made, (f"committed, but the index is not up to date: {said}; 'git reset' brings it there",)
-    where = "HEAD has not moved" if now == head else "HEAD was moved, not by Pawl"
-    advice = error.advice if isinstance(error, PawlError) else "commit it by hand"
-    raise GitFailed(f"{said}; {where}", advice=advice) from error
+    raise _failed(error, _NOT_MOVED if head in (None, now) else "HEAD was moved, not by Pawl") from error
+
+
+def _failed(error: PawlError | OSError, where: str) -> GitFailed:
+    if isinstance(error, PawlError):
+        return GitFailed(f"{error.message}; {where}", advice=error.advice)
+    return GitFailed(f"{error}; {where}", advice="commit it by hand")
 
 
 def _as_git_sees(change: Change) -> Change | None:
@@ -453,6 +463,7 @@ def _identity(environment: Mapping[str, str], settings: Mapping[str, str]) -> tu
         parts = [
             _plain(environment.get(f"GIT_{role.upper()}_{part.upper()}", "") or settings.get(f"{role}.{part}", ""))
             or _plain(settings.get(f"user.{part}", ""))
+            or _plain(environment.get("EMAIL", "") if part == "email" else "")
             for part in ("name", "email")
         ]
         if not all(parts):

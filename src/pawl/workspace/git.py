@@ -63,7 +63,21 @@ _BOOLEAN = frozenset({"true", "false"})
 _COMPARING = {"autocrlf": _BOOLEAN | {"input"}, "eol": frozenset({"lf", "crlf", "native"}), "filemode": _BOOLEAN}
 _SET_UP = r"""
 set -eu
-PATH=/usr/local/bin:/usr/bin:/bin
+given=$PATH PATH=$PAWL_GIT_PLACES
+command -v git > /dev/null || {
+    # One of the user's toolchains: never one in the workspace, which an agent may have put there.
+    here=$(pwd -P) IFS=:
+    set -f
+    for one in $given; do
+        real=$(readlink -f "$one/git") || continue
+        case $one,$real in [!/]* | "$here"/* | *,"$here"/*) continue ;; esac
+        case $(readlink -f "$one") in "$here" | "$here"/*) continue ;; esac
+        if [ -f "$real" ] && [ -x "$real" ]; then PATH=$PATH:$one; break; fi
+    done
+    set +f
+    unset IFS
+    command -v git > /dev/null || exit 127
+}
 absolute() { case $1 in /*) printf '%s' "$1" ;; *) printf '%s' "$PWD/$1" ;; esac; }
 own=$(absolute "$1") common=$(absolute "$2")
 shift 2
@@ -85,6 +99,9 @@ copy "$common/info/attributes" info/attributes
 copy "$common/info/exclude" info/exclude
 git() { command git -c core.attributesFile="$GIT_DIR/attributes" "$@"; }
 """
+_NO_GIT = 127
+PLACES = "/usr/local/bin:/usr/bin:/bin"
+"""Where git is looked for before the folders of the user's PATH."""
 _OBJECTS = r"""
 bad=$(find "$common/objects" ! -type d ! -type f -print -quit)
 if [ -n "$bad" ]; then echo "'$bad' is no file" >&2; exit 4; fi
@@ -173,6 +190,7 @@ class Git:
             config += f"[core]\n\t{key} = {value}\n" if value in known else ""
         environment = {
             **_ENVIRONMENT,
+            "PAWL_GIT_PLACES": PLACES,
             "PAWL_GIT_HEAD": self.head or "ref: refs/heads/main",
             "PAWL_GIT_CONFIG": config,
             "PAWL_GIT_ATTRIBUTES": self.attributes,
@@ -192,6 +210,8 @@ class Git:
             raise GitFailed(
                 f"git is not run unconfined: {error.message}", advice=error.advice or "see 'pawl doctor'"
             ) from error
+        if done.code == _NO_GIT:
+            raise GitFailed("the sandbox shows no git", advice="install git in /usr, or in a folder of your PATH")
         if not done.ok or done.stdout.dropped:
             said = done.stderr.text.strip().splitlines()
             raise GitFailed(f"git does not answer: {said[-1] if said else done.ending}", advice="see 'git fsck'")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -59,12 +59,22 @@ class _Listing:
 
 
 @dataclass(slots=True)
+class Listings:
+    """The folders of one workspace as they were last listed, for every search of it with the same guardrails."""
+
+    known: Mapping[str, _Listing] = field(default_factory=dict)
+    """Replaced as a whole, never changed: several searches may look at once."""
+
+
+@dataclass(slots=True)
 class Search:
     """Looks through one workspace, again and again."""
 
     tree: Tree
     guardrails: Guardrails
-    _listings: dict[str, _Listing] = field(default_factory=dict)
+    shared: Listings = field(default_factory=Listings)
+    _listings: Mapping[str, _Listing] = field(default_factory=dict)
+    """Those of this look."""
 
     def hides(self) -> Callable[[str], bool]:
         """Whether a file is masked, for who copies the workspace: also one that is put there meanwhile."""
@@ -76,18 +86,19 @@ class Search:
         return hides
 
     def masks(self) -> Masks:
+        known = self.shared.known
         found: dict[str, _Listing] = {}
         closed: set[str] = set()
         pending = [("", 0)]
         while pending:
             folder, depth = pending.pop()
-            listing = self._listed(folder) if depth <= DEEPEST else None
+            listing = self._listed(folder, known.get(folder)) if depth <= DEEPEST else None
             if listing is None:
                 closed.add(folder)
                 continue
             found[folder] = listing
             pending.extend((_join(folder, name), depth + 1) for name in listing.folders)
-        self._listings = found
+        self._listings = self.shared.known = found
         named = {_join(folder, name) for folder, listing in found.items() for name in listing.secrets}
         named.update(self._linked())
         certificates = frozenset(path for path in named if self._is_certificate(path))
@@ -96,8 +107,7 @@ class Search:
         special = frozenset(_join(folder, name) for folder, listing in found.items() for name in listing.special)
         return Masks(frozenset(secrets), special, frozenset(closed), certificates)
 
-    def _listed(self, folder: str) -> _Listing | None:
-        known = self._listings.get(folder)
+    def _listed(self, folder: str, known: _Listing | None) -> _Listing | None:
         if known is not None:
             with suppress(OSError):
                 if known.holds(os.lstat(os.path.join(self.tree.root, folder))):

@@ -37,6 +37,7 @@ from pawl.settings.permission_rules import PathBase, names_of
 from pawl.settings.project import FOLDER, hooks_of, joined_hooks, project_settings
 from pawl.settings.trust import trusted_files
 from pawl.workspace.bench import Bench
+from pawl.workspace.paths import way_of
 
 MOST_BYTES = 1 << 20
 """Kept of each stream."""
@@ -44,7 +45,6 @@ MARK = "PAWL_HOOK"
 _AFTER_EXIT_SECONDS = 0.5
 """How long output that is already written is waited for, when something that the hook left keeps the pipe open."""
 _ROUNDS = 100
-_MOST_LINKS = 40
 # On a machine without namespaces the bench stands at another path, which only the command itself sees.
 _INSIDE = 'export PAWL_PROJECT_DIR="$PWD" CLAUDE_PROJECT_DIR="$PWD"; exec "$@"'
 _STOPPED = {Ending.CANCELLED: "it was stopped", Ending.TIMED_OUT: "its time was up"}
@@ -132,29 +132,11 @@ def host_environment(environment: Mapping[str, str], workspace: str) -> dict[str
 def _leads_into(word: str, workspace: str) -> bool:
     """Whether the word names something in the workspace, by its spelling or through links."""
     named = re.search(rf"{re.escape(workspace)}(?![\w.-])", word) is not None
-    return named or (os.path.isabs(word) and any(is_below(one, workspace) for one in _way(word)))
-
-
-def _way(path: str) -> list[str]:
-    """Every place that the kernel passes on its way to what the path names, each without links above it."""
-    passed, left, at = [], path.split("/")[::-1], "/"
-    links = 0
-    while left:
-        name = left.pop()
-        at = os.path.dirname(at) if name == ".." else os.path.join(at, name) if name not in ("", ".") else at
-        passed.append(at)
-        if os.path.islink(at):
-            links += 1
-            if links > _MOST_LINKS:
-                break
-            target = os.readlink(at)
-            at = "/" if target.startswith("/") else os.path.dirname(at)
-            left += target.split("/")[::-1]
-    return passed
+    return named or (os.path.isabs(word) and any(is_below(one, workspace) for one in way_of(word)))
 
 
 def _checked_program(program: str, workspace: str) -> str:
-    way = _way(program)
+    way = way_of(program)
     if any(is_below(one, workspace) for one in (os.path.normpath(program), *way)):
         raise ConfigError(f"{program!r} leads through the workspace", advice="keep it outside of any workspace")
     real = os.path.realpath(program)
@@ -274,7 +256,10 @@ def _marked(mark: str) -> set[int]:
 MOST_CHARACTERS = 10_000
 BLOCKS = 2
 """The exit code that says no."""
-_NO_PROGRAM = (126, 127)
+_NOT_RUN = 126
+"""From here on a shell says that it found no program, or that a signal ended it."""
+GUARDS = frozenset({HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST, HookEvent.USER_PROMPT_SUBMIT})
+"""Events at which a hook that could not start, or was stopped, counts as one that says no."""
 CAN_BLOCK = frozenset(HookEvent) - {
     HookEvent.SESSION_START,
     HookEvent.SESSION_END,
@@ -457,11 +442,20 @@ def _said(command: HookCommand, ended: HookEnded, name: str) -> HookOutcome:
         reason = _cut(ended.stderr.strip()) or f"the hook {name!r} says no"
         if command.event not in CAN_BLOCK:
             return HookOutcome(messages=(reason,))
-        asked = command.event in (HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST)
-        return HookOutcome(blocked=True, reason=reason, permission=Decision.DENY if asked else None)
+        return _denied(command, reason)
     why = ended.stopped or f"it ended with {ended.code}: {_cut(ended.stderr.strip(), 400)}"
-    more = f"; {IN_SANDBOX}" if ended.code in _NO_PROGRAM and command.is_own and not command.host else ""
+    if command.event in GUARDS and (ended.code is None or not 0 <= ended.code < _NOT_RUN):
+        missing = ended.code in (126, 127) and not command.host
+        remedy = "give it host = true and an absolute program, or put it into the workspace" if missing else "mend it"
+        reason = f"the hook {name!r} could not decide, which counts as no; {remedy}: {why}"
+        return replace(_denied(command, reason), notices=(reason,))
+    more = f"; {IN_SANDBOX}" if ended.code in (126, 127) and command.is_own and not command.host else ""
     return HookOutcome(notices=(f"the hook {name!r} at {command.event} failed: {why}{more}",))
+
+
+def _denied(command: HookCommand, reason: str) -> HookOutcome:
+    asked = command.event in (HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST)
+    return HookOutcome(blocked=True, reason=reason, permission=Decision.DENY if asked else None)
 
 
 def _answer(command: HookCommand, text: str) -> HookOutcome:

@@ -102,7 +102,7 @@ def _pattern(line: bytes) -> Pattern | None:
     if not text:
         return None
     try:
-        expression = _name(text) if by_name else _path(text)
+        expression = _name(text) if by_name else path_expression(text)
         return Pattern(re.compile(expression, re.DOTALL), ignores, folders_only, by_name)
     except ValueError:
         return None
@@ -120,7 +120,7 @@ def _escaped(line: bytes, position: int) -> bool:
     return (len(before) - len(before.rstrip(b"\\"))) % 2 == 1
 
 
-def _path(text: bytes) -> bytes:
+def path_expression(text: bytes) -> bytes:
     """`**` between slashes is any number of names; each run of names before the last `**` settles for its first fit."""
     names = _split(text)
     runs: list[list[bytes]] = [[]]

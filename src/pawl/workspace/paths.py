@@ -9,6 +9,7 @@ from pawl.core.errors import PathRefused
 
 LONGEST_PATH = 4096
 LONGEST_NAME = 255
+_MOST_LINKS = 40
 
 _ADVICE = "give a path relative to the workspace, such as 'src/app.py'"
 
@@ -76,3 +77,21 @@ def depth(path: str) -> int:
 def parent(path: str) -> str:
     """The folder a path is in; empty for the workspace's root."""
     return path.rpartition("/")[0]
+
+
+def way_of(path: str) -> list[str]:
+    """Every place that the kernel passes on its way to what the path names, each without links above it."""
+    passed, left, at = [], path.split("/")[::-1], "/"
+    links = 0
+    while left:
+        name = left.pop()
+        at = os.path.dirname(at) if name == ".." else os.path.join(at, name) if name not in ("", ".") else at
+        passed.append(at)
+        if os.path.islink(at):
+            links += 1
+            if links > _MOST_LINKS:
+                break
+            target = os.readlink(at)
+            at = "/" if target.startswith("/") else os.path.dirname(at)
+            left += target.split("/")[::-1]
+    return passed

@@ -21,6 +21,7 @@ from pawl.settings.environment import register_secrets
 from pawl.settings.guardrails import preset
 from pawl.settings.tree import Tree
 from pawl.store.store import Store
+from pawl.workspace.hiding import Listings
 
 if TYPE_CHECKING:
     from pawl.core.rebase import Conflict
@@ -44,6 +45,7 @@ class Project:
     recovered: tuple[Recovery, ...] = ()
     unrecovered: str = ""
     """Why an interrupted entry could be neither finished nor taken back."""
+    listings: Listings = field(default_factory=Listings)
 
     @classmethod
     def open(cls, config: Config, workspace: Path) -> Project:

@@ -28,7 +28,7 @@ from pawl.settings.lock import LOCK_SECONDS, writer_lock
 from pawl.settings.tree import Tree
 from pawl.workspace.gate import refuse_changes, refuse_own_ground
 from pawl.workspace.paths import depth
-from pawl.workspace.staging import staging_names
+from pawl.workspace.staging import former_name, staging_names
 from pawl.workspace.surface import SPECIAL, TreeStatus, is_closed, open_closed
 from pawl.workspace.writer import SYNC_EACH, Writer, WriteStep
 
@@ -308,7 +308,8 @@ class Promoter:
         pending = self.journal.pending(self.tree.root)
         for entry in pending:
             with suppress(OSError, PawlError):
-                self._writer(entry.id).sweep()
+                writer = self._writer(entry.id)
+                replace(writer, staging=(*writer.staging, former_name(self.locks, entry.id))).sweep()
         return tuple(self._recover_one(entry) for entry in pending)
 
     def _recover_one(self, entry: Entry) -> Recovery:

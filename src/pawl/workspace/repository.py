@@ -30,7 +30,11 @@ Values = Mapping[str, str]
 
 def values(text: str) -> dict[str, str]:
     """What a configuration file sets; a line that cannot be read sets nothing."""
-    found: dict[str, str] = {}
+    return dict(pairs(text))
+
+
+def pairs(text: str) -> Iterator[tuple[str, str]]:
+    """The same, in the order of the lines."""
     section = ""
     for line in _lines(text):
         rest = line.lstrip()
@@ -39,25 +43,11 @@ def values(text: str) -> dict[str, str]:
             section = name if head[2] is None else name + "." + re.sub(r"\\(.)", r"\1", head[2])
             rest = rest[head.end() :]
         if section and (key := _KEY.match(rest)):
-            found[f"{section}.{key[1].lower()}"] = _value(rest[key.end() :]) if key[2] else "true"
-    return found
+            yield f"{section}.{key[1].lower()}", _value(rest[key.end() :]) if key[2] else "true"
 
 
 def is_true(value: str) -> bool:
     return value.lower() in ("true", "yes", "on") or (value.isdigit() and int(value) != 0)
-
-
-def user_values(environment: Mapping[str, str]) -> dict[str, str]:
-    """What the machine and the user set."""
-    files = [] if is_true(environment.get("GIT_CONFIG_NOSYSTEM", "")) else ["/etc/gitconfig"]
-    if "GIT_CONFIG_GLOBAL" in environment:
-        files.append(environment["GIT_CONFIG_GLOBAL"])
-    else:
-        files += [f"{settings_home(environment)}/git/config", f"{environment.get('HOME', '')}/.gitconfig"]
-    found: dict[str, str] = {}
-    for file in files:
-        found.update(values(read_plain(file)))
-    return found
 
 
 def user_attributes(environment: Mapping[str, str], configured: Values) -> str:
@@ -84,21 +74,23 @@ def read_plain(path: str) -> str:
 
 def _lines(text: str) -> Iterator[str]:
     """The lines, with those that a backslash continues joined."""
-    joined = ""
+    joined: list[str] = []
+    comment: bool | None = None
     for line in text.replace("\r\n", "\n").split("\n"):
-        joined += line
-        if (len(line) - len(line.rstrip("\\"))) % 2 and not joined.lstrip().startswith(("#", ";")):
-            joined = joined[:-1]
+        if comment is None and (start := line.lstrip()[:1]):
+            comment = start in "#;"
+        if (len(line) - len(line.rstrip("\\"))) % 2 and not comment:
+            joined.append(line[:-1])
             continue
-        yield joined
-        joined = ""
-    yield joined
+        yield "".join((*joined, line))
+        joined, comment = [], None
+    yield "".join(joined)
 
 
 def _value(text: str) -> str:
     """Without quotes, escapes and a comment at its end."""
-    kept, quoted, settled = "", False, 0
-    at = 0
+    kept: list[str] = []
+    quoted, settled, at = False, 0, 0
     while at < len(text):
         character = text[at]
         at += 1
@@ -107,14 +99,16 @@ def _value(text: str) -> str:
         elif character in "#;" and not quoted:
             break
         elif character == "\\" and at < len(text):
-            kept += _ESCAPES.get(text[at], text[at])
+            kept.append(_ESCAPES.get(text[at], text[at]))
             at += 1
         else:
-            kept = kept if not kept and not quoted and character in " \t" else kept + character
-            if not quoted and character in " \t":
+            blank = not quoted and character in " \t"
+            if kept or not blank:
+                kept.append(character)
+            if blank:
                 continue
         settled = len(kept)
-    return kept[:settled]
+    return "".join(kept[:settled])
 
 
 OBJECT_NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")

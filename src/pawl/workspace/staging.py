@@ -13,6 +13,8 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from pawl.settings.lock import writer_lock
+
 STAGING_PREFIX = ".pawl-tmp-"
 _KEY = "staging-key"
 _KEY_BYTES = 32
@@ -26,26 +28,37 @@ def staging_names(state: Path, number: int) -> tuple[str, ...]:
     return tuple(f"{STAGING_PREFIX}{hmac.new(key, word, hashlib.sha256).hexdigest()[:32]}" for word in words)
 
 
+def former_name(state: Path, number: int) -> str:
+    """The name that an earlier version staged this entry under."""
+    return f"{STAGING_PREFIX}{hashlib.sha256(os.fsencode(state)).hexdigest()[:8]}-{number}"
+
+
 def _key(state: Path) -> bytes:
     """The key, made at the first use. It appears whole or not at all, whoever else makes one at the same time."""
     path = state / _KEY
     with suppress(FileNotFoundError):
         if len(key := path.read_bytes()) == _KEY_BYTES:
             return key
-        path.unlink()
-    made = state / f"{_KEY}-{secrets.token_hex(8)}"
+    with writer_lock(state, str(path)):
+        if not path.exists() or path.stat().st_size != _KEY_BYTES:
+            _make(path)
+    return path.read_bytes()
+
+
+def _make(path: Path) -> None:
+    made = path.with_name(f"{_KEY}-{secrets.token_hex(8)}")
     fd = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.write(fd, secrets.token_bytes(_KEY_BYTES))
         os.fsync(fd)
-        with suppress(FileExistsError):
-            os.link(made, path)
+        made.replace(path)
+    except BaseException:
+        made.unlink(missing_ok=True)
+        raise
     finally:
         os.close(fd)
-        made.unlink()
-    folder = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
-    return path.read_bytes()
