@@ -17,7 +17,7 @@ from pawl.checks.registry import ServerRecord, ServerRegistry, ServerState
 from pawl.core.errors import NotFound, ServerUnavailable
 from pawl.workspace.project import Project
 
-START = "from pawl.app.serving.supervising import main; main()"
+START = "from pawl.checks.supervisor import main; main()"
 STAY = b"+"
 STOP_SECONDS = 15.0
 _BETWEEN_SECONDS = 0.05
