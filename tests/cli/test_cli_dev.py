@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import os
@@ -230,3 +231,13 @@ def test_a_project_without_a_server_and_wrong_words_are_told(project: Project):
     assert pawl("dev", "start", "--port", "0").code == 42
     assert pawl("dev", "logs", "--lines", "0").code == 42
     assert pawl("dev", "dance").code == 2
+
+
+def test_of_a_long_log_only_the_end_is_read(project: Project, tmp_path: Path):
+    pawl = project({"a.txt": ""})
+    folder = tmp_path / "state/dev"
+    folder.mkdir(parents=True)
+    name = hashlib.sha256(str(pawl.workspace.resolve()).encode()).hexdigest()[:32]
+    (folder / f"{name}.log").write_text("x" * (1 << 20) + "\nfirst\nlast\n")
+    said = pawl("dev", "logs")
+    assert said.lines == ["first", "last"], said

@@ -131,8 +131,8 @@ def test_a_project_that_calls_itself_as_a_module_of_the_runner_does_not_take_its
 
 
 def test_a_project_that_begins_to_call_itself_as_a_library_of_the_runner_is_named(project: Project, model: Model):
-    pawl = project({**FILES, "pyproject.toml": '[project]\nname = "shop"\n'})
-    files = {"pyproject.toml": '[project]\nname = "Pygments"\n', "app.py": RIGHT}
+    pawl = project(FILES)
+    files = {"setup.py": "from setuptools import setup\n\nsetup(name='Pygments')\n", "more.py": ""}
     said = pawl.json("do", "fix after: test_after fails", "--approve", "never", "--model", model(files), code=1)
     assert said["entry"] is None
-    assert any(line.startswith("pyproject.toml gives the project a name of 'pygments'") for line in said["refused"])
+    assert any(line.startswith("setup.py gives the project a name of 'pygments'") for line in said["refused"])

@@ -8,7 +8,7 @@ import posixpath
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -34,7 +34,7 @@ class _Known:
         return frozenset(name for part in (self.runner, self.libraries) for names in part.values() for name in names)
 
     def own(self, files: Folder) -> frozenset[str]:
-        """The modules of a library that the project is by its name. No project is the runner or the standard library."""
+        """The modules of a library that the project is by its name; none is the runner or the standard library."""
         name = project_name(files)
         found = self.libraries.get(name) or (self.runner.get(name, ()) if name not in _RUNNERS else ())
         return frozenset(found) - sys.stdlib_module_names
@@ -47,12 +47,18 @@ def _known() -> _Known:
     return _Known(launch=(folder / "inside" / "launch.py").read_text(encoding="utf-8"), **data)
 
 
-def launched(files: Folder, argv: Sequence[str]) -> tuple[str, ...]:
-    """The same command of a Python interpreter, in which the runner and the standard library are the installed ones."""
+def launched(files: Folder, argv: Sequence[str], added: Collection[str] = ()) -> tuple[str, ...]:
+    """The same command of a Python interpreter, in which what it starts, the runner and the standard library are the
+    installed ones. A library is the project's own where it is not among what a run added."""
     known = _known()
     python, *words = argv
-    own = sorted(name for name in known.own(files) if any(files.exists(one) for one in _places(_SOURCES, name)))
-    return (python, "-c", known.launch, ",".join(sorted(known.modules)), ",".join(own), *words)
+    guarded = sorted({*known.modules, *(words[1:2] if words[:1] == ["-m"] else ())})
+    own = sorted(
+        name
+        for name in known.own(files)
+        if any(files.exists(one) and one not in added for one in _places(_SOURCES, name))
+    )
+    return (python, "-c", known.launch, ",".join(guarded), ",".join(own), *words)
 
 
 def _places(folders: Iterable[str], name: str) -> list[str]:
