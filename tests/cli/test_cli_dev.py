@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import json
 import os
@@ -16,6 +15,8 @@ from pathlib import Path
 import pytest
 from cli.console import PATIENCE, PAWL, Pawl
 from cli.projects import Project
+
+from pawl.checks.registry import ServerRecord, ServerRegistry, ServerState
 
 pytestmark = [pytest.mark.spec("A13"), pytest.mark.timeout(120)]
 
@@ -183,7 +184,8 @@ def test_killing_what_holds_the_server_leaves_no_process_and_no_port(served):
 
 
 @pytest.mark.parametrize(
-    ("words", "program"), [(("dev", "start"), "supervising"), (("dev", "start"), "sleep"), (("verify",), "serve.py")]
+    ("words", "program"),
+    [(("dev", "start"), "pawl.checks.supervisor"), (("dev", "start"), "sleep"), (("verify",), "serve.py")],
 )
 def test_killing_pawl_while_a_server_comes_up_leaves_no_process_and_no_port(served, words, program):
     port = free_port()
@@ -235,9 +237,8 @@ def test_a_project_without_a_server_and_wrong_words_are_told(project: Project):
 
 def test_of_a_long_log_only_the_end_is_read(project: Project, tmp_path: Path):
     pawl = project({"a.txt": ""})
-    folder = tmp_path / "state/dev"
-    folder.mkdir(parents=True)
-    name = hashlib.sha256(str(pawl.workspace.resolve()).encode()).hexdigest()[:32]
-    (folder / f"{name}.log").write_text("x" * (1 << 20) + "\nfirst\nlast\n")
+    registry, workspace = ServerRegistry.under(tmp_path / "state"), str(pawl.workspace.resolve())
+    registry.put(ServerRecord(workspace=workspace, name="vite", pid=0, born=0, state=ServerState.ENDED))
+    registry.log(workspace).write_text("x" * (1 << 20) + "\nfirst\nlast\n")
     said = pawl("dev", "logs")
     assert said.lines == ["first", "last"], said

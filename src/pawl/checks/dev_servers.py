@@ -128,8 +128,8 @@ def found_in(subject: Subject, own: tuple[DevServer, ...] = ()) -> Serving | Non
 
 
 def shielded(serving: Serving, subject: Subject) -> Serving:
-    """A Python server as it is started: no module of the workspace stands for one that it imports."""
-    if serving.words[0] != subject.python:
+    """A server that is a module of Python's as it is started: none of the workspace stands for one that it imports."""
+    if serving.words[:2] != (subject.python, "-m"):
         return serving
     return dataclasses.replace(serving, words=launched(subject.files, serving.words))
 
