@@ -197,8 +197,8 @@ def test_nothing_of_git_is_ever_part_of_a_change_set(stand: Stand):
     held = {held.path for held in captured.held if held.reason is HeldReason.GIT}
     assert held == {".git", "vendor/lib/.git", "vendor/.GIT"}
     moved = [one for one in captured.held if one.reason is not HeldReason.GIT]
-    assert all(one.reason is HeldReason.PROTECTED and one.path.startswith(".git_old/") for one in moved)
-    assert not [path for path in captured.changes.paths if path.startswith(".git_old/")]
+    assert all(one.reason is HeldReason.PROTECTED and one.path.startswith(".git_old") for one in moved)
+    assert not [path for path in captured.changes.paths if path.startswith(".git_old")]
     assert not [path for path in captured.changes.paths if ".git" in path.casefold().split("/")]
     assert "vendor/y" in captured.changes.paths
     assert (stand.workspace / ".git").stat().st_ino == inode
@@ -219,7 +219,7 @@ def test_the_content_of_a_secret_reaches_no_blob(stand: Stand):
         HeldBack(".env.local", HeldReason.SECRET),
         HeldBack("keys/server.pem", HeldReason.SECRET),
     )
-    assert captured.changes.paths == {"keys", "x"}
+    assert captured.changes.paths == {"x"}
     for text in ("KEY=before-canary\n", "KEY=after-canary\n", "canary\n"):
         with pytest.raises(MissingBlob):
             stand.blobs.get(blob_digest(text.encode()))

@@ -16,6 +16,8 @@ import pytest
 from cli.console import PATIENCE, PAWL, Pawl
 from cli.projects import Project
 
+from pawl.checks.registry import ServerRecord, ServerRegistry, ServerState
+
 pytestmark = [pytest.mark.spec("A13"), pytest.mark.timeout(120)]
 
 SERVE = """
@@ -182,7 +184,8 @@ def test_killing_what_holds_the_server_leaves_no_process_and_no_port(served):
 
 
 @pytest.mark.parametrize(
-    ("words", "program"), [(("dev", "start"), "supervising"), (("dev", "start"), "sleep"), (("verify",), "serve.py")]
+    ("words", "program"),
+    [(("dev", "start"), "pawl.checks.supervisor"), (("dev", "start"), "sleep"), (("verify",), "serve.py")],
 )
 def test_killing_pawl_while_a_server_comes_up_leaves_no_process_and_no_port(served, words, program):
     port = free_port()
@@ -230,3 +233,12 @@ def test_a_project_without_a_server_and_wrong_words_are_told(project: Project):
     assert pawl("dev", "start", "--port", "0").code == 42
     assert pawl("dev", "logs", "--lines", "0").code == 42
     assert pawl("dev", "dance").code == 2
+
+
+def test_of_a_long_log_only_the_end_is_read(project: Project, tmp_path: Path):
+    pawl = project({"a.txt": ""})
+    registry, workspace = ServerRegistry.under(tmp_path / "state"), str(pawl.workspace.resolve())
+    registry.put(ServerRecord(workspace=workspace, name="vite", pid=0, born=0, state=ServerState.ENDED))
+    registry.log(workspace).write_text("x" * (1 << 20) + "\nfirst\nlast\n")
+    said = pawl("dev", "logs")
+    assert said.lines == ["first", "last"], said

@@ -318,3 +318,52 @@ def test_new_folders_of_a_shared_folder_keep_its_group(house: House):
     said = house.applied("mkdir -p src/new/deep; echo x > src/new/deep/x")
     assert held(said) == {}
     assert (house.workspace / "src/new/deep/x").exists()
+
+
+PAYLOAD = "git init -q --bare docs/sub; printf '[core]\\n\\tfsmonitor = touch PWN\\n' >> docs/sub/config"
+
+
+@pytest.mark.spec("F4")
+@pytest.mark.parametrize("asked", ["docs/**", "docs/sub/HEAD", "docs/sub/objects/**", "docs/sub/config"])
+def test_a_rule_that_asks_does_not_take_a_bare_repository_past_protection(house: House, asked: str):
+    house.set(f'[permissions]\nask = ["Edit({asked})"]\n')
+    said = house.applied(f"{PAYLOAD}; echo y > docs/y")
+    found = held(said)
+    assert {path: found[path] for path in ("docs/sub/HEAD", "docs/sub/config")} == dict.fromkeys(
+        ("docs/sub/HEAD", "docs/sub/config"), ("protected", "")
+    )
+    assert not (house.workspace / "docs/sub").exists()
+
+
+@pytest.mark.spec("F4")
+def test_the_parts_of_a_bare_repository_are_protected_where_the_user_changed_them_meanwhile(house: House):
+    house.lay({"docs/sub/HEAD": b"mine\n", "docs/sub/objects/k": b"", "docs/sub/refs/k": b""})
+    (house.workspace / "docs/sub/objects").rename(house.workspace / "docs/sub/other")
+    said = house.applied("echo theirs > docs/sub/HEAD; mkdir docs/sub/objects; echo k > docs/sub/objects/k")
+    assert held(said)["docs/sub/HEAD"] == ("protected", "")
+
+
+@pytest.mark.spec("F4")
+def test_a_folder_that_only_holds_what_is_held_back_is_not_promoted(house: House):
+    script = "mkdir -p .github/workflows empty a/b; echo x > .github/workflows/x.yml; echo k > a/.env"
+    said = house.applied(script)
+    assert not (house.workspace / ".github").exists()
+    assert (house.workspace / "empty").is_dir() and (house.workspace / "a/b").is_dir()
+    assert house("promote", str(said["kept"]), "--allow-protected")[0] == 0
+    assert (house.workspace / ".github/workflows/x.yml").read_text() == "x\n"
+
+
+@pytest.mark.spec("F4")
+def test_links_that_fault_one_after_the_other_are_all_held_back_at_the_second_fault(house: House):
+    deep = "../../../../../g/h/i/j/k"
+    house.lay({"d/e/f": b"", "g/h/i/j/k/f": b"", "n/f": b""})
+    for name, target in (("n/y", "../g/h/i/j/k"), ("x", "d/e"), ("s", "x/../../z")):
+        (house.workspace / name).symlink_to(target)
+    # Without `x -> n`, which turns `s` outwards, the first of the chain leads out; without that the next one does.
+    chain = (
+        f"ln -sfn n x; ln -s a.txt fine; ln -s x/y/{deep} p0; for i in $(seq 60); do ln -s p$((i-1))/{deep} p$i; done"
+    )
+    said = held(house.applied(chain))
+    every = ("x", "fine", *(f"p{number}" for number in range(61)))
+    assert said == dict.fromkeys(every, ("link out of the workspace", ""))
+    assert outside(house) == []

@@ -70,6 +70,23 @@ def test_every_separate_command_has_its_own_line(asked):
     assert "rm -rf build" in commands and "curl $X" in commands
 
 
+def test_redirections_are_shown_as_they_are_written(asked):
+    pawl, words = asked
+    said = pawl(
+        *words("rm -rf build >> log 2>&1; cat <<< 'a b' >| new 2>>err; sort <<'E' <>both\nx\nE\n: >&- 3<in; : &> all")
+    )
+    assert said.code == 4, said
+    commands = [line.split("  ", 2)[-1].split("  ", 1)[-1] for line in said.lines if line[:4] == "    "]
+    assert commands[-6:] == [
+        "rm -rf build >> log 2>&1",
+        "cat <<< 'a b' >| new 2>> err",
+        "sort << 'E' <> both",
+        ": >&- 3< in",
+        ":",
+        "&> all",
+    ]
+
+
 def test_the_middle_of_many_commands_is_counted_and_all_are_to_be_seen(asked):
     pawl, words = asked
     lines = [f": {number}" for number in range(200)]

@@ -52,7 +52,8 @@ def test_the_installed_runner_decides_whatever_a_run_puts_beside_it(project: Pro
     asked = ("fix after: test_after fails", "--approve", "never", "--model", model(SHADOWS))
     said = pawl.json("do", *asked, *(("--test", command) if command else ()), code=1)
     assert (said["delivery"], said["entry"], said["after"]["failed"]) == ("NEEDS_WORK", None, 1)
-    assert [path for path in TAKEN if not any(line.startswith(f"{path} takes") for line in said["refused"])] == []
+    named = {line.split()[0] for line in said["refused"] if " takes the place of " in line}
+    assert set(TAKEN) - named == {"sitecustomize.py", "usercustomize.py"}, "these are protected, so nobody asks further"
     assert said["kept"] is not None
     assert not any((pawl.workspace / path).exists() for path in SHADOWS)
 
@@ -108,3 +109,31 @@ def test_verification_asks_the_installed_runner_in_a_workspace_that_holds_anothe
     for words in ((), ("--test", shlex.join(["python3", "-m", "pytest"]))):
         verdicts = {one["step"]: one for one in pawl.json("verify", *words, "--all", code=1)["steps"]}
         assert verdicts["tests"]["counts"]["failed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("named", "taken"),
+    [
+        ({"pyproject.toml": '[project]\nname = "json"\n'}, "json.py"),
+        ({"pyproject.toml": '[project]\nname = "pytest"\n'}, "_pytest/__init__.py"),
+        ({"pyproject.toml": '[project]\nname = "pygments"\n'}, "pygments/__init__.py"),
+        ({"setup.py": "# name = 'pygments'\n"}, "pygments/__init__.py"),
+        ({"setup.py": "name = 'xdist'\n"}, "xdist.py"),
+    ],
+)
+def test_a_project_that_calls_itself_as_a_module_of_the_runner_does_not_take_its_place(
+    project: Project, model: Model, named: Mapping[str, str], taken: str
+):
+    pawl = project({**FILES, **named})
+    asked = ("fix after: test_after fails", "--approve", "never", "--model", model({taken: FAKE}))
+    said = pawl.json("do", *asked, code=1)
+    assert (said["delivery"], said["entry"], said["after"]["failed"]) == ("NEEDS_WORK", None, 1)
+    assert [line.split()[0] for line in said["refused"] if "takes the place" in line] == [taken]
+
+
+def test_a_project_that_begins_to_call_itself_as_a_library_of_the_runner_is_named(project: Project, model: Model):
+    pawl = project(FILES)
+    files = {"setup.py": "from setuptools import setup\n\nsetup(name='Pygments')\n", "more.py": ""}
+    said = pawl.json("do", "fix after: test_after fails", "--approve", "never", "--model", model(files), code=1)
+    assert said["entry"] is None
+    assert any(line.startswith("setup.py gives the project a name of 'pygments'") for line in said["refused"])

@@ -94,3 +94,62 @@ def test_the_settings_add_and_leave_out_steps(project: Project, tmp_path: Path, 
 @pytest.mark.parametrize("words", [["--test", "'"], ["--test", ""], ["--set-baseline", "--no-baseline"]])
 def test_words_that_cannot_be_meant_are_refused(project: Project, words: list[str]):
     assert project(GREEN)("verify", *words).code == 42
+
+
+NESTED = "[" * 100_000
+SAYS = "#!/bin/sh\ncase \"$*\" in *sys.version*) printf '%s' '{}';; *) exit 1;; esac\n"
+
+
+@pytest.mark.attack("A54")
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"package.json": NESTED},
+        {"package.json": '{"name": ' + NESTED},
+        {"pyproject.toml": f"x = {NESTED}"},
+        {"setup.py": NESTED, "tsconfig.json": NESTED, "a.ts": ""},
+        {"sub/package.json": NESTED, "package.json": '{"workspaces": ["sub"]}'},
+        {
+            "deep.py": "(" * 100_000,
+            "chain.py": "x = " + "-" * 100_000 + "1\n",
+            "sum.py": "x = " + "1+" * 50_000 + "1\n",
+        },
+        {".pawl/settings.toml": f"x = {NESTED}"},
+        {".venv/bin/python": SAYS.format('["3", "\\u0000x"]')},
+        {".venv/bin/python": SAYS.format(NESTED)},
+        {".venv/bin/python": SAYS.format('{"a": 1}')},
+        {".venv/bin/python": SAYS.format('["3", 5, null]')},
+    ],
+    ids=str,
+)
+def test_no_content_of_a_workspace_breaks_verification(project: Project, files: dict[str, str]):
+    pawl = project({**GREEN, **files})
+    for path in files:
+        (pawl.workspace / path).chmod(0o755)
+    for words in ((), ("--all",)):
+        said = pawl("verify", *words)
+        assert said.code in (0, 1, 52) and "Traceback" not in said.out + said.err, said
+        assert "internal" not in said.err, said
+
+
+@pytest.mark.attack("A54")
+@pytest.mark.parametrize("place", ["/", "{outside}", "relative", "{outside}/lib/python3.11"])
+def test_a_workspace_does_not_choose_which_folders_are_walked(project: Project, tmp_path: Path, place: str):
+    """Nothing is kept where the interpreter names folders that are not its own."""
+    (tmp_path / "outside/lib/python3.11").mkdir(parents=True)
+    says = SAYS.format('["3", "' + place.format(outside=tmp_path / "outside") + '"]')
+    pawl = project({**GREEN, ".venv/bin/python": says})
+    (pawl.workspace / ".venv/bin/python").chmod(0o755)
+    for _ in range(2):
+        said = pawl("verify", "--all", "--json")
+        assert '"cached": true' not in said.out and said.out, said
+
+
+@pytest.mark.attack("A39")
+def test_a_fifo_that_holds_a_check_up_is_named(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "config.toml").write_text("[verify]\nseconds = 2\n")
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    pawl = project(GREEN)
+    said = pawl.json("verify", "--all", "--test", "sh -c 'mkdir d; mkfifo d/pipe; cat d/pipe'", code=1)
+    (tests,) = (step for step in said["steps"] if step["step"] == "tests")
+    assert "the FIFO './d/pipe' stands there, which holds up whatever reads it" in tests["reason"], tests

@@ -85,6 +85,17 @@ def test_a_secret_is_hidden_under_its_other_names_too(place: Place):
 
 
 @pytest.mark.attack("A26")
+def test_a_link_with_the_name_of_a_secret_hides_no_source_code_and_still_hides_everything_else(place: Place):
+    place.lay("app/settings.py", "app/production", "keys/first.py/id_rsa")
+    (place.workspace / ".env").symlink_to("app/settings.py")
+    (place.workspace / ".env.local").symlink_to("app/production")
+    (place.workspace / "app/link.py").symlink_to("production")
+    (place.workspace / ".env.test").symlink_to("app/link.py")
+    said = place.run("cat app/settings.py; echo; cat app/production app/link.py .env.test keys/first.py/id_rsa")
+    assert said.stdout.splitlines() == [CANARY], said
+
+
+@pytest.mark.attack("A26")
 def test_a_folder_that_cannot_be_searched_is_not_opened_by_a_command(place: Place):
     place.lay("closed/.env", "listed/.env")
     (place.workspace / "listed").chmod(0o300)

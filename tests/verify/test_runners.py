@@ -31,7 +31,9 @@ def run(tmp_path, project_environment):
     return run
 
 
-@pytest.mark.parametrize("name", ["pytest", "_pytest", "pluggy", "iniconfig", "json", "xml", "importlib", "tomllib"])
+@pytest.mark.parametrize(
+    "name", ["pytest", "_pytest", "pluggy", "iniconfig", "json", "xml", "importlib", "tomllib", "__future__"]
+)
 @pytest.mark.parametrize("form", ["{}.py", "{}/__init__.py"])
 def test_a_module_of_the_workspace_never_stands_for_one_of_the_runner(run, name, form):
     done = run({form.format(name): FAKE, "pytest/__main__.py": FAKE, "test_it.py": TEST.format("False")})
@@ -43,6 +45,11 @@ def test_what_the_runner_imports_late_is_the_installed_one_too(run):
     files = {"test_it.py": "def test_it(tmp_path):\n    assert [1, 2] == [1, 3]\n", **fakes}
     done = run(files, "-m", "pytest", "--color=yes", "-vv", "--junitxml=out.xml")
     assert done.returncode == 1 and "1 failed" in done.stdout, done
+
+
+def test_another_tool_that_is_started_as_a_module_is_the_installed_one_and_imports_installed_ones(run):
+    done = run({"pygments.py": FAKE, "json.py": FAKE, "argparse.py": FAKE}, "-m", "pygments", "-V")
+    assert done.returncode == 0 and "Pygments version" in done.stdout, done
 
 
 @pytest.mark.parametrize("words", [("-m", "unittest"), ("-m", "unittest", "discover"), ("-m", "unittest", "test_it")])

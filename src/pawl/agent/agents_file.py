@@ -78,7 +78,7 @@ def proposed(shop: Project, text: str) -> ChangeSet:
 
 def promote(shop: Project, changes: ChangeSet) -> int:
     """After the user's own yes, for the file is a protected one; the number of the entry."""
-    return shop.promote(shop.new_entry(EntryKind.EDIT, f"init: {FILE}"), changes).entry
+    return shop.promote(shop.new_entry(EntryKind.EDIT, f"init: {FILE}", allows_protected=True), changes).entry
 
 
 @lru_cache(maxsize=1)

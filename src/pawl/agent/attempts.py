@@ -46,6 +46,7 @@ from pawl.core.errors import (
     SchemaUnmet,
 )
 from pawl.core.events import ClimbEvent, EscalationWarned
+from pawl.core.formats import Unreadable, read_python
 from pawl.core.ports import Cancel, Files
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState, Iteration, TierMode
@@ -79,8 +80,8 @@ def holding(places: Sequence[FunctionPlace], line: int) -> FunctionPlace | None:
 def functions_of(path: str, source: str) -> tuple[FunctionPlace, ...]:
     """The outermost functions and methods of a Python file; none where it cannot be read."""
     try:
-        return tuple(_place(path, node) for node in _functions(ast.parse(source)))
-    except (SyntaxError, ValueError):
+        return tuple(_place(path, node) for node in _functions(read_python(source)))
+    except (Unreadable, RecursionError):
         return ()
 
 
@@ -98,8 +99,8 @@ def rewritten(place: FunctionPlace, source: str, answer: str) -> str | None:
     for code in blocks_of(answer):
         text = textwrap.dedent(code).strip("\n")
         try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError):
+            tree = read_python(text)
+        except Unreadable:
             continue
         found = next((node for node in _functions(tree) if node.name == place.name), None)
         if found is not None:

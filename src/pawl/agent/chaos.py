@@ -20,6 +20,7 @@ from pawl.agent.workplace import Workplace, form_of
 from pawl.code.languages import language_of
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import AnswerUnusable, BudgetExceeded, RequestRejected, SchemaUnmet
+from pawl.core.formats import read_python
 from pawl.core.history import EntryKind
 from pawl.core.patch import unified
 from pawl.core.run import RoleName, Stage
@@ -129,7 +130,7 @@ def _with_inputs(
 def _arguments(expression: str, one: Mapping[str, Any]) -> tuple[str, str] | None:
     """The literals of the constructor and of the call; None where the expression is anything else than such a call."""
     try:
-        call = ast.parse(expression.strip(), mode="eval").body
+        call = read_python(expression.strip(), mode="eval").body
         if not isinstance(call, ast.Call) or call.keywords:
             return None
         holder = call.func.value if isinstance(call.func, ast.Attribute) else None
@@ -139,7 +140,7 @@ def _arguments(expression: str, one: Mapping[str, Any]) -> tuple[str, str] | Non
         if name != one["name"] or (one["owner"] and owner.rpartition(".")[2] != one["owner"]):
             return None
         return _literals(made), _literals(call.args)
-    except (SyntaxError, ValueError):
+    except (ValueError, TypeError, RecursionError, MemoryError):
         return None
 
 

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from pawl.agent.corrections import FIELD
 from pawl.agent.reasoning import FEWEST_BULLETS, MOST_BULLETS, json_object
 from pawl.core.errors import SchemaUnmet, UsageError
+from pawl.core.formats import Unreadable, read_json
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -385,8 +386,8 @@ def fitted(text: str, schema: Mapping[str, object]) -> tuple[object, tuple[str, 
     """The value in the text, and every way in which it does not fit."""
     body = json_object(text) if schema.get("type", "object") == "object" else text.strip()
     try:
-        value = json.loads(body)
-    except ValueError as error:
+        value = read_json(body)
+    except Unreadable as error:
         return None, (f"it is not JSON: {error}",)
     return value, tuple(_schema_mistakes(value, schema, "result", 0))
 

@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Any
 
 from pawl.core.errors import ConfigError
+from pawl.core.formats import Unreadable, read_toml
 from pawl.core.run import Intent
 
 FIELDS = ("task", "scope", "requirements", "constraints", "verification")
@@ -137,8 +138,8 @@ def understood(request: str, own: Sequence[Phrase] = ()) -> IntentGuess | None:
 def own_phrases(text: str, source: str) -> tuple[Phrase, ...]:
     """The phrases of a file of the user's. One that does not keep to its own examples is not used."""
     try:
-        table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        table = read_toml(text)
+    except Unreadable as error:
         raise ConfigError(f"{source!r} is not TOML: {error}", advice="mend that line") from error
     rows, mistakes, made = table.get("intent", []), [f"{key!r} is not read" for key in table if key != "intent"], []
     for number, row in enumerate(rows if isinstance(rows, list) else [rows], 1):

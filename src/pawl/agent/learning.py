@@ -157,7 +157,8 @@ def add_to_bank(shop: Project, *, done: str, fact: str = "") -> int | None:
         Change(path, before[path], Node.file(blobs[path], node.mode if (node := before[path]) else 0o644))
         for path in contents
     ]
-    return shop.promote(shop.new_entry(EntryKind.MEMORY, "memory bank"), ChangeSet.of(changes)).entry
+    entry = shop.new_entry(EntryKind.MEMORY, "memory bank", allows_protected=True)
+    return shop.promote(entry, ChangeSet.of(changes)).entry
 
 
 def persistent(shop: Project) -> PersistentMemory:

@@ -11,6 +11,7 @@ from importlib import resources
 from types import MappingProxyType
 
 from pawl.core.errors import PawlError, PolicyViolation, PromptError
+from pawl.core.formats import read_toml
 from pawl.core.run import RoleName
 from pawl.settings.allowances import allowances
 from pawl.settings.overrides import Folder, files_of
@@ -184,8 +185,8 @@ def role_mistakes(name: str, text: str) -> tuple[str, ...]:
 
 def _read(read: Callable[[], str], source: str, mistakes: list[str]) -> Table | None:
     try:
-        return tomllib.loads(read())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return read_toml(read())
+    except (OSError, ValueError) as error:
         mistakes.append(f"{source}: {error}")
         return None
 

@@ -28,6 +28,7 @@ from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import Status
 from pawl.core.errors import Cancelled, PawlError, SandboxUnavailable, StoreError
 from pawl.core.events import EscalationWarned
+from pawl.core.formats import Unreadable, read_json, read_python
 from pawl.core.ports import Files
 from pawl.core.run import RoleName, Stage
 from pawl.workspace.commands import open_bench
@@ -122,8 +123,8 @@ def module_of(target: str) -> str:
 def from_examples(target: str, source: str) -> str:
     """A test for each docstring of a Python file that shows examples; empty where none does."""
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+        tree = read_python(source)
+    except Unreadable:
         return ""
     tests = [made for name, text in _docstrings(tree) if (made := _test(name, text))]
     if not tests:
@@ -191,8 +192,8 @@ def _test(name: str, text: str) -> str:
 
 def _is_expression(code: str) -> bool:
     try:
-        ast.parse(code, mode="eval")
-    except SyntaxError:
+        read_python(code, mode="eval")
+    except Unreadable:
         return False
     return True
 
@@ -207,8 +208,8 @@ ORDER = "pawl_attack.json"
 def callables(source: str) -> dict[tuple[str, str], str]:
     """The functions of a file and the methods of its classes, by class and name, with their text; none in bad code."""
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+        tree = read_python(source)
+    except Unreadable:
         return {}
     found: dict[tuple[str, str], str] = {}
     for node in tree.body:
@@ -236,7 +237,7 @@ def answered(
     if completed is None or not completed.ok:
         return {}
     try:
-        said = json.loads(completed.stdout.text.strip().splitlines()[-1])
+        said = read_json(completed.stdout.text.strip().splitlines()[-1])
     except (ValueError, IndexError):
         return {}
     return said if isinstance(said, dict) else {}

@@ -44,6 +44,8 @@ class YamlReader:
         try:
             document: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
             return document
+        except (RecursionError, MemoryError):
+            self.mistakes.append(Mistake(1, 1, "this is nested too deeply"))
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)

@@ -98,13 +98,13 @@ class Verifier:
         """The tests of the workspace as it stands, or with these changes."""
         with self._bench() as bench:
             bench.apply(changes, self.shop.store.blobs)
-            return climb((Tests(),), self._subject(bench, ()), stop=StopPolicy.NEVER)[0]
+            return climb((Tests(),), self._subject(bench, (), changes), stop=StopPolicy.NEVER)[0]
 
     def verify(self, changes: ChangeSet, before: CheckResult) -> Verification:
         with self._bench() as bench:
             bench.apply(changes, self.shop.store.blobs)
             paths = tuple(sorted(change.path for change in changes if _is_file(change.after)))
-            subject = self._subject(bench, paths)
+            subject = self._subject(bench, paths, changes)
             cheap = climb(cheap_steps(self.shop, bench.files), subject, stop=StopPolicy.NEVER) if paths else ()
             if any(verdict.standing is Status.FAIL for verdict in cheap):
                 baseline = self._baseline(changes)
@@ -131,8 +131,8 @@ class Verifier:
             bench.apply(changes, self.shop.store.blobs)
             for path, data in files.items():
                 bench.files.write(path, data)
-            subject = self._subject(bench, ())
-            return subject.run(launched(subject.files, (subject.python, *words)))
+            subject = self._subject(bench, (), changes)
+            return subject.run(launched(subject.files, (subject.python, *words), subject.added))
 
     def lacks_program(self) -> bool:
         """Whether the test command names a program that is nowhere where the command would look for it."""
@@ -184,13 +184,14 @@ class Verifier:
     def _bench(self) -> Bench:
         return project_bench(self.shop)
 
-    def _subject(self, bench: Bench, changed: tuple[str, ...]) -> Subject:
+    def _subject(self, bench: Bench, changed: tuple[str, ...], changes: ChangeSet = EMPTY) -> Subject:
         settings = self.shop.config.settings
         return Subject(
             files=bench.files,
             runner=_Stoppable(bench, self.cancel),
             workspace=self.shop.workspace,
             changed=changed,
+            added=frozenset(change.path for change in changes if change.before is None),
             test_command=self.test_command,
             spare=brought_along(),
             limits=settings.limits(settings.run_seconds),

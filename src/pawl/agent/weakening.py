@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from pawl.core.formats import Unreadable, read_python
+
 _TEST_NAME = re.compile(
     r"(?:^test_.*\.py$|_test\.(?:py|go)$|^conftest\.py$|\.(?:test|spec)\.[cm]?[jt]sx?$|_spec\.rb$)", re.IGNORECASE
 )
@@ -91,8 +93,8 @@ def _decides(before: _Seen, after: _Seen) -> Iterator[str]:
 
 def _python(text: str) -> _Seen | None:
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+        tree = read_python(text)
+    except Unreadable:
         return None
     seen = _Seen()
     seen.deciding = {name for node in tree.body for name in _names(node) if _DECIDING.match(name)}

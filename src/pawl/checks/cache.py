@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import os
+import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -20,6 +21,7 @@ from pawl.checks.steps import Subject
 from pawl.core.diagnostic import CheckResult, Diagnostic, Location, Severity, Status, TestCounts
 from pawl.core.errors import PawlError
 from pawl.core.execution import Ending
+from pawl.core.formats import Unreadable, read_json
 from pawl.core.redact import redacted
 from pawl.core.version import __version__
 
@@ -217,6 +219,8 @@ _NOT_LOOKED_INTO = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cac
 _MOST = 150_000
 """Files that are looked at; where there are more, nothing is kept."""
 _PYTHON = "import json, sys; print(json.dumps([sys.version, *sys.path]))"
+_LOCAL = ("/usr/local",)
+"""Where distributions put what they did not bring themselves."""
 _SAYS_ITS_VERSION: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ".go": ("go", ("version",)),
     ".rs": ("rustc", ("--version",)),
@@ -227,11 +231,13 @@ _SAYS_ITS_VERSION: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def surroundings(subject: Subject, paths: Collection[str]) -> str | None:
-    """A digest of them; None where they are too many to tell."""
+def surroundings(subject: Subject, paths: Collection[str], search_path: str | None = None) -> str | None:
+    """A digest of them; None where they are too many to tell, or lie where nobody looks because a workspace says so."""
     digest = hashlib.sha256(__version__.encode())
     python = _python(subject) if any(path.endswith(".py") for path in paths) else []
-    outside = (place for place in python[1:] if not os.path.realpath(place).startswith(f"{subject.workspace}/"))
+    outside = _outside(subject, python[1:], search_path)
+    if outside is None:
+        return None
     files = itertools.chain(stamps(subject.workspace, frozenset(paths)), *map(stamps, outside))
     parts = itertools.chain(_tools(subject), _versions(subject, paths), python, files)
     for number, part in enumerate(parts):
@@ -259,9 +265,39 @@ def _python(subject: Subject) -> list[str]:
     """The version of the workspace's interpreter, and where it finds modules."""
     completed = subject.run((subject.python, "-I", "-c", _PYTHON))
     try:
-        return [str(part) for part in json.loads(completed.stdout.text)] if completed is not None else ["missing"]
-    except (ValueError, TypeError):
+        said = read_json(completed.stdout.text) if completed is not None else ["missing"]
+    except Unreadable:
         return ["unknown"]
+    return said if isinstance(said, list) and all(isinstance(one, str) for one in said) else ["unknown"]
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _outside(subject: Subject, places: Iterable[str], search_path: str | None) -> list[str] | None:
+    """Those of the places outside of the workspace, all of them folders of modules of the interpreter as it is found
+    from here; None where one is not, for the interpreter may be a program of the workspace that says anything.
+    """
+    found = subject.python if os.path.isabs(subject.python) else shutil.which(subject.python, path=search_path) or ""
+    folders = {os.path.dirname(os.path.dirname(path)) for path in (found, os.path.realpath(found)) if found}
+    if not os.path.isabs(subject.python) and os.path.dirname(found).endswith("/shims"):
+        folders |= {entry.path for folder in folders for entry in _entries(f"{folder}/versions")}
+    modules = [f"{os.path.realpath(prefix)}/{lib}/python" for prefix in (*folders, *_LOCAL) for lib in ("lib", "lib64")]
+    outside = []
+    for place in places:
+        if "\0" in place or not os.path.isabs(place):
+            return None
+        real = os.path.realpath(place)
+        if real.startswith(tuple(modules)):
+            outside.append(real)
+        elif not real.startswith(f"{subject.workspace}/") and os.path.lexists(real):
+            return None
+    return outside
 
 
 def stamps(root: str, known: frozenset[str] = frozenset(), skipped: frozenset[str] = _NOT_LOOKED_INTO) -> Iterator[str]:

@@ -7,7 +7,6 @@ import functools
 import itertools
 import posixpath
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -20,6 +19,7 @@ from pawl.checks.parsers.registry import PARSERS
 from pawl.checks.project import Folder, dependencies, leads_to, text
 from pawl.checks.report import TestReport
 from pawl.core.errors import ConfigError
+from pawl.core.formats import read_toml
 from pawl.settings import files as bounded
 from pawl.settings.config import framework_folders
 
@@ -73,9 +73,9 @@ class Framework:
 def framework(text: str, source: str) -> Framework:
     """A framework from its TOML text; `source` names it in errors."""
     try:
-        data = tomllib.loads(text)
+        data = read_toml(text)
         return _framework(data)
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, re.error) as error:
+    except (KeyError, TypeError, ValueError, re.error) as error:
         raise ConfigError(
             f"the test framework {source!r} cannot be used: {error}",
             advice="compare it with the frameworks that come with Pawl",

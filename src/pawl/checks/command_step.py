@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pawl.checks.rungs import CommandCheck, is_named
 from pawl.checks.steps import Subject, amount, failed, passed, skipped, stopped
 from pawl.core.diagnostic import UNFINISHED, CheckResult, Diagnostic, Severity
 from pawl.core.execution import Completed, Ending
+from pawl.core.formats import read_json
 
 LAST_LINES = 40
 """Of what a command printed, where no finding can be read from it."""
@@ -120,7 +120,7 @@ def _lines(rung: CommandCheck, output: str, origin: Origin) -> Iterator[Diagnost
 
 
 def _eslint(completed: Completed, origin: Origin) -> Iterator[Diagnostic]:
-    said: list[dict[str, Any]] = json.loads(completed.stdout.text)
+    said: list[dict[str, Any]] = read_json(completed.stdout.text)
     for entry in said:
         for message in entry["messages"]:
             yield Diagnostic(

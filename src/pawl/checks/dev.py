@@ -21,6 +21,8 @@ START = "from pawl.checks.supervisor import main; main()"
 STAY = b"+"
 STOP_SECONDS = 15.0
 _BETWEEN_SECONDS = 0.05
+_MOST_READ = 256 << 10
+"""Bytes of the end of a log."""
 _GRACE_SECONDS = 30.0
 
 
@@ -124,10 +126,14 @@ def logs(shop: Project, lines: int) -> str:
     """The last lines that the server printed."""
     path = ServerRegistry.under(shop.config.state).log(shop.workspace)
     try:
-        text = path.read_text("utf-8", "replace")
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _MOST_READ))
+            text = file.read(_MOST_READ).decode("utf-8", "replace")
     except FileNotFoundError:
         return ""
-    return "\n".join(text.splitlines()[-lines:])
+    found = text.splitlines()[1 if size > _MOST_READ else 0 :]
+    return "\n".join(found[-lines:])
 
 
 def required(record: ServerRecord | None) -> ServerRecord:

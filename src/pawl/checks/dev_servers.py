@@ -17,11 +17,13 @@ from typing import Any, Protocol
 from pawl.checks.installers import installer_of, missing_modules
 from pawl.checks.lsp.host import Host, inside
 from pawl.checks.project import Folder, dependencies, package_json, text
+from pawl.checks.runners import launched
 from pawl.checks.serving import MARK
 from pawl.checks.steps import Subject, failed, passed, skipped, stopped
 from pawl.core.diagnostic import CheckResult, Diagnostic
 from pawl.core.errors import ConfigError, SandboxUnavailable
 from pawl.core.execution import Execution, Limits, Network
+from pawl.core.formats import Unreadable, read_json
 
 COMMON_BUSY = (
     "EADDRINUSE",
@@ -125,6 +127,13 @@ def found_in(subject: Subject, own: tuple[DevServer, ...] = ()) -> Serving | Non
     return None
 
 
+def shielded(serving: Serving, subject: Subject) -> Serving:
+    """A server that is a module of Python's as it is started: none of the workspace stands for one that it imports."""
+    if serving.words[:2] != (subject.python, "-m"):
+        return serving
+    return dataclasses.replace(serving, words=launched(subject.files, serving.words))
+
+
 def _command(server: DevServer, subject: Subject) -> tuple[str, ...] | None:
     if server.program:
         return _by_node(server, subject)
@@ -198,6 +207,16 @@ def question(serving: Serving, seconds: float, joint: int, *, port: int | None =
     )
 
 
+def read_told(line: str) -> dict[str, Any]:
+    """What the process on the bench told in such a line, which a server may have forged."""
+    try:
+        told = read_json(line.removeprefix(MARK))
+    except Unreadable:
+        told = None
+    plain = isinstance(told, dict) and str(told.get("ready", "0")).isdecimal()
+    return told if plain else {"failed": "what it told cannot be read"}
+
+
 def execution(host: Host, limits: Limits, asked: str, joint: int) -> Execution:
     """Runs a server in a network of its own; whoever holds the other end of the joint decides what it reaches."""
     return Execution(argv=inside(host, _MODULE, asked), limits=limits, network=Network.OFF, files=(joint,))
@@ -221,7 +240,7 @@ class ServerAnswers:
             return skipped(self.name, missing)
         limits = dataclasses.replace(subject.limits, seconds=SECONDS + _GRACE_SECONDS)
         with self.joining() as joint:
-            asked = question(serving, SECONDS, joint.file)
+            asked = question(shielded(serving, subject), SECONDS, joint.file)
             try:
                 completed = subject.runner.run(execution(self.host, limits, asked, joint.file))
             except SandboxUnavailable as error:
@@ -232,11 +251,11 @@ class ServerAnswers:
         name = serving.server.name
         if not marked:
             return failed(self.name, stopped(completed) or f"{name} gave up: {completed.stderr.text.strip()[-300:]}")
-        told = json.loads(marked[-1].removeprefix(MARK))
+        told = read_told(marked[-1])
         if "ready" in told:
-            return passed(self.name, f"{name} answers on port {told['ready']} with status {told['status']}")
+            return passed(self.name, f"{name} answers on port {told['ready']} with status {told.get('status')}")
         output = told.get("output", "")
         if told.get("missing") or "No module named " + name in output:
             return skipped(self.name, f"{name} is not installed")
-        finding = Diagnostic(tool=name, message=output or told["failed"], code="server")
-        return failed(self.name, f"{name}: {told['failed']}", [finding])
+        finding = Diagnostic(tool=name, message=output or told.get("failed", ""), code="server")
+        return failed(self.name, f"{name}: {told.get('failed')}", [finding])

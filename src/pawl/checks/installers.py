@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import posixpath
 import tomllib
 from collections.abc import Collection, Iterator
@@ -13,6 +12,7 @@ from typing import Any
 
 from pawl.checks.project import Folder, package_json, table, text
 from pawl.checks.rungs import is_named
+from pawl.core.formats import Unreadable, read_json
 
 _HERE = ("file:", "link:", "portal:", "./", "../")
 _DEPENDENCIES = (
@@ -55,8 +55,8 @@ class Installer:
 def _places(files: Folder, manifest: str, every: Collection[str]) -> Iterator[str]:
     """Files and folders of the workspace that a package.json takes packages from, or that its scripts name."""
     try:
-        data = json.loads(text(files, manifest))
-    except ValueError:
+        data = read_json(text(files, manifest))
+    except Unreadable:
         return
     folder = posixpath.dirname(manifest)
     scripts = table(data, "scripts")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import json
 import posixpath
@@ -19,6 +18,7 @@ from pawl.checks.steps import Subject, amount, failed, passed, skipped, stopped
 from pawl.core.diagnostic import CheckResult, Diagnostic, Severity
 from pawl.core.errors import PawlError
 from pawl.core.execution import Completed
+from pawl.core.formats import Unreadable, read_json, read_python, read_toml
 
 ENDINGS = (".js", ".mjs", ".cjs")
 _NOT_OURS = frozenset({"node_modules", "dist", "build", "vendor", ".next", "coverage"})
@@ -97,17 +97,15 @@ def _wrong(files: Folder, paths: Iterable[str]) -> Iterator[Diagnostic]:
             continue
         try:
             _read_project_file(path, text)
-        except json.JSONDecodeError as error:
-            yield Diagnostic(tool="syntax", message=error.msg, path=path, line=error.lineno, column=error.colno)
-        except tomllib.TOMLDecodeError as error:
-            yield Diagnostic(tool="syntax", message=str(error), path=path)
+        except Unreadable as error:
+            yield Diagnostic(tool="syntax", message=str(error), path=path, line=error.line, column=error.column)
 
 
 def _read_project_file(path: str, text: str) -> None:
     if path.endswith(".json"):
-        json.loads(text)
+        read_json(text)
     elif text != "{}":
-        tomllib.loads(text)
+        read_toml(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +157,7 @@ def is_configured(subject: Subject) -> bool:
 
 
 def _read_ruff(output: str, origin: Origin) -> Iterator[Diagnostic]:
-    said: list[dict[str, Any]] = json.loads(output or "[]")
+    said: list[dict[str, Any]] = read_json(output or "[]")
     for entry in said:
         location = entry.get("location") or {}
         yield Diagnostic(
@@ -181,13 +179,13 @@ for path in sys.argv[1:]:
     try:
         with open(path, "rb") as file:
             compile(file.read(), path, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         print(json.dumps({
             "path": path,
             "line": getattr(error, "lineno", 0) or 0,
             "column": getattr(error, "offset", 0) or 0,
             "code": type(error).__name__,
-            "message": getattr(error, "msg", None) or str(error),
+            "message": getattr(error, "msg", None) or str(error) or "it is nested too deeply",
         }))
 """
 _OLDEST = (3, 7)
@@ -238,11 +236,10 @@ def _without_interpreter(step: str, subject: Subject, paths: tuple[str, ...]) ->
     findings = []
     for path in paths:
         try:
-            ast.parse(subject.files.read(path), path, feature_version=version)
-        except (SyntaxError, ValueError) as error:
-            code = type(error).__name__
-            line, column = getattr(error, "lineno", 0) or 0, getattr(error, "offset", 0) or 0
-            message = f"{code}: {getattr(error, 'msg', None) or error}"
+            read_python(subject.files.read(path), version=version)
+        except Unreadable as error:
+            code = str(error).partition(":")[0] if isinstance(error.__cause__, SyntaxError) else "SyntaxError"
+            message, line, column = str(error), error.line, error.column
             findings.append(Diagnostic(tool=_TOOL, message=message, path=path, line=line, column=column, code=code))
     note = f" by the grammar of Python {version[0]}.{version[1]}; the project's interpreter was not found"
     return _syntax_result(step, findings, len(paths), note)
@@ -379,7 +376,7 @@ def _lines(checker: TypeChecker, completed: Completed, origin: Origin) -> Iterat
 
 
 def _pyright(checker: TypeChecker, completed: Completed, origin: Origin) -> Iterator[Diagnostic]:
-    said: dict[str, Any] = json.loads(completed.stdout.text)
+    said: dict[str, Any] = read_json(completed.stdout.text)
     for entry in said.get("generalDiagnostics", []):
         severity = _SEVERITIES.get(entry.get("severity", ""))
         start = entry.get("range", {}).get("start", {})

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
-import json
 import posixpath
 import re
 import shlex
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Protocol
 
 from pawl.core.errors import PawlError
+from pawl.core.formats import Unreadable, read_json, read_python, read_toml
 
 _NAME = re.compile(r"^\s*['\"]?([A-Za-z0-9@][\w./@-]*)")
 _GEM = re.compile(r"^\s*gem\s+['\"]([\w-]+)['\"]", re.MULTILINE)
@@ -40,7 +40,6 @@ _PREFIXES = frozenset({"sudo", "env", "time", "uv", "poetry", "pipenv", "pdm", "
 _LARGEST = 256 << 10
 PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 """Those that may name a Python project."""
-_CALLED = re.compile(r"""\bname\s*=\s*['"]([\w.-]+)['"]""")
 
 
 class Folder(Protocol):
@@ -63,15 +62,15 @@ def text(files: Folder, path: str) -> str:
 
 def toml(files: Folder, path: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text(files, path))
-    except tomllib.TOMLDecodeError:
+        return read_toml(text(files, path))
+    except Unreadable:
         return {}
 
 
 def package_json(files: Folder) -> dict[str, Any]:
     try:
-        data = json.loads(text(files, "package.json") or "{}")
-    except ValueError:
+        data = read_json(text(files, "package.json") or "{}")
+    except Unreadable:
         return {}
     return data if isinstance(data, dict) else {}
 
@@ -95,9 +94,23 @@ def project_name(files: Folder) -> str:
     data = toml(files, "pyproject.toml")
     poetry = table(table(data, "tool"), "poetry")
     setup = _setup_cfg(text(files, "setup.cfg")).get("metadata", "name", fallback="")
-    called = _CALLED.search(text(files, "setup.py"))
-    name = table(data, "project").get("name") or poetry.get("name") or setup or (called[1] if called else "")
+    name = table(data, "project").get("name") or poetry.get("name") or setup or _called(text(files, "setup.py"))
     return re.sub(r"[-_.]+", "_", str(name)).lower()
+
+
+def _called(script: str) -> str:
+    """The name that a setup.py gives to `setup`, where it stands there as a text."""
+    try:
+        calls = [node for node in ast.walk(read_python(script)) if isinstance(node, ast.Call)]
+    except Unreadable:
+        return ""
+    named = (one for call in calls if _is_setup(call.func) for one in call.keywords if one.arg == "name")
+    values = (one.value.value for one in named if isinstance(one.value, ast.Constant))
+    return next((value for value in values if isinstance(value, str)), "")
+
+
+def _is_setup(called: ast.expr) -> bool:
+    return "setup" in (getattr(called, "id", ""), getattr(called, "attr", ""))
 
 
 def _python_requirements(data: Mapping[str, Any]) -> Iterator[str]:

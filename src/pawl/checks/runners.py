@@ -8,7 +8,7 @@ import posixpath
 import re
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -16,6 +16,7 @@ from pawl.checks.project import PROJECT_FILES, Folder, project_name
 from pawl.core.change import Change, ChangeSet, NodeKind
 
 _RUNNERS = ("pytest", "unittest")
+_SOURCES = ("", "src", "lib")
 _PYTHON = re.compile(r"python[\d.]*")
 _MODULE = re.compile(r"\.(?:py[cdo]?|so|[\w-]+\.so)")
 
@@ -33,9 +34,10 @@ class _Known:
         return frozenset(name for part in (self.runner, self.libraries) for names in part.values() for name in names)
 
     def own(self, files: Folder) -> frozenset[str]:
-        """The modules that the project is, by its name."""
+        """The modules of a library that the project is by its name; none is the runner or the standard library."""
         name = project_name(files)
-        return frozenset(self.runner.get(name) or self.libraries.get(name) or (name,))
+        found = self.libraries.get(name) or (self.runner.get(name, ()) if name not in _RUNNERS else ())
+        return frozenset(found) - sys.stdlib_module_names
 
 
 @functools.cache
@@ -45,11 +47,23 @@ def _known() -> _Known:
     return _Known(launch=(folder / "inside" / "launch.py").read_text(encoding="utf-8"), **data)
 
 
-def launched(files: Folder, argv: Sequence[str]) -> tuple[str, ...]:
-    """The same command of a Python interpreter, in which the runner and the standard library are the installed ones."""
+def launched(files: Folder, argv: Sequence[str], added: Collection[str] = ()) -> tuple[str, ...]:
+    """The same command of a Python interpreter, in which what it starts, the runner and the standard library are the
+    installed ones. A library is the project's own where it is not among what a run added."""
     known = _known()
     python, *words = argv
-    return (python, "-c", known.launch, ",".join(sorted(known.modules)), ",".join(sorted(known.own(files))), *words)
+    guarded = sorted({*known.modules, *(words[1:2] if words[:1] == ["-m"] else ())})
+    own = sorted(
+        name
+        for name in known.own(files)
+        if any(files.exists(one) and one not in added for one in _places(_SOURCES, name))
+    )
+    return (python, "-c", known.launch, ",".join(guarded), ",".join(own), *words)
+
+
+def _places(folders: Iterable[str], name: str) -> list[str]:
+    """The files that are a module of that name in one of the folders."""
+    return [posixpath.join(folder, name + end) for folder in folders for end in ("/__init__.py", ".py")]
 
 
 def starts_runner(argv: Sequence[str]) -> bool:
@@ -65,9 +79,10 @@ def shadowing(changes: ChangeSet, files: Folder) -> tuple[str, ...]:
 
     `files` are those with the changes.
     """
-    found = []
+    found = _renamed(changes, files)
+    own = _own(changes, files)
     for change in changes:
-        name = _name_taken(change, changes, files)
+        name = _name_taken(change, changes, files, own)
         if name:
             found.append(
                 f"{change.path} takes the place of {name!r}, which test runners import; only you can promote it"
@@ -75,6 +90,19 @@ def shadowing(changes: ChangeSet, files: Folder) -> tuple[str, ...]:
         elif _is_part_of_a_runner(change):
             found.append(f"{change.path} belongs to what starts the tests; only you can promote it")
     return tuple(found)
+
+
+def _renamed(changes: ChangeSet, files: Folder) -> list[str]:
+    """A project that begins to call itself a library of the runner has no such package yet."""
+    own = frozenset() if changes.paths.isdisjoint(PROJECT_FILES) else _known().own(files)
+    folders = {posixpath.dirname(posixpath.dirname(path)) for path in files.walk()} if own else set()
+    if not own or any(_stood(changes, path) for name in own for path in _places(folders, name) if files.exists(path)):
+        return []
+    return [
+        f"{path} gives the project a name of {sorted(own)[0]!r}, which test runners import; only you can promote it"
+        for path in PROJECT_FILES
+        if path in changes.paths
+    ]
 
 
 def _is_part_of_a_runner(change: Change) -> bool:
@@ -87,7 +115,7 @@ def _is_part_of_a_runner(change: Change) -> bool:
     return any(fnmatch.fnmatchcase(one, f"*/{pattern}") for one in (path, path.rstrip("/")) for pattern in patterns)
 
 
-def _name_taken(change: Change, changes: ChangeSet, files: Folder) -> str:
+def _name_taken(change: Change, changes: ChangeSet, files: Folder, own: frozenset[str]) -> str:
     """The module that the file is found as, where that is another's name; empty where it is not."""
     if change.after is None or change.after.kind is NodeKind.DIRECTORY:
         return ""
@@ -99,21 +127,28 @@ def _name_taken(change: Change, changes: ChangeSet, files: Folder) -> str:
         return ""
     if stem in shadows["startup"]:
         return stem
-    names = _taken(changes, files)
+    names = _taken()
     for depth, name in enumerate((*parts[:-1], stem)):
         folder = "/".join(parts[:depth])
         whole = depth == len(parts) - 1 or files.exists(f"{folder}/{name}/__init__.py".lstrip("/"))
-        if name in names and whole and not _is_package(folder, changes, files):
+        stood = name in own and any(_stood(changes, one) for one in _places([folder], name) if files.exists(one))
+        if name in names and whole and not stood and not _is_package(folder, changes, files):
             return name
     return ""
 
 
-def _taken(changes: ChangeSet, files: Folder) -> frozenset[str]:
+@functools.cache
+def _taken() -> frozenset[str]:
+    known = _known()
+    standard = (sys.stdlib_module_names | set(known.shadows["former"])) - set(known.shadows["usual"])
+    return known.modules | standard
+
+
+def _own(changes: ChangeSet, files: Folder) -> frozenset[str]:
+    """What the project may change as its own where it stood before."""
     known = _known()
     core = {name for names in known.runner.values() for name in names}
-    own = known.own(files) - core if changes.paths.isdisjoint(PROJECT_FILES) else frozenset()
-    standard = (sys.stdlib_module_names | set(known.shadows["former"])) - set(known.shadows["usual"])
-    return (known.modules | standard) - own
+    return known.own(files) - core if changes.paths.isdisjoint(PROJECT_FILES) else frozenset()
 
 
 def _is_package(folder: str, changes: ChangeSet, files: Folder) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,11 +17,13 @@ from pawl.checks.project import Folder
 from pawl.checks.report import UNLISTED, TestReport
 from pawl.checks.runners import launched, starts_runner
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
-from pawl.core.errors import CommandNotFound
+from pawl.core.errors import CommandNotFound, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
 from pawl.core.ports import CommandRunner
 
 _NOT_FOUND = (126, 127)
+_LOOK_SECONDS = 5.0
+_FIFO = "FIFO "
 _ENVIRONMENTS = (".venv", "venv", "env")
 _NOT_OURS = frozenset({*_ENVIRONMENTS, "node_modules", ".tox", ".nox", "build", "dist", ".git", "site-packages"})
 
@@ -35,6 +38,8 @@ class Subject:
     """Its absolute path as commands see it."""
     changed: tuple[str, ...] = ()
     """The paths that were changed; empty stands for the whole workspace."""
+    added: frozenset[str] = frozenset()
+    """The paths that a run added."""
     test_command: tuple[str, ...] = ()
     """The user's own; empty lets the framework decide."""
     spare: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +98,19 @@ class Subject:
             completed = self.runner.run(Execution(argv=tuple(argv), limits=self.limits))
         except CommandNotFound:
             return None
+        if completed.ending is Ending.TIMED_OUT:
+            return self._held_up(completed)
         return None if completed.ending is Ending.EXITED and completed.code in _NOT_FOUND else completed
+
+    def _held_up(self, completed: Completed) -> Completed:
+        """With the FIFO that a command of the bench may have waited for, where one stands there."""
+        words = ("find", ".", "-xdev", "-type", "p", "-print", "-quit")
+        try:
+            limits = dataclasses.replace(self.limits, seconds=_LOOK_SECONDS)
+            found = self.runner.run(Execution(argv=words, limits=limits)).stdout.text.strip()
+        except (CommandNotFound, SandboxUnavailable):
+            return completed
+        return dataclasses.replace(completed, notices=(*completed.notices, _FIFO + found)) if found else completed
 
     def run_first(self, candidates: Iterable[Sequence[str]]) -> Completed | None:
         """The first command whose program is there; `python -m` without the module counts as missing."""
@@ -139,7 +156,9 @@ def stopped(completed: Completed) -> str:
     if completed.ending is Ending.EXITED:
         return ""
     detail = f" {completed.signal}" if completed.signal else ""
-    return f"the command was stopped: {completed.ending.value}{detail} after {completed.seconds:.0f} s"
+    fifo = next((one.removeprefix(_FIFO) for one in completed.notices if one.startswith(_FIFO)), "")
+    why = f"; the FIFO {fifo!r} stands there, which holds up whatever reads it: remove it" if fifo else ""
+    return f"the command was stopped: {completed.ending.value}{detail} after {completed.seconds:.0f} s{why}"
 
 
 def amount(number: int, thing: str) -> str:
@@ -163,7 +182,9 @@ class Tests:
             return skipped(self.name, detection.reason)
         argv = given or _own_command(detection, subject)
         candidates = [*_by_module(argv, subject), *_without_npx(argv, subject)]
-        completed = subject.run_first(launched(subject.files, one) if starts_runner(one) else one for one in candidates)
+        completed = subject.run_first(
+            launched(subject.files, one, subject.added) if starts_runner(one) else one for one in candidates
+        )
         if completed is None:
             program = argv[2] if argv[0] in (subject.python, "npx") else argv[0]
             return skipped(self.name, missing_modules(subject.files) or f"{program!r} is not installed")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from pawl.checks.dev_servers import execution, found_in
+from pawl.checks.dev_servers import execution, found_in, read_told, shielded
 from pawl.checks.dev_servers import question as asking
 from pawl.checks.lsp.diagnosing import host, readable
 from pawl.checks.packages import PackagePolicy, provide
@@ -88,7 +88,9 @@ def _serve(shop: Project, keeper: _Keeper, cancel: CancelToken, asked: dict[str,
         with Forwarder(services) as forwarder:
             wanted = asked["port"] if isinstance(asked["port"], int) else serving.server.port
             keeper.named(serving.server.name, forwarder, _taken(forwarder, wanted, services, keeper.registry))
-            question = asking(serving, float(str(asked["seconds"])), forwarder.file, port=forwarder.port, stay=True)
+            question = asking(
+                shielded(serving, subject), float(str(asked["seconds"])), forwarder.file, port=forwarder.port, stay=True
+            )
             limits = shop.config.settings.limits(LONGEST_SECONDS)
             command = execution(host(), limits, question, forwarder.file)
             completed = bench.run(command, on_output=keeper.feed, cancel=cancel)
@@ -139,7 +141,7 @@ class _Keeper:
             lines, self._rest = [*lines, self._rest], b""
         for line in lines:
             if line.startswith(MARK.encode()):
-                self.told(json.loads(line.removeprefix(MARK.encode())))
+                self.told(read_told(line.decode("utf-8", "replace")))
             else:
                 self._write(line + b"\n")
 

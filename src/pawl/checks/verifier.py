@@ -149,7 +149,7 @@ def verify(
 
 def _keeper(shop: Project, subject: Subject, provided: Sequence[Provided]) -> Keeper | None:
     contents = contents_of(subject.files)
-    environment = surroundings(subject, contents.keys())
+    environment = surroundings(subject, contents.keys(), shop.config.search_path)
     if environment is None:
         return None
     environment += "".join(one.key for one in provided)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import posixpath
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pawl.code.languages import language_of
+from pawl.core.formats import Unreadable, read_python
 
 _SUFFIXES = (".py", ".pyi")
 _SOURCE_FOLDERS = ("src", "lib", "python")
@@ -114,12 +114,10 @@ class _Finder:
 
 
 def _imports(source: str | bytes) -> Iterator[ast.Import | ast.ImportFrom]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            tree = ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return
+    try:
+        tree = read_python(source)
+    except Unreadable:
+        return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node

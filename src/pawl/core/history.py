@@ -49,6 +49,8 @@ class NewEntry:
     """The entry that this one takes back, for an undo or a redo."""
     reverses_all: tuple[int, ...] = ()
     """The entries that this one takes back at once, for the undo of a run and for a restore."""
+    allows_protected: bool = False
+    """The user's own yes is there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

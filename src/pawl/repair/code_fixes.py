@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 
 from pawl.checks.steps import Subject, stopped
+from pawl.core.formats import read_json
 from pawl.repair.recovery_map import RecoveryEntry
 
 SECONDS = 60.0
@@ -58,7 +59,7 @@ def code_fixes(subject: Subject, entries: Iterable[RecoveryEntry], editable: Seq
     if completed is None:
         return CodeFixes(skipped="node is not installed")
     try:
-        answer = json.loads(completed.stdout.text.strip().splitlines()[-1])
+        answer = read_json(completed.stdout.text.strip().splitlines()[-1])
     except (ValueError, IndexError):
         said = completed.stderr.text.strip().splitlines()[-1:] or ["it said nothing"]
         return CodeFixes(skipped=stopped(completed) or said[0])

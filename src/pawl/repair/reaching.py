@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import UsageError
+from pawl.core.formats import Unreadable, read_python
 from pawl.repair.recoveries.symbols import module_of
 
 
@@ -73,8 +74,8 @@ class Imports:
     def _of(self, path: str) -> set[str]:
         if path not in self._found:
             try:
-                tree = ast.parse(self._sources.get(path, ""))
-            except (SyntaxError, ValueError, RecursionError):
+                tree = read_python(self._sources.get(path, ""))
+            except Unreadable:
                 tree = ast.Module(body=[], type_ignores=[])
             named = (name for node in ast.walk(tree) for name in _imported(node))
             self._found[path] = {file for name in named for file in self._ends.get(name, ())}
@@ -138,8 +139,8 @@ def _check_name(target: str, read: Callable[[str], bytes]) -> None:
     """Refuses a test's id that names nothing in its file; what a file or a class may get from elsewhere is let pass."""
     path, *names = target.partition("[")[0].split(_PARTS)
     try:
-        body: list[ast.stmt] = ast.parse(read(path)).body if names else []
-    except (SyntaxError, ValueError, RecursionError):
+        body: list[ast.stmt] = read_python(read(path)).body if names else []
+    except Unreadable:
         return
     for name in names:
         nodes = [node for statement in body for node in ast.walk(statement)]

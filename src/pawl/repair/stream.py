@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -14,6 +13,7 @@ from typing import Any
 from pawl.checks.runners import launched
 from pawl.core.errors import ParseFailed
 from pawl.core.execution import Completed, Execution, Limits, Stream
+from pawl.core.formats import read_json
 from pawl.core.ports import Cancel
 from pawl.repair.model import (
     Agreement,
@@ -72,7 +72,7 @@ def run_locally(words: tuple[str, ...]) -> Iterator[bytes]:
 
 def parse_event(line: bytes) -> RepairEvent:
     try:
-        values = json.loads(line)
+        values = read_json(line)
         return _PARSERS[values.pop("event")](values)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseFailed(f"not an event of the reflex: {line[:120]!r}", advice="run again with --explain") from error

@@ -56,10 +56,8 @@ def _commands(arguments: Mapping[str, object], flags: dict[str, None], *, whole:
 
 
 def _written(command: ShellCommand) -> str:
-    """The command in one way of writing it."""
-    words = [word.shown for word in (*command.assignments, *command.words)]
-    words += [f"{'>' if one.writes else '<'} {one.target.shown}" for one in command.redirections]
-    return " ".join(words)
+    """The command in one way of writing it, its redirections after its words."""
+    return " ".join((*(word.shown for word in (*command.assignments, *command.words)), *command.signs))
 
 
 def _on_one_line(text: str, flags: dict[str, None]) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import ConfigError
+from pawl.core.formats import Unreadable, read_toml
 from pawl.settings import files as bounded
 from pawl.settings.guardrails import presets
 
@@ -185,8 +185,8 @@ def _settings(file: Path, *, required: bool) -> tuple[Settings, SettingsTables]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{str(file)!r} cannot be read: {error}", advice="mend or remove the file") from error
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = read_toml(text)
+    except Unreadable as error:
         raise ConfigError(f"{str(file)!r} is not TOML: {error}", advice="mend that line") from error
     return _checked_settings(table, file)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from importlib import resources
 
 from pawl.core.errors import ConfigError
+from pawl.core.formats import Unreadable, read_toml
 from pawl.core.guardrails import Guardrails
 
 DEFAULT = "standard"
@@ -67,8 +67,8 @@ def _text(name: str) -> str:
 def _sections(name: str, text: str) -> dict[str, dict[str, object]]:
     """The three tables of a preset, laid over those it extends."""
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = read_toml(text)
+    except Unreadable as error:
         raise ConfigError(f"the guardrail preset {name!r} is not TOML: {error}", advice="mend that line") from error
     extended = table.pop("extends", None)
     merged: dict[str, dict[str, object]] = {section: {} for section in _SECTIONS}

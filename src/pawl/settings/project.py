@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from pawl.core.errors import ConfigError, UsageError
+from pawl.core.formats import Unreadable, read_json, read_toml
 from pawl.settings.config import Config
 from pawl.settings.project_files import ProjectFiles, read_text
 
@@ -50,8 +49,8 @@ def hooks_of(text: str, name: str) -> Table:
     if not text.strip():
         return {}
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        found = read_json(text)
+    except Unreadable as error:
         raise ConfigError(f"{name!r} is not JSON: {error}", advice="mend that line") from error
     body = _table(found, name)
     return _table(body.get("hooks", {}), f"{name}: hooks")
@@ -69,8 +68,8 @@ def joined_hooks(first: Table, second: Table) -> Table:
 
 def _toml(text: str, name: str) -> Table:
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return read_toml(text)
+    except Unreadable as error:
         raise ConfigError(f"{name!r} is not TOML: {error}", advice="mend that line") from error
 
 

@@ -65,6 +65,9 @@ class ShellCommand:
     words: tuple[Word, ...]
     assignments: tuple[Word, ...] = ()
     redirections: tuple[Redirection, ...] = ()
+    """Those from and to files."""
+    signs: tuple[str, ...] = ()
+    """Every redirection as it is written: descriptors, here-documents and here-strings too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ class _Draft:
     words: list[Word] = field(default_factory=list)
     assignments: list[Word] = field(default_factory=list)
     redirections: list[Redirection] = field(default_factory=list)
+    signs: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -165,6 +169,7 @@ class _Reader:
         self._found = found
         self._draft = _Draft()
         self._documents: list[_Document] = []
+        self._descriptor = ""
         self._steps: dict[str, Callable[[], None]] = {
             **dict.fromkeys(" \t", self._skip),
             "\n": self._line_end,
@@ -205,10 +210,10 @@ class _Reader:
 
     def _close(self) -> None:
         draft, self._draft = self._draft, _Draft()
-        if draft.words or draft.assignments or draft.redirections:
-            self._found.commands.append(
-                ShellCommand(tuple(draft.words), tuple(draft.assignments), tuple(draft.redirections))
-            )
+        if draft.words or draft.assignments or draft.signs:
+            redirections = tuple(draft.redirections)
+            made = ShellCommand(tuple(draft.words), tuple(draft.assignments), redirections, tuple(draft.signs))
+            self._found.commands.append(made)
 
     def _skip(self) -> None:
         self._at += 1
@@ -230,6 +235,7 @@ class _Reader:
             self._doubt(Doubt.REDIRECTION)
         self._at += 2 if pair in ("&&", "||", ";;", ";&", "|&") else 1
         self._close()
+        self._descriptor = "&" if pair == "&>" else ""
 
     def _parenthesis(self) -> None:
         if self._draft.words or self._draft.assignments:
@@ -293,6 +299,7 @@ class _Reader:
         found = _REDIRECTION.match(self._text, self._at)
         assert found is not None
         sign, self._at = found[0], found.end()
+        descriptor, self._descriptor = self._descriptor, ""
         if sign.endswith("("):
             self._doubt(Doubt.PROCESS)
             start = found.start()
@@ -301,7 +308,10 @@ class _Reader:
             return
         blank = _BLANK.match(self._text, self._at)
         self._at = blank.end() if blank else self._at
+        start = self._at
         target = self._read_word()
+        gap = "" if sign.endswith("&") else " "
+        self._draft.signs.append(f"{descriptor}{sign}{gap}{self._text[start : self._at]}")
         if target is None:
             self._doubt(Doubt.UNFINISHED)
         elif sign.startswith("<<"):
@@ -324,6 +334,7 @@ class _Reader:
         before_sign = self._text[self._at : self._at + 1] in ("<", ">")
         if before_sign and _DIGITS.fullmatch(word.bare):
             if len(word.bare) == 1:
+                self._descriptor = word.bare
                 return
             self._doubt(Doubt.REDIRECTION)
         if _EXPANDS.search(word.bare) or (before_sign and _DESCRIPTOR.fullmatch(word.bare)):

@@ -14,7 +14,7 @@ from pawl.core.memory_blobs import StagedBlobs
 from pawl.core.ports import BlobStore
 from pawl.core.rebase import Conflict
 from pawl.settings.tree import LARGEST_BLOB, Seen
-from pawl.workspace.gate import LinkJudge, adds_bits, in_repositories
+from pawl.workspace.gate import LinkJudge, adds_bits, in_repositories, turns_link
 from pawl.workspace.ignore import Ignore, IgnoreNothing
 from pawl.workspace.paths import parent
 from pawl.workspace.staging import STAGING_PREFIX
@@ -167,14 +167,17 @@ class _Sorting:
 
     def settled(self) -> Capture:
         """The sorted parts, with nothing in the change set that needs what is left out of it."""
-        self._hold_changes(
-            in_repositories(self.surface.workspace, ChangeSet.of(self.changes.values())), HeldReason.PROTECTED
-        )
+        self._protect_repositories()
         links = LinkJudge(self.surface.workspace, self.rules.blobs)
         self._hold_what_is_blocked()
-        while faults := links.faults(ChangeSet.of(self.changes.values())):
+        faults: Iterable[str] = links.faults(ChangeSet.of(self.changes.values()))
+        while faults:
             self._hold_changes(faults, HeldReason.LEAVES_TREE)
             self._hold_what_is_blocked()
+            # What is held back may turn another link. Then no link is promoted, so that this ends at the second turn.
+            left = ChangeSet.of(self.changes.values())
+            faults = [change.path for change in left if turns_link(change)] if links.faults(left) else ()
+        self._hold_emptied_folders()
         needed = _folders_of(path for path, change in self.changes.items() if change.after is not None)
         for folder in self.spare:
             if folder.path in needed:
@@ -185,6 +188,29 @@ class _Sorting:
             held=tuple(self.held[path] for path in sorted(self.held)),
             conflicts=tuple(self.conflicts[path] for path in sorted(self.conflicts)),
         )
+
+    def _protect_repositories(self) -> None:
+        """Also what a rule asks about, and what the user changed meanwhile, can make a folder a repository."""
+        waiting = {one.path: one.change for one in self.held.values() if one.needs_yes and one.change is not None}
+        aside = {one.path: Change(one.path, one.theirs, one.ours) for one in self.conflicts.values()}
+        every = {**aside, **waiting, **self.changes}
+        found = in_repositories(self.surface.workspace, every.values())
+        self._hold_changes(found & self.changes.keys(), HeldReason.PROTECTED)
+        for path in found & (waiting.keys() | aside.keys()):
+            self.conflicts.pop(path, None)
+            self.held[path] = HeldBack(path, HeldReason.PROTECTED, waiting.get(path))
+
+    def _hold_emptied_folders(self) -> None:
+        """New folders that only what is held back is in wait for it, or stay on the bench where nothing can lift it."""
+        above = _folders_of(self.held)
+        made = {path for path, one in self.changes.items() if path in above and one.before is None}
+        used = _folders_of(path for path, one in self.changes.items() if one.after is not None and path not in made)
+        for path in made - used:
+            change = self.changes.pop(path)
+            below = [one for one in self.held.values() if one.needs_yes and one.path.startswith(f"{path}/")]
+            if below:
+                why = min(below, key=lambda one: (one.reason is not HeldReason.ASKED, one.path))
+                self.held[path] = HeldBack(path, why.reason, change, why.rule)
 
     def _forbidden(self, path: str) -> tuple[str, HeldReason] | None:
         """The topmost part of the path that nobody may change, such as a `.git` at any depth."""

@@ -156,7 +156,7 @@ def land(shop: Project, ran: Ran, *, allow_protected: bool) -> Landing:
     conflicts = tuple(one.path for one in ran.capture.conflicts)
     try:
         if changes:
-            promotion = shop.promote(_entry(shop, ran), changes)
+            promotion = shop.promote(_entry(shop, ran, allows_protected=allow_protected), changes)
     except NothingToDo:
         pass
     except Conflicted as error:
@@ -192,8 +192,8 @@ def _bench_versions(shop: Project, captured: Capture) -> ChangeSet:
     return difference(theirs, ours)
 
 
-def _entry(shop: Project, ran: Ran) -> NewEntry:
-    return shop.new_entry(EntryKind.RUN, redacted_command(ran.request.argv))
+def _entry(shop: Project, ran: Ran, *, allows_protected: bool = False) -> NewEntry:
+    return shop.new_entry(EntryKind.RUN, redacted_command(ran.request.argv), allows_protected=allows_protected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pawl.core.change import Change, ChangeSet, NodeKind, parents
 from pawl.core.errors import PathRefused, ProtectedRefused
 from pawl.core.guardrails import Decision, Judge, folded, is_git
-from pawl.core.history import REVERSALS, EntryKind
+from pawl.core.history import REVERSALS, NewEntry
 from pawl.core.ports import BlobReader
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.paths import parent
@@ -18,6 +19,12 @@ from pawl.workspace.staging import STAGING_PREFIX
 from pawl.workspace.surface import is_closed
 
 _MOST_LINKS = 40
+_MOST_STEPS = 4_000_000
+"""Names that are looked at for one change set; where links need more, none of the set is let through."""
+
+
+class _TooMany(Exception):
+    """The links take more steps than are worth it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +46,26 @@ class LinkJudge:
     blobs: BlobReader
     _links: list[str] | None = None
     _closed: list[str] = field(default_factory=list)
+    _stood: dict[str, str | None] = field(default_factory=dict)
+    _words: dict[str, str] = field(default_factory=dict)
+    _left: float = _MOST_STEPS
 
     def faults(self, changes: ChangeSet, *, bringing_back: bool = False) -> dict[str, str]:
         """The changes that would make a link lead out of the workspace that does not now, each with the reason.
 
         A step back may put a link again where it stood that leads out by itself, as the user may have made one.
         """
-        turning = frozenset(change.path for change in changes if _is_link(change))
+        turning = frozenset(change.path for change in changes if turns_link(change))
         if not turning:
             return {}
+        # A user waits for an undo, and what it brings back was judged once.
+        self._left = math.inf if bringing_back else _MOST_STEPS
+        try:
+            return self._faults(changes, turning, bringing_back=bringing_back)
+        except _TooMany:
+            return dict.fromkeys(turning, "there are more links than can be judged")
+
+    def _faults(self, changes: ChangeSet, turning: frozenset[str], *, bringing_back: bool) -> dict[str, str]:
         after = {change.path: change for change in changes}
         found = {}
         for path in sorted(turning):
@@ -94,12 +112,19 @@ class LinkJudge:
                     waiting.append(path)
 
     def _target(self, path: str, after: Mapping[str, Change]) -> str | None:
-        """Where the link at the path points; None where no link stands."""
+        """Where the link at the path points; None where no link stands. Each is read once."""
         if path in after:
             node = after[path].after
             if node is None or node.kind is not NodeKind.LINK or node.blob is None:
                 return None
-            return os.fsdecode(self.blobs.get(node.blob))
+            if node.blob not in self._words:
+                self._words[node.blob] = os.fsdecode(self.blobs.get(node.blob))
+            return self._words[node.blob]
+        if path not in self._stood:
+            self._stood[path] = self._standing_target(path)
+        return self._stood[path]
+
+    def _standing_target(self, path: str) -> str | None:
         try:
             seen = self.tree.find(path)
             return os.fsdecode(self.tree.link_target(path)) if seen is not None and seen.kind is NodeKind.LINK else None
@@ -115,6 +140,9 @@ class LinkJudge:
         links = 0
         while waiting:
             name, origin = waiting.pop()
+            self._left -= 1
+            if self._left < 0:
+                raise _TooMany
             if name == "..":
                 if not done:
                     words = self._target(origin, after) or ""
@@ -140,7 +168,8 @@ class LinkJudge:
         return _Trail(leads_out=False)
 
 
-def _is_link(change: Change) -> bool:
+def turns_link(change: Change) -> bool:
+    """Whether the change makes, moves or removes a link."""
     return any(node is not None and node.kind is NodeKind.LINK for node in (change.before, change.after))
 
 
@@ -173,10 +202,15 @@ def refuse_own_ground(path: str) -> None:
         raise PathRefused(f"{path!r} is not a path inside the workspace", advice="give a path relative to it")
 
 
-def refuse_changes(kind: EntryKind, changes: ChangeSet, tree: Tree, blobs: BlobReader, judge: Judge | None) -> None:
+def refuse_changes(entry: NewEntry, changes: ChangeSet, tree: Tree, blobs: BlobReader, judge: Judge | None) -> None:
     """The last look before anything is written. Undo, redo and restore bring back what stood before: rules that deny
     and bits do not concern them, but they too turn no link outwards."""
-    if kind not in REVERSALS:
+    if entry.kind not in REVERSALS:
+        for path in sorted(in_repositories(tree, changes)) if not entry.allows_protected else ():
+            raise ProtectedRefused(
+                f"{path!r} would be part of a repository of git's own, which is protected",
+                advice="look at it, then repeat with --allow-protected",
+            )
         for change in changes:
             if adds_bits(tree, change):
                 raise ProtectedRefused(
@@ -184,7 +218,7 @@ def refuse_changes(kind: EntryKind, changes: ChangeSet, tree: Tree, blobs: BlobR
                 )
         if judge is not None:
             refuse_denied(changes, judge)
-    refuse_links(LinkJudge(tree, blobs).faults(changes, bringing_back=kind in REVERSALS))
+    refuse_links(LinkJudge(tree, blobs).faults(changes, bringing_back=entry.kind in REVERSALS))
 
 
 def refuse_denied(changes: Iterable[Change], judge: Judge) -> None:
@@ -219,7 +253,7 @@ def _passes_on(tree: Tree, path: str) -> bool:
     return bool((seen or Seen.of(os.fstat(tree.fd))).mode & stat.S_ISGID)
 
 
-def in_repositories(tree: Tree, changes: ChangeSet) -> frozenset[str]:
+def in_repositories(tree: Tree, changes: Collection[Change] | ChangeSet) -> frozenset[str]:
     """The paths of the set in folders that git would take for a repository of its own once the set is there."""
     made = {
         (parent(change.path), folded(change.path.rpartition("/")[2])) for change in changes if change.after is not None

@@ -23,6 +23,10 @@ DEEPEST = 500
 PACKAGES = frozenset({"node_modules", ".venv", "venv", "site-packages", ".tox", ".nox"})
 """Folders of installed packages. They bring lists of certificates, without which no program inside gets far."""
 _LARGEST_LIST = 4 << 20
+_SOURCES = (
+    ".py", ".pyi", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".go", ".rs", ".c", ".h", ".cc", ".cpp", ".hpp",
+    ".java", ".kt", ".rb", ".php", ".swift", ".cs", ".scala",
+)  # fmt: skip
 _PRIVATE = b"PRIVATE KEY"
 _SETTLED_NS = 2_000_000_000
 """How old the last change of a folder must be to be told from a later one by its time, on any file system."""
@@ -155,7 +159,10 @@ class Search:
             return False
 
     def _linked(self) -> Iterator[str]:
-        """The files of the workspace that links with the name of a secret lead to."""
+        """The files of the workspace that links with the name of a secret lead to.
+
+        Source code is no file of keys, whatever a link to it is called: it is shown as it is without the link.
+        """
         root = self.tree.root
         for folder, listing in self._listings.items():
             for name in listing.links:
@@ -163,7 +170,7 @@ class Search:
                 target = os.path.relpath(real_path(os.path.join(root, link)), root)
                 if target in self._listings:
                     yield from self._below(target, link)
-                elif target.partition("/")[0] not in (".", ".."):
+                elif target.partition("/")[0] not in (".", "..") and not target.lower().endswith(_SOURCES):
                     yield target
 
     def _below(self, top: str, link: str) -> Iterator[str]:

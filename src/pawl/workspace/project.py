@@ -117,9 +117,14 @@ class Project:
         with suppress(StoreError):
             self.note(kind, body)
 
-    def new_entry(self, kind: EntryKind, title: str, reason: str = "") -> NewEntry:
+    def new_entry(self, kind: EntryKind, title: str, reason: str = "", *, allows_protected: bool = False) -> NewEntry:
         return NewEntry(
-            workspace=self.workspace, run=self.run_id, kind=kind, title=redacted(title), reason=redacted(reason)
+            workspace=self.workspace,
+            run=self.run_id,
+            kind=kind,
+            title=redacted(title),
+            reason=redacted(reason),
+            allows_protected=allows_protected,
         )
 
     def promote(self, entry: NewEntry, changes: ChangeSet) -> Promotion:

@@ -181,7 +181,7 @@ class Promoter:
                 raise NothingToDo("the workspace already stands as the change wants it")
             judge = self.judging() if self.judging is not None and entry.kind not in REVERSALS else None
             with _reading():
-                refuse_changes(entry.kind, plan.changes, self.tree, self.blobs, judge)
+                refuse_changes(entry, plan.changes, self.tree, self.blobs, judge)
             number = self.journal.begin(entry, plan.changes, plan.modes)
             self._write(number, plan)
             notices = (*(recovery.notice for recovery in recovered), *self._confirm(number))

@@ -6,17 +6,16 @@ library or one of MODULES, it gets the installed one, never one of the workspace
 OWN are modules that the project itself is, such as `pluggy` in its own repository.
 """
 
-from __future__ import annotations
-
-import os
-import runpy
+# Before anything is imported that the workspace could hold; `__future__` would be looked for there, too.
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
-from types import FrameType
 
 if sys.path[:1] == [""]:
     del sys.path[0]
 
+import os
+import runpy
+from importlib.machinery import ModuleSpec, PathFinder
+from types import FrameType
 
 _IMPORTING = ("importlib", "_frozen_importlib", "_frozen_importlib_external", "runpy")
 
@@ -24,14 +23,14 @@ _IMPORTING = ("importlib", "_frozen_importlib", "_frozen_importlib_external", "r
 class InstalledFirst:
     """A finder for `sys.meta_path`."""
 
-    def __init__(self, names: set[str], workspace: str) -> None:
+    def __init__(self, names: "set[str]", workspace: str) -> None:
         self._names = names
         self._installed = list(sys.path)
         self._workspace = workspace + os.sep
         inner = (folder + os.sep for folder in (sys.prefix, sys.base_prefix))
         self._environments = tuple(folder for folder in inner if folder.startswith(self._workspace))
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> "ModuleSpec | None":
         if path is not None or name not in self._names or self._asked_by_workspace(sys._getframe(1)):
             return None
         found = PathFinder.find_spec(name, self._installed)
@@ -39,7 +38,7 @@ class InstalledFirst:
             raise ModuleNotFoundError(f"No module named {name!r} outside of the workspace", name=name)
         return found
 
-    def _asked_by_workspace(self, frame: FrameType | None) -> bool:
+    def _asked_by_workspace(self, frame: "FrameType | None") -> bool:
         while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _IMPORTING:
             frame = frame.f_back
         file = "<" if frame is None else frame.f_code.co_filename

@@ -16,6 +16,7 @@ from typing import Any
 
 from pawl.checks.lsp.document import ENCODINGS
 from pawl.core.errors import ParseFailed, ServerUnavailable, TimedOut
+from pawl.core.formats import read_json
 
 LIMIT_SECONDS = 10.0
 LARGEST_MESSAGE = 64 << 20
@@ -345,7 +346,7 @@ async def read_message(stream: asyncio.StreamReader) -> dict[str, Any] | None:
     if not 0 <= length <= LARGEST_MESSAGE:
         raise ParseFailed(f"a message of {length} bytes", advice="the server does not speak the protocol")
     try:
-        message = json.loads(await stream.readexactly(length))
+        message = read_json(await stream.readexactly(length))
     except ValueError as error:
         raise ParseFailed("a message that is not JSON", advice="the server does not speak the protocol") from error
     if not isinstance(message, dict):

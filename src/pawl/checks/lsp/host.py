@@ -11,6 +11,7 @@ from typing import Any
 from pawl.checks.lsp.client import LIMIT_SECONDS
 from pawl.checks.lsp.servers import Server
 from pawl.checks.steps import Subject, stopped
+from pawl.core.formats import read_json
 
 _GRACE_SECONDS = 4.0
 """What the process gets beyond the server's limit, to start and to say why it is skipped."""
@@ -61,7 +62,7 @@ def answered(
     if completed is None:
         return {"skipped": f"{host.python!r} cannot be started"}
     try:
-        answer = json.loads(completed.stdout.text)
+        answer = read_json(completed.stdout.text)
     except ValueError:
         said = completed.stderr.text.strip().splitlines()[-1:] or ["it said nothing"]
         return {"skipped": stopped(completed) or said[0]}

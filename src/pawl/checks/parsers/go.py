@@ -6,7 +6,6 @@ JSON events carry the same lines as the verbose output, so they are put together
 from __future__ import annotations
 
 import itertools
-import json
 import os.path
 import re
 from collections import defaultdict
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from pawl.checks.output import CUT, Origin, cleaned, shortened
 from pawl.checks.report import UNLISTED, TestReport, failure, report, unindented
 from pawl.core.diagnostic import Diagnostic, Location, TestCounts
+from pawl.core.formats import read_json
 
 _TOOL = "go"
 _PACKAGE = re.compile(r"^(ok  |FAIL|\?   )\t(\S+)(?:\t|\s|$)(.*)$")
@@ -95,7 +95,7 @@ def _event(line: str) -> dict[str, object] | None:
     if not line.startswith('{"'):
         return None
     try:
-        event = json.loads(line)
+        event = read_json(line)
     except ValueError:
         return None
     return event if isinstance(event, dict) and "Action" in event else None

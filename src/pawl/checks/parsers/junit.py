@@ -38,7 +38,7 @@ def _root(text: str) -> ElementTree.Element | None:
         return None
     try:
         return ElementTree.fromstring(match[0])
-    except ElementTree.ParseError:
+    except (ElementTree.ParseError, ValueError, RecursionError, MemoryError):
         return None
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pawl.core.diagnostic import Diagnostic
+from pawl.core.formats import Unreadable, read_python
 from pawl.repair.recoveries.symbols import Symbols
 
 
@@ -87,8 +88,9 @@ class PythonSource:
 
     def tree(self) -> ast.Module | None:
         try:
-            return ast.parse(self.text)
-        except (SyntaxError, ValueError, RecursionError):
+            tree: ast.Module = read_python(self.text)
+            return tree
+        except Unreadable:
             return None
 
     def edit(self, start: int, end: int, new: str) -> RecoveryEdit:

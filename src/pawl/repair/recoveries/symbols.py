@@ -7,6 +7,8 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from pawl.core.formats import Unreadable, read_python
+
 _SOURCE_FOLDERS = ("src/", "lib/", "python/")
 _CLOSE = 0.6
 
@@ -57,8 +59,8 @@ def symbols_of(sources: Mapping[str, str]) -> Symbols:
             module = module_of(path)
             modules |= {module, *_parents(module)}
             try:
-                tree = ast.parse(text)
-            except (SyntaxError, ValueError, RecursionError):
+                tree = read_python(text)
+            except Unreadable:
                 continue
             definitions += _defined(tree.body, path, module, "")
     return Symbols(tuple(definitions), frozenset(modules))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 from pawl.agent.escalation import NO_ESCALATION, escalation
 from pawl.agent.session import Session
 from pawl.core.errors import UnknownEntry, UsageError
+from pawl.core.formats import read_json
 from pawl.core.run import Approval, Mode, Report, RunRequest
 from pawl.settings import files as bounded
 from pawl.ui.cli.ask import piped_input, spending
@@ -82,7 +82,7 @@ def _schema(path: str | None) -> dict[str, object] | None:
     if path is None:
         return None
     try:
-        schema = json.loads(bounded.read_text(path))
+        schema = read_json(bounded.read_text(path))
     except (OSError, ValueError) as error:
         raise UsageError(
             f"--json-schema {path!r} cannot be read: {error}", advice="name a file that holds one"

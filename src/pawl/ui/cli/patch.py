@@ -21,7 +21,8 @@ def patch(shop: Project, call: Call) -> int:
     promotion = None
     if not call.options.dry_run:
         _within_guardrails(shop, call, proposal)
-        entry = shop.new_entry(EntryKind.EDIT, _title(shop, call), call.options.reason)
+        yes = call.options.allow_protected
+        entry = shop.new_entry(EntryKind.EDIT, _title(shop, call), call.options.reason, allows_protected=yes)
         promotion = shop.promote(entry, proposal.changes)
     changes = promotion.changes if promotion else proposal.changes
     if call.options.json:
@@ -99,7 +100,8 @@ def promote(shop: Project, call: Call) -> int:
     promotion = None
     if not call.options.dry_run:
         title = f"promote {entry.id}: {entry.title}"
-        promotion = shop.promote(shop.new_entry(entry.kind, title, entry.reason), kept.changes)
+        yes = call.options.allow_protected
+        promotion = shop.promote(shop.new_entry(entry.kind, title, entry.reason, allows_protected=yes), kept.changes)
     if call.options.json:
         call.emit(
             {

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from prompt_toolkit.history import History
 
+from pawl.core.formats import read_json
 from pawl.core.redact import redacted
 
 MOST = 1_000
@@ -52,7 +53,7 @@ class PrivateHistory(History):
             for line in self._path.read_text("utf-8", "replace").splitlines():
                 # A torn last line is left out, the others stand.
                 with contextlib.suppress(ValueError):
-                    one = json.loads(line)
+                    one = read_json(line)
                     if isinstance(one, str) and (not found or found[-1] != one):
                         found.append(one)
         return found
