@@ -7,7 +7,6 @@ import json
 import pytest
 
 from pawl.core import redact
-from pawl.core import redact as module
 from pawl.core.dialogue import Message, Request, Speaker, Thought, ToolAnswer, ToolCall, ToolOffer, assistant, user
 from pawl.core.redact import Redactor, redacted_arguments, redacted_message, redacted_request
 from pawl.core.secret_shapes import MARK
@@ -97,9 +96,9 @@ def test_an_old_message_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) 
 
     def counting(text: str) -> str:
         looked.append(text)
-        return redact.redacted(text)
+        return redact.PROCESS.redacted(text)
 
-    monkeypatch.setattr(module, "redacted", counting)
+    monkeypatch.setattr(redact, "redacted", counting)
     messages: tuple[Message, ...] = ()
     for turn in range(200):
         messages = (*messages, user(f"turn {turn}"), assistant(f"answer {turn}: token={CANARY}"))

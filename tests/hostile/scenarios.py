@@ -21,8 +21,6 @@ from hostile.site import CANARY, KEY
 
 import pawl.agent
 
-import pawl.agent
-
 ALONE = (
     "clean", "process", "promisor", "external protocol", "worktree", "bare flag", "broken", "endless", "continued",
     "include outside", "bare", "objects",

@@ -21,7 +21,7 @@ from pawl.core.tiers import EscalationState
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
-    from pawl.agent import contracts as contract_models
+    from pawl.agent import contract_models
     from pawl.core.code import Hit
 
 

@@ -28,7 +28,7 @@ from pawl.core.tiers import AttemptEnd
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
-    from pawl.agent import contracts as contract_models
+    from pawl.agent import contract_models
 
 
 MOST_DIFF = 12_000

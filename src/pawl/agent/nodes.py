@@ -30,7 +30,7 @@ from pawl.core.run import DeliveryState, Intent, RoleName, RunCursor, Stage, Tas
 from pawl.core.tiers import StopReason
 
 if TYPE_CHECKING:
-    from pawl.agent import contracts as contract_models
+    from pawl.agent import contract_models
 
 
 def prove(bench: Workbench, place: RunCursor) -> NodeOutcome:

@@ -14,7 +14,7 @@ from pawl.core.errors import SchemaUnmet
 from pawl.core.run import DeliveryState, Intent, Mode, RoleName, RunCursor, Stage
 
 if TYPE_CHECKING:
-    from pawl.agent import contracts as contract_models
+    from pawl.agent import contract_models
 
 
 def read(bench: Workbench, place: RunCursor) -> NodeOutcome:

@@ -15,9 +15,8 @@ import urllib.request
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
-
-import httpx2
 
 from pawl.core.errors import (
     AnswerInterrupted,
@@ -39,6 +38,9 @@ from pawl.core.redact import redacted
 from pawl.core.secret_shapes import MARK
 from pawl.models.endpoint import LOOPBACK, Endpoint
 from pawl.models.json_text import scrubbed
+
+if TYPE_CHECKING:
+    import httpx2
 
 _LONGEST_QUOTE = 300
 _DELAY = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
@@ -277,6 +279,8 @@ _WRONG_TIME = frozenset({9, 10})
 
 def transport_fault(endpoint: Endpoint, error: httpx2.RequestError, text: str) -> AttemptFault:
     """The fault behind an error of the HTTP library; `text` is what of the answer had come."""
+    import httpx2  # loaded with the first request, which costs 60 ms
+
     if isinstance(error, httpx2.DecodingError):
         return unusable(endpoint, "its compression is broken")
     if isinstance(error, httpx2.ProxyError):
