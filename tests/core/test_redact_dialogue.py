@@ -117,7 +117,7 @@ def test_a_value_registered_later_is_hidden_in_old_messages_as_well(process: Red
 
 
 def test_more_messages_than_are_remembered_are_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LARGEST", 8)
+    monkeypatch.setattr(redact, "_LARGEST", 8)
     messages = tuple(user(f"number {n}: token={CANARY}") for n in range(50))
     for _ in range(2):
         assert CANARY not in repr(redacted_request(request_of(*messages)))
