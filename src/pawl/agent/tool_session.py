@@ -155,7 +155,7 @@ class ToolSession:
         whole = TimedFiles(self.bench, settings.file_seconds)
         self.gated = GatedFiles(whole, shop.read_gate())
         self.files = WatchedFiles(self.gated)
-        """The one way to the bench's files for tools, packs and prompts. What is read here is what an answer rests on."""
+        """The way of tools, packs and prompts to the bench's files. An answer rests on what is read here."""
         self._outliner = LateOutliner(shop.guardrails)
         self.editor = LateEditor(self.files, shop.guardrails)
         ports = Ports(

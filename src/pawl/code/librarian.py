@@ -289,7 +289,10 @@ def workspace_import_graph(shop: Project) -> DependencyMap:
 
 
 def open_librarian(shop: Project, *, shows: Callable[[str], bool] | None = None) -> CodeLibrarian:
-    """The caller closes it. Nothing is indexed before `refresh`. It names what a model may read, unless `shows` is given."""
+    """The caller closes it. Nothing is indexed before `refresh`.
+
+    It names what a model may read; `shows` lets other paths pass.
+    """
 
     def runner() -> Bench:
         # Loaded here, because an index that knows the commits of this HEAD needs no bench.

@@ -157,9 +157,12 @@ class Permissions:
     def judge_reads(self, *, searching: bool = False) -> Callable[[str], Permission | None]:
         """Says of a path which rule denies reading it, or asks about it; with `searching`, finding it in a search."""
         place = self.place
-        speaking = self._speaking(
-            lambda rule: rule.is_about(READ_TOOL) or (searching and rule.path is not None and rule.is_about(SEARCH_TOOL))
-        )
+
+        def about(rule: Rule) -> bool:
+            found = searching and rule.path is not None and rule.is_about(SEARCH_TOOL)
+            return found or rule.is_about(READ_TOOL)
+
+        speaking = self._speaking(about)
 
         def judged(path: str) -> Permission | None:
             names = [folded(name) for name in place.of(path).split("/") if name] if speaking else []
@@ -385,6 +388,7 @@ __all__ = [
     "permit_of",
     "presets",
     "read_rules",
+    "unasked",
 ]
 
 Permit = Callable[[str, Mapping[str, object]], Permission]
@@ -461,6 +465,22 @@ def permit_of(found: Permitting, guardrails: Guardrails) -> Permit:
         return Permission(ruling=Decision.DENY, reason=refused, firm=True) if refused else said
 
     return permit
+
+
+def unasked(permit: Permit) -> Permit:
+    """The rules where nobody can be asked: what would be asked about is refused."""
+
+    def permitted(tool: str, arguments: Mapping[str, object]) -> Permission:
+        found = permit(tool, arguments)
+        if found.ruling is not Decision.ASK:
+            return found
+        # The policy decides who may send whom, and sending alone does nothing.
+        if allowances().tools.get(tool) is ToolKind.DELEGATES:
+            return replace(found, ruling=Decision.ALLOW)
+        why = found.reason or "it needs the user's yes"
+        return replace(found, ruling=Decision.DENY, reason=f"{why}, and nobody can be asked here")
+
+    return permitted
 
 
 def _refused(rules: Permissions, guardrails: Guardrails, tool: str, arguments: Mapping[str, object]) -> str:
