@@ -11,7 +11,6 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-from pawl.code.librarian import source_files
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import PawlError, UsageError
 from pawl.core.history import EntryKind
@@ -34,6 +33,9 @@ which was made by looking at names only. Answer with the file's text alone, with
 
 def paths_of(shop: Project) -> tuple[str, ...]:
     """Every file of the workspace that may be named to a model: not ignored, not secret, not refused by a rule."""
+    # Loaded here, because the terminal session opens without the index.
+    from pawl.code.librarian import source_files
+
     shows = shop.read_gate().shows
     return tuple(stamp.path for stamp in source_files(shop).stamps() if shows(stamp.path))
 
