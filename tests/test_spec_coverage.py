@@ -42,7 +42,7 @@ def marked(tmp_path: Path) -> Path:
 def test_markers_of_functions_classes_modules_and_parameters_are_counted(marked: Path):
     done = report(marked)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "## Requirements: 3 of 77 have tests" in done.stdout
+    assert "## Requirements: 3 of 84 have tests" in done.stdout
     assert "## Attack cases: 2 of 60 have tests" in done.stdout
     assert "| F. Beyond | F2 F5 | F1 F3 F4 F6 F7 F8 F9 F10 |" in done.stdout
     assert "| Local web server | – | A55 A56 A57 A58 A59 A60 |" in done.stdout

@@ -13,9 +13,7 @@ from pawl.agent.instructions import (
     MOST_IMPORTS,
     OWN,
     Instructions,
-    commands_for_tests,
     gather,
-    instructions_for,
 )
 from pawl.core.display import Flag
 
@@ -52,7 +50,7 @@ def test_other_names_count_only_where_there_is_no_agents_file(tmp_path: Path):
 
 def test_nothing_is_said_where_nothing_stands(tmp_path: Path):
     assert told(tmp_path, {"AGENTS.md": " \n"}) == Instructions()
-    assert instructions_for(FolderFiles(tmp_path), ["a/b"]) == ""
+    assert gather(FolderFiles(tmp_path), ["a/b"]).text == ""
 
 
 @pytest.mark.attack("A01")
@@ -110,23 +108,3 @@ def test_bytes_that_are_not_text_do_not_stop_it(tmp_path: Path):
     lay(tmp_path, {"AGENTS.md": b"\xef\xbb\xbfa\r\nb \xff"})
     (part,) = gather(FolderFiles(tmp_path)).parts
     assert part.text == "a\nb \ufffd"
-
-
-def test_commands_that_run_tests_are_found_in_code_only(tmp_path: Path):
-    text = """\
-# Tests
-Run `pytest -q`, or `uv run pytest tests/unit`; never `rm -rf /`. You may say pytest in prose.
-```sh
-$ CI=1 npm test
-npm run build
-make test
-```
-    cargo test --all
-`go test ./... \u202e`
-"""
-    found = ("pytest -q", "uv run pytest tests/unit", "CI=1 npm test", "make test", "cargo test --all")
-    assert commands_for_tests(text) == found
-    assert told(tmp_path, {"AGENTS.md": text, "a/AGENTS.md": "`tox`"}, "a/b").test_commands == ("tox",)
-    shown = text.replace("\u202e", "-v")
-    both = told(tmp_path, {"AGENTS.md": shown}, "a/b")
-    assert both.test_commands == ("tox", *found, "go test ./... -v")

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from pawl.core.errors import ConfigError
 from pawl.core.guardrails import Decision, Permission
 from pawl.core.run import Mode
+from pawl.settings.guardrails import preset as preset_of
 from pawl.settings.permission_rules import PathBase, parse_rule
 from pawl.settings.permissions import Permissions, SandboxMode, permissions, preset, presets
+from pawl.settings.read_gate import ReadGate
 
 ALLOW, ASK, DENY = Decision.ALLOW, Decision.ASK, Decision.DENY
 # Plain programs, as a user would allow them one by one.
@@ -548,8 +550,14 @@ def test_a_rule_is_offered_for_tools_too():
 
 
 def test_many_files_are_filtered_by_what_may_be_read():
-    rules = permissions(deny=["Read(secrets/**)"])
-    assert [path for path in ("a.py", "secrets/b", "c/secrets/d") if rules.may_read(path)] == ["a.py", "c/secrets/d"]
+    gate = ReadGate(
+        permissions(deny=["Read(secrets/**)"], ask=["Read(asked.py)", "Grep(found/**)"]), preset_of("standard")
+    )
+    paths = ("a.py", "secrets/b", "Secrets/B", "c/secrets/d", "asked.py", "found/e", ".env")
+    assert [path for path in paths if gate.shows(path)] == ["a.py", "c/secrets/d"]
+    assert [path for path in paths if gate.judge(path) is None] == ["a.py", "c/secrets/d", "found/e", ".env"]
+    assert ReadGate(permissions(deny=["Grep"]), preset_of("standard")).shows("a.py")
+    assert not ReadGate(permissions(deny=["Read"]), preset_of("standard")).shows("a.py")
 
 
 LEAVES = st.sampled_from(["ls", "cat 'a b'", "x --y", "git push", "git  push origin", "/usr/bin/git -C . push"])

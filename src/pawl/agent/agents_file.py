@@ -14,7 +14,6 @@ from typing import Any
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import PawlError, UsageError
 from pawl.core.history import EntryKind
-from pawl.workspace.bench_files import WorkspaceFiles
 from pawl.workspace.project import Project
 
 FILE = "AGENTS.md"
@@ -33,9 +32,12 @@ which was made by looking at names only. Answer with the file's text alone, with
 
 
 def paths_of(shop: Project) -> tuple[str, ...]:
-    """Every file of the workspace that may be named: not ignored, not secret."""
-    files = WorkspaceFiles(shop.tree, shop.guardrails, global_ignore=shop.config.global_ignore)
-    return tuple(stamp.path for stamp in files.stamps())
+    """Every file of the workspace that may be named to a model: not ignored, not secret, not refused by a rule."""
+    # Loaded here, because the terminal session opens without the index.
+    from pawl.code.librarian import source_files
+
+    shows = shop.read_gate().shows
+    return tuple(stamp.path for stamp in source_files(shop).stamps() if shows(stamp.path))
 
 
 def drafted(shop: Project) -> str:

@@ -11,35 +11,41 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 
-from pawl.agent import learning as remembering
 from pawl.agent.briefing import BundleSubject, handed_over
-from pawl.agent.context import AgentContext, LoopEnd, Spoken
+from pawl.agent.context import LoopEnd, Spoken
+from pawl.agent.context_builder import (
+    ContextBuilder,
+    Listener,
+    configured,
+    line_count,
+    mentioned,
+    read_ahead,
+    standing_context,
+)
 from pawl.agent.extensions import own_form
 from pawl.agent.loop import converse
-from pawl.agent.rules import model_of, policy_of, prompt_folders, prompts
+from pawl.agent.policy import Policy
+from pawl.agent.replay import ReplayLog, TapedTools, refusal_of
+from pawl.agent.rules import model_of, policy_of, prompt_folders
 from pawl.agent.tool_session import ToolSession
 from pawl.agent.watching import ContextWatch
 from pawl.core.dialogue import FellBack, Message, TextDelta, Usage, assistant, user
-from pawl.core.errors import AnswerInterrupted, PawlError, StoreError, UnknownEntry, UsageError
+from pawl.core.errors import AnswerInterrupted, StoreError, UnknownEntry, UsageError
 from pawl.core.events import ReasoningShown, RequestAnswered, RunEvent, Warned
 from pawl.core.memory import KeptAnswer
 from pawl.core.ports import Cancel
-from pawl.core.run import Detail, Mode, Reasoning, RoleName, RunTerms
-from pawl.models.configuration import ModelConfig, budget, model_config
+from pawl.core.run import Mode, Reasoning, RoleName, RunTerms
+from pawl.models.configuration import ModelConfig, budget
 from pawl.models.opening import Models
-from pawl.models.request_log import RequestBook, metered
 from pawl.models.telemetry import Telemetry
 from pawl.settings import files as bounded
-from pawl.settings.environment import LARGEST_BYTES, environment_of
 from pawl.settings.overrides import files_of
-from pawl.settings.project_files import read_text
-from pawl.settings.trust import is_trusted
+from pawl.settings.permissions import permissions_of, permit_of, unasked
 from pawl.workspace.project import Project
 
 _CITED = re.compile(
     r"(?<![\w./-])(?P<path>(?:[\w.@+-]+/)*[\w.@+-]*\.[A-Za-z]\w{0,9}|(?:[\w.@+-]+/)+[\w.@+-]+):(?P<line>\d{1,7})\b"
 )
-_PATH = re.compile(r"(?<![\w./:@-])(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,9}\b")
 _MOST = 200
 
 
@@ -71,15 +77,6 @@ def _places(text: str) -> Iterator[tuple[str, int]]:
         # An address such as localhost.example:8080 is no file.
         if not text[max(0, match.start() - 3) : match.start()].endswith("://"):
             yield match["path"].removeprefix("./"), int(match["line"])
-
-
-def mentioned(text: str, most: int) -> Iterator[str]:
-    """What looks like the path of a file in the user's own words, each once."""
-    found: dict[str, None] = {}
-    for match in _PATH.finditer(text):
-        if len(found) < most:
-            found.setdefault(match[0].removeprefix("./").rstrip("."))
-    yield from found
 
 
 _SCRIPT = "scripted:"
@@ -162,12 +159,8 @@ def _digest(path: str) -> str:
     return ""
 
 
-MOST_MENTIONED, MOST_LINES = 3, 400
-"""Files that the user names and that are no longer than this are read before the model is asked."""
 HANDED = "handed"
 """The snapshot of a conversation that holds what the librarian handed over at its start."""
-
-Listener = Callable[[RunEvent], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,18 +197,6 @@ class Replied:
     """When the answer was first given, if it was given before; no model was asked."""
 
 
-def configured(shop: Project, model: str = "") -> ModelConfig:
-    """What the user configured about models, with another default model if one is named."""
-    trusted = is_trusted(shop.config, shop.workspace)
-    environment = environment_of(
-        shop.config.environment,
-        user=shop.config.file.parent / ".env",
-        workspace=read_text(shop.workspace, ".env", LARGEST_BYTES) if trusted else "",
-    )
-    config = model_config(shop.config, environment)
-    return config.with_model(model) if model else config
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asking:
     """A question that a model is asked, with all that is settled before."""
@@ -223,10 +204,12 @@ class _Asking:
     shop: Project
     question: AskRequest
     config: ModelConfig
+    policy: Policy
     terms: RunTerms
+    desk: ToolSession
     history: tuple[Message, ...]
     told: tuple[str, ...]
-    """What the model is told of memories."""
+    """Instructions, memories and the memory bank."""
     shelf: AnswerShelf | None
     """Where the answer is kept; None when it is not to be."""
 
@@ -237,6 +220,7 @@ def ask(shop: Project, question: AskRequest, listen: Listener, cancel: Cancel | 
         raise UsageError("there is no question", advice="pawl ask 'where is the configuration read?'")
     config = configured(shop, question.model)
     config = replace(config, budget=budget(question.budget, config.budget))
+    policy = policy_of(shop.config, shop.workspace)
     conversation = _conversation(shop, question)
     history = _history(shop, conversation)
     terms = RunTerms(
@@ -244,17 +228,28 @@ def ask(shop: Project, question: AskRequest, listen: Listener, cancel: Cancel | 
         conversation=conversation,
         mode=Mode.CHAT,
         reasoning=question.reasoning or Reasoning(shop.config.settings.reasoning),
-        model=model_of(config, policy_of(shop.config, shop.workspace).role(RoleName.ARTISAN)),
+        model=model_of(config, policy.role(RoleName.ARTISAN)),
     )
-    told = remembering.told(shop, question.text)
-    shelf = None
-    if question.cache and not history and question.record is None:
-        shelf = AnswerShelf.of(shop, terms, question.text, told)
-        replied = None if shelf is None else _again(shop, terms, question.text, shelf, listen)
-        if replied is not None:
-            return replied
-    asking = _Asking(shop=shop, question=question, config=config, terms=terms, history=history, told=told, shelf=shelf)
-    return _ask_model(asking, listen, cancel)
+    with ToolSession(shop, cancel) as desk:
+        told = standing_context(shop, desk, question.text, listen)
+        shelf = None
+        if question.cache and not history and question.record is None:
+            shelf = AnswerShelf.of(shop, terms, question.text, told)
+            replied = None if shelf is None else _again(shop, terms, desk, question.text, shelf, listen)
+            if replied is not None:
+                return replied
+        asking = _Asking(
+            shop=shop,
+            question=question,
+            config=config,
+            policy=policy,
+            terms=terms,
+            desk=desk,
+            history=history,
+            told=told,
+            shelf=shelf,
+        )
+        return _ask_model(asking, listen, cancel)
 
 
 @dataclass(slots=True)
@@ -277,11 +272,10 @@ class _Heard:
 
 
 def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Replied:
-    shop, question, terms = asking.shop, asking.question, asking.terms
+    shop, question, terms, desk = asking.shop, asking.question, asking.terms, asking.desk
     heard = _Heard(model=terms.model)
     with (
         Models(asking.config, record=question.record, warn=lambda text: listen(Warned(text))) as models,
-        ToolSession(shop, cancel) as desk,
         Telemetry.open(asking.config.environment) as telemetry,
     ):
         watch = ContextWatch(shop, terms, models.reads(terms.model))
@@ -289,29 +283,29 @@ def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Repl
 
         def hear(event: RunEvent) -> None:
             heard.take(event)
-            watch.hear(event)
             listen(event)
-            if isinstance(event, RequestAnswered):
-                listen(metered(models, event))
 
-        seat = replace(
-            _seat(shop, terms, models, desk, telemetry),
-            listen=hear,
-            clean=watch.clean,
-            compress=watch.compress,
-            context=(*asking.told, *remembering.bank_told(shop, desk.files), *_handed_over(asking, desk)),
-            heard=question.heard,
+        builder = ContextBuilder(
+            shop=shop,
+            policy=asking.policy,
+            terms=terms,
+            models=models,
+            telemetry=telemetry,
+            desk=desk,
             limits=asking.config.budget,
             cancel=cancel,
         )
+        context = (*asking.told, *_handed_over(asking))
+        seat = builder.build(RoleName.ARTISAN, watch, context=context, listen=hear)
+        seat = replace(seat, tools=_ruled(shop, desk), heard=question.heard)
         try:
-            spoken = converse(seat, asking.history, question.text, read=_mentioned(desk, question.text))
+            spoken = converse(seat, asking.history, question.text, read=read_ahead(desk.files, question.text))
         except AnswerInterrupted as error:
             _keep_interrupted(shop, terms, question.text, error.text)
             raise
         if spoken.ended is not LoopEnd.EMPTY:
             _keep(shop, terms, spoken.said, heard.thoughts)
-        cited = citations(spoken.text, lambda path: _lines(desk, path))
+        cited = citations(spoken.text, lambda path: line_count(desk.files, path))
         # What another model said in the place of this one is not kept as its answer.
         if (
             asking.shelf
@@ -332,18 +326,31 @@ def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Repl
     )
 
 
-def _handed_over(asking: _Asking, desk: ToolSession) -> tuple[str, ...]:
+def _handed_over(asking: _Asking) -> tuple[str, ...]:
     """Code that the question may be about; a conversation keeps what it began with, so that caches hold."""
     shop, text, conversation = asking.shop, asking.question.text, asking.terms.conversation
     if asking.history:
         kept = shop.store.snapshots.get(shop.workspace, conversation, HANDED) or {}
         known = kept.get("texts")
         return tuple(map(str, known)) if isinstance(known, list) else ()
-    named = tuple(mentioned(text, MOST_MENTIONED * 4))
-    texts = handed_over(shop, desk.files, BundleSubject(request=text, named=named, patient=False))
+    subject = BundleSubject(request=text, named=tuple(mentioned(text)), patient=False)
+    texts = handed_over(shop, asking.desk.files, subject)
     if texts:
         shop.store.snapshots.put(shop.workspace, conversation, HANDED, {"texts": list(texts)})
     return texts
+
+
+def _ruled(shop: Project, desk: ToolSession) -> TapedTools:
+    """The tools under the permission rules, where nobody can be asked."""
+    permit = unasked(permit_of(permissions_of(shop.config, shop.workspace, mode=Mode.CHAT), shop.guardrails))
+
+    def permitted(step: int, name: str, arguments: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
+        said = permit(name, arguments)
+        return ("" if said.allowed else refusal_of(said)), arguments
+
+    return TapedTools(
+        desk, ReplayLog([], lambda number, body: None), keep=lambda tool, write: write(), permit=permitted
+    )
 
 
 def _cost(models: Models) -> Decimal | None:
@@ -352,16 +359,17 @@ def _cost(models: Models) -> Decimal | None:
     return None if spent.unpriced_tokens else spent.money
 
 
-def _again(shop: Project, terms: RunTerms, asked: str, shelf: AnswerShelf, listen: Listener) -> Replied | None:
+def _again(
+    shop: Project, terms: RunTerms, desk: ToolSession, asked: str, shelf: AnswerShelf, listen: Listener
+) -> Replied | None:
     """The answer that was given before, if it still holds; it becomes part of a conversation like any other."""
     if not shelf.known:
         return None
-    with ToolSession(shop) as desk:
-        kept = shelf.standing(desk)
-        if kept is None:
-            return None
-        cited = citations(kept.text, lambda path: _lines(desk, path))
-        seen = desk.files.seen
+    kept = shelf.standing(desk)
+    if kept is None:
+        return None
+    cited = citations(kept.text, lambda path: line_count(desk.files, path))
+    seen = desk.files.seen
     said = (user(asked), assistant(kept.text))
     _keep(shop, terms, said, [])
     ContextWatch(shop, terms).keep(asked, kept.text, seen)
@@ -377,24 +385,6 @@ def _again(shop: Project, terms: RunTerms, asked: str, shelf: AnswerShelf, liste
         conversation=terms.conversation,
         citations=cited,
         cached=kept.created,
-    )
-
-
-def _seat(shop: Project, terms: RunTerms, models: Models, desk: ToolSession, telemetry: Telemetry) -> AgentContext:
-    policy = policy_of(shop.config, shop.workspace).narrowed_to(desk.names)
-    model = RequestBook(shop, models.router.for_role(RoleName.ARTISAN), telemetry)
-    sampling = models.config.sampling
-    return AgentContext(
-        terms=terms,
-        role=policy.role(RoleName.ARTISAN),
-        policy=policy,
-        prompts=prompts(shop.config, shop.workspace),
-        variables={"project_root": shop.workspace, "user_input": ""},
-        model=model,
-        tools=desk,
-        record=model.record,
-        sampling=replace(sampling, max_output=min(sampling.max_output, models.most_output(terms.model))),
-        detail=Detail(shop.config.settings.detail),
     )
 
 
@@ -425,25 +415,7 @@ def _keep(shop: Project, terms: RunTerms, said: tuple[Message, ...], thoughts: l
         shop.store.transcripts.append(shop.workspace, terms.conversation, message, run=terms.run, reasoning=reasoning)
 
 
-def _mentioned(desk: ToolSession, text: str) -> list[str]:
-    """Files that the user named, so that the model need not ask for them."""
-    found: list[str] = []
-    for path in mentioned(text, MOST_MENTIONED * 4):
-        lines = _lines(desk, path)
-        if lines is not None and lines <= MOST_LINES and len(found) < MOST_MENTIONED:
-            found.append(path)
-    return found
-
-
 def _keep_interrupted(shop: Project, terms: RunTerms, asked: str, text: str) -> None:
     """Half an answer is kept to be shown; it is not sent again, nor is the question that it belongs to."""
     for message in (user(asked), assistant(f"{text} [interrupted]")):
         shop.store.transcripts.append(shop.workspace, terms.conversation, message, run=terms.run, sent_again=False)
-
-
-def _lines(desk: ToolSession, path: str) -> int | None:
-    try:
-        data = desk.files.read(path)
-        return data.count(b"\n") + (not data.endswith(b"\n"))
-    except (PawlError, OSError):
-        return None

@@ -157,7 +157,7 @@ def _criticised(shop: Project, place: Workplace, task: Assignment, number: int) 
     work = place.works.now()
     if work.changes.digest == task.ground.digest:
         return ()
-    diff = unified(work.changes, shop.store.blobs)
+    diff = unified(shop.read_gate().shown(work.changes), shop.store.blobs)
     shown = diff if len(diff) <= MOST_DIFF else diff[:MOST_DIFF].rsplit("\n", 1)[0] + "\n[the rest is left out]"
     text = "\n\n".join(
         (

@@ -27,7 +27,6 @@ from pawl.agent.workplace import (
     opened_workplace,
     spent_in,
     spent_on_tier,
-    unasked,
 )
 from pawl.agent.works import BENCH, BenchWorks
 from pawl.code.languages import language_of
@@ -54,7 +53,7 @@ from pawl.models.ledger import Ledger
 from pawl.models.opening import Models
 from pawl.models.providers import ModelName
 from pawl.models.telemetry import Telemetry
-from pawl.settings.permissions import Permit
+from pawl.settings.permissions import Permit, unasked
 from pawl.workspace.project import Project
 
 _BLOCK = re.compile(r"```[\w+-]*[ \t]*\n(.*?)(?:\n```|\Z)", re.DOTALL)

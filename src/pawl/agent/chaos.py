@@ -112,7 +112,7 @@ def _with_inputs(
     shop: Project, place: Workplace, tried: Tried, functions: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The functions with the inputs that the chaos role thinks of."""
-    diff = unified(tried.changes, shop.store.blobs)[:MOST_DIFF]
+    diff = unified(shop.read_gate().shown(tried.changes), shop.store.blobs)[:MOST_DIFF]
     text = "\n\n".join(
         (f"The change, which passes the tests:\n{diff}", form_of(RoleName.CHAOS, place.talker.terms.reasoning))
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from pawl.code.patching import propose_patch
 from pawl.core.change import ChangeSet
 from pawl.core.errors import GitFailed, NotFound, PathRefused, PawlError, UsageError
+from pawl.core.patch_format import header_names, without_prefixes
 from pawl.workspace.commands import open_bench
 from pawl.workspace.git import Git
 from pawl.workspace.project import Project
@@ -89,16 +91,31 @@ it where the diff is not enough. Change nothing.{words}
 
 
 def present_diff(shop: Project) -> str:
-    """The change since the last commit, with files that are new."""
+    """The change since the last commit, with files that are new and without what may not be read."""
     try:
         with opened(shop.tree) as repository, open_bench(shop) as bench:
             settings = {**user_values(shop.config.environment, shop.tree, repository), **repository.config}
             head = repository.head().commit
-            return Git(run=bench.run, repository=repository, head=head, settings=settings).diff()
+            diff = Git(run=bench.run, repository=repository, head=head, settings=settings).diff()
+            return readable(diff, shop.read_gate().shows)
     except (NotFound, PathRefused) as error:
         raise UsageError(error.message, advice="name the files in a question instead") from error
     except GitFailed as error:
         raise UsageError(f"git cannot say what is changed: {error.message}", advice="see 'git diff'") from error
+
+
+def readable(diff: str, shows: Callable[[str], bool]) -> str:
+    """The files of a diff of git's that may be shown; one whose name cannot be told is left out."""
+    kept, hidden = [], 0
+    for part in re.split(f"(?m)^(?={_FILE})", diff):
+        head = part.partition("\n")[0].removeprefix(_FILE)
+        names = without_prefixes(header_names(head.encode("utf-8", "surrogateescape"), 1)) if part.strip() else ()
+        if all(name is not None and shows(name) for name in names):
+            kept.append(part)
+        else:
+            hidden += 1
+    note = f"[{hidden} changed file{'s' if hidden != 1 else ''} that may not be read left out]\n" if hidden else ""
+    return f"{''.join(kept)}{note}"
 
 
 def review_request(diff: str, words: str = "") -> str:

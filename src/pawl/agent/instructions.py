@@ -24,14 +24,11 @@ MOST_BYTES = 32 << 10
 """Of the project's files together, and of the user's own."""
 DEEPEST_IMPORT = 4
 MOST_IMPORTS = 20
-MOST_TEST_COMMANDS = 10
 OWN = "the user's own AGENTS.md"
 
-_LONGEST_COMMAND = 200
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 _CODE = re.compile(r"`([^`\n]+)`")
 _IMPORT = re.compile(r"(?:(?<=\s)|^)@(?P<path>[\w./+-]+)")
-_VARIABLES = re.compile(r"(?:[A-Z_][A-Z0-9_]*=\S* )+")
 _TAG = re.compile(r"<(?=/?instructions\b)", re.IGNORECASE)
 _SHOWN_AS_IS = frozenset({Flag.MIXED_SCRIPT})
 _HEAD = """\
@@ -69,21 +66,6 @@ class Instructions:
         """For a model; empty when nothing applies."""
         return "\n".join((_HEAD, *map(_shown, self.parts))) if self.parts else ""
 
-    @property
-    def test_commands(self) -> tuple[str, ...]:
-        """What looks like the way to run the tests, the nearest file's first: candidates, not yet tried.
-
-        A file that hides something is not asked.
-        """
-        open_parts = [part for part in reversed(self.parts) if not part.flags - _SHOWN_AS_IS]
-        found = (command for part in open_parts for command in commands_for_tests(part.text))
-        return tuple(dict.fromkeys(found))[:MOST_TEST_COMMANDS]
-
-
-def instructions_for(files: Files, paths: Sequence[str] = (), *, own: str = "") -> str:
-    """The instructions for work on these paths, as text for a model; `own` is the user's own file."""
-    return gather(files, paths, own=own).text
-
 
 def gather(files: Files, paths: Sequence[str] = (), *, own: str = "") -> Instructions:
     """The user's own, then those of every folder from the root down to the paths."""
@@ -96,19 +78,10 @@ def gather(files: Files, paths: Sequence[str] = (), *, own: str = "") -> Instruc
     return Instructions(tuple(_made_visible(part, notices) for part in kept), tuple(notices))
 
 
-def commands_for_tests(text: str) -> tuple[str, ...]:
-    """Commands in the code of a text that start as those do that run tests."""
-    commands = (line.strip().removeprefix("$ ").strip() for line in _code(text))
-    found = [one for one in commands if len(one) <= _LONGEST_COMMAND and _runs_tests(one) and not safe_text(one).flags]
-    return tuple(dict.fromkeys(found))[:MOST_TEST_COMMANDS]
-
-
 @dataclass(frozen=True, slots=True)
 class _Names:
     names: tuple[str, ...]
     others: tuple[str, ...]
-    tests: tuple[str, ...]
-    runners: tuple[str, ...]
 
 
 @functools.cache
@@ -194,27 +167,6 @@ def _imports(text: str) -> Iterator[str]:
             yield from (path for path in found if "." in path or "/" in path)
 
 
-def _code(text: str) -> Iterator[str]:
-    """The lines of blocks of code, and code within lines."""
-    fence = ""
-    for line in text.split("\n"):
-        mark = _FENCE.match(line)
-        if mark:
-            fence = "" if fence and line.strip().startswith(fence) else fence or mark[1]
-        elif fence or line.startswith("    "):
-            yield line
-        else:
-            yield from _CODE.findall(line)
-
-
-def _runs_tests(command: str) -> bool:
-    known = _names()
-    plain = _VARIABLES.sub("", f"{command} ", count=1)
-    for runner in known.runners:
-        plain = plain.removeprefix(f"{runner} ")
-    return any(plain.startswith(f"{start} ") for start in known.tests)
-
-
 def _bounded(parts: Sequence[Instruction], notices: list[str]) -> list[Instruction]:
     """As much as there is room for; the nearest is the last to be cut."""
     kept, left = [], MOST_BYTES
@@ -243,9 +195,6 @@ def _shown(part: Instruction) -> str:
     source = json.dumps(safe_text(part.source).text, ensure_ascii=False)
     cut = f"\n[{part.left_out} bytes left out]" if part.left_out else ""
     return f"<instructions source={source}>\n{_TAG.sub('<.', part.text)}{cut}\n</instructions>\n"
-
-
-__all__ = ["Instructions", "instructions_of"]
 
 
 def instructions_of(config: Config, files: Files, paths: Sequence[str] = ()) -> Instructions:

@@ -67,8 +67,8 @@ def every_finding(verdicts: Iterable[CheckResult]) -> list[Diagnostic]:
 
 
 def changed_lines(shop: Project, changes: ChangeSet) -> tuple[str, ...]:
-    """The first of the lines that a change set takes away and adds."""
-    lines = unified(changes, shop.store.blobs, 0).splitlines()
+    """The first of the lines that a change set takes away and adds, for whoever tries next."""
+    lines = unified(shop.read_gate().shown(changes), shop.store.blobs, 0).splitlines()
     signed = (line for line in lines if line[:1] in "+-" and not line.startswith(("+++", "---")) and line[1:].strip())
     return tuple(line for line, _ in zip(signed, range(MOST_DIFF_LINES), strict=False))
 

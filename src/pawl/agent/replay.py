@@ -24,6 +24,7 @@ from pawl.core.dialogue import (
 )
 from pawl.core.errors import Cancelled
 from pawl.core.events import Corrected, ReasoningShown, RequestAnswered, RequestSent, RunEvent, ToolEnded, ToolStarted
+from pawl.core.guardrails import Permission
 from pawl.core.ports import Cancel, Model, Toolset
 from pawl.core.redact import redacted, redacted_message
 
@@ -118,6 +119,11 @@ class TapedModel:
                 yield event
         finally:
             events.close()
+
+
+def refusal_of(permission: Permission) -> str:
+    """The answer to a call that a rule refuses."""
+    return f"permission_denied: {permission.reason}\nnext: do it another way, or say what is in the way"
 
 
 @dataclass(frozen=True, slots=True)

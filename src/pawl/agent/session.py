@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pawl.agent.asking import configured
+from pawl.agent.context_builder import configured
 from pawl.agent.escalation import with_escalation
 from pawl.agent.events import Event
 from pawl.agent.executor import RunExecutor, as_order, new_conversation_id

@@ -9,26 +9,31 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from pawl.agent import learning as remembering
-from pawl.agent.asking import configured, mentioned
 from pawl.agent.briefing import BundleSubject, handed_over
 from pawl.agent.compacting import afresh, later_tasks
 from pawl.agent.context import AgentContext, Spoken
+from pawl.agent.context_builder import (
+    ContextBuilder,
+    configured,
+    instructions,
+    mentioned,
+    read_ahead,
+    standing_context,
+)
 from pawl.agent.inbox import Inbox
-from pawl.agent.instructions import instructions_for
 from pawl.agent.learning import earlier_attempts
 from pawl.agent.loop import converse
 from pawl.agent.policy import Policy
 from pawl.agent.record import RunRecord
-from pawl.agent.replay import ReplayLog, TapedModel, TapedTools
-from pawl.agent.rules import model_of, policy_of, prompts
+from pawl.agent.replay import ReplayLog, TapedModel, TapedTools, refusal_of
+from pawl.agent.rules import model_of, policy_of
 from pawl.agent.run_hooks import CANNOT_BE_SHOWN, Hooking, call_question, can_be_shown
 from pawl.agent.watching import ContextWatch
 from pawl.agent.workbench import TurnInput, Unanswered
 from pawl.agent.works import BENCH, BenchWorks
 from pawl.core.dialogue import Message, from_json, to_json
 from pawl.core.errors import PawlError, UnknownModel
-from pawl.core.events import RequestAnswered, RunEvent, Steered, Warned
+from pawl.core.events import RunEvent, Steered, Warned
 from pawl.core.guardrails import Decision, Permission
 from pawl.core.ports import Cancel
 from pawl.core.redact import redacted_message
@@ -36,7 +41,6 @@ from pawl.core.run import (
     Approval,
     ApprovalAnswer,
     Budget,
-    Detail,
     Mode,
     Reasoning,
     RequestRecord,
@@ -46,17 +50,15 @@ from pawl.core.run import (
 )
 from pawl.models.configuration import ModelConfig, budget
 from pawl.models.opening import Models
-from pawl.models.request_log import RequestBook, metered
 from pawl.models.telemetry import Telemetry
 from pawl.settings.allowances import ToolKind, allowances
-from pawl.settings.permissions import Permit, permissions_of, permit_of
+from pawl.settings.permissions import Permit, paths_in, permissions_of, permit_of
 from pawl.workspace.project import Project
 
 REQUEST_SECONDS = 300.0
 """The whole of a request (A11), unless the user gives it another limit."""
-MOST_MENTIONED, MOST_LINES = 3, 400
-DENIALS = "denials"
-"""The name under which the record keeps the calls that were refused."""
+DENIALS, GRANTED = "denials", "granted"
+"""The names under which the record keeps the calls that were refused, and the files that the user let be read."""
 ROLES = (RoleName.PLANNER, RoleName.REVIEWER)
 
 
@@ -165,31 +167,25 @@ class Talker:
 
     def _seat(self, line: TurnInput, tape: ReplayLog, watch: ContextWatch) -> AgentContext:
         models, telemetry = self._opened()
-        desk = self.works.desk
-        policy = self.policy.narrowed_to(desk.names)
-        book = RequestBook(self.shop, models.router.for_role(line.role), telemetry)
-        terms, sampling = self.terms, models.config.sampling
+        desk, hooking = self.works.desk, self._hooks_of(line)
+        for path in self._granted():
+            desk.gated.grant(path)
         told = {"tool_summary": line.summary, "last_step_outcome": line.outcome}
-        hooking = self._hooks_of(line)
-
-        def hear(event: RunEvent) -> None:
-            watch.hear(event)
-            if not tape.hides(event):
-                self.listen(event)
-                if isinstance(event, RequestAnswered):
-                    self.listen(metered(models, event))
-
-        return AgentContext(
-            terms=terms,
-            role=policy.role(line.role),
-            policy=policy,
-            prompts=prompts(self.shop.config, self.shop.workspace),
-            variables={
-                "project_root": self.shop.workspace,
-                "user_input": self.record.order.text,
-                **{name: text for name, text in told.items() if text},
-            },
-            model=TapedModel(book, tape),
+        builder = ContextBuilder(
+            shop=self.shop,
+            policy=self.policy,
+            terms=self.terms,
+            models=models,
+            telemetry=telemetry,
+            desk=desk,
+            limits=self._limits(),
+            cancel=self.cancel,
+            variables={"user_input": self.record.order.text, **{name: text for name, text in told.items() if text}},
+        )
+        seat = builder.build(line.role, watch, context=self._context(line), listen=self.listen, hides=tape.hides)
+        return replace(
+            seat,
+            model=TapedModel(seat.model, tape),
             tools=TapedTools(
                 desk,
                 tape,
@@ -199,19 +195,10 @@ class Talker:
                 catch_up=self._catch_up,
                 cancel=self.cancel,
             ),
-            record=lambda record: self._record(record, book, tape, models),
-            listen=hear,
-            clean=watch.clean,
+            record=lambda record: self._record(record, seat.record, tape, models),
             compress=partial(self._compressed, watch),
-            context=self._context(line),
             heard=partial(self._heard, tape) if line.stage is None else tuple,
             stopping=partial(hooking.sending_back, tape) if line.stage is None else lambda text: (),
-            limits=self._limits(),
-            sampling=replace(
-                sampling, max_output=min(sampling.max_output, models.most_output(terms.model_for(line.role)))
-            ),
-            detail=Detail(self.shop.config.settings.detail),
-            cancel=self.cancel,
         )
 
     def _hooks_of(self, line: TurnInput) -> Hooking:
@@ -224,22 +211,29 @@ class Talker:
         return replace(limits, seconds=max(1.0, limits.seconds - (time.monotonic() - self._started)))
 
     def _context(self, line: TurnInput) -> tuple[str, ...]:
-        """The same throughout the run, so that prompt caches hold: read once, and once for whoever plans."""
+        """The same throughout the run, so that prompt caches hold: read once, and once for whoever plans.
+
+        Who only looks on is told how to work here, and nothing of the workspace.
+        """
+        shop, desk, text = self.shop, self.works.desk, self.record.order.text
         if line.stage not in (None, Stage.PLAN):
-            return ()
-        name = "told" if line.stage is None else "told the planner"
+            return self._told("told who looks on", lambda: instructions(shop, desk, text, self.listen))
+
+        def everything() -> tuple[str, ...]:
+            hooked = self.record.value("hook context")
+            return (
+                *(map(str, hooked) if isinstance(hooked, list) else ()),
+                *standing_context(shop, desk, text, self.listen),
+                *handed_over(shop, desk.files, self._subject()),
+            )
+
+        return self._told("told" if line.stage is None else "told the planner", everything)
+
+    def _told(self, name: str, made: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        """The texts that the record keeps under the name; made and kept where there are none yet."""
         known = self.record.value(name)
         if not isinstance(known, list):
-            bank = remembering.bank_told(self.shop, self.works.desk.files)
-            hooked = self.record.value("hook context")
-            told = (
-                *(map(str, hooked) if isinstance(hooked, list) else ()),
-                *self._agents_file(),
-                *remembering.told(self.shop, self.record.order.text),
-                *bank,
-                *handed_over(self.shop, self.works.desk.files, self._subject()),
-            )
-            self.record.put(name, list(told))
+            self.record.put(name, list(made()))
             known = self.record.value(name)
         return tuple(map(str, known)) if isinstance(known, list) else ()
 
@@ -248,14 +242,10 @@ class Talker:
         tested = self.record.value("baseline") is not None
         return BundleSubject(
             request=text,
-            named=tuple(mentioned(text, MOST_MENTIONED * 4)),
+            named=tuple(mentioned(text)),
             findings=self.works.before().findings if tested else (),
             attempts=earlier_attempts(self.shop, self.record),
         )
-
-    def _agents_file(self) -> tuple[str, ...]:
-        text = instructions_for(self.works.desk.files, tuple(mentioned(self.record.order.text, MOST_MENTIONED * 4)))
-        return (text,) if text.strip() else ()
 
     def _opened(self) -> tuple[Models, Telemetry]:
         if self._models is None:
@@ -276,12 +266,14 @@ class Talker:
         assert self._telemetry is not None
         return self._models, self._telemetry
 
-    def _record(self, record: RequestRecord, book: RequestBook, tape: ReplayLog, models: Models) -> None:
+    def _record(
+        self, record: RequestRecord, write: Callable[[RequestRecord], object], tape: ReplayLog, models: Models
+    ) -> None:
         """The request log, the answer and the place in a script become durable as one."""
         if tape.replayed:
             return
         with self.shop.store.together():
-            book.record(record)
+            write(record)
             tape.keep_fresh()
             if models.used:
                 self.record.put("scripts", models.used)
@@ -302,6 +294,27 @@ class Talker:
     ) -> tuple[str, Mapping[str, object]]:
         """Why the call is refused, and its arguments. One that the user is to be asked about stops the talk until there
         is an answer."""
+        refusal, arguments = self._refused(talk, step, name, arguments)
+        if not refusal and self._kind(name) is ToolKind.READS:
+            self._grant(paths_in(arguments))
+        return refusal, arguments
+
+    def _grant(self, paths: Sequence[str]) -> None:
+        """Lets files be read that a rule asks about and the user, or a hook, said yes to."""
+        gate = self.shop.read_gate()
+        asked = [path for path in paths if (said := gate.judge(path)) is not None and said.ruling is Decision.ASK]
+        if asked:
+            self.record.put(GRANTED, sorted({*self._granted(), *asked}))
+        for path in asked:
+            self.works.desk.gated.grant(path)
+
+    def _granted(self) -> tuple[str, ...]:
+        known = self.record.value(GRANTED)
+        return tuple(map(str, known)) if isinstance(known, list) else ()
+
+    def _refused(
+        self, talk: str, step: int, name: str, arguments: Mapping[str, object]
+    ) -> tuple[str, Mapping[str, object]]:
         permission, arguments = self._ruled(f"{talk}.{step}", name, arguments)
         each = self.record.order.approval is Approval.EACH and self._kind(name) is ToolKind.WRITES
         if permission.ruling is Decision.ALLOW and not each:
@@ -309,9 +322,8 @@ class Talker:
         if not can_be_shown(arguments):
             permission = replace(permission, ruling=Decision.DENY, reason=CANNOT_BE_SHOWN)
         if permission.ruling is Decision.DENY:
-            refusal = f"permission_denied: {permission.reason}\nnext: do it another way, or say what is in the way"
             self.record.put(DENIALS, [*self._denials(), {"tool_name": name, "tool_input": dict(arguments)}])
-            return refusal, arguments
+            return refusal_of(permission), arguments
         why = (permission.reason,) if permission.reason else ()
         question = call_question(f"{talk}.{step}", name, arguments, why)
         answer = self.record.value(f"permit {question.digest}")
@@ -370,20 +382,7 @@ class Talker:
         """Files that the user named, read ahead; the same ones when the talk is taken up again."""
         if line.stage is not None or line.history:
             return []
-        name = f"read {line.talk}"
-        known = self.record.value(name)
-        if not isinstance(known, list):
-            every = mentioned(line.text, MOST_MENTIONED * 4)
-            short = [path for path in every if self._lines(path) <= MOST_LINES]
-            self.record.put(name, short[:MOST_MENTIONED])
-            known = self.record.value(name)
-        return [str(path) for path in known] if isinstance(known, list) else []
-
-    def _lines(self, path: str) -> int:
-        try:
-            return self.works.desk.files.read(path).count(b"\n")
-        except (PawlError, OSError):
-            return MOST_LINES + 1
+        return list(self._told(f"read {line.talk}", lambda: tuple(read_ahead(self.works.desk.files, line.text))))
 
     def _keep(self, line: TurnInput, spoken: Spoken, watch: ContextWatch) -> None:
         """What was said goes into the transcript, once."""

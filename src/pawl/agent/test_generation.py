@@ -278,7 +278,11 @@ class TestGenerator:
     def _made(self, verifier: Verifier) -> dict[str, object]:
         """The test on the ground of the climb, and its command; empty where there is a test, or none is made."""
         target = self.record.target
+        gate = self.shop.read_gate()
         if naming_of(target) is None:
+            return {}
+        if not gate.shows(target):
+            self.listen(EscalationWarned(f"no test was made for {target}: it may not be read"))
             return {}
         with open_bench(self.shop, extra_readonly=readable_tools()) as bench:
             paths = list(bench.files.walk())
@@ -287,7 +291,8 @@ class TestGenerator:
                 return {}
             path = new_test(target, paths)
             text = self._behaviour(verifier, target, _text(bench.files, target), paths)
-            text = text or self._asked(target, path, _text(bench.files, target), list(tests.items()))
+            styles = [(name, known) for name, known in tests.items() if gate.shows(name)]
+            text = text or self._asked(target, path, _text(bench.files, target), styles)
             if not text or not asserts_something(target, text):
                 self.listen(EscalationWarned(f"no test was made for {target}: nothing was asserted"))
                 return {}

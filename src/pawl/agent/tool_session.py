@@ -13,6 +13,7 @@ from pawl.agent.tools.toolbox import Ports, TimedFiles, toolbox
 from pawl.core.dialogue import ToolOffer
 from pawl.core.guardrails import Guardrails
 from pawl.core.ports import Cancel, Checker, CommandRunner, DependencyMap, Files
+from pawl.workspace.bench_files import GatedFiles
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
@@ -151,8 +152,10 @@ class ToolSession:
         """`checker` makes what checks the work on the bench; without it there is no such tool."""
         settings = shop.config.settings
         self.bench = bench or LateBench(shop, cancel)
-        self.files = WatchedFiles(TimedFiles(self.bench, settings.file_seconds))
-        """What is read through these is what an answer rests on."""
+        whole = TimedFiles(self.bench, settings.file_seconds)
+        self.gated = GatedFiles(whole, shop.read_gate())
+        self.files = WatchedFiles(self.gated)
+        """The way of tools, packs and prompts to the bench's files. An answer rests on what is read here."""
         self._outliner = LateOutliner(shop.guardrails)
         self.editor = LateEditor(self.files, shop.guardrails)
         ports = Ports(
@@ -162,7 +165,8 @@ class ToolSession:
             dependencies=self.dependencies,
             guardrails=shop.guardrails,
             outliner=self._outliner,
-            checker=checker(self.files, self.bench) if checker else None,
+            # Checks see every file: what they print cannot be judged by file.
+            checker=checker(whole, self.bench) if checker else None,
             limits=ToolLimits(tool_seconds=settings.tool_seconds, file_seconds=settings.file_seconds),
             cancel=cancel,
         )

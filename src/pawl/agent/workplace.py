@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -22,12 +22,10 @@ from pawl.agent.watching import ContextWatch
 from pawl.agent.workbench import TurnInput
 from pawl.agent.works import BENCH, BenchWorks
 from pawl.core.change import ChangeSet
-from pawl.core.guardrails import Decision, Permission
 from pawl.core.run import Reasoning, RoleName, RunTerms
 from pawl.core.tiers import Tier
 from pawl.models.opening import Models
 from pawl.models.telemetry import Telemetry
-from pawl.settings.permissions import Permit
 
 SHARED = frozenset({"scripts", "hook context", DENIALS})
 """Names of the record that all attempts of a run have in common."""
@@ -141,22 +139,6 @@ class Workplace:
     @property
     def conversation(self) -> str:
         return self.talker.conversation
-
-
-def unasked(permit: Permit) -> Permit:
-    """The rules where nobody is there to be asked: what would be asked is refused."""
-
-    def permitted(tool: str, arguments: Mapping[str, object]) -> Permission:
-        found = permit(tool, arguments)
-        if found.ruling is not Decision.ASK:
-            return found
-        if tool == DELEGATE:  # The policy has decided who may send whom, and nothing is done by sending.
-            return replace(found, ruling=Decision.ALLOW)
-        return replace(
-            found, ruling=Decision.DENY, reason=found.reason or "it needs the user's yes, and nobody is asked"
-        )
-
-    return permitted
 
 
 def opened_workplace(

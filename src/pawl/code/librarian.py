@@ -52,11 +52,17 @@ PATIENCE_SECONDS = 30.0
 T = TypeVar("T")
 
 
+def everything(path: str) -> bool:
+    """Lets every path pass, for commands that show the user's own files to the user."""
+    return True
+
+
 class Index:
     """An open index. Any number of processes may use it at once; what one writes, the others see."""
 
-    def __init__(self, path: Path, files: SourceFiles) -> None:
+    def __init__(self, path: Path, files: SourceFiles, shows: Callable[[str], bool] = everything) -> None:
         self._path = path
+        self._shows = shows
         self._files = files
         self._connection = connect(path)
         self._tables: IndexTables | None = None
@@ -147,12 +153,15 @@ class Index:
         def read() -> T:
             self._connection.execute("BEGIN")
             try:
-                return work(IndexReader(self._connection, self._kept_tables(), tests=tests, history=history))
+                return work(self._reader(tests=tests, history=history))
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
 
         return self._sound(read)
+
+    def _reader(self, *, tests: bool, history: bool) -> IndexReader:
+        return IndexReader(self._connection, self._kept_tables(), tests=tests, history=history, shows=self._shows)
 
     def _kept_tables(self) -> IndexTables:
         """Those of the query before, where nothing was written since."""
@@ -167,10 +176,20 @@ class Index:
 
 
 class CodeLibrarian:
-    """Fits `ports.Librarian` and `ports.Outliner`. Without a log of commits it does without them."""
+    """Fits `ports.Librarian` and `ports.Outliner`. Without a log of commits it does without them.
 
-    def __init__(self, index: Path, files: SourceFiles, log: CommitLog | None = None) -> None:
-        self._index = Index(index, files)
+    The index knows every file; its answers name those that `shows` lets pass.
+    """
+
+    def __init__(
+        self,
+        index: Path,
+        files: SourceFiles,
+        log: CommitLog | None = None,
+        *,
+        shows: Callable[[str], bool] = everything,
+    ) -> None:
+        self._index = Index(index, files, shows)
         self._log = log
 
     def close(self) -> None:
@@ -269,8 +288,11 @@ def workspace_import_graph(shop: Project) -> DependencyMap:
         return librarian.index.graph()
 
 
-def open_librarian(shop: Project) -> CodeLibrarian:
-    """The caller closes it. Nothing is indexed before `refresh`."""
+def open_librarian(shop: Project, *, shows: Callable[[str], bool] | None = None) -> CodeLibrarian:
+    """The caller closes it. Nothing is indexed before `refresh`.
+
+    It names what a model may read; `shows` lets other paths pass.
+    """
 
     def runner() -> Bench:
         # Loaded here, because an index that knows the commits of this HEAD needs no bench.
@@ -279,4 +301,4 @@ def open_librarian(shop: Project) -> CodeLibrarian:
         return open_bench(shop)
 
     path = index_path(shop.config.state, shop.workspace)
-    return CodeLibrarian(path, source_files(shop), GitLog(shop.tree, runner))
+    return CodeLibrarian(path, source_files(shop), GitLog(shop.tree, runner), shows=shows or shop.read_gate().shows)

@@ -154,21 +154,27 @@ class Permissions:
         """The rules that would really let the command pass; none when no rule can."""
         return self._suggestions(COMMAND_TOOL, {"command": command})
 
-    def may_read(self, path: str) -> bool:
-        """Whether no rule denies reading the file, for tools that look at many."""
-        full = self.place.of(path)
-        return not any(_is_about(rule, "file_read", [full], self.place, tightens=True) for rule in self._rules.deny)
+    def judge_reads(self, *, searching: bool = False) -> Callable[[str], Permission | None]:
+        """Says of a path which rule denies reading it, or asks about it; with `searching`, finding it in a search."""
+        place = self.place
+
+        def about(rule: Rule) -> bool:
+            found = searching and rule.path is not None and rule.is_about(SEARCH_TOOL)
+            return found or rule.is_about(READ_TOOL)
+
+        speaking = self._speaking(about)
+
+        def judged(path: str) -> Permission | None:
+            names = [folded(name) for name in place.of(path).split("/") if name] if speaking else []
+            return next((_by(rule, ruling) for rule, ruling, fits in speaking if fits is None or fits(names)), None)
+
+        return judged
 
     def judge_changes(self) -> Judge:
         """What the rules say of each path that is changed, whoever changes it."""
-        rules, place = self._rules, self.place
+        place = self.place
         root = [folded(name) for name in place.workspace.split("/") if name]
-        speaking = [
-            (rule, ruling, None if rule.path is None else rule.path.tightened(place))
-            for ruling, tightening in ((Decision.DENY, rules.deny), (Decision.ASK, rules.ask))
-            for rule in tightening
-            if rule.is_about_changes
-        ]
+        speaking = self._speaking(lambda rule: rule.is_about_changes)
 
         def judged(change: Change) -> Permission | None:
             names = [*root, *map(folded, change.path.split("/"))]
@@ -181,6 +187,18 @@ class Permissions:
             return None
 
         return judged
+
+    def _speaking(
+        self, about: Callable[[Rule], bool]
+    ) -> list[tuple[Rule, Decision, Callable[[Sequence[str]], bool] | None]]:
+        """The rules that deny or ask, each with what says whether the folded names of a full path fit it."""
+        rules = self._rules
+        return [
+            (rule, ruling, None if rule.path is None else rule.path.tightened(self.place))
+            for ruling, tightening in ((Decision.DENY, rules.deny), (Decision.ASK, rules.ask))
+            for rule in tightening
+            if about(rule)
+        ]
 
     @property
     def _rules(self) -> RuleSet:
@@ -365,15 +383,16 @@ __all__ = [
     "Permitting",
     "SandboxMode",
     "asked",
-    "changes_judge",
     "permission_settings",
     "permissions_of",
     "permit_of",
     "presets",
+    "read_rules",
+    "unasked",
 ]
 
 Permit = Callable[[str, Mapping[str, object]], Permission]
-READ_TOOL = "file_read"
+READ_TOOL, SEARCH_TOOL = "file_read", "file_search"
 LISTS = ("deny", "ask", "allow")
 
 _CALL = re.compile(r"(?P<tool>[A-Za-z][A-Za-z0-9_-]*)(?:\((?P<what>.*)\))?", re.DOTALL)
@@ -413,10 +432,10 @@ def permissions_of(
     return Permitting(replace(read, mode=mode, cage=cage, own=added), notices)
 
 
-def changes_judge(config: Config, workspace: str) -> Judge:
-    """What the rules say of each change, whoever made it; tools of the user's own are not loaded for that."""
+def read_rules(config: Config, workspace: str) -> Permissions:
+    """The rules for judging paths; tools of the user's own are known by name and not loaded."""
     known = extension_settings(config).tools if config.tables.extensions else ()
-    return _read(config, workspace, known)[0].judge_changes()
+    return _read(config, workspace, known)[0]
 
 
 def _read(config: Config, workspace: str, known: Iterable[str]) -> tuple[Permissions, tuple[str, ...]]:
@@ -446,6 +465,22 @@ def permit_of(found: Permitting, guardrails: Guardrails) -> Permit:
         return Permission(ruling=Decision.DENY, reason=refused, firm=True) if refused else said
 
     return permit
+
+
+def unasked(permit: Permit) -> Permit:
+    """The rules where nobody can be asked: what would be asked about is refused."""
+
+    def permitted(tool: str, arguments: Mapping[str, object]) -> Permission:
+        found = permit(tool, arguments)
+        if found.ruling is not Decision.ASK:
+            return found
+        # The policy decides who may send whom, and sending alone does nothing.
+        if allowances().tools.get(tool) is ToolKind.DELEGATES:
+            return replace(found, ruling=Decision.ALLOW)
+        why = found.reason or "it needs the user's yes"
+        return replace(found, ruling=Decision.DENY, reason=f"{why}, and nobody can be asked here")
+
+    return permitted
 
 
 def _refused(rules: Permissions, guardrails: Guardrails, tool: str, arguments: Mapping[str, object]) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pawl.core.change import NodeKind
 from pawl.core.code import Stamp
@@ -22,11 +24,16 @@ from pawl.core.errors import (
     SecretRefused,
     TooLarge,
 )
-from pawl.core.guardrails import Guardrails
+from pawl.core.guardrails import Decision, Guardrails
+from pawl.core.ports import Files
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.ignore import EXCLUDE_FILE, IGNORE_FILES, LARGEST_IGNORE_FILE, Ignore, Read
 from pawl.workspace.paths import clean, parent
 from pawl.workspace.surface import Surface
+
+if TYPE_CHECKING:
+    from pawl.settings.read_gate import ReadGate
+
 
 _NEW_FILE = 0o644
 _NEW_FOLDER = 0o755
@@ -189,6 +196,48 @@ def told(error: OSError, path: str) -> Exception:
         case errno.ENAMETOOLONG:
             return PathRefused(f"a name in {path!r} is too long here", advice="choose a shorter name")
     return error
+
+
+class GatedFiles:
+    """Fits `ports.Files`: the files that a model may see. Lists leave out what the gate refuses.
+
+    What was written through it can be read back as long as it stands as it was written.
+    """
+
+    def __init__(self, files: Files, gate: ReadGate) -> None:
+        self._files = files
+        self._gate = gate
+        self._granted: set[str] = set()
+        self._written: dict[str, bytes] = {}
+
+    def grant(self, path: str) -> None:
+        """The user lets this file be read that a rule asks about; what a rule denies stays denied."""
+        self._granted.add(posixpath.normpath(path))
+
+    def read(self, path: str) -> bytes:
+        plain = posixpath.normpath(path)
+        said = self._gate.judge(path)
+        if said is None or (said.ruling is Decision.ASK and plain in self._granted):
+            return self._files.read(path)
+        if plain in self._written and self._files.exists(path):
+            data = self._files.read(path)
+            if data == self._written[plain]:
+                return data
+        raise PermissionDenied(f"{path!r} may not be read: {said.reason}", advice="work without its content")
+
+    def write(self, path: str, data: bytes) -> None:
+        self._files.write(path, data)
+        if self._gate.judge(path) is not None:
+            self._written[posixpath.normpath(path)] = data
+
+    def delete(self, path: str) -> None:
+        self._files.delete(path)
+
+    def exists(self, path: str) -> bool:
+        return self._files.exists(path)
+
+    def walk(self, under: str = "") -> Iterator[str]:
+        return filter(self._gate.lists, self._files.walk(under))
 
 
 INDEX_IGNORE_FILES = (*IGNORE_FILES, ".pawlignore")

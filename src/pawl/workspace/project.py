@@ -25,6 +25,7 @@ from pawl.workspace.hiding import Listings
 
 if TYPE_CHECKING:
     from pawl.core.rebase import Conflict
+    from pawl.settings.read_gate import ReadGate
     from pawl.workspace.history import History, Reversal, Wish
     from pawl.workspace.promotion import Promoter, Promotion, Recovery
 
@@ -91,9 +92,15 @@ class Project:
 
     def judge_changes(self) -> Judge:
         """What the permission rules say of each change, whoever made it; read anew, for the user may change them."""
-        from pawl.settings.permissions import changes_judge
+        from pawl.settings.permissions import read_rules
 
-        return changes_judge(self.config, self.workspace)
+        return read_rules(self.config, self.workspace).judge_changes()
+
+    def read_gate(self) -> ReadGate:
+        """What models and helpers may read of the workspace, by the rules as they stand now."""
+        from pawl.settings.read_gate import read_gate
+
+        return read_gate(self.config, self.workspace, self.guardrails)
 
     def asked_about(self, changes: ChangeSet) -> tuple[str, ...]:
         """Why the user is to be asked by the permission rules."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pawl.agent.tools.registry import Effect, Tool, ToolLimits, ToolPage
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
-from pawl.core.errors import BadArguments, CommandNotFound, NotFound, PathRefused, TimedOut
+from pawl.core.errors import BadArguments, CommandNotFound, PathRefused, TimedOut
 from pawl.core.execution import Captured, Completed, Ending, Execution, Limits
 from pawl.core.ports import Checker, CommandRunner, Files
 
@@ -191,8 +191,8 @@ class DiagnosticsOf:
 def lsp_diagnostics(checker: Checker, files: Files, limits: ToolLimits, page: ToolPage) -> Tool[DiagnosticsOf]:
     def run(given: DiagnosticsOf) -> CheckOutput:
         for path in given.paths:
-            if not files.exists(path):
-                raise NotFound(f"there is no file {path!r}", advice="check the spelling, or search for it")
+            # What a model may not read is not told to it by a server either.
+            files.read(path)
         verdicts = checker.diagnose(given.paths, seconds=limits.lsp_seconds)
         return CheckOutput(
             verdicts=tuple(verdicts), findings=limits.findings, none="[no language server knows these files]"

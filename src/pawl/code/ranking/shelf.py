@@ -7,7 +7,7 @@ import math
 import posixpath
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pawl.code.git_history import Past, past
@@ -156,14 +156,23 @@ class IndexReader:
     """For one query; what it has read it remembers."""
 
     def __init__(
-        self, connection: sqlite3.Connection, tables: IndexTables, *, tests: bool = True, history: bool = True
+        self,
+        connection: sqlite3.Connection,
+        tables: IndexTables,
+        *,
+        tests: bool = True,
+        history: bool = True,
+        shows: Callable[[str], bool] = lambda path: True,
     ) -> None:
+        """`shows` says which paths an answer may name."""
         self._connection = connection
         self.tables = tables
         self._history = history
         self.files = tables.files
         self.by_path = tables.by_path
-        self.candidates = frozenset(row.id for row in self.files.values() if tests or not row.test)
+        self.candidates = frozenset(
+            row.id for row in self.files.values() if (tests or not row.test) and shows(row.path)
+        )
         self._postings: dict[str, list[Posting]] = {}
         self._spread: dict[str, int] = {}
 
@@ -253,11 +262,12 @@ class IndexReader:
         ]
 
     def outlines(self, paths: Iterable[str] | None = None) -> list[FileOutline]:
-        """These files, or all candidates that are code, with what they define."""
+        """These files, or all that are code, with what they define; none that may not be named."""
         if paths is None:
             chosen = [row for row in self.files.values() if row.id in self.candidates and row.kind is FileKind.CODE]
         else:
-            chosen = [self.files[self.by_path[path]] for path in paths if path in self.by_path]
+            known = (self.by_path[path] for path in paths if path in self.by_path)
+            chosen = [self.files[number] for number in known if number in self.candidates]
         lines = dict(self._connection.execute("SELECT file, max(stop) FROM piece GROUP BY file"))
         return [
             FileOutline(

@@ -7,6 +7,7 @@ from pawl.core.errors import UsageError
 from pawl.core.run import ApprovalAnswer, ApprovalResponse, Report, RunState
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.do import ask_inline, listener
+from pawl.ui.cli.ordering import opened_session
 from pawl.ui.cli.shapes import as_body, exit_code
 from pawl.ui.screen.report import changes_of, show_waiting, tell
 from pawl.ui.screen.talk import EventRenderer
@@ -15,8 +16,7 @@ from pawl.workspace.project import Project
 
 def approve(shop: Project, call: Call) -> int:
     talk = EventRenderer(call.out, call.aside, quiet=call.options.json)
-    with call.interruptions.stopping() as cancel:
-        session = Session(shop, listener(call, talk), cancel)
+    with opened_session(shop, call, listener(call, talk)) as session:
         report = session.waiting(call.options.id)
         if report.state is not RunState.WAITING:
             raise UsageError(f"the run {report.run} does not wait for an answer", advice=f"it is {report.state}")
@@ -26,7 +26,6 @@ def approve(shop: Project, call: Call) -> int:
                 report = session.answer(report.run, given)
         finally:
             talk.close()
-            session.end()
     changes = changes_of(shop, report)
     if call.options.json:
         call.emit(as_body(shop, report, changes))

@@ -12,7 +12,7 @@ from pawl.core.errors import UsageError
 from pawl.core.events import ClimbEvent, HookSaid, NodeEntered, RunEvent
 from pawl.core.run import ApprovalResponse, Report, RunState
 from pawl.ui.cli.call import Call
-from pawl.ui.cli.ordering import start
+from pawl.ui.cli.ordering import opened_session, start
 from pawl.ui.cli.shapes import as_body, exit_code
 from pawl.ui.screen.approving import ask_approval, edited
 from pawl.ui.screen.report import changes_of, lines_of, show_waiting, tell
@@ -34,24 +34,39 @@ def do(shop: Project, call: Call) -> int:
         from pawl.ui.cli.headless import headless
 
         return headless(shop, call)
-    talk = EventRenderer(call.out, call.aside, quiet=call.options.json, show_thoughts=call.options.thoughts)
-    with call.interruptions.stopping() as cancel:
-        session = Session(shop, listener(call, talk), cancel)
+    return carry(shop, call, lambda session: start(session, call), thoughts=call.options.thoughts)
+
+
+def carry(
+    shop: Project,
+    call: Call,
+    begin: Callable[[Session], Report],
+    *,
+    finish: Callable[[Project, Report, Call], int] | None = None,
+    thoughts: bool = False,
+) -> int:
+    """Carries a run, and what is queued behind it, to its end or to where it waits.
+
+    The one way of every command that works: events are shown, the user is asked, the session ends with its hooks.
+    `finish` shows the report and gives the exit code.
+    """
+    finish = finish or _finish
+    talk = EventRenderer(call.out, call.aside, quiet=call.options.json, show_thoughts=thoughts)
+    with opened_session(shop, call, listener(call, talk)) as session:
         try:
-            report = _asked(session, start(session, call), call)
+            report = _asked(session, begin(session), call)
             while session.queued and report.state is RunState.ENDED:
                 talk.close()
-                _finish(shop, report, call)
+                finish(shop, report, call)
                 following = session.go_on()
                 assert following is not None
                 report = _asked(session, following, call)
         finally:
             talk.close()
-            session.end()
+    code = finish(shop, report, call)
     if call.interruptions.heard is not None and report.state is RunState.WORKING:
-        _finish(shop, report, call)
         raise call.interruptions.heard
-    return _finish(shop, report, call)
+    return code
 
 
 def _asked(session: Session, report: Report, call: Call) -> Report:

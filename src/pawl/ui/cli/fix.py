@@ -212,11 +212,12 @@ def fix(shop: Project, call: Call) -> int:
     if not call.options.json:
         _tell(shop, report, call)
     if report.outcome in LEFT and not request.dry_run and call.options.escalate is not False:
-        from pawl.ui.cli.loop import carried
+        from pawl.ui.cli.do import carry
+        from pawl.ui.cli.loop import finish
 
         order = order_after(shop, call, request, report.outcome)
         if order is not None:
-            return carried(shop, call, lambda session: session.do(order))
+            return carry(shop, call, lambda session: session.do(order), finish=finish)
     if call.options.json:
         call.emit(_json(shop, report, call))
     return EXIT[report.outcome]

@@ -14,7 +14,7 @@ from pawl.core.errors import PawlError
 from pawl.core.events import HookSaid, NodeEntered, RequestAnswered, RequestSent, Steered, ToolEnded, ToolStarted
 from pawl.core.run import Report, RunState
 from pawl.ui.cli.call import Call, Interrupted
-from pawl.ui.cli.ordering import start
+from pawl.ui.cli.ordering import opened_session, start
 from pawl.ui.cli.shapes import as_body, as_json, exit_code
 from pawl.ui.screen.report import changes_of
 from pawl.ui.screen.talk import is_for_pawl
@@ -31,8 +31,7 @@ OTHERWISE = "error_during_execution"
 def headless(shop: Project, call: Call) -> int:
     """Nobody is asked: what needs an answer stops the run, and the result says how to give it."""
     lines = HeadlessWriter(shop, call)
-    with call.interruptions.stopping() as cancel:
-        session = Session(shop, lines.hear, cancel)
+    with opened_session(shop, call, lines.hear) as session:
         try:
             lines.begin(session)
             report = start(session, call)
@@ -42,8 +41,6 @@ def headless(shop: Project, call: Call) -> int:
         except Interrupted as stopped:
             lines.failed(stopped.word, stopped.word, "", stopped.exit_code)
             raise
-        finally:
-            session.end()
     heard = call.interruptions.heard
     code = heard.exit_code if heard is not None and report.state is RunState.WORKING else exit_code(report)
     lines.ended(report, code)

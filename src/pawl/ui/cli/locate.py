@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from pawl.checks.suspicion import suspected
-from pawl.code.librarian import open_librarian
+from pawl.code.librarian import everything, open_librarian
 from pawl.core.code import Definition, Hit, Query
 from pawl.core.errors import UsageError
 from pawl.settings import files as bounded
@@ -25,7 +25,7 @@ def locate(shop: Project, call: Call) -> int:
     query = Query(
         text=text, suspicions=suspected(shop, text), tests=not options.no_tests, history=not options.no_history
     )
-    with open_librarian(shop) as librarian:
+    with open_librarian(shop, shows=everything) as librarian:
         left = librarian.refresh().left
         if left:
             call.aside.say(f"{left:,} files are not in the index yet, because they are many; ask again to go on")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from pawl.core.errors import PathRefused, UsageError
 from pawl.core.run import Approval, Report, RunRequest, RunState
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState
 from pawl.ui.cli.call import Call
-from pawl.ui.cli.do import ask_inline, listener
+from pawl.ui.cli.do import carry
 from pawl.ui.cli.shapes import as_body, exit_code, words_of
-from pawl.ui.screen.report import attempts, changes_of, show_question, tell
-from pawl.ui.screen.talk import EventRenderer, money
+from pawl.ui.screen.report import attempts, changes_of, show_waiting, tell
+from pawl.ui.screen.talk import money
 from pawl.workspace.project import Project
 
 LIKE_A_FILE = re.compile(r"\S*/\S*|\S*\w\.\w+")
@@ -28,7 +29,8 @@ TARGET = "name the file that is to change, or put what is wanted in quotes"
 
 
 def loop(shop: Project, call: Call) -> int:
-    return carried(shop, call, lambda session: _started(session, shop, call), thoughts=call.options.thoughts)
+    begin = partial(_started, shop=shop, call=call)
+    return carry(shop, call, begin, finish=finish, thoughts=call.options.thoughts)
 
 
 def after_reflex(shop: Project, call: Call, target: str) -> RunRequest:
@@ -39,26 +41,6 @@ def after_reflex(shop: Project, call: Call, target: str) -> RunRequest:
     ladder = LadderWish(reflex=False, max_cost=_money(options.max_cost), allowed_cost=MOST_COST)
     order, _ = loop_of(shop, wish, ladder)
     return order
-
-
-def carried(shop: Project, call: Call, start: Callable[[Session], Report], *, thoughts: bool = False) -> int:
-    """A loop to its end, or to where it waits."""
-    talk = EventRenderer(call.out, call.aside, quiet=call.options.json, show_thoughts=thoughts)
-    with call.interruptions.stopping() as cancel:
-        session = Session(shop, listener(call, talk), cancel)
-        try:
-            report = start(session)
-            while report.state is RunState.WAITING and call.can_ask:
-                given = ask_inline(session, report, call)
-                if given is None:
-                    break
-                report = session.answer(report.run, given)
-        finally:
-            talk.close()
-    code = _finish(shop, report, call)
-    if call.interruptions.heard is not None and report.state is RunState.WORKING:
-        raise call.interruptions.heard
-    return code
 
 
 def _started(session: Session, shop: Project, call: Call) -> Report:
@@ -136,13 +118,13 @@ def _money(text: str | None) -> Decimal | None:
         raise UsageError(f"--max-cost {text!r} is no amount", advice="give dollars such as 2.50") from error
 
 
-def _finish(shop: Project, report: Report, call: Call) -> int:
+def finish(shop: Project, report: Report, call: Call) -> int:
     changes = changes_of(shop, report)
     if call.options.json:
         call.emit({**as_body(shop, report, changes), "loop": loop_json(report.climb)})
         return exit_code(report)
     if report.state is RunState.WAITING and not call.can_ask:
-        show_question(shop, report, call, changes)
+        show_waiting(shop, report, call, changes)
     if report.climb is not None:
         _tell_tiers(report.climb, call)
     tell(shop, report, call, changes)

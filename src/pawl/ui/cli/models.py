@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from pawl.agent.asking import configured
+from pawl.agent.context_builder import configured
 from pawl.models import listing
 from pawl.models.listing import Listed
 from pawl.ui.cli.call import Call

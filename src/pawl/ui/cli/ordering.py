@@ -1,10 +1,13 @@
-"""What is ordered on the command line: a new run with its terms, or the one to go on with."""
+"""A request of the command line: the session it runs in, a new run with its terms, or the one to go on with."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from pawl.agent.escalation import NO_ESCALATION, escalation
+from pawl.agent.events import Event
 from pawl.agent.session import Session
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.formats import read_json
@@ -13,6 +16,18 @@ from pawl.settings import files as bounded
 from pawl.ui.cli.ask import piped_input, spending
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.shapes import words_of
+from pawl.workspace.project import Project
+
+
+@contextmanager
+def opened_session(shop: Project, call: Call, hear: Callable[[Event], object]) -> Iterator[Session]:
+    """A session for one use of the command line: a signal stops its run, and its end calls the hooks for it."""
+    with call.interruptions.stopping() as cancel:
+        session = Session(shop, hear, cancel)
+        try:
+            yield session
+        finally:
+            session.end()
 
 
 def start(session: Session, call: Call) -> Report:
