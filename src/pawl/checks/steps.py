@@ -35,6 +35,8 @@ class Subject:
     """Its absolute path as commands see it."""
     changed: tuple[str, ...] = ()
     """The paths that were changed; empty stands for the whole workspace."""
+    first: tuple[str, ...] = ()
+    """The paths to begin with where not all are looked at."""
     test_command: tuple[str, ...] = ()
     """The user's own; empty lets the framework decide."""
     spare: Mapping[str, str] = field(default_factory=dict)
