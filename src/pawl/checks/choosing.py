@@ -156,7 +156,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A step that the project does not have; says so, so that nobody takes it for passed."""
+    """A step that is not run and says why, so that nobody takes it for passed."""
 
     name: str
     reason: str

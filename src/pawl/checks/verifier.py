@@ -12,7 +12,7 @@ from functools import partial
 
 from pawl.checks.baseline import Baseline, StopPolicy, accepted, climb
 from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surroundings
-from pawl.checks.choosing import Placed, choose, in_order, with_absent
+from pawl.checks.choosing import Absent, Placed, choose, in_order, with_absent
 from pawl.checks.dev_servers import ServerAnswers, found_in
 from pawl.checks.lsp.diagnosing import diagnosed, diagnostics_steps, host, readable, servers_for
 from pawl.checks.output import printed
@@ -138,9 +138,8 @@ class Verifier:
     def tests(self, changes: ChangeSet = EMPTY) -> CheckResult:
         """The workspace's own suite, as it stands or with these changes."""
         with self.bench(changes) as (bench, _):
-            return _Prepared(steps_of(self.shop.config, bench.files, test_command=self.test_command)).run(
-                TESTS, self.subject(bench.files, bench)
-            ) or skipped(TESTS, "there is none")
+            prepared = _Prepared(steps_of(self.shop.config, bench.files, test_command=self.test_command))
+            return prepared.run(TESTS, self.subject(bench.files, bench)) or skipped(TESTS, "left out by the settings")
 
     def check(self, kinds: Iterable[CheckKind]) -> tuple[CheckResult, ...]:
         """The checks of some kinds, of the workspace as it stands."""
@@ -173,9 +172,11 @@ class Verifier:
     def subject(self, files: Folder, runner: CommandRunner, seconds: float | None = None) -> Subject:
         """An open bench as the checks see it, within the limits of the settings or these seconds."""
         limit = verify_settings(self.shop.config).seconds if seconds is None else seconds
+        if self.cancel is not None and isinstance(runner, Bench):
+            runner = _Stoppable(runner, self.cancel)
         return Subject(
             files=files,
-            runner=_Stoppable(runner, self.cancel) if self.cancel and isinstance(runner, Bench) else runner,
+            runner=runner,
             workspace=self.shop.workspace,
             test_command=self.test_command,
             spare=brought_along(),
@@ -226,7 +227,8 @@ class Verifier:
         if self.suite is not None:
             suite = _Suite(self.suite)
             steps = tuple(replace(one, step=suite) if one.name == TESTS else one for one in steps)
-        return tuple(one if _concerns(one, changed) else replace(one, step=_Unconcerned(one.name)) for one in steps)
+        unread = "nothing that it looks at was changed"
+        return tuple(one if _concerns(one, changed) else replace(one, step=Absent(one.name, unread)) for one in steps)
 
     def _climbed(
         self, steps: Sequence[CheckStep], bench: Bench, changed: Sequence[str], baseline: Baseline | None
@@ -261,16 +263,6 @@ class Verifier:
 def _concerns(step: Placed, changed: Sequence[str]) -> bool:
     """Whether a change can make a difference to a check: one of the files that decide about it is among the changed."""
     return not changed or EVERYTHING in step.inputs or any(is_named(path, step.inputs) for path in changed)
-
-
-@dataclass(frozen=True, slots=True)
-class _Unconcerned:
-    """Fits `CheckStep`."""
-
-    name: str
-
-    def run(self, subject: Subject) -> CheckResult:
-        return skipped(self.name, "nothing that it looks at was changed")
 
 
 @dataclass(frozen=True, slots=True)
