@@ -9,13 +9,11 @@ from pawl.agent.evidence import (
     ChangeVerdict,
     Requirements,
     Verification,
-    counts_json,
-    counts_of,
     judged,
     told,
 )
 from pawl.agent.weakening import is_test, weakened
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status, counts_json, counts_of
 from pawl.core.diagnostic import TestCounts as Counts
 
 BEFORE = """

@@ -14,11 +14,11 @@ from decimal import Decimal
 from pawl.agent.attempting import Assignment, Worked, full, simple, stands, team, what_failed
 from pawl.agent.briefing import bounded, failing_text, findings_of
 from pawl.agent.chaos import attacked
+from pawl.agent.evidence import evidence_for
 from pawl.agent.judging import ClimbRecord, Tried, changed_lines, judged_attempt
 from pawl.agent.rules import model_of
 from pawl.agent.talking import Talker, rules_of
 from pawl.agent.test_generation import is_test
-from pawl.agent.verification import Verifier
 from pawl.agent.workbench import TurnInput, Unanswered
 from pawl.agent.workplace import (
     AttemptRecord,
@@ -29,6 +29,7 @@ from pawl.agent.workplace import (
     spent_on_tier,
 )
 from pawl.agent.works import BENCH, BenchWorks
+from pawl.checks.verifier import Verifier
 from pawl.code.languages import language_of
 from pawl.code.parsers import Parsers
 from pawl.core.code import Definition, DefinitionKind
@@ -443,7 +444,7 @@ class ModelAttempts:
             return Tried(attempt=same, notes=notes)
         if problems:
             return Tried(attempt=replace(begun, end=AttemptEnd.SENT_BACK, refused=problems), notes=notes)
-        checked = self.verifier.verify(changes, task.before)
+        checked = evidence_for(changes, self.verifier, task.before)
         attempt, judgement = judged_attempt(begun, checked, task.wanted, task.climb)
         if attempt.end is AttemptEnd.REFUSED:
             self._judgements[changes.digest] = attempt

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from pawl.agent.judging import Tried
 from pawl.agent.test_generation import answered, callables, described, is_test
-from pawl.agent.verification import Verifier
 from pawl.agent.workbench import TurnInput
 from pawl.agent.workplace import Workplace, form_of
+from pawl.checks.verifier import Verifier
 from pawl.code.languages import language_of
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import AnswerUnusable, BudgetExceeded, RequestRejected, SchemaUnmet

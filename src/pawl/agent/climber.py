@@ -16,13 +16,13 @@ from pawl.agent.attempting import Assignment
 from pawl.agent.attempts import ModelAttempts
 from pawl.agent.audit import AuditTrail
 from pawl.agent.escalation import Escalate, StopEscalation, Try, cost_of, following
-from pawl.agent.evidence import Requirements
+from pawl.agent.evidence import Requirements, evidence_for
 from pawl.agent.judging import ClimbRecord, Tried, changed_lines, judged_attempt
 from pawl.agent.side_by_side import SideBySide
 from pawl.agent.talking import Talker
 from pawl.agent.test_generation import TestGenerator
-from pawl.agent.verification import Verifier
 from pawl.agent.workbench import Climbed
+from pawl.checks.verifier import Verifier
 from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.errors import CannotFix, NoTests, UnknownModel, UsageError
 from pawl.core.events import AttemptEnded, ClimbBegun, ClimbEnded, EscalationWarned, IterationBegun, TierBegun, TierLeft
@@ -66,7 +66,7 @@ def reflex_attempt(
         digest=changes.digest,
         diff=changed_lines(shop, changes),
     )
-    checked = verifier.verify(changes, task.before)
+    checked = evidence_for(changes, verifier, task.before)
     attempt, judgement = judged_attempt(begun, checked, task.wanted, task.climb)
     return Tried(attempt=attempt, changes=changes, checked=checked, notes=judgement.notes)
 
@@ -214,7 +214,7 @@ class LadderClimber:
         assert changes is not None
         checked = last.checked if last is not None else None
         if checked is None or checked.digest != changes.digest:
-            checked = self.asker.verifier.verify(changes, before)
+            checked = evidence_for(changes, self.asker.verifier, before)
         notes = last.notes if last is not None else ()
         return Climbed(
             why=step.why, reason=step.reason, changes=changes, checked=checked, notes=notes, answer=_said(climb)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pawl.agent.evidence import counts_json, judged
+from pawl.agent.evidence import judged
 from pawl.agent.nodes import wanted
 from pawl.agent.routing import NodeOutcome
 from pawl.agent.workbench import Work, Workbench
 from pawl.core.change import ChangeSet
+from pawl.core.diagnostic import counts_json
 from pawl.core.errors import Conflicted, GitFailed, NothingToDo, PawlError
 from pawl.core.run import Approval, ApprovalAnswer, ApprovalRequest, DeliveryState, RunCursor
 

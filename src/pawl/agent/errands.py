@@ -12,11 +12,10 @@ from pawl.agent.intents import examples
 from pawl.agent.opening_nodes import NOTHING_FAILS
 from pawl.agent.record import RunRecord
 from pawl.agent.run_hooks import Hooking
-from pawl.agent.verification import Verifier, cheap_steps, project_bench
 from pawl.agent.workbench import Action
-from pawl.checks.baseline import StopPolicy, climb
 from pawl.checks.output import printed
-from pawl.checks.steps import Subject
+from pawl.checks.project import CheckKind
+from pawl.checks.verifier import CHECKS, Verifier
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, HookRefused, NoTests, UsageError
@@ -25,7 +24,6 @@ from pawl.core.guardrails import Decision
 from pawl.core.ports import Cancel
 from pawl.core.run import Intent, Reasoning
 from pawl.workspace.commands import RunRequest, keep, run_on_bench
-from pawl.workspace.environments import brought_along
 from pawl.workspace.history import Wish
 from pawl.workspace.project import Project
 
@@ -33,7 +31,7 @@ COMMAND_TOOL = "run_command"
 MOST_SHOWN = 20
 MOST_OUTPUT = 20_000
 EXIT = {"answered": 0, "out_of_turns": 53, "out_of_time": 53}
-_CHECKS = {"lint": Check.LINT, "types": Check.TYPECHECK}
+_CHECKS = {"tests": (CheckKind.TESTS,), "lint": CHECKS[Check.LINT], "types": CHECKS[Check.TYPECHECK]}
 ABOUT = {
     Intent.READ: "answers questions about the workspace, from its files",
     Intent.EDIT: "changes code on a bench, verifies it, shows it, promotes it when you say so",
@@ -112,12 +110,7 @@ class Runner:
         return replace(errand, text=f"{errand.text}{told}") if told else errand
 
     def _ran(self, command: str) -> Action:
-        if command == "tests":
-            verdict = self.verifier.tests()
-            return _checked((verdict,))
-        if command in _CHECKS:
-            return self._check(_CHECKS[command])
-        return self._command(command)
+        return _checked(self.verifier.check(_CHECKS[command])) if command in _CHECKS else self._command(command)
 
     def undo(self) -> Action:
         reversal = self.shop.undo(None, Wish())
@@ -152,18 +145,6 @@ class Runner:
         if report.outcome is not FixOutcome.FIXED:
             return EMPTY, report.reason or str(report.outcome), report.advice
         return report.changes, "", ""
-
-    def _check(self, what: Check) -> Action:
-        with project_bench(self.shop) as bench:
-            settings = self.shop.config.settings
-            subject = Subject(
-                files=bench.files,
-                runner=bench,
-                workspace=self.shop.workspace,
-                spare=brought_along(),
-                limits=settings.limits(settings.run_seconds),
-            )
-            return _checked(climb(cheap_steps(self.shop, bench.files, what), subject, stop=StopPolicy.NEVER))
 
     def _command(self, command: str) -> Action:
         """In the sandbox; what it changed is kept as an entry and not promoted."""

@@ -1,13 +1,16 @@
-"""What the machine-run checks say about a change, and whether that is enough: words of a model count for nothing."""
+"""The evidence for a change and whether it is enough: the checks count, the words of a model do not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pawl.agent.weakening import weakened
+from pawl.checks.verifier import TESTS, Verifier
+from pawl.core.change import Change, ChangeSet, Node, NodeKind
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
+from pawl.core.ports import BlobReader
 
-TESTS = "tests"
 MOST_TOLD = 20
 MOST_CHARACTERS = 6_000
 """Of what a model is told about a failed verification."""
@@ -30,6 +33,27 @@ class Verification:
     @property
     def tests(self) -> CheckResult | None:
         return next((verdict for verdict in self.verdicts if verdict.step == TESTS), None)
+
+
+def evidence_for(changes: ChangeSet, verifier: Verifier, before: CheckResult) -> Verification:
+    """Verifies the change; `before` are the tests without it."""
+    report, blobs = verifier.verify(changes, (before,)), verifier.shop.store.blobs
+    return Verification(
+        digest=report.digest,
+        before=before,
+        verdicts=report.verdicts,
+        weakened=tuple(line for change in changes for line in _weakened(change, blobs)),
+        shadowing=report.shadowing,
+    )
+
+
+def _weakened(change: Change, blobs: BlobReader) -> tuple[str, ...]:
+    def text(node: Node | None) -> str | None:
+        return None if node is None or node.blob is None else blobs.get(node.blob).decode("utf-8", "replace")
+
+    if any(node is not None and node.kind is NodeKind.DIRECTORY for node in (change.before, change.after)):
+        return ()
+    return weakened(change.path, text(change.before), text(change.after))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,18 +131,6 @@ def told(judgement: ChangeVerdict) -> str:
 
 def failing(findings: Iterable[Diagnostic]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(finding.test for finding in findings if finding.test))
-
-
-def counts_json(counts: TestCounts | None) -> Mapping[str, int] | None:
-    if counts is None:
-        return None
-    return {"passed": counts.passed, "failed": counts.failed, "errors": counts.errors, "skipped": counts.skipped}
-
-
-def counts_of(body: object) -> TestCounts | None:
-    if not isinstance(body, Mapping):
-        return None
-    return TestCounts(**{name: int(body.get(name, 0)) for name in ("passed", "failed", "errors", "skipped")})
 
 
 def to_pass(findings: Iterable[Diagnostic], wanted: Requirements) -> Sequence[Diagnostic]:

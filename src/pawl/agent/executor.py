@@ -19,9 +19,9 @@ from pawl.agent.record import SECONDS, RunRecord, composed
 from pawl.agent.routing import NodeOutcome, RunNode, moved
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talking import Talker
-from pawl.agent.verification import Verifier
 from pawl.agent.workbench import Climbed, Climber, Workbench
 from pawl.agent.works import BenchWorks
+from pawl.checks.verifier import Verifier
 from pawl.core.dialogue import assistant, user
 from pawl.core.errors import (
     BudgetExceeded,

@@ -10,7 +10,8 @@ from pawl.agent.briefing import findings_of, messages_of
 from pawl.agent.escalation import is_progress
 from pawl.agent.evidence import ChangeVerdict, Requirements, Verification, failing, judged
 from pawl.agent.record import RunRecord
-from pawl.agent.verification import Verifier, verdict_json, verdict_of
+from pawl.agent.works import MOST_FINDINGS
+from pawl.checks.verifier import Verifier
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import NoTests
@@ -143,7 +144,8 @@ class ClimbRecord:
 
     def baseline(self, verifier: Verifier) -> CheckResult:
         """The tests before the first attempt; run once."""
-        known = verdict_of(self.base.value(BASELINE))
+        body = self.base.value(BASELINE)
+        known = CheckResult.from_json(body) if isinstance(body, dict) else None
         if known is None:
             known = verifier.tests(self.ground)
             if known.standing is Status.SKIPPED and not verifier.commands and not self._is_escalated:
@@ -151,7 +153,7 @@ class ClimbRecord:
                     f"no test decides: {known.reason}",
                     advice="write one, name the command with --test, or leave out --no-generate",
                 )
-            self.base.put(BASELINE, verdict_json(known))
+            self.base.put(BASELINE, known.to_json(MOST_FINDINGS))
         return known
 
     def begun(self, ladder: Escalation, before: CheckResult) -> EscalationState:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.agent.answers import are_similar
-from pawl.agent.evidence import counts_of
 from pawl.agent.record import RunRecord
+from pawl.core.diagnostic import counts_of
 from pawl.core.dialogue import Conversation
 from pawl.core.errors import PawlError, StoreError, UnknownEntry
 from pawl.core.history import EntryKind, EntryState

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from pawl.agent import planning
 from pawl.agent.context import LoopEnd
 from pawl.agent.contracts import MOST_TRIES, again, asked, fitted
-from pawl.agent.evidence import ChangeVerdict, Requirements, Verification, counts_json, failing, judged, to_pass, told
+from pawl.agent.evidence import ChangeVerdict, Requirements, Verification, failing, judged, to_pass, told
 from pawl.agent.intents import tests_may_change
 from pawl.agent.routing import RETRIES, NodeOutcome
 from pawl.agent.workbench import Climbed, TurnInput, Unanswered, Workbench
-from pawl.core.diagnostic import Status
+from pawl.core.diagnostic import Status, counts_json
 from pawl.core.errors import (
     BudgetExceeded,
     ConfigError,

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pawl.agent import planning
-from pawl.agent.evidence import counts_json
 from pawl.agent.intents import IntentGuess, own_words, understood
 from pawl.agent.routing import NodeOutcome
 from pawl.agent.workbench import Action, TurnInput, Workbench
+from pawl.core.diagnostic import counts_json
 from pawl.core.errors import SchemaUnmet
 from pawl.core.run import DeliveryState, Intent, Mode, RoleName, RunCursor, Stage
 

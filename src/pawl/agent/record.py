@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from pawl.agent import planning
-from pawl.agent.evidence import counts_of
 from pawl.core.change import ChangeSet
+from pawl.core.diagnostic import counts_of
 from pawl.core.run import (
     ApprovalRequest,
     DeliveryState,

@@ -19,8 +19,8 @@ from pawl.agent.inbox import Inbox
 from pawl.agent.record import RunRecord, composed
 from pawl.agent.routing import RunNode
 from pawl.agent.rules import model_of, policy_of, request_from, templates
-from pawl.agent.verification import Verifier
 from pawl.agent.works import chosen_hunks
+from pawl.checks.verifier import Verifier
 from pawl.core.change import ChangeSet
 from pawl.core.dialogue import Conversation, TranscriptLine
 from pawl.core.errors import UnknownEntry, UnknownModel, UsageError

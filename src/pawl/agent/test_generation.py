@@ -22,8 +22,10 @@ from typing import Any
 from pawl.agent.briefing import bounded
 from pawl.agent.judging import GROUND, ClimbRecord
 from pawl.agent.talking import Talker
-from pawl.agent.verification import Verifier, readable_tools
 from pawl.agent.workbench import TurnInput
+from pawl.checks.lsp.diagnosing import readable
+from pawl.checks.runners import launched
+from pawl.checks.verifier import Verifier, added_by
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import Status
 from pawl.core.errors import Cancelled, PawlError, SandboxUnavailable, StoreError
@@ -233,7 +235,11 @@ def answered(
     script = (resources.files("pawl.agent") / "inside" / "attack.py").read_text(encoding="utf-8")
     tests = [word for word in verifier.test_command if word.endswith(".py") or "::" in word]
     order = json.dumps({"functions": list(functions), "tests": tests, **more}).encode()
-    completed = verifier.run_python(changes, ("-c", script, ORDER), {ORDER: order})
+    with verifier.bench(changes) as (bench, _):
+        bench.files.write(ORDER, order)
+        subject = verifier.subject(bench.files, bench)
+        words = (subject.python, "-c", script, ORDER)
+        completed = subject.run(launched(subject.files, words, added_by(changes)))
     if completed is None or not completed.ok:
         return {}
     try:
@@ -284,7 +290,7 @@ class TestGenerator:
         if not gate.shows(target):
             self.listen(EscalationWarned(f"no test was made for {target}: it may not be read"))
             return {}
-        with open_bench(self.shop, extra_readonly=readable_tools()) as bench:
+        with open_bench(self.shop, extra_readonly=readable()) as bench:
             paths = list(bench.files.walk())
             tests = {path: _text(bench.files, path) for path in paths if is_test(path)}
             if known_tests(target, paths, tests):

@@ -17,10 +17,10 @@ from pawl.agent.replay import CALL, ReplayLog, TapedTools
 from pawl.agent.rules import model_of
 from pawl.agent.talking import DENIALS, Talker
 from pawl.agent.team import DELEGATE, TeamDesk
-from pawl.agent.verification import Verifier
 from pawl.agent.watching import ContextWatch
 from pawl.agent.workbench import TurnInput
 from pawl.agent.works import BENCH, BenchWorks
+from pawl.checks.verifier import Verifier
 from pawl.core.change import ChangeSet
 from pawl.core.run import Reasoning, RoleName, RunTerms
 from pawl.core.tiers import Tier

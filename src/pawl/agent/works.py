@@ -7,11 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from pawl.agent.evidence import Verification
+from pawl.agent.evidence import Verification, evidence_for
 from pawl.agent.record import RunRecord
 from pawl.agent.tool_session import LateBench, ToolSession
-from pawl.agent.verification import BenchChecker, Verifier, project_bench, verdict_json, verdict_of
 from pawl.agent.workbench import HeldPath, Work
+from pawl.checks.lsp.diagnosing import readable
+from pawl.checks.packages import PackagePolicy, provide
+from pawl.checks.verifier import BenchChecker, Verifier
 from pawl.core.change import EMPTY, Change, ChangeSet, Node
 from pawl.core.diagnostic import CheckResult
 from pawl.core.errors import Conflicted, PawlError, UsageError
@@ -25,6 +27,7 @@ from pawl.core.run import Task
 from pawl.workspace import capture
 from pawl.workspace.bench import Bench
 from pawl.workspace.capture import HeldReason
+from pawl.workspace.commands import open_bench
 from pawl.workspace.paths import clean
 from pawl.workspace.project import Project
 
@@ -33,6 +36,8 @@ BENCH, SPARE = "bench", "spare"
 HELD = (HeldReason.PROTECTED, HeldReason.DENIED)
 """What is kept and told though it is not delivered."""
 LONGEST_TITLE = 72
+MOST_FINDINGS = 500
+"""Of the baseline, for the record."""
 
 
 @dataclass(slots=True)
@@ -96,10 +101,11 @@ class BenchWorks:
 
     def before(self) -> CheckResult:
         if self._before is None:
-            self._before = verdict_of(self.record.value("baseline"))
+            known = self.record.value("baseline")
+            self._before = CheckResult.from_json(known) if isinstance(known, dict) else None
         if self._before is None:
             self._before = self.verifier.tests()
-            self.record.put("baseline", verdict_json(self._before))
+            self.record.put("baseline", self._before.to_json(MOST_FINDINGS))
         return self._before
 
     def now(self) -> Work:
@@ -113,7 +119,7 @@ class BenchWorks:
         return Work(changes=changes, held=tuple(HeldPath(path=one.path, reason=one.told) for one in kept), spare=spare)
 
     def verify(self, changes: ChangeSet) -> Verification:
-        return self.verifier.verify(changes, self.before())
+        return evidence_for(changes, self.verifier, self.before())
 
     def adopt(self, changes: ChangeSet) -> None:
         known = self.record.work(BENCH)
@@ -170,7 +176,6 @@ class BenchWorks:
         settings, order = self.shop.config.settings, self.record.order
         if (order.commit or settings.commit) != "on":
             return "", ()
-        from pawl.workspace.commands import open_bench
         from pawl.workspace.commits import Committer
 
         commits = Committer(
@@ -213,7 +218,7 @@ class BenchWorks:
         return ChangeSet.of(changes.values()), tuple(one for one in captured.held if one.reason in HELD)
 
     def _checker(self, files: Files, runner: CommandRunner) -> Checker:
-        return BenchChecker(self.shop, files, runner, self._changed)
+        return BenchChecker(self.verifier, files, runner, self._changed)
 
     def _changed(self) -> list[str]:
         with suppress(Conflicted):
@@ -247,7 +252,14 @@ def chosen_hunks(shop: Project, changes: ChangeSet, numbers: Sequence[int]) -> l
 
 
 def _opened(shop: Project) -> Bench:
-    return project_bench(shop)
+    """A bench on which the project's own tools can run, with its packages where they are no change of the project."""
+    opened = open_bench(shop, extra_readonly=readable())
+    try:
+        provide(shop, opened, PackagePolicy(only_ignored=True))
+    except BaseException:
+        opened.discard()
+        raise
+    return opened
 
 
 def _spare(held: Iterable[capture.HeldBack]) -> ChangeSet:

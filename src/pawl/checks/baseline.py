@@ -1,4 +1,4 @@
-"""What stood there before a change, so that it is judged by what it broke and not by what was broken."""
+"""The state before a change, so that it is judged by what it broke and not by what was broken."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pawl.checks.steps import CheckStep, Subject, skipped
-from pawl.core.diagnostic import UNFINISHED, CheckResult, Diagnostic, Status
+from pawl.core.diagnostic import NOT_SERVING, UNFINISHED, CheckResult, Diagnostic, Status
 
 Identity = tuple[str, ...]
 
@@ -20,6 +20,8 @@ class Baseline:
     """The verdicts from before the change, by step."""
 
     verdicts: Mapping[str, CheckResult] = field(default_factory=dict)
+    measure: Callable[[str], CheckResult | None] = lambda step: None
+    """Asked for a step that fails and whose verdict from before is not known."""
 
     @classmethod
     def of(cls, verdicts: Iterable[CheckResult]) -> Baseline:
@@ -31,6 +33,8 @@ class Baseline:
         A step that was skipped before says nothing about what stood there.
         """
         before = self.verdicts.get(verdict.step)
+        if before is None and verdict.standing is Status.FAIL and verdict.findings:
+            before = self.measure(verdict.step)
         if before is None or before.standing is Status.SKIPPED or not verdict.findings:
             return verdict
         new, old = separated(verdict.findings, (*before.findings, *before.old))
@@ -60,8 +64,10 @@ def separated(now: Iterable[Diagnostic], before: Iterable[Diagnostic]) -> tuple[
 
 
 def _identity(finding: Diagnostic) -> Identity:
-    """A finding's key; a test that failed before is the same failure whatever it says now."""
-    return (finding.tool, finding.test) if finding.test else finding.key
+    """A finding's key; a test or a server that failed before is the same failure whatever it says now."""
+    if finding.test:
+        return (finding.tool, finding.test)
+    return (finding.tool, finding.code) if finding.code == NOT_SERVING else finding.key
 
 
 class StopPolicy(StrEnum):

@@ -10,15 +10,15 @@ import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from pawl.checks.choosing import Placed
 from pawl.checks.project import CheckKind, Folder
 from pawl.checks.rungs import EVERYTHING, is_named
 from pawl.checks.steps import Subject
-from pawl.core.diagnostic import CheckResult, Diagnostic, Location, Severity, Status, TestCounts
+from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.errors import PawlError
 from pawl.core.execution import Ending
 from pawl.core.formats import Unreadable, read_json
@@ -39,14 +39,14 @@ class VerdictShelf:
     def get(self, key: str) -> CheckResult | None:
         path = self.folder / f"{key}.json"
         try:
-            verdict = verdict_from(json.loads(path.read_text("utf-8")))
+            verdict = CheckResult.from_json(json.loads(path.read_text("utf-8")))
             os.utime(path)
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return verdict
 
     def put(self, key: str, verdict: CheckResult) -> None:
-        text = json.dumps(verdict_shape(verdict))
+        text = json.dumps(verdict.to_json())
         # What would have to be changed before it is stored would no longer be the verdict.
         if len(text) > LARGEST or redacted(text) != text:
             return
@@ -73,14 +73,14 @@ class Baselines:
         self.folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
         path = self._path(workspace)
         temporary = path.with_suffix(f".{os.getpid()}")
-        shapes = [verdict_shape(verdict) for verdict in verdicts]
+        shapes = [verdict.to_json() for verdict in verdicts]
         temporary.write_text(redacted(json.dumps({"verdicts": shapes})), "utf-8")
         os.replace(temporary, path)
 
     def load(self, workspace: str) -> tuple[CheckResult, ...]:
         try:
             body = json.loads(self._path(workspace).read_text("utf-8"))
-            return tuple(verdict_from(one) for one in body["verdicts"])
+            return tuple(CheckResult.from_json(one) for one in body["verdicts"])
         except (OSError, ValueError, KeyError, TypeError):
             return ()
 
@@ -93,29 +93,6 @@ class Baselines:
 
     def _path(self, workspace: str) -> Path:
         return self.folder / f"{hashlib.sha256(workspace.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
-
-
-def verdict_shape(verdict: CheckResult) -> dict[str, Any]:
-    return asdict(verdict)
-
-
-def verdict_from(body: dict[str, Any]) -> CheckResult:
-    counts = body["counts"]
-    return CheckResult(
-        step=str(body["step"]),
-        standing=Status(body["standing"]),
-        reason=str(body["reason"]),
-        findings=tuple(_findings(body["findings"])),
-        old=tuple(_findings(body["old"])),
-        counts=None if counts is None else TestCounts(**counts),
-        seconds=float(body["seconds"]),
-    )
-
-
-def _findings(rows: Iterable[dict[str, Any]]) -> Iterator[Diagnostic]:
-    for row in rows:
-        frames = tuple(Location(**one) for one in row["frames"])
-        yield Diagnostic(**{**row, "severity": Severity(row["severity"]), "frames": frames})
 
 
 FORM = 1

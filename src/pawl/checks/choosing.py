@@ -71,13 +71,17 @@ class _Inside:
 
 
 def narrowed(subject: Subject, folder: str) -> Subject:
-    inside = tuple(path.removeprefix(f"{folder}/") for path in subject.changed if path.startswith(f"{folder}/"))
+    inside, first = (
+        tuple(path.removeprefix(f"{folder}/") for path in paths if path.startswith(f"{folder}/"))
+        for paths in (subject.changed, subject.first)
+    )
     return dataclasses.replace(
         subject,
         files=Within(subject.files, folder),
         runner=_Inside(subject.runner, folder),
         workspace=posixpath.join(subject.workspace, folder) if subject.workspace else "",
         changed=inside,
+        first=first,
         test_command=(),
         depth=subject.depth + folder.count("/") + 1,
     )
@@ -152,7 +156,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A step that the project does not have; says so, so that nobody takes it for passed."""
+    """A step that is not run and says why, so that nobody takes it for passed."""
 
     name: str
     reason: str

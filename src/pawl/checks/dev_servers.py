@@ -20,7 +20,7 @@ from pawl.checks.project import Folder, dependencies, package_json, text
 from pawl.checks.runners import launched
 from pawl.checks.serving import MARK
 from pawl.checks.steps import Subject, failed, passed, skipped, stopped
-from pawl.core.diagnostic import CheckResult, Diagnostic
+from pawl.core.diagnostic import NOT_SERVING, CheckResult, Diagnostic
 from pawl.core.errors import ConfigError, SandboxUnavailable
 from pawl.core.execution import Execution, Limits, Network
 from pawl.core.formats import Unreadable, read_json
@@ -245,17 +245,22 @@ class ServerAnswers:
                 completed = subject.runner.run(execution(self.host, limits, asked, joint.file))
             except SandboxUnavailable as error:
                 return skipped(self.name, error.message)
-        if joint.failure:
-            return failed(self.name, joint.failure)
-        marked = [line for line in completed.stdout.text.splitlines() if line.startswith(MARK)]
         name = serving.server.name
+        if joint.failure:
+            return _unserved(self.name, name, joint.failure)
+        marked = [line for line in completed.stdout.text.splitlines() if line.startswith(MARK)]
         if not marked:
-            return failed(self.name, stopped(completed) or f"{name} gave up: {completed.stderr.text.strip()[-300:]}")
+            said = stopped(completed) or f"{name} gave up: {completed.stderr.text.strip()[-300:]}"
+            return _unserved(self.name, name, said)
         told = read_told(marked[-1])
         if "ready" in told:
             return passed(self.name, f"{name} answers on port {told['ready']} with status {told.get('status')}")
         output = told.get("output", "")
         if told.get("missing") or "No module named " + name in output:
             return skipped(self.name, f"{name} is not installed")
-        finding = Diagnostic(tool=name, message=output or told.get("failed", ""), code="server")
-        return failed(self.name, f"{name}: {told.get('failed')}", [finding])
+        why = told.get("failed", "")
+        return _unserved(self.name, name, f"{name}: {why}", output or why)
+
+
+def _unserved(step: str, server: str, reason: str, message: str = "") -> CheckResult:
+    return failed(step, reason, [Diagnostic(tool=server, message=message or reason, code=NOT_SERVING)])

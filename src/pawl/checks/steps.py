@@ -40,6 +40,8 @@ class Subject:
     """The paths that were changed; empty stands for the whole workspace."""
     added: frozenset[str] = frozenset()
     """The paths that a run added."""
+    first: tuple[str, ...] = ()
+    """The paths to begin with where not all are looked at."""
     test_command: tuple[str, ...] = ()
     """The user's own; empty lets the framework decide."""
     spare: Mapping[str, str] = field(default_factory=dict)

@@ -22,7 +22,7 @@ from pawl.checks.ports import holder
 from pawl.checks.registry import ServerRecord, ServerRegistry, ServerState, born
 from pawl.checks.serving import MARK
 from pawl.checks.settings import verify_settings
-from pawl.checks.steps import Subject
+from pawl.checks.verifier import Verifier
 from pawl.core.errors import NotFound, PawlError
 from pawl.core.execution import Stream
 from pawl.core.redact import redacted
@@ -31,7 +31,6 @@ from pawl.sandbox.process import CancelToken
 from pawl.settings.config import load
 from pawl.workspace.bench_folder import sweep
 from pawl.workspace.commands import bench_places, open_bench
-from pawl.workspace.environments import brought_along
 from pawl.workspace.project import Project
 
 LONGEST_SECONDS = 7 * 86_400.0
@@ -74,7 +73,7 @@ def _serve(shop: Project, keeper: _Keeper, cancel: CancelToken, asked: dict[str,
         sweep(place)
     with open_bench(shop, extra_readonly=readable()) as bench:
         provided = provide(shop, bench, PackagePolicy(install=bool(asked["install"])))
-        subject = Subject(files=bench.files, runner=bench, workspace=shop.workspace, spare=brought_along())
+        subject = Verifier(shop=shop).subject(bench.files, bench)
         serving = found_in(subject, verify_settings(shop.config).dev_server)
         lacking = [one.note for one in provided if not one.key]
         if lacking and (serving is None or serving.server.program):

@@ -1,27 +1,35 @@
-"""`pawl verify`: the ladder climbed on a bench of the workspace as it stands."""
+"""The one verifier: the checks of a project, run on a bench with a change or as the workspace stands."""
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import partial
 
 from pawl.checks.baseline import Baseline, StopPolicy, accepted, climb
 from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surroundings
-from pawl.checks.choosing import Placed, choose, in_order, with_absent
+from pawl.checks.choosing import Absent, Placed, choose, in_order, with_absent
 from pawl.checks.dev_servers import ServerAnswers, found_in
-from pawl.checks.lsp.diagnosing import diagnostics_steps, host, readable
+from pawl.checks.lsp.diagnosing import diagnosed, diagnostics_steps, host, readable, servers_for
+from pawl.checks.output import printed
 from pawl.checks.packages import PackagePolicy, Provided, provide
 from pawl.checks.project import CHEAP, ORDER, CheckKind, Folder
+from pawl.checks.rungs import EVERYTHING, is_named
+from pawl.checks.runners import shadowing
 from pawl.checks.settings import verify_settings
-from pawl.checks.steps import Subject
-from pawl.core.diagnostic import Check, CheckResult, Status
-from pawl.core.errors import CommandNotFound
+from pawl.checks.steps import CheckStep, Subject, passed, skipped
+from pawl.core.change import EMPTY, ChangeSet
+from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
+from pawl.core.errors import Cancelled, CommandNotFound
 from pawl.core.execution import Completed, Execution
+from pawl.core.ports import Cancel, CommandRunner
 from pawl.settings.config import Config
-from pawl.workspace.bench_folder import sweep
-from pawl.workspace.commands import bench_places, open_bench
+from pawl.workspace.bench import Bench
+from pawl.workspace.commands import open_bench
 from pawl.workspace.environments import brought_along
 from pawl.workspace.project import Project
 
@@ -31,13 +39,335 @@ CHECKS: Mapping[Check, tuple[CheckKind, ...]] = {
     Check.TYPECHECK: (CheckKind.TYPES, CheckKind.DIAGNOSTICS),
     Check.ALL: CHEAP,
 }
-"""Which kinds of steps a check stands for."""
+"""The kinds of checks that a word stands for."""
+TESTS = "tests"
+"""The name of the check that runs the workspace's own suite."""
+LAST_LINES = 40
+"""Of the output of a command that the request names, when it fails."""
+_NEED_BUILD = (CheckKind.SERVER, CheckKind.TESTS)
+
+
+class BaselinePolicy(StrEnum):
+    """Which findings are old."""
+
+    MEASURED = "measured"
+    """Those that the workspace has without the change; looked for where a check fails."""
+    STORED = "stored"
+    """Those that the user has set as the baseline."""
+    SET = "set"
+    """All of them: they become the baseline."""
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    digest: str
+    """Of the change set; that of the empty one for the workspace as it stands."""
+    verdicts: tuple[CheckResult, ...]
+    """A result for each check, skipped ones with the reason."""
+    seconds: float
+    kept: tuple[str, ...] = ()
+    """Checks whose result came from the cache."""
+    has_baseline: bool = False
+    shadowing: tuple[str, ...] = ()
+    """Changes that take the place of what runs the tests: whatever these then say, it proves nothing."""
+    notes: tuple[str, ...] = ()
+    """What became of packages that the workspace lacks."""
+
+    @property
+    def accepted(self) -> bool:
+        return accepted(self.verdicts)
+
+    @property
+    def proves_nothing(self) -> bool:
+        return all(verdict.standing is Status.SKIPPED for verdict in self.verdicts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verifier:
+    """Verifies a project on benches of its own, so that nothing counts but the change and the workspace."""
+
+    shop: Project
+    test_command: tuple[str, ...] = ()
+    """The user's own; empty lets the project decide."""
+    commands: tuple[str, ...] = ()
+    """Those that the request names; each must succeed."""
+    stop: StopPolicy = StopPolicy.NEVER
+    cached: bool = False
+    """Results are taken from the cache where nothing that decides about them has changed."""
+    packages: PackagePolicy = field(default_factory=PackagePolicy)
+    opened: Callable[[], Bench] | None = None
+    """Opens a bench in place of the verifier's own way."""
+    suite: Callable[[Subject], CheckResult] | None = None
+    """Runs the workspace's suite in place of the check `tests`."""
+    cancel: Cancel | None = None
+    listen: Callable[[CheckResult], None] = lambda verdict: None
+
+    def verify(
+        self,
+        changes: ChangeSet = EMPTY,
+        known: Iterable[CheckResult] = (),
+        policy: BaselinePolicy = BaselinePolicy.MEASURED,
+    ) -> VerifyReport:
+        """Runs every check; the workspace is not touched. `known` are results without the change."""
+        started = time.monotonic()
+        with self.bench(changes) as (bench, provided):
+            keeper = self._keeper(bench, provided) if self.cached else None
+            verdicts, has_baseline = self._judged(bench, changes, known, policy, keeper)
+            asked = tuple(self._asked(command, self.subject(bench.files, bench)) for command in self.commands)
+            shadows = shadowing(changes, bench.files)
+        if policy is BaselinePolicy.SET:
+            self._baselines.save(self.shop.workspace, verdicts)
+        return VerifyReport(
+            digest=changes.digest,
+            verdicts=(*verdicts, *asked),
+            kept=tuple(keeper.kept) if keeper is not None else (),
+            has_baseline=has_baseline,
+            shadowing=shadows,
+            notes=tuple(one.note for one in provided),
+            seconds=time.monotonic() - started,
+        )
+
+    def verify_bench(
+        self, bench: Bench, changed: Sequence[str], known: Iterable[CheckResult]
+    ) -> tuple[CheckResult, ...]:
+        """Runs every check on a bench that holds a change already."""
+        with _Before(self, known) as before:
+            return self._climbed(self._steps(bench.files, changed), bench, EMPTY, before.baseline, tuple(changed))
+
+    def tests(self, changes: ChangeSet = EMPTY) -> CheckResult:
+        """The workspace's own suite, as it stands or with these changes."""
+        with self.bench(changes) as (bench, _):
+            prepared = _Prepared(steps_of(self.shop.config, bench.files, test_command=self.test_command))
+            subject = replace(self.subject(bench.files, bench), added=added_by(changes))
+            return prepared.run(TESTS, subject) or skipped(TESTS, "left out by the settings")
+
+    def check(self, kinds: Iterable[CheckKind]) -> tuple[CheckResult, ...]:
+        """The checks of some kinds, of the workspace as it stands."""
+        with self.bench() as (bench, _):
+            return self.check_bench(kinds, bench.files, bench)
+
+    def check_bench(
+        self,
+        kinds: Iterable[CheckKind],
+        files: Folder,
+        runner: CommandRunner,
+        changed: Iterable[str] = (),
+        seconds: float | None = None,
+    ) -> tuple[CheckResult, ...]:
+        """The checks of some kinds on an open bench; of the changed files, where they are given."""
+        subject = replace(self.subject(files, runner, seconds), changed=tuple(changed))
+        steps = steps_of(self.shop.config, files, kinds=kinds, test_command=self.test_command)
+        return climb(steps, subject, stop=StopPolicy.NEVER)
+
+    def lacks_program(self) -> bool:
+        """Whether the test command names a program that is nowhere where the command would look for it."""
+        program = next(iter(self.test_command), "")
+        # pytest is run as a module too, and what has a folder in its name may be what the run is to write.
+        if not program or "/" in program or program in ("pytest", "py.test"):
+            return False
+        with self.bench() as (bench, _):
+            looked = ("/bin/sh", "-c", 'command -v "$1" || exit 127', "sh", program)
+            return self.subject(bench.files, bench).run(looked) is None
+
+    def subject(self, files: Folder, runner: CommandRunner, seconds: float | None = None) -> Subject:
+        """An open bench as the checks see it, within the limits of the settings or these seconds."""
+        limit = verify_settings(self.shop.config).seconds if seconds is None else seconds
+        if self.cancel is not None and isinstance(runner, Bench):
+            runner = _Stoppable(runner, self.cancel)
+        return Subject(
+            files=files,
+            runner=runner,
+            workspace=self.shop.workspace,
+            test_command=self.test_command,
+            spare=brought_along(),
+            limits=self.shop.config.settings.limits(limit),
+        )
+
+    @contextmanager
+    def bench(self, changes: ChangeSet = EMPTY) -> Iterator[tuple[Bench, tuple[Provided, ...]]]:
+        """A bench with the changes, on which the project's own tools can run."""
+        if self.opened is not None:
+            with self.opened() as bench:
+                bench.apply(changes, self.shop.store.blobs)
+                yield bench, ()
+            return
+        with open_bench(self.shop, extra_readonly=readable()) as bench:
+            bench.apply(changes, self.shop.store.blobs)
+            provided = provide(self.shop, bench, self.packages)
+            for one in provided:
+                self.packages.say(one.note)
+            yield bench, provided
+
+    @property
+    def _baselines(self) -> Baselines:
+        return Baselines(self.shop.config.state / "baselines")
+
+    def _judged(
+        self,
+        bench: Bench,
+        changes: ChangeSet,
+        known: Iterable[CheckResult],
+        policy: BaselinePolicy,
+        keeper: Keeper | None,
+    ) -> tuple[tuple[CheckResult, ...], bool]:
+        """The results, and whether there was a baseline to hold them against."""
+        changed = tuple(sorted(changes.paths))
+        steps = self._steps(bench.files, changed)
+        steps = keeper.around(steps) if keeper is not None else steps
+        if policy is BaselinePolicy.MEASURED:
+            with _Before(self, known) as before:
+                return self._climbed(steps, bench, changes, before.baseline), True
+        steps = with_absent(steps, verify_settings(self.shop.config).wishes)
+        stored = self._baselines.load(self.shop.workspace) if policy is BaselinePolicy.STORED else ()
+        return self._climbed(steps, bench, changes, Baseline.of(stored) if stored else None), bool(stored)
+
+    def _steps(self, files: Folder, changed: Sequence[str]) -> tuple[Placed, ...]:
+        """The project's checks, without those that the change cannot concern."""
+        steps = steps_of(self.shop.config, files, test_command=self.test_command)
+        if self.suite is not None:
+            suite = _Suite(self.suite)
+            steps = tuple(replace(one, step=suite) if one.name == TESTS else one for one in steps)
+        unread = "nothing that it looks at was changed"
+        return tuple(one if _concerns(one, changed) else replace(one, step=Absent(one.name, unread)) for one in steps)
+
+    def _climbed(
+        self,
+        steps: Sequence[CheckStep],
+        bench: Bench,
+        changes: ChangeSet,
+        baseline: Baseline | None,
+        changed: tuple[str, ...] = (),
+    ) -> tuple[CheckResult, ...]:
+        first = changed or tuple(sorted(changes.paths))
+        subject = replace(self.subject(bench.files, bench), first=first, added=added_by(changes))
+        return climb(steps, subject, stop=self.stop, baseline=baseline, on_verdict=self.listen)
+
+    def _keeper(self, bench: Bench, provided: Sequence[Provided]) -> Keeper | None:
+        subject = self.subject(bench.files, bench)
+        contents = contents_of(subject.files)
+        environment = surroundings(subject, contents.keys(), self.shop.config.search_path)
+        if environment is None:
+            return None
+        environment += "".join(one.key for one in provided)
+        return Keeper(VerdictShelf(self.shop.config.state / "verdicts"), environment, contents)
+
+    def _asked(self, command: str, subject: Subject) -> CheckResult:
+        completed = subject.run(tuple(shlex.split(command)))
+        if completed is None:
+            verdict = CheckResult(step=command, standing=Status.FAIL, reason="there is no such command")
+        elif completed.ok:
+            verdict = passed(command)
+        else:
+            tail = "\n".join(printed(completed).splitlines()[-LAST_LINES:])
+            finding = Diagnostic(tool=command, message=tail or "it failed without a word")
+            reason = f"exit code {completed.code}"
+            verdict = CheckResult(step=command, standing=Status.FAIL, reason=reason, findings=(finding,))
+        self.listen(verdict)
+        return verdict
+
+
+def _concerns(step: Placed, changed: Sequence[str]) -> bool:
+    """Whether a change can make a difference to a check: one of the files that decide about it is among the changed."""
+    return not changed or EVERYTHING in step.inputs or any(is_named(path, step.inputs) for path in changed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Suite:
+    """Fits `CheckStep`: the workspace's suite, run in another way."""
+
+    runs: Callable[[Subject], CheckResult]
+    name: str = TESTS
+
+    def run(self, subject: Subject) -> CheckResult:
+        return self.runs(subject)
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """Checks that are run one by one: what tests and servers need of a build is built when they fail without it."""
+
+    steps: Sequence[Placed]
+    _is_built: bool = False
+
+    def run(self, name: str, subject: Subject) -> CheckResult | None:
+        """The result of the check of that name; None where there is none."""
+        step = next((one for one in self.steps if one.name == name), None)
+        if step is None:
+            return None
+        result = step.run(subject)
+        builds = [one for one in self.steps if one.kind is CheckKind.BUILD]
+        if result.standing is not Status.FAIL or step.kind not in _NEED_BUILD or not builds or self._is_built:
+            return result
+        self._is_built = True
+        for build in builds:
+            build.run(subject)
+        return step.run(subject)
+
+
+class _Before:
+    """The workspace without the change, on a bench that is opened when a check fails with it."""
+
+    def __init__(self, verifier: Verifier, known: Iterable[CheckResult]) -> None:
+        self._verifier = verifier
+        self.baseline = Baseline({one.step: one for one in known}, self._measured)
+        self._closing = ExitStack()
+        self._ready: tuple[_Prepared, Subject] | None = None
+
+    def __enter__(self) -> _Before:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.close()
+
+    def _measured(self, name: str) -> CheckResult | None:
+        if self._ready is None:
+            verifier = self._verifier
+            bench, provided = self._closing.enter_context(verifier.bench())
+            steps = steps_of(verifier.shop.config, bench.files, test_command=verifier.test_command)
+            keeper = verifier._keeper(bench, provided) if verifier.opened is None else None
+            steps = keeper.around(steps) if keeper is not None else steps
+            self._ready = _Prepared(steps), verifier.subject(bench.files, bench)
+        prepared, subject = self._ready
+        return prepared.run(name, subject)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stoppable:
+    """Fits `ports.CommandRunner`: a bench, until the user stops it."""
+
+    bench: Bench
+    cancel: Cancel
+
+    def run(self, execution: Execution) -> Completed:
+        completed = self.bench.run(execution, cancel=self.cancel)
+        if self.cancel.requested:
+            raise Cancelled("stopped by the user")
+        return completed
+
+
+@dataclass(frozen=True, slots=True)
+class BenchChecker:
+    """Fits `ports.Checker`: the `check` tool, on the bench that a role works on."""
+
+    verifier: Verifier
+    files: Folder
+    runner: CommandRunner
+    changed: Callable[[], Iterable[str]]
+
+    def check(self, what: Check, *, seconds: float) -> Sequence[CheckResult]:
+        return self.verifier.check_bench(CHECKS[what], self.files, self.runner, self.changed(), seconds)
+
+    def diagnose(self, paths: Sequence[str], *, seconds: float) -> Sequence[CheckResult]:
+        subject = self.verifier.subject(self.files, self.runner, seconds)
+        asked = [one for one in servers_for(self.files) if any(one.language(path) for path in paths)]
+        return [diagnosed(subject, host(), one, paths, seconds) for one in asked]
 
 
 def steps_of(
-    config: Config, files: Folder, *, kinds: Iterable[CheckKind] = ORDER, test_command: Collection[str] = ()
+    config: Config, files: Folder, *, kinds: Iterable[CheckKind] = ORDER, test_command: Sequence[str] = ()
 ) -> tuple[Placed, ...]:
-    """The steps of the project, with the user's own, and with the language servers that add to them."""
+    """The project's checks with the user's own, the language servers and the dev server, the cheapest kind first."""
     settings = verify_settings(config)
     wanted = tuple(kinds)
     steps = choose(files, settings.wishes, test_command=test_command, kinds=ORDER)
@@ -61,96 +391,6 @@ class NoCommands:
         raise CommandNotFound(f"{execution.argv[0]!r} is not run here", advice="look at the files only")
 
 
-def steps_for(config: Config, files: Folder, what: Check) -> tuple[Placed, ...]:
-    """The steps that a check stands for."""
-    return steps_of(config, files, kinds=CHECKS[what])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyRequest:
-    everything: bool = False
-    """Go on after the first failure."""
-    kinds: tuple[CheckKind, ...] = ORDER
-    test_command: tuple[str, ...] = ()
-    fresh: bool = False
-    """Run every step, also where its verdict is known."""
-    take_baseline: bool = False
-    """What is found now is old from now on."""
-    ignore_baseline: bool = False
-    install: bool = False
-    """Packages that are missing may be installed on the bench, with a network."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyReport:
-    verdicts: tuple[CheckResult, ...]
-    kept: tuple[str, ...]
-    """Steps that did not run, because nothing that decides about them has changed."""
-    has_baseline: bool
-    seconds: float
-    notes: tuple[str, ...] = ()
-    """What became of packages that the workspace lacks."""
-
-    @property
-    def accepted(self) -> bool:
-        return accepted(self.verdicts)
-
-    @property
-    def proves_nothing(self) -> bool:
-        return not any(verdict.standing is Status.PASS for verdict in self.verdicts) and not any(
-            verdict.standing is Status.FAIL for verdict in self.verdicts
-        )
-
-
-def verify(
-    shop: Project,
-    request: VerifyRequest,
-    listen: Callable[[CheckResult], None] = lambda verdict: None,
-    say: Callable[[str], None] = lambda what: None,
-) -> VerifyReport:
-    """Climbs the ladder; the workspace is not touched."""
-    started = time.monotonic()
-    for place in bench_places(shop.config):
-        sweep(place)
-    settings = verify_settings(shop.config)
-    baselines = Baselines(shop.config.state / "baselines")
-    before = () if request.ignore_baseline or request.take_baseline else baselines.load(shop.workspace)
-    with open_bench(shop, extra_readonly=readable()) as bench:
-        provided = provide(shop, bench, PackagePolicy(install=request.install, say=say))
-        for one in provided:
-            say(one.note)
-        subject = Subject(
-            files=bench.files,
-            runner=bench,
-            workspace=shop.workspace,
-            test_command=request.test_command,
-            spare=brought_along(),
-            limits=shop.config.settings.limits(settings.seconds),
-        )
-        steps = steps_of(shop.config, bench.files, kinds=request.kinds, test_command=request.test_command)
-        keeper = None if request.fresh else _keeper(shop, subject, provided)
-        steps = keeper.around(steps) if keeper is not None else steps
-        if request.kinds == ORDER:
-            steps = with_absent(steps, settings.wishes)
-        stop = StopPolicy.NEVER if request.everything or request.take_baseline else StopPolicy.AT_FIRST_FAILURE
-        verdicts = climb(steps, subject, stop=stop, baseline=Baseline.of(before) if before else None, on_verdict=listen)
-    if request.take_baseline:
-        baselines.save(shop.workspace, verdicts)
-    report = VerifyReport(
-        verdicts=verdicts,
-        kept=tuple(keeper.kept) if keeper is not None else (),
-        has_baseline=bool(before),
-        seconds=time.monotonic() - started,
-        notes=tuple(one.note for one in provided),
-    )
-    shop.note_if_possible("verified", {"accepted": report.accepted, "seconds": round(report.seconds, 2)})
-    return report
-
-
-def _keeper(shop: Project, subject: Subject, provided: Sequence[Provided]) -> Keeper | None:
-    contents = contents_of(subject.files)
-    environment = surroundings(subject, contents.keys(), shop.config.search_path)
-    if environment is None:
-        return None
-    environment += "".join(one.key for one in provided)
-    return Keeper(VerdictShelf(shop.config.state / "verdicts"), environment, contents)
+def added_by(changes: ChangeSet) -> frozenset[str]:
+    """The paths that stand there only with the changes."""
+    return frozenset(change.path for change in changes if change.before is None)

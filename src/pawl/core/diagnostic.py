@@ -1,9 +1,11 @@
-"""What a check says about the code: findings with a place, and the verdict of a step."""
+"""Diagnostics with a place in the code, the result of a check, and both as JSON."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
 
 
 class Severity(StrEnum):
@@ -51,6 +53,8 @@ class Diagnostic:
 
 UNFINISHED = "unfinished"
 """The code of a finding that says that a build was stopped before it could say anything."""
+NOT_SERVING = "server"
+"""The code of a finding that says that a dev server did not start or did not answer."""
 
 
 class Status(StrEnum):
@@ -92,3 +96,38 @@ class CheckResult:
     """Findings that stood there before the change."""
     counts: TestCounts | None = None
     seconds: float = 0.0
+
+    def to_json(self, most: int | None = None) -> dict[str, Any]:
+        """The whole result, or with so many of its findings at most."""
+        body = asdict(self)
+        return body if most is None else {**body, "findings": body["findings"][:most], "old": body["old"][:most]}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> CheckResult:
+        """Also of what earlier versions wrote, with fewer fields; `KeyError`, `TypeError` or `ValueError` otherwise."""
+        return cls(
+            step=str(body["step"]),
+            standing=Status(body["standing"]),
+            reason=str(body["reason"]),
+            findings=tuple(_diagnostics(body["findings"])),
+            old=tuple(_diagnostics(body.get("old", ()))),
+            counts=counts_of(body["counts"]),
+            seconds=float(body.get("seconds", 0.0)),
+        )
+
+
+def _diagnostics(rows: Iterable[Mapping[str, Any]]) -> Iterator[Diagnostic]:
+    for row in rows:
+        frames = tuple(Location(**one) for one in row.get("frames", ()))
+        severity = Severity(row.get("severity", Severity.ERROR))
+        yield Diagnostic(**{**row, "severity": severity, "frames": frames})
+
+
+def counts_json(counts: TestCounts | None) -> dict[str, int] | None:
+    return None if counts is None else asdict(counts)
+
+
+def counts_of(body: object) -> TestCounts | None:
+    if not isinstance(body, Mapping):
+        return None
+    return TestCounts(**{name: int(body.get(name, 0)) for name in ("passed", "failed", "errors", "skipped")})

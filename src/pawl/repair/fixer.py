@@ -32,7 +32,7 @@ from pawl.repair.recovery_map import beyond
 from pawl.repair.scripts.fixer import ScriptFixer
 from pawl.repair.scripts.session import ScriptGround, is_script_project
 from pawl.repair.session import RepairSession, failing_tests, is_uncollected, shown
-from pawl.repair.strategy import RepairStrategy, Told
+from pawl.repair.strategy import RepairStrategy, Told, suite_of
 from pawl.repair.stream import start_script
 from pawl.repair.unseen import UnseenRepair
 from pawl.workspace.bench import Bench
@@ -247,10 +247,10 @@ class _Fixer(RepairStrategy[RepairSession]):
             self.ground.write(patch.path, before)
 
     def verify(self) -> tuple[CheckResult, ...]:
-        return self.ground.verify(self.ground.baseline(self.first))
+        return self.ground.verify(self.bench, self.first)
 
     def left(self, verdicts: Sequence[CheckResult]) -> tuple[Diagnostic, ...]:
-        return (*shown(verdicts[-1]), *self.reading.unmended)
+        return (*shown(suite_of(verdicts)), *self.reading.unmended)
 
     def not_asked(self, after: CheckResult) -> str:
         others = 0 if after.standing is Status.PASS and not after.old else len(shown(after))

@@ -5,19 +5,19 @@ from __future__ import annotations
 import difflib
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from pawl.checks.baseline import Baseline, StopPolicy, climb
+from pawl.checks.baseline import StopPolicy
 from pawl.checks.catalog import Detection, detect
 from pawl.checks.report import UNLISTED
 from pawl.checks.runners import launched
 from pawl.checks.settings import verify_settings
-from pawl.checks.steps import CheckStep, Subject, Tests, failed, skipped, stopped
-from pawl.checks.verifier import steps_for
-from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status, TestCounts
+from pawl.checks.steps import Subject, Tests, failed, stopped
+from pawl.checks.verifier import Verifier
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
 from pawl.core.errors import CannotFix, NoTests, PawlError, UsageError
 from pawl.core.execution import Completed, Ending, Limits
 from pawl.repair.hanging import StallGuard, where_it_hangs
@@ -26,11 +26,9 @@ from pawl.repair.reaching import FixTarget, aim_at
 from pawl.repair.recovery_map import RecoveryEntry, merged, own_entries, python_map
 from pawl.repair.stream import ReflexEngine
 from pawl.workspace.bench import Bench
-from pawl.workspace.environments import brought_along
 from pawl.workspace.project import Project
 
 PYTHON = ("pytest", "unittest")
-SUITE_SECONDS = 600.0
 GRACE_SECONDS = 30.0
 """What the engine gets beyond its budget to collect, and to end in order."""
 MOST_SOURCES = 5000
@@ -79,15 +77,12 @@ class RepairSession:
         return self.detection.framework.name
 
     @property
+    def verifier(self) -> Verifier:
+        return Verifier(shop=self.shop, test_command=self.request.test_command)
+
+    @property
     def subject(self) -> Subject:
-        return Subject(
-            files=self.bench.files,
-            runner=self.bench,
-            workspace=self.shop.workspace,
-            test_command=self.request.test_command,
-            spare=brought_along(),
-            limits=self.limits(SUITE_SECONDS),
-        )
+        return self.verifier.subject(self.bench.files, self.bench)
 
     @property
     def recoveries(self) -> tuple[RecoveryEntry, ...]:
@@ -143,7 +138,7 @@ class RepairSession:
         for finding in verdict.findings:
             if finding.code == "incomplete" and Ending.TIMED_OUT in finding.message:
                 raise CannotFix(
-                    f"the suite did not end within {SUITE_SECONDS:.0f} seconds",
+                    f"the suite did not end within {self.subject.limits.seconds:.0f} seconds",
                     advice="name a faster part of it, such as --test 'pytest tests/unit -x'",
                 )
             if finding.code == HANGS and not finding.test:
@@ -184,33 +179,17 @@ class RepairSession:
         counts = TestCounts(passed=taken.passed, failed=len(findings))
         return failed("tests", f"{len(taken.hanging)} of the tests did not end", findings, counts)
 
-    def verify(self, before: Baseline) -> tuple[CheckResult, ...]:
-        """Climbs the whole ladder; only what is new counts against the change."""
-        subject = replace(self.subject, changed=tuple(self.edited))
+    def verify(self, opened: Callable[[], Bench], first: CheckResult) -> tuple[CheckResult, ...]:
+        """Runs every check; only what is new counts against the edits. `first` is the suite without them."""
         self.listen(StageBegun(name="verify"))
-        verdicts = climb(
-            self._cheap(), subject, stop=StopPolicy.AT_FIRST_FAILURE, baseline=before, on_verdict=self.listen
+        verifier = replace(
+            self.verifier,
+            stop=StopPolicy.AT_FIRST_FAILURE,
+            opened=opened,
+            suite=lambda _: self.run_tests(),
+            listen=self.listen,
         )
-        broken = next((one.step for one in verdicts if one.standing is Status.FAIL), "")
-        last = skipped("tests", f"not run: {broken} failed") if broken else before.against(self.run_tests())
-        self.listen(last)
-        return (*verdicts, last)
-
-    def baseline(self, tests: CheckResult) -> Baseline:
-        """What the cheap steps say about the edited files as they were, and the first run of the suite."""
-        now = self.edited
-        for path in now:
-            self.bench.files.write(path, self.originals[path])
-        try:
-            subject = replace(self.subject, changed=tuple(now))
-            verdicts = climb(self._cheap(), subject, stop=StopPolicy.NEVER)
-        finally:
-            for path, data in now.items():
-                self.bench.files.write(path, data)
-        return Baseline.of((*verdicts, tests))
-
-    def _cheap(self) -> tuple[CheckStep, ...]:
-        return steps_for(self.shop.config, self.bench.files, Check.ALL)
+        return verifier.verify_bench(self.bench, tuple(self.edited), (first,))
 
     def sources(self) -> dict[str, str]:
         """The Python files of the workspace, as texts."""

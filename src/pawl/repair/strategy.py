@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
 from pawl.checks.baseline import accepted
+from pawl.checks.steps import skipped
+from pawl.checks.verifier import TESTS
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.repair import reasons
@@ -26,6 +28,11 @@ from pawl.repair.model import (
 from pawl.repair.session import fresh
 from pawl.workspace.bench import Bench
 from pawl.workspace.project import Project
+
+
+def suite_of(verdicts: Sequence[CheckResult]) -> CheckResult:
+    """The result of the workspace's suite."""
+    return next((one for one in verdicts if one.step == TESTS), skipped(TESTS, "there is none"))
 
 
 class FixGround(Protocol):
@@ -126,7 +133,7 @@ class RepairStrategy(Generic[G]):
 
     @abstractmethod
     def verify(self) -> tuple[CheckResult, ...]:
-        """What the ladder says, the suite last."""
+        """Run every check."""
 
     @abstractmethod
     def left(self, verdicts: Sequence[CheckResult]) -> tuple[Diagnostic, ...]:
@@ -213,7 +220,7 @@ class RepairStrategy(Generic[G]):
         """The ladder decides about everything that was mended, on a bench that holds nothing but the edits."""
         with self.bench() as clean, fresh(self.ground, clean):
             verdicts = self.verify()
-        after, left = verdicts[-1], self.left(verdicts)
+        after, left = suite_of(verdicts), self.left(verdicts)
         report = replace(report, verdicts=verdicts, after=after.counts, failing_after=left)
         if not accepted(verdicts):
             broken = next((one for one in verdicts if one.standing is Status.FAIL), after)

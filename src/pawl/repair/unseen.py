@@ -6,9 +6,8 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pawl.checks.baseline import StopPolicy, climb, separated
+from pawl.checks.baseline import separated
 from pawl.checks.project import CheckKind
-from pawl.checks.verifier import steps_of
 from pawl.core.diagnostic import Diagnostic, Status
 from pawl.repair.model import Mended, Repair
 from pawl.repair.reaching import is_test
@@ -45,13 +44,10 @@ class UnseenRepair:
 
     def _read(self) -> Found:
         """What reading the sources finds, first whether they compile."""
-        verdicts = {}
-        for kind in (CheckKind.SYNTAX, CheckKind.TYPES):
-            steps = steps_of(self.ground.shop.config, self.ground.bench.files, kinds=(kind,))
-            verdicts[kind] = climb(steps, self.ground.subject, stop=StopPolicy.NEVER)
+        verifier, bench = self.ground.verifier, self.ground.bench
         return {
-            kind: tuple(finding for verdict in climbed for finding in verdict.findings)
-            for kind, climbed in verdicts.items()
+            kind: tuple(one for result in verifier.check_bench((kind,), bench.files, bench) for one in result.findings)
+            for kind in (CheckKind.SYNTAX, CheckKind.TYPES)
         }
 
     def _round(self, found: Found) -> Found | None:

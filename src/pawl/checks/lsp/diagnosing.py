@@ -89,7 +89,8 @@ class Diagnostics:
         return f"diagnostics ({self.server.name})"
 
     def run(self, subject: Subject) -> CheckResult:
-        paths = [path for path in subject.changed or subject.files.walk() if _NOT_OURS.isdisjoint(path.split("/"))]
+        every = subject.changed or dict.fromkeys((*subject.first, *subject.files.walk()))
+        paths = [path for path in every if _NOT_OURS.isdisjoint(path.split("/"))]
         verdict = diagnosed(subject, self.host, self.server, paths)
         errors = tuple(finding for finding in verdict.findings if finding.severity is Severity.ERROR)
         return CheckResult(step=self.name, standing=verdict.standing, reason=verdict.reason, findings=errors)

@@ -295,7 +295,7 @@ class ScriptFixer(RepairStrategy[ScriptGround]):
         return ended, self.take(ended)
 
     def verify(self) -> tuple[CheckResult, ...]:
-        return self.ground.verify(self.ground.baseline(self.first_read, self.first))
+        return self.ground.verify(self.bench, (*self.first_read, self.first))
 
     def left(self, verdicts: Sequence[CheckResult]) -> tuple[Diagnostic, ...]:
         return tuple(one for verdict in verdicts for one in (*verdict.findings, *verdict.old))

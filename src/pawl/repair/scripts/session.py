@@ -6,25 +6,21 @@ import posixpath
 import re
 import shlex
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pawl.checks import catalog as commands
-from pawl.checks.baseline import Baseline, StopPolicy, climb
 from pawl.checks.catalog import detect, named
-from pawl.checks.choosing import Placed
-from pawl.checks.project import CHEAP, CheckKind, Folder
-from pawl.checks.steps import CheckStep, Subject, Tests
-from pawl.checks.verifier import steps_of
+from pawl.checks.project import CheckKind, Folder
+from pawl.checks.steps import Subject, Tests
+from pawl.checks.verifier import Verifier
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, NoTests, PawlError, UsageError
 from pawl.repair.model import ClockStarted, FixRequest, Listener, StageBegun
 from pawl.repair.recoveries.scripts import ENDINGS
 from pawl.workspace.bench import Bench
-from pawl.workspace.environments import brought_along
 from pawl.workspace.project import Project
 
-SUITE_SECONDS = 600.0
 MOST_SOURCES = 3000
 _TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "__mocks__", "spec", "e2e", "cypress"})
 _READ = (CheckKind.SYNTAX, CheckKind.TYPES)
@@ -65,15 +61,12 @@ class ScriptGround:
     _clock: float | None = None
 
     @property
+    def verifier(self) -> Verifier:
+        return Verifier(shop=self.shop, test_command=self.request.test_command)
+
+    @property
     def subject(self) -> Subject:
-        return Subject(
-            files=self.bench.files,
-            runner=self.bench,
-            workspace=self.shop.workspace,
-            test_command=self.request.test_command,
-            spare=brought_along(),
-            limits=self.shop.config.settings.limits(SUITE_SECONDS),
-        )
+        return self.verifier.subject(self.bench.files, self.bench)
 
     @property
     def left(self) -> float:
@@ -104,19 +97,20 @@ class ScriptGround:
 
     def read(self) -> tuple[CheckResult, ...]:
         """What the compilers say of the sources."""
-        steps = steps_of(self.shop.config, self.bench.files, kinds=_READ)
-        return climb(steps, self.subject, stop=StopPolicy.NEVER)
+        return self.verifier.check_bench(_READ, self.bench.files, self.bench)
 
-    def run_tests(self) -> CheckResult:
-        return climb(self._tests(), self.subject, stop=StopPolicy.NEVER)[0]
+    def run_tests(self, seconds: float | None = None) -> CheckResult:
+        """The suite, also where only a script of the package says how it runs."""
+        results = self.verifier.check_bench((CheckKind.TESTS,), self.bench.files, self.bench, seconds=seconds)
+        return results[0] if results else Tests().run(self.subject)
 
     def run_files(self, framework: str, paths: Sequence[str], seconds: float) -> CheckResult:
         """What the project's own runner says of some test files; of the whole suite where it runs in its own way."""
-        subject = replace(self.subject, limits=self.shop.config.settings.limits(seconds))
         if self.request.test_command or not paths or not self.bench.files.exists("package.json"):
-            return climb(self._tests(), subject, stop=StopPolicy.NEVER)[0]
+            return self.run_tests(seconds)
         words = (*commands.one_file(named(framework), paths[0]), *paths[1:])
-        return climb((Tests(framework=framework, command=words),), subject, stop=StopPolicy.NEVER)[0]
+        subject = self.verifier.subject(self.bench.files, self.bench, seconds)
+        return Tests(framework=framework, command=words).run(subject)
 
     def sources(self) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -152,33 +146,11 @@ class ScriptGround:
         now = {path: self.bench.files.read(path) for path in self.originals}
         return {path: data for path, data in now.items() if data != self.originals[path]}
 
-    def baseline(self, read: Sequence[CheckResult], tests: CheckResult) -> Baseline:
-        """What the ladder says about the whole with the edited files as they were."""
-        now = self.edited
-        for path in now:
-            self.bench.files.write(path, self.originals[path])
-        try:
-            steps = [one for one in self._cheap() if one.kind not in _READ]
-            others = climb(steps, self.subject, stop=StopPolicy.NEVER)
-        finally:
-            for path, data in now.items():
-                self.bench.files.write(path, data)
-        return Baseline.of((*read, *others, tests))
-
-    def verify(self, before: Baseline) -> tuple[CheckResult, ...]:
+    def verify(self, opened: Callable[[], Bench], first: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+        """Runs every check; only what is new counts against the edits. `first` are results without them."""
         self.listen(StageBegun(name="verify"))
-        steps: tuple[CheckStep, ...] = (*self._cheap(), *self._tests())
-        return climb(steps, self.subject, stop=StopPolicy.NEVER, baseline=before, on_verdict=self.listen)
-
-    def _tests(self) -> tuple[CheckStep, ...]:
-        """The suite, also where only a script of the package says how it runs."""
-        steps = steps_of(
-            self.shop.config, self.bench.files, kinds=(CheckKind.TESTS,), test_command=self.request.test_command
-        )
-        return (steps[0] if steps else Tests(),)
-
-    def _cheap(self) -> list[Placed]:
-        return list(steps_of(self.shop.config, self.bench.files, kinds=CHEAP))
+        verifier = replace(self.verifier, opened=opened, listen=self.listen)
+        return verifier.verify_bench(self.bench, tuple(self.edited), first)
 
 
 def findings_of(verdicts: Sequence[CheckResult]) -> list[Diagnostic]:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from pawl.agent.session import Session
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts, counts_json
 from pawl.core.display import safe_text
 from pawl.core.errors import PathRefused, UsageError
 from pawl.core.patch import unified
@@ -415,8 +415,8 @@ def _json(shop: Project, report: FixReport, call: Call) -> dict[str, object]:
         "outcome": report.outcome,
         "reason": report.reason,
         "advice": _advice(report, call),
-        "before": _counts_json(report.before),
-        "after": _counts_json(report.after),
+        "before": counts_json(report.before),
+        "after": counts_json(report.after),
         "failing_before": [_finding_json(finding) for finding in report.failing_before],
         "failing_after": [_finding_json(finding) for finding in report.failing_after],
         "repairs": [
@@ -448,12 +448,6 @@ def _json(shop: Project, report: FixReport, call: Call) -> dict[str, object]:
         "seconds": round(report.seconds, 3),
         "cost_usd": 0.0,
     }
-
-
-def _counts_json(counts: TestCounts | None) -> dict[str, int] | None:
-    if counts is None:
-        return None
-    return {"passed": counts.passed, "failed": counts.failed, "errors": counts.errors, "skipped": counts.skipped}
 
 
 def _finding_json(finding: Diagnostic) -> dict[str, object]:

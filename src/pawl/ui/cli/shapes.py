@@ -10,7 +10,7 @@ import shlex
 from dataclasses import asdict
 
 from pawl.core.change import ChangeSet, Node
-from pawl.core.diagnostic import TestCounts
+from pawl.core.diagnostic import counts_json
 from pawl.core.errors import UsageError
 from pawl.core.history import Checkpoint, Entry
 from pawl.core.patch import summary
@@ -126,8 +126,8 @@ def as_body(shop: Project, report: Report, changes: ChangeSet) -> dict[str, obje
         "intent": report.intent,
         "delivery": report.delivery,
         "answer": report.answer,
-        "before": _counts_json(report.before),
-        "after": _counts_json(report.after),
+        "before": counts_json(report.before),
+        "after": counts_json(report.after),
         "verdicts": [
             {"step": step, "standing": standing, "reason": reason} for step, standing, reason in report.verdicts
         ],
@@ -166,12 +166,6 @@ def as_body(shop: Project, report: Report, changes: ChangeSet) -> dict[str, obje
         "seconds": round(report.seconds, 3),
         "exit_code": exit_code(report),
     }
-
-
-def _counts_json(counts: TestCounts | None) -> dict[str, int] | None:
-    if counts is None:
-        return None
-    return {"passed": counts.passed, "failed": counts.failed, "errors": counts.errors, "skipped": counts.skipped}
 
 
 def words_of(text: str | None) -> tuple[str, ...]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from pawl.checks.verifier import VerifyReport, VerifyRequest
-from pawl.checks.verifier import verify as verify_workspace
+from pawl.checks.baseline import StopPolicy
+from pawl.checks.packages import PackagePolicy
+from pawl.checks.verifier import BaselinePolicy, Verifier, VerifyReport
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import UsageError
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.shapes import words_of
 from pawl.ui.screen.screen import Screen, brief
+from pawl.workspace.bench_folder import sweep
+from pawl.workspace.commands import bench_places
 from pawl.workspace.project import Project
 
 MARKS = {Status.PASS: "✓", Status.FAIL: "✗", Status.SKIPPED: "–"}
@@ -23,14 +26,6 @@ EXIT_NOTHING = 3
 
 def verify(shop: Project, call: Call) -> int:
     options = call.options
-    request = VerifyRequest(
-        everything=options.all,
-        test_command=words_of(options.test),
-        fresh=options.fresh,
-        take_baseline=options.set_baseline,
-        ignore_baseline=options.no_baseline,
-        install=options.install,
-    )
     if options.set_baseline and options.no_baseline:
         raise UsageError("--set-baseline and --no-baseline cannot both be had", advice="leave one of them out")
 
@@ -42,7 +37,20 @@ def verify(shop: Project, call: Call) -> int:
         if not options.json:
             call.out.hint(what)
 
-    report = verify_workspace(shop, request, listen, say)
+    everything = options.all or options.set_baseline
+    verifier = Verifier(
+        shop=shop,
+        test_command=words_of(options.test),
+        stop=StopPolicy.NEVER if everything else StopPolicy.AT_FIRST_FAILURE,
+        cached=not options.fresh,
+        packages=PackagePolicy(install=options.install, say=say),
+        listen=listen,
+    )
+    policy = BaselinePolicy.SET if options.set_baseline else BaselinePolicy.STORED
+    for place in bench_places(shop.config):
+        sweep(place)
+    report = verifier.verify(policy=BaselinePolicy.NONE if options.no_baseline else policy)
+    shop.note_if_possible("verified", {"accepted": report.accepted, "seconds": round(report.seconds, 2)})
     if options.json:
         call.emit(_json(report))
     else:
@@ -94,34 +102,5 @@ def _json(report: VerifyReport) -> dict[str, object]:
 
 
 def _shape(verdict: CheckResult, report: VerifyReport) -> dict[str, object]:
-    counts = verdict.counts
-    return {
-        "step": verdict.step,
-        "standing": verdict.standing,
-        "reason": verdict.reason,
-        "seconds": round(verdict.seconds, 3),
-        "cached": verdict.step in report.kept,
-        "findings": [_finding_shape(finding) for finding in verdict.findings],
-        "old": len(verdict.old),
-        "counts": None
-        if counts is None
-        else {
-            "passed": counts.passed,
-            "failed": counts.failed,
-            "errors": counts.errors,
-            "skipped": counts.skipped,
-        },
-    }
-
-
-def _finding_shape(finding: Diagnostic) -> dict[str, object]:
-    return {
-        "tool": finding.tool,
-        "path": finding.path,
-        "line": finding.line,
-        "column": finding.column,
-        "severity": finding.severity,
-        "code": finding.code,
-        "message": finding.message,
-        "test": finding.test,
-    }
+    more = {"seconds": round(verdict.seconds, 3), "cached": verdict.step in report.kept, "old": len(verdict.old)}
+    return {**verdict.to_json(), **more}
