@@ -20,10 +20,10 @@ from types import MappingProxyType
 from typing import Any
 
 from pawl.agent.briefing import bounded
+from pawl.agent.context import TurnInput
 from pawl.agent.judging import GROUND, ClimbRecord
 from pawl.agent.talking import Talker
 from pawl.agent.verification import Verifier, readable_tools
-from pawl.agent.workbench import TurnInput
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import Status
 from pawl.core.errors import Cancelled, PawlError, SandboxUnavailable, StoreError

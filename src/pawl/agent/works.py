@@ -11,7 +11,6 @@ from pawl.agent.evidence import Verification
 from pawl.agent.record import RunRecord
 from pawl.agent.tool_session import LateBench, ToolSession
 from pawl.agent.verification import BenchChecker, Verifier, project_bench, verdict_json, verdict_of
-from pawl.agent.workbench import HeldPath, Work
 from pawl.core.change import EMPTY, Change, ChangeSet, Node
 from pawl.core.diagnostic import CheckResult
 from pawl.core.errors import Conflicted, PawlError, UsageError
@@ -35,9 +34,27 @@ HELD = (HeldReason.PROTECTED, HeldReason.DENIED)
 LONGEST_TITLE = 72
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldPath:
+    """A path that is not part of the change set, with the reason."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The changes that stand on the bench, over the workspace as it stands now."""
+
+    changes: ChangeSet
+    held: tuple[HeldPath, ...] = ()
+    spare: ChangeSet = EMPTY
+    """The changes that are held back and could be kept."""
+
+
 @dataclass(slots=True)
 class BenchWorks:
-    """Fits `workbench.Works`."""
+    """The work on the bench of a run and its way into the workspace."""
 
     shop: Project
     record: RunRecord
@@ -71,6 +88,7 @@ class BenchWorks:
         return changes.then(_spare(held).without(changes.paths))
 
     def unmet(self, task: Task) -> tuple[str, ...]:
+        """Every precondition of the task that does not hold."""
         found = []
         for path in task.paths:
             try:
@@ -87,6 +105,7 @@ class BenchWorks:
         return tuple(found)
 
     def order(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Imported files before their importers."""
         wanted = tuple(paths)
         if all(path.endswith(".py") for path in wanted):
             return self.desk.dependencies().order(wanted)
@@ -95,6 +114,7 @@ class BenchWorks:
         return workspace_import_graph(self.shop).order(wanted)
 
     def before(self) -> CheckResult:
+        """The tests without any change; run once."""
         if self._before is None:
             self._before = verdict_of(self.record.value("baseline"))
         if self._before is None:
@@ -103,6 +123,7 @@ class BenchWorks:
         return self._before
 
     def now(self) -> Work:
+        """`Conflicted` where the user has changed the same place meanwhile."""
         self.restore()
         if not self.desk.bench.is_open:
             return Work(changes=EMPTY)
@@ -113,24 +134,29 @@ class BenchWorks:
         return Work(changes=changes, held=tuple(HeldPath(path=one.path, reason=one.told) for one in kept), spare=spare)
 
     def verify(self, changes: ChangeSet) -> Verification:
+        """On a fresh bench that holds nothing but these changes."""
         return self.verifier.verify(changes, self.before())
 
     def adopt(self, changes: ChangeSet) -> None:
+        """Put a change set onto the bench."""
         known = self.record.work(BENCH)
         if known is None or not known.paths >= changes.paths:
             self.desk.bench.bench.apply(changes, self.shop.store.blobs)
             self.record.keep_work(BENCH, self.standing())
 
     def clear(self) -> None:
+        """Throw away what stands on the bench."""
         self.desk.bench.close()
         self.record.keep_work(BENCH, EMPTY)
 
     def settle(self, task: int) -> None:
+        """The task is verified: the bench as it stands is what the next one falls back to."""
         if self.desk.bench.is_open:
             self.record.keep_work(BENCH, self.standing())
         self.record.note("task verified", {"task": task})
 
     def breaches(self, changes: ChangeSet) -> tuple[str, ...]:
+        """Limits of the guardrails that the changes go over, so that the user is asked."""
         rows = summary(changes, self.shop.store.blobs)
         touched = [Touched(path=one.path, changed_lines=one.added + one.removed) for one in rows if not one.binary]
         leaks = tuple(
@@ -149,10 +175,12 @@ class BenchWorks:
         return select(changes, chosen_hunks(self.shop, changes, hunks), self.shop.store.blobs)
 
     def stale(self, changes: ChangeSet) -> tuple[str, ...]:
+        """The paths that no longer stand where the changes start."""
         now = self.shop.promoter.nodes(changes.paths, changes.blobs)
         return tuple(change.path for change in changes if now[change.path] != change.before)
 
     def promoted(self, changes: ChangeSet) -> int | None:
+        """The entry by which this run has already promoted the changes."""
         for entry in self.shop.entries(run=self.record.run):
             # What already stood there was left out of the entry.
             made = self.shop.changes(entry) if entry.state is EntryState.DONE else EMPTY
@@ -167,6 +195,10 @@ class BenchWorks:
         return promotion.entry
 
     def commit(self, changes: ChangeSet, title: str) -> tuple[str, tuple[str, ...]]:
+        """The commit of what was promoted, empty where the user wants none, and notes on it.
+
+        `GitFailed` where it cannot be made.
+        """
         settings, order = self.shop.config.settings, self.record.order
         if (order.commit or settings.commit) != "on":
             return "", ()
