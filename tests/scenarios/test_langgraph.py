@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import subprocess
 import sys
-import uuid
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -186,25 +187,26 @@ def test_it_is_a_node_of_another_graph_and_runs_where_callers_are_asynchronous(n
 
 
 @pytest.fixture
-def postgres(tmp_path: Path) -> Iterator[str]:
-    """The address of a server of its own, on a socket in a folder."""
+def postgres() -> Iterator[str]:
+    """The address of a server of its own, on a socket in a folder; it refuses to run as root."""
     pytest.importorskip("langgraph.checkpoint.postgres", reason="needs langgraph-checkpoint-postgres")
-    programs = [shutil.which(name) for name in ("initdb", "pg_ctl")]
-    if not all(programs):
+    initdb, control = (shutil.which(name) for name in ("initdb", "pg_ctl"))
+    if initdb is None or control is None:
         pytest.skip("needs a PostgreSQL server")
-    initdb, control = programs
-    data, sockets = tmp_path / "data", Path(f"/tmp/pawl-{uuid.uuid4().hex[:8]}")
-    sockets.mkdir()
-    made = subprocess.run(
-        [initdb, "-D", data, "-U", "pawl", "-A", "trust"], capture_output=True, text=True, check=False
-    )
-    if made.returncode:
-        pytest.skip(f"a PostgreSQL server cannot be made here: {made.stderr.strip().splitlines()[-1]}")
-    options = f"-c listen_addresses='' -k {sockets}"
-    subprocess.run([control, "-D", data, "-w", "-l", tmp_path / "log", "-o", options, "start"], check=True)
-    yield f"host={sockets} user=pawl dbname=postgres"
-    subprocess.run([control, "-D", data, "-w", "-m", "fast", "stop"], check=True)
-    shutil.rmtree(sockets)
+    top = tempfile.mkdtemp(prefix="pawl-postgres-")
+    user = "nobody" if os.geteuid() == 0 else None
+    if user is not None:
+        shutil.chown(top, user)
+
+    def called(*words: str) -> None:
+        subprocess.run(words, check=True, user=user, cwd=top, stdout=subprocess.DEVNULL)
+
+    called(initdb, "-D", f"{top}/data", "-U", "pawl", "-A", "trust")
+    server = (control, "-D", f"{top}/data", "-w", "-l", f"{top}/log")
+    called(*server, "-o", f"-c listen_addresses='' -k {top}", "start")
+    yield f"host={top} user=pawl dbname=postgres"
+    called(*server, "-m", "fast", "stop")
+    shutil.rmtree(top)
 
 
 @pytest.mark.spec("B1")
