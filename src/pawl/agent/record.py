@@ -16,7 +16,6 @@ from pawl.core.run import (
     Intent,
     Report,
     Review,
-    RunCursor,
     RunRequest,
     RunState,
     Trouble,
@@ -74,9 +73,6 @@ class RunRecord:
 
     def evaluate(self, score: int, *, reason: str, judge: str) -> None:
         self.shop.store.runs.evaluate(self.shop.workspace, self.run, score, reason=reason, judge=judge)
-
-    def stand(self, place: RunCursor, state: RunState) -> None:
-        self.shop.store.runs.stand(place, state)
 
 
 SECONDS = "seconds"

@@ -22,7 +22,6 @@ from pawl.core.ports import Cancel, Checker, CommandRunner, Files
 from pawl.core.redact import redacted, without_known
 from pawl.core.run import Task
 from pawl.workspace import capture
-from pawl.workspace.bench import Bench
 from pawl.workspace.capture import HeldReason
 from pawl.workspace.paths import clean
 from pawl.workspace.project import Project
@@ -64,7 +63,7 @@ class BenchWorks:
     _before: CheckResult | None = None
 
     def __post_init__(self) -> None:
-        bench = LateBench(self.shop, self.cancel, opened=_opened)
+        bench = LateBench(self.shop, self.cancel, opened=project_bench)
         self.desk = ToolSession(self.shop, self.cancel, bench=bench, checker=self._checker)
 
     def close(self) -> None:
@@ -100,7 +99,7 @@ class BenchWorks:
                 found.append(f"{name!r} holds secrets and is never read or written")
             elif self.shop.guardrails.never(name):
                 found.append(f"{name!r} is out of reach")
-            elif path not in task.creates and not self._is_there(name):
+            elif path not in task.creates and self.shop.tree.look(name) is None:
                 found.append(f"there is no {name!r}")
         return tuple(found)
 
@@ -252,9 +251,6 @@ class BenchWorks:
             return sorted(self._captured()[0].paths)
         return []
 
-    def _is_there(self, path: str) -> bool:
-        return self.shop.tree.look(path) is not None
-
 
 def _short(title: str) -> str:
     line = redacted(" ".join(title.split()))
@@ -276,10 +272,6 @@ def chosen_hunks(shop: Project, changes: ChangeSet, numbers: Sequence[int]) -> l
     if wrong:
         raise UsageError(f"there is no hunk {wrong[0]}", advice=f"the hunks are 1 to {len(every)}")
     return [every[number - 1] for number in numbers]
-
-
-def _opened(shop: Project) -> Bench:
-    return project_bench(shop)
 
 
 def _spare(held: Iterable[capture.HeldBack]) -> ChangeSet:
