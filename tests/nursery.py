@@ -34,9 +34,6 @@ _LARGEST = 1 << 20
 _LAZY = (
     "genai_prices",
     "httpx2",
-    "langgraph.checkpoint.sqlite",
-    "langgraph.graph",
-    "langgraph.types",
     "prompt_toolkit",
     "prompt_toolkit.application",
     "pydantic",
@@ -203,7 +200,7 @@ def _load() -> None:
     import pawl
 
     for found in pkgutil.walk_packages(pawl.__path__, "pawl."):
-        if not {"inside", "local"} & set(found.name.split(".")) and not found.name.endswith("__main__"):
+        if not {"inside", "langgraph", "local"} & set(found.name.split(".")) and not found.name.endswith("__main__"):
             importlib.import_module(found.name)
     for name in _LAZY:
         importlib.import_module(name)

@@ -60,8 +60,8 @@ def chronicle(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return story
 
 
-def started(story: Story, last: int) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, *CHILD, str(story.workspace), str(story.script), str(last)]
+def started(story: Story, last: int, approval: str = "never") -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, *CHILD, str(story.workspace), str(story.script), str(last), approval]
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, cwd=TESTS)
 
 
@@ -130,5 +130,60 @@ def test_a_run_killed_at_every_write_goes_on_as_if_nothing_had_happened(
     for last in range(1, writes + 1):
         anew(chronicle, state_directory)
         if resumed_after(chronicle, last) != reference:
+            wrong.append(last)
+    assert wrong == []
+
+
+def approved_after(story: Story, last: int) -> Ending:
+    """Ends a run whose approval was killed there. An answer that was taken is not asked for again."""
+    assert started(story, last).returncode == -9
+    with story.session() as session:
+        (row,) = session.runs()
+        report = session.resume(row.id)
+        if report.state is RunState.WAITING:
+            assert last == 1, "the answer is the first thing that becomes durable"
+            report = killed.approve(session, row.id)
+    assert report.state is RunState.ENDED, report.trouble
+    return ending(story)
+
+
+@pytest.fixture
+def waiting(chronicle: Story, state_directory: Path, tmp_path: Path) -> tuple[Ending, int]:
+    """How an approved run ends, and how many writes that takes; the same run waits, to be put back with `again`."""
+    assert started(chronicle, NEVER, "final").returncode == 0
+    for name, folder in (("project", chronicle.workspace), ("state", state_directory)):
+        shutil.copytree(folder, tmp_path / "waiting" / name)
+    done = started(chronicle, NEVER)
+    assert done.returncode == 0, done.stderr
+    return ending(chronicle), int(done.stdout)
+
+
+def again(story: Story, state: Path, top: Path) -> None:
+    for name, folder in (("project", story.workspace), ("state", state)):
+        shutil.rmtree(folder)
+        shutil.copytree(top / "waiting" / name, folder)
+
+
+@pytest.mark.spec("B7", "F5")
+def test_an_approval_that_is_killed_goes_on_as_if_nothing_had_happened(
+    chronicle: Story, state_directory: Path, tmp_path: Path, waiting: tuple[Ending, int]
+):
+    reference, writes = waiting
+    assert reference.promoted == 1
+    for last in (1, 2, 4, writes // 2):
+        again(chronicle, state_directory, tmp_path)
+        assert approved_after(chronicle, last) == reference
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_an_approval_killed_at_every_write_goes_on_as_if_nothing_had_happened(
+    chronicle: Story, state_directory: Path, tmp_path: Path, waiting: tuple[Ending, int]
+):
+    reference, writes = waiting
+    wrong = []
+    for last in range(1, writes + 1):
+        again(chronicle, state_directory, tmp_path)
+        if approved_after(chronicle, last) != reference:
             wrong.append(last)
     assert wrong == []

@@ -61,16 +61,29 @@ answer = "It is rounded."
 """
 
 
-def test_the_example_of_the_page_does_what_it_says(story: Story, tmp_path: Path):
-    (tmp_path / "shop").mkdir()
-    (tmp_path / "shop" / "total.py").write_text("def total(p):\n    return sum(p)\n")
-    (tmp_path / "answers.toml").write_text(ANSWERS)
-    (example,) = re.findall(r"(?<=^```python\n).*?(?=^```$)", PAGE, re.MULTILINE | re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines()
+def played(number: int, folder: Path) -> list[str]:
+    """What the example of that number on the page prints."""
+    (folder / "shop").mkdir()
+    (folder / "shop" / "total.py").write_text("def total(p):\n    return sum(p)\n")
+    (folder / "answers.toml").write_text(ANSWERS)
+    example = re.findall(r"(?<=^```python\n).*?(?=^```$)", PAGE, re.MULTILINE | re.DOTALL)[number]
+    done = subprocess.run([sys.executable, "-c", example], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_example_of_the_page_does_what_it_says(story: Story, tmp_path: Path):
+    lines = played(0, tmp_path)
     assert lines[0] == "RunBegun" and lines[-2] == "RunEnded" and "+    return round(sum(p), 2)" in lines
     assert lines[-1] == "DONE 1 None None 0"
+    assert "round" in (tmp_path / "shop" / "total.py").read_text()
+
+
+@pytest.mark.spec("B1")
+def test_the_example_with_langgraph_does_what_it_says(story: Story, tmp_path: Path):
+    lines = played(1, tmp_path)
+    assert lines[0] == "RunBegun" and "RunEnded" in lines and "+    return round(sum(p), 2)" in lines
+    assert lines[-1] == "DONE 1"
     assert "round" in (tmp_path / "shop" / "total.py").read_text()
 
 

@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 from scenarios.story import Story, call, patch, say
 
-from pawl.agent import executor as carrying
 from pawl.agent.editing import edited
-from pawl.agent.routing import RunNode
 from pawl.core.diagnostic import TestCounts as Counts
 from pawl.core.errors import UsageError
-from pawl.core.events import NodeEntered, ToolEnded
+from pawl.core.events import ToolEnded
 from pawl.core.run import DeliveryState, Intent, Mode, RunState
 
 LEAP = "return year % 4 == 0"
@@ -177,23 +175,6 @@ def test_a_model_that_makes_no_plan_does_a_large_request_as_one_task(story: Stor
     steps = "\n".join(f"{number}. step of the work" for number in range(1, 5))
     done = story.do(f"fix what is wrong with dates:\n{steps}", approve="never")
     assert (done.delivery, len(done.tasks), done.after) == (DeliveryState.DONE, 1, Counts(passed=3))
-
-
-@pytest.mark.spec("B1")
-def test_the_engine_carries_a_run_as_the_table_walks_it(story: Story, monkeypatch: pytest.MonkeyPatch):
-    """Most nodes are walked before the engine is there; a run that it has from the first node is the same run."""
-    before, ways = story.files(), []
-    for nodes in (carrying.IN_GRAPH, frozenset(RunNode)):
-        monkeypatch.setattr(carrying, "IN_GRAPH", nodes)
-        story.user_writes(before)
-        story.events.clear()
-        story.model_says(patch("dates.py", LEAP, "return year % 4 == 1"), say("Done."), *FIX_AGAIN)
-        done = story.do("fix is_leap", approve="never")
-        places = [(one.place.at, one.place.attempt) for one in story.events if isinstance(one, NodeEntered)]
-        ways.append((places, story.files(), done.delivery, done.before, done.after, done.requests, done.answer))
-        assert (done.delivery, done.after) == (DeliveryState.DONE, Counts(passed=3))
-    assert ways[0] == ways[1]
-    assert [at for at, _ in ways[0][0]].count("verify") == 2
 
 
 @pytest.mark.spec("B12")

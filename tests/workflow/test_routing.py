@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import random
 from pathlib import Path
 
 import pytest
 
-from pawl.agent.graph import NODES, GraphEngine, graph
+from pawl.agent.executor import NODES
 from pawl.agent.routing import NEXT, NodeOutcome, RunNode, after, drawn, moved
 from pawl.core.run import RunCursor
 
@@ -76,38 +75,3 @@ def test_only_what_was_approved_is_applied():
 def test_the_diagram_of_the_pages_is_drawn_from_the_table():
     page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
     assert f"<!-- graph -->\n```mermaid\n{drawn()}```\n<!-- end -->" in page
-
-
-@pytest.mark.spec("B1")
-def test_the_graph_has_the_ways_of_the_table_and_no_other():
-    drawn = graph(lambda place: place).compile().get_graph()
-    edges = {(edge.source, edge.target) for edge in drawn.edges if edge.source != "__start__"}
-    ends = {(source, "end" if target == "__end__" else target) for source, target in edges}
-    assert ends == {(str(node), str(following)) for node in NODES for following in NEXT[node].values()}
-
-
-@pytest.mark.spec("B1")
-@pytest.mark.parametrize("seed", range(12))
-def test_the_engine_takes_every_run_the_way_that_the_table_walks_it(seed: int, tmp_path: Path):
-    """Some nodes are walked by the table before the engine is loaded: it makes no difference where it takes over."""
-
-    def stepping(seen: list[RunCursor]):
-        chance = random.Random(seed)
-
-        def step(place: RunCursor) -> RunCursor:
-            seen.append(place)
-            return moved(place, chance.choice(list(NodeOutcome)) if len(seen) < 40 else NodeOutcome.FAILED)
-
-        return step
-
-    walked: list[RunCursor] = []
-    step, place = stepping(walked), RunCursor(f"r{seed}", RunNode.INTENT, 1, 1)
-    while place.at != RunNode.END:
-        place = step(place)
-    for taken_over in (0, len(walked) // 2):
-        seen: list[RunCursor] = []
-        step, at = stepping(seen), RunCursor(f"r{seed}", RunNode.INTENT, 1, 1)
-        for _ in range(taken_over):
-            at = step(at)
-        assert GraphEngine(tmp_path).go(at, step) == place
-        assert seen == walked

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pawl.agent.briefing import brief, failing_text, findings_of
+from pawl.agent.context import TurnInput
 from pawl.agent.evidence import Requirements
-from pawl.agent.workbench import TurnInput
 from pawl.agent.workplace import Workplace, form_of
 from pawl.code.librarian import open_librarian
 from pawl.core.change import ChangeSet

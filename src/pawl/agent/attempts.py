@@ -14,12 +14,12 @@ from decimal import Decimal
 from pawl.agent.attempting import Assignment, Worked, full, simple, stands, team, what_failed
 from pawl.agent.briefing import bounded, failing_text, findings_of
 from pawl.agent.chaos import attacked
+from pawl.agent.context import TurnInput, Unanswered
 from pawl.agent.evidence import evidence_for
 from pawl.agent.judging import ClimbRecord, Tried, changed_lines, judged_attempt
 from pawl.agent.rules import model_of
 from pawl.agent.talking import Talker, rules_of
 from pawl.agent.test_generation import is_test
-from pawl.agent.workbench import TurnInput, Unanswered
 from pawl.agent.workplace import (
     AttemptRecord,
     TierTalker,

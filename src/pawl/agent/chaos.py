@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pawl.agent.context import TurnInput
 from pawl.agent.judging import Tried
 from pawl.agent.test_generation import answered, callables, described, is_test
-from pawl.agent.workbench import TurnInput
 from pawl.agent.workplace import Workplace, form_of
 from pawl.checks.verifier import Verifier
 from pawl.code.languages import language_of

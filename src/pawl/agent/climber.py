@@ -16,12 +16,11 @@ from pawl.agent.attempting import Assignment
 from pawl.agent.attempts import ModelAttempts
 from pawl.agent.audit import AuditTrail
 from pawl.agent.escalation import Escalate, StopEscalation, Try, cost_of, following
-from pawl.agent.evidence import Requirements, evidence_for
+from pawl.agent.evidence import Climbed, Requirements, evidence_for
 from pawl.agent.judging import ClimbRecord, Tried, changed_lines, judged_attempt
 from pawl.agent.side_by_side import SideBySide
 from pawl.agent.talking import Talker
 from pawl.agent.test_generation import TestGenerator
-from pawl.agent.workbench import Climbed
 from pawl.checks.verifier import Verifier
 from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.errors import CannotFix, NoTests, UnknownModel, UsageError
@@ -77,7 +76,7 @@ _LAST = frozenset({AttemptEnd.VERIFIED, AttemptEnd.OUT_OF_BUDGET})
 
 @dataclass(slots=True, kw_only=True)
 class LadderClimber:
-    """Fits `workbench.Climber`."""
+    """Climbs the tiers of one run."""
 
     shop: Project
     asker: ModelAttempts

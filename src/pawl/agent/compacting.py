@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from pawl.agent import planning
 from pawl.agent.compression import CompressionState, KeptWords, compress
+from pawl.agent.context import TurnInput
 from pawl.agent.monitor import MonitorMarks, WorkingContext
 from pawl.agent.record import RunRecord
-from pawl.agent.workbench import TurnInput
 from pawl.agent.works import BENCH
 from pawl.core.dialogue import Speaker, dialogue_tokens
 from pawl.core.errors import PawlError, UsageError

@@ -14,9 +14,19 @@ from pawl.agent.policy import Policy
 from pawl.agent.prompts import PromptRepository
 from pawl.agent.roles import Role
 from pawl.core.dialogue import Message, Request, Sampling, Usage
+from pawl.core.errors import PawlError
 from pawl.core.events import RunEvent
 from pawl.core.ports import Cancel, Model, Toolset
-from pawl.core.run import Budget, Detail, ReasoningOutcome, RequestRecord, RunTerms
+from pawl.core.run import (
+    ApprovalRequest,
+    Budget,
+    Detail,
+    ReasoningOutcome,
+    RequestRecord,
+    RoleName,
+    RunTerms,
+    Stage,
+)
 
 
 class Compress(Protocol):
@@ -60,6 +70,28 @@ class AgentContext:
     detail: Detail | None = None
     cancel: Cancel | None = None
     clock: Callable[[], float] = time.monotonic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnInput:
+    """A turn of the user's with a role. Its talk has a name, so that it can be taken up where it was interrupted."""
+
+    talk: str
+    role: RoleName
+    text: str
+    stage: Stage | None = None
+    history: tuple[Message, ...] = ()
+    summary: str = ""
+    """What was done so far, for the stages that look back on it."""
+    outcome: str = ""
+
+
+class Unanswered(PawlError):
+    """A call waits for the user's yes. The run stops here, asks, and goes on."""
+
+    def __init__(self, question: ApprovalRequest) -> None:
+        super().__init__(f"{question.tool!r} waits for your yes")
+        self.question = question
 
 
 class LoopEnd(StrEnum):

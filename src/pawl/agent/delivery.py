@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from pawl.agent.evidence import judged
 from pawl.agent.nodes import wanted
+from pawl.agent.record import QUESTION, RESPONSE
 from pawl.agent.routing import NodeOutcome
-from pawl.agent.workbench import Work, Workbench
+from pawl.agent.workbench import Workbench
+from pawl.agent.works import Work
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import counts_json
 from pawl.core.errors import Conflicted, GitFailed, NothingToDo, PawlError
@@ -36,7 +38,7 @@ def deliver(bench: Workbench, place: RunCursor) -> NodeOutcome:
         return NodeOutcome.STALE
     record.keep_work("shown", work.changes)
     why = bench.works.breaches(work.changes)
-    record.put("question", {"kind": CHANGE, "digest": work.changes.digest, "why": list(why)})
+    record.ask({"kind": CHANGE, "digest": work.changes.digest, "why": list(why)})
     record.note("proposed", {"digest": work.changes.digest, "paths": sorted(work.changes.paths)})
     if record.order.approval is Approval.NEVER and not why:
         record.put("decision", {"answer": ApprovalAnswer.APPROVE, "digest": work.changes.digest})
@@ -45,17 +47,24 @@ def deliver(bench: Workbench, place: RunCursor) -> NodeOutcome:
 
 
 def approve(bench: Workbench, place: RunCursor) -> NodeOutcome:
-    """Waits for the user. Nothing is done before the answer is there, for this runs again from its start."""
-    asked = bench.record.value("question")
-    assert isinstance(asked, dict)
+    """Take the user's answer, which the record holds. Run again, it comes to the same."""
+    record = bench.record
+    asked, answer = record.value(QUESTION), record.value(RESPONSE)
+    if not isinstance(asked, dict):
+        # A file of an earlier version, interrupted here: the decision stands, or the question comes up again.
+        answer = record.value("decision")
+        return NodeOutcome.ANSWERED if not isinstance(answer, dict) else _decided(answer)
+    assert isinstance(answer, dict)
     question = ApprovalRequest.of(asked)
-    answer = dict(bench.ask_user(question))
-    bench.record.put("question", None)
-    bench.record.note("answered", {"kind": question.kind, "answer": answer.get("answer"), "digest": question.digest})
+    record.note("answered", {"kind": question.kind, "answer": answer.get("answer"), "digest": question.digest})
     if question.kind == CALL:
-        bench.record.put(f"permit {question.digest}", answer)
+        record.put(f"permit {question.digest}", answer)
         return NodeOutcome.ANSWERED
-    bench.record.put("decision", answer)
+    record.put("decision", answer)
+    return _decided(answer)
+
+
+def _decided(answer: Mapping[str, object]) -> NodeOutcome:
     return NodeOutcome.APPROVED if answer.get("answer") == ApprovalAnswer.APPROVE else NodeOutcome.REJECTED
 
 

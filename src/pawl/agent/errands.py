@@ -9,10 +9,8 @@ from dataclasses import dataclass, replace
 from pawl.agent.events import Event
 from pawl.agent.inbox import Inbox
 from pawl.agent.intents import examples
-from pawl.agent.opening_nodes import NOTHING_FAILS
 from pawl.agent.record import RunRecord
 from pawl.agent.run_hooks import Hooking
-from pawl.agent.workbench import Action
 from pawl.checks.output import printed
 from pawl.checks.project import CheckKind
 from pawl.checks.verifier import CHECKS, Verifier
@@ -28,6 +26,7 @@ from pawl.workspace.history import Wish
 from pawl.workspace.project import Project
 
 COMMAND_TOOL = "run_command"
+NOTHING_FAILS = "nothing fails"
 MOST_SHOWN = 20
 MOST_OUTPUT = 20_000
 EXIT = {"answered": 0, "out_of_turns": 53, "out_of_time": 53}
@@ -43,8 +42,21 @@ ABOUT = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """The result of a request that needs no change of ours."""
+
+    text: str
+    exit_code: int = 0
+    ended: str = ""
+    verdicts: tuple[CheckResult, ...] = ()
+    kept: int | None = None
+    entry: int | None = None
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
-    """Fits `workbench.Errands`."""
+    """Carries out what needs no change of ours, and the reflex."""
 
     shop: Project
     record: RunRecord
@@ -128,6 +140,7 @@ class Runner:
         return Action(text="\n".join(lines))
 
     def mend(self) -> tuple[ChangeSet, str, str]:
+        """The reflex's changes; without any, why it found none and what to do about it."""
         from pawl.repair.fixer import fix
         from pawl.repair.model import FixOutcome, FixRequest
 

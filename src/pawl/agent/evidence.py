@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from pawl.agent.weakening import weakened
 from pawl.checks.verifier import TESTS, Verifier
-from pawl.core.change import Change, ChangeSet, Node, NodeKind
+from pawl.core.change import EMPTY, Change, ChangeSet, Node, NodeKind
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
 from pawl.core.ports import BlobReader
+from pawl.core.tiers import StopReason
 
 MOST_TOLD = 20
 MOST_CHARACTERS = 6_000
@@ -178,3 +179,22 @@ def _finding(finding: Diagnostic) -> list[str]:
 
 def _amount(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climbed:
+    """The end of a climb through the tiers."""
+
+    why: StopReason | None
+    """None when there was nothing to climb for."""
+    reason: str
+    changes: ChangeSet = EMPTY
+    """What the checks accepted; else the best that stands, which may be nothing."""
+    checked: Verification | None = None
+    """The verification of what was accepted."""
+    notes: tuple[str, ...] = ()
+    answer: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        return self.why is StopReason.VERIFIED

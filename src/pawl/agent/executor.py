@@ -1,25 +1,26 @@
-"""Carries a run from node to node: the workbench of the graph wired to the workspace, the models and the store."""
+"""Walks a run over the routing table, node by node. Each step is durable, so that a run goes on after any stop."""
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 
-from pawl.agent import planning
+from pawl.agent import delivery, nodes, opening_nodes, planning
 from pawl.agent.errands import Runner
 from pawl.agent.events import Event
-from pawl.agent.evidence import Requirements
+from pawl.agent.evidence import Climbed, Requirements
 from pawl.agent.extensions import own_evaluator, own_phrases_of
-from pawl.agent.graph import GraphEngine, next_place, wait_for_answer
 from pawl.agent.inbox import Inbox
 from pawl.agent.learning import learnt
 from pawl.agent.record import SECONDS, RunRecord, composed
 from pawl.agent.routing import NodeOutcome, RunNode, moved
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talking import Talker
-from pawl.agent.workbench import Climbed, Climber, Workbench
+from pawl.agent.workbench import Workbench
 from pawl.agent.works import BenchWorks
 from pawl.checks.verifier import Verifier
 from pawl.core.dialogue import assistant, user
@@ -35,7 +36,7 @@ from pawl.core.errors import (
 )
 from pawl.core.events import ApprovalAsked, NodeEntered, QueueChanged, RunBegun, RunEnded, Warned
 from pawl.core.ports import Cancel
-from pawl.core.run import Approval, Report, RunCursor, RunRequest, RunState, Trouble, order_body, order_from
+from pawl.core.run import Report, RunCursor, RunRequest, RunState, Trouble, order_body, order_from
 from pawl.settings.permissions import Permit
 from pawl.workspace.bench_folder import sweep
 from pawl.workspace.commands import bench_places
@@ -43,15 +44,37 @@ from pawl.workspace.project import Project
 
 RESUMABLE = (ModelError, BudgetExceeded, Cancelled, StoreError, SandboxUnavailable, ConfigError)
 """What stops a run where it stands, so that it can go on when the cause is gone."""
-IN_GRAPH = frozenset({RunNode.APPROVE})
-"""Nodes that need the engine, because they may wait."""
+NODES: Mapping[RunNode, Callable[[Workbench, RunCursor], NodeOutcome]] = MappingProxyType(
+    {
+        RunNode.INTENT: opening_nodes.intent,
+        RunNode.READ: opening_nodes.read,
+        RunNode.RUN: opening_nodes.run,
+        RunNode.UNDO: opening_nodes.undo,
+        RunNode.PROFILE: opening_nodes.profile,
+        RunNode.MEND: opening_nodes.mend,
+        RunNode.PLAN: opening_nodes.plan,
+        RunNode.PROVE: nodes.prove,
+        RunNode.ACT: nodes.act,
+        RunNode.VERIFY: nodes.verify,
+        RunNode.CLIMB: nodes.climb,
+        RunNode.DELIVER: delivery.deliver,
+        RunNode.APPROVE: delivery.approve,
+        RunNode.APPLY: delivery.apply,
+        RunNode.KEEP: delivery.keep,
+        RunNode.QA: nodes.qa,
+        RunNode.EVALUATE: nodes.evaluate,
+        RunNode.REPORT: nodes.report,
+    }
+)
+"""The work of each node; the end has none."""
 SAID = "said meanwhile"
 """The name under which the record keeps what the user has said and the run has not come to."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RunExecutor:
-    """Carries one run as far as it goes without the user."""
+    """Walks one run over the routing table. The run's record holds where it stands and what it waits for, so that any
+    process can go on with it."""
 
     shop: Project
     tell: Callable[[Event], object]
@@ -63,52 +86,50 @@ class RunExecutor:
     opening: str = ""
     """How the session starts, for its hooks; empty when it has started already."""
 
-    def go(self, answer: Mapping[str, object] | None = None, *, resumed: bool = False) -> Report:
-        started = time.monotonic()
-        place, order = self.place, self.record.order
-        for folder in bench_places(self.shop.config):
-            sweep(folder)
-        conversation = self._conversation()
+    def go(self, *, resumed: bool = False) -> Report:
+        """Walk to the end of the run, to where it waits for the user, or to where it is stopped."""
         if resumed:
             self._recall()
-        self._hear(RunBegun(run=place.run, conversation=conversation, order=order, resumed=resumed))
-        hooking = self.hooking(conversation)
-        verifier = Verifier(
-            shop=self.shop,
-            test_command=order.test_command,
-            commands=planning.verification_of(order.text),
-            cancel=self.cancel,
-            listen=self._hear,
-        )
-        works = BenchWorks(self.shop, self.record, verifier, self.cancel)
-        talker = Talker(
-            shop=self.shop,
-            record=self.record,
-            works=works,
-            conversation=conversation,
-            listen=self._hear,
-            inbox=self.inbox,
-            hooking=hooking,
-            cancel=self.cancel,
-            permit=self.permit,
-        )
-        try:
-            self._carry(self._bench(talker, verifier, hooking), hooking, answer)
-        finally:
-            talker.close()
-            works.close()
-            self._spend(time.monotonic() - started)
-        report = composed(self.shop, place.run)
+        self._begin(resumed=resumed)
+        # A run that is stopped stands where it was; the record says why.
+        with self._workbench() as bench, suppress(*RESUMABLE):
+            while self.place.at != RunNode.END and self._step(bench):
+                pass
+        return self._finish()
+
+    def go_one_node(self) -> RunCursor:
+        """Do the work of one node, for an engine that walks the table itself. What stops a run is raised."""
+        if self.place.at == RunNode.INTENT:
+            self._begin(resumed=False)
+        goes_on = self.place.at != RunNode.END
+        if goes_on:
+            with self._workbench(spent=self._spent) as bench:
+                goes_on = self._step(bench)
+        if not goes_on or self.place.at == RunNode.END:
+            self._finish()
+        return self.place
+
+    def _begin(self, *, resumed: bool) -> None:
+        for folder in bench_places(self.shop.config):
+            sweep(folder)
+        order, conversation = self.record.order, self._conversation()
+        self._hear(RunBegun(run=self.place.run, conversation=conversation, order=order, resumed=resumed))
+
+    def _finish(self) -> Report:
+        """Close a run at its end, and report."""
+        if self.place.at == RunNode.END:
+            self._end()
+        report = composed(self.shop, self.place.run)
         if report.question is not None:
-            self._hear(ApprovalAsked(run=place.run, question=report.question))
-            hooking.waits(report.question)
+            self._hear(ApprovalAsked(run=self.place.run, question=report.question))
+            self.hooking(report.conversation).waits(report.question)
         self._hear(RunEnded(report))
         return report
 
-    def _spend(self, seconds: float) -> None:
-        """A run that waits for an answer is carried by several processes; its seconds are those of all of them."""
-        before = self.record.value(SECONDS)
-        self.record.put(SECONDS, seconds + (before if isinstance(before, float) else 0.0))
+    @property
+    def _spent(self) -> float:
+        known = self.record.value(SECONDS)
+        return known if isinstance(known, float) else 0.0
 
     def hooking(self, conversation: str) -> Hooking:
         return Hooking(
@@ -127,15 +148,7 @@ class RunExecutor:
         if place.at == RunNode.INTENT and hooking.exist and self.record.value("hook context") is None:
             self.record.put("hook context", [*context, *hooking.submit(self.record.order.text)])
 
-    def _carry(self, bench: Workbench, hooking: Hooking, answer: Mapping[str, object] | None) -> None:
-        try:
-            place = self._walk(bench, hooking, answer)
-        except RESUMABLE:
-            # It stands where it stopped; the record says why.
-            return
-        if place.at != RunNode.END:
-            self.shop.store.runs.stand(place, RunState.WAITING)
-            return
+    def _end(self) -> None:
         left = self.inbox.take_words()
         if left:
             # Nobody was there any more to take these words: they are the next request.
@@ -143,71 +156,88 @@ class RunExecutor:
         learnt(self.shop, self.record)
         with self.shop.store.together():
             self._keep_said()
-            self.shop.store.runs.end(place)
+            self.shop.store.runs.end(self.place)
 
-    def _walk(self, bench: Workbench, hooking: Hooking, answer: Mapping[str, object] | None) -> RunCursor:
-        """Node by node while the engine is loaded, then in the engine: it makes each step durable and can wait."""
-        engine = GraphEngine(self.shop.config.state)
-        place = self.place
-
-        def step(at: RunCursor) -> RunCursor:
-            return self._step(bench, hooking, at)
-
-        begun = answer is not None or bench.record.value("in graph") is not None
-        while not begun and not engine.is_loaded and place.at not in IN_GRAPH and place.at != RunNode.END:
-            if place.at == RunNode.VERIFY and bench.record.order.approval is not Approval.NEVER:
-                # The user is about to be asked. The checks run in processes of their own, so that there is time.
-                engine.load()
-            place = step(place)
-        if place.at == RunNode.END:
-            return place
-        if not begun:
-            bench.record.put("in graph", True)
-        return engine.go(place, step, answer)
-
-    def _step(self, bench: Workbench, hooking: Hooking, place: RunCursor) -> RunCursor:
-        self.shop.store.runs.stand(place, RunState.WORKING)
+    def _step(self, bench: Workbench) -> bool:
+        """Do the work of the node where the run stands, and move on; False where the run waits for the user."""
+        place, runs = self.place, self.shop.store.runs
+        runs.stand(place, RunState.WORKING)
         self._hear(NodeEntered(place))
         self.shop.note("node", {"node": place.at, "task": place.task, "attempt": place.attempt})
         try:
-            self._open(hooking, place)
-            following = next_place(bench, place)
+            self._open(bench.hooking, place)
+            if place.at == RunNode.APPROVE and self.record.is_unanswered:
+                runs.stand(place, RunState.WAITING)
+                return False
+            outcome = NODES[RunNode(place.at)](bench, place)
         except PawlError as error:
             self._trouble(error)
             if isinstance(error, RESUMABLE) and not isinstance(error, SchemaUnmet):
                 raise
-            following = moved(place, NodeOutcome.FAILED)
-        self.shop.store.runs.stand(following, RunState.WORKING)
-        return following
+            outcome = NodeOutcome.FAILED
+        self.place = moved(place, outcome)
+        runs.stand(self.place, RunState.WORKING)
+        return True
 
     def _trouble(self, error: PawlError) -> None:
         trouble = Trouble(code=error.code, message=error.message, advice=error.advice, exit_code=error.exit_code)
         self.record.put("trouble", asdict(trouble))
         self.record.note("trouble", {"error": error.code, "message": error.message})
 
-    def _bench(self, talker: Talker, verifier: Verifier, hooking: Hooking) -> Workbench:
-        settings = self.shop.config.settings
-        return Workbench(
-            record=self.record,
-            talks=talker,
-            works=talker.works,
-            errands=Runner(
-                shop=self.shop,
-                record=self.record,
-                verifier=verifier,
-                conversation=hooking.conversation,
-                inbox=self.inbox,
-                hooking=hooking,
-                listen=self._hear,
-                cancel=self.cancel,
-            ),
-            ask_user=wait_for_answer,
-            review=settings.review,
-            evaluator=settings.evaluator,
-            judge=self._judge(),
-            phrases=lambda: own_phrases_of(self.shop.config, self.shop.workspace),
-            climber=self._climber(talker, verifier),
+    @contextmanager
+    def _workbench(self, spent: float = 0.0) -> Iterator[Workbench]:
+        """Open what the nodes work with; `spent` is how much of the run's time is gone."""
+        settings, conversation = self.shop.config.settings, self._conversation()
+        started = time.monotonic()
+        hooking = self.hooking(conversation)
+        verifier = Verifier(
+            shop=self.shop,
+            test_command=self.record.order.test_command,
+            commands=planning.verification_of(self.record.order.text),
+            cancel=self.cancel,
+            listen=self._hear,
         )
+        works = BenchWorks(self.shop, self.record, verifier, self.cancel)
+        talker = Talker(
+            shop=self.shop,
+            record=self.record,
+            works=works,
+            conversation=conversation,
+            listen=self._hear,
+            inbox=self.inbox,
+            hooking=hooking,
+            cancel=self.cancel,
+            permit=self.permit,
+            started=started - spent,
+        )
+        errands = Runner(
+            shop=self.shop,
+            record=self.record,
+            verifier=verifier,
+            conversation=conversation,
+            inbox=self.inbox,
+            hooking=hooking,
+            listen=self._hear,
+            cancel=self.cancel,
+        )
+        try:
+            yield Workbench(
+                record=self.record,
+                talks=talker,
+                works=works,
+                errands=errands,
+                hooking=hooking,
+                review=settings.review,
+                evaluator=settings.evaluator,
+                judge=self._judge(),
+                phrases=lambda: own_phrases_of(self.shop.config, self.shop.workspace),
+                climb=self._climb(talker, verifier),
+            )
+        finally:
+            talker.close()
+            works.close()
+            # A run that waits is walked by several processes; its seconds are those of all of them.
+            self.record.put(SECONDS, self._spent + time.monotonic() - started)
 
     def _judge(self) -> Callable[[], tuple[int, str]] | None:
         judge = own_evaluator(self.shop.config)
@@ -221,16 +251,16 @@ class RunExecutor:
             self._hear(Warned(f"{error.message}; {error.advice}"))
             raise
 
-    def _climber(self, talker: Talker, verifier: Verifier) -> Climber | None:
+    def _climb(self, talker: Talker, verifier: Verifier) -> Callable[[Requirements], Climbed] | None:
         if not any(self.record.order.loop.get(name) for name in ("ladder", "escalate")):
             return None
 
-        def made() -> Climber:
+        def climb(wanted: Requirements) -> Climbed:
             from pawl.agent.climber import climber
 
-            return climber(talker, verifier, listen=self._hear)
+            return climber(talker, verifier, listen=self._hear).climb(wanted)
 
-        return LateClimber(made)
+        return climb
 
     def _conversation(self) -> str:
         """The one to go on with, or a new one; the same when the run is resumed."""
@@ -265,16 +295,6 @@ class RunExecutor:
         known = self.record.value(SAID)
         if isinstance(known, dict):
             self.inbox.restore(map(str, known["words"]), map(order_from, known["orders"]))
-
-
-@dataclass(frozen=True, slots=True)
-class LateClimber:
-    """Fits `workbench.Climber`; it is loaded when something is climbed."""
-
-    made: Callable[[], Climber]
-
-    def climb(self, wanted: Requirements) -> Climbed:
-        return self.made().climb(wanted)
 
 
 def new_conversation_id() -> str:

@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from pawl.agent import planning
-from pawl.agent.context import LoopEnd
+from pawl.agent.context import LoopEnd, TurnInput, Unanswered
 from pawl.agent.contracts import MOST_TRIES, again, asked, fitted
-from pawl.agent.evidence import ChangeVerdict, Requirements, Verification, failing, judged, to_pass, told
+from pawl.agent.evidence import ChangeVerdict, Climbed, Requirements, Verification, failing, judged, to_pass, told
 from pawl.agent.intents import tests_may_change
 from pawl.agent.routing import RETRIES, NodeOutcome
-from pawl.agent.workbench import Climbed, TurnInput, Unanswered, Workbench
+from pawl.agent.workbench import Workbench
 from pawl.core.diagnostic import Status, counts_json
 from pawl.core.errors import (
     BudgetExceeded,
@@ -73,7 +73,7 @@ def act(bench: Workbench, place: RunCursor) -> NodeOutcome:
     try:
         spoken = bench.talks.say(TurnInput(talk=name, role=RoleName.ARTISAN, text=text, history=history))
     except Unanswered as waiting:
-        record.put("question", asdict(waiting.question))
+        record.ask(asdict(waiting.question))
         return NodeOutcome.ASK
     record.put("answer", spoken.text)
     record.put("ended", spoken.ended)
@@ -125,7 +125,7 @@ def _again(bench: Workbench, place: RunCursor, words: str) -> NodeOutcome:
     record = bench.record
     record.put(f"refused {place.task}.{place.attempt}", words)
     out = record.value("ended") in (LoopEnd.OUT_OF_TIME, LoopEnd.OUT_OF_TURNS, LoopEnd.REFUSED)
-    if place.attempt > RETRIES and not out and bench.climber is not None and record.order.loop.get("escalate"):
+    if place.attempt > RETRIES and not out and bench.climb is not None and record.order.loop.get("escalate"):
         return NodeOutcome.ESCALATE
     if place.attempt > RETRIES or out or not bench.talks.configured:
         return NodeOutcome.GIVE_UP
@@ -202,8 +202,8 @@ ADVICE = {
 def climb(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """Climbs; what the checks accepted stands on the bench of the run then, or else the best that came of it."""
     record = bench.record
-    assert bench.climber is not None
-    came = bench.climber.climb(wanted(bench))
+    assert bench.climb is not None
+    came = bench.climb(wanted(bench))
     record.put("answer", came.answer)
     record.put("notes", list(came.notes))
     if came.why is None:

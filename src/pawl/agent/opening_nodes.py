@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pawl.agent import planning
+from pawl.agent.context import TurnInput
+from pawl.agent.errands import NOTHING_FAILS, Action
 from pawl.agent.intents import IntentGuess, own_words, understood
 from pawl.agent.routing import NodeOutcome
-from pawl.agent.workbench import Action, TurnInput, Workbench
+from pawl.agent.workbench import Workbench
 from pawl.core.diagnostic import counts_json
 from pawl.core.errors import SchemaUnmet
 from pawl.core.run import DeliveryState, Intent, Mode, RoleName, RunCursor, Stage
@@ -58,9 +60,6 @@ def mend(bench: Workbench, place: RunCursor) -> NodeOutcome:
     record.put("answer", "\n".join(filter(None, (known["reason"], known["advice"]))))
     record.deliver(state)
     return NodeOutcome.NOTHING
-
-
-NOTHING_FAILS = "nothing fails"
 
 
 def _done(bench: Workbench, errand: Callable[[], Action]) -> NodeOutcome:

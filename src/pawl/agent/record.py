@@ -16,7 +16,6 @@ from pawl.core.run import (
     Intent,
     Report,
     Review,
-    RunCursor,
     RunRequest,
     RunState,
     Trouble,
@@ -24,10 +23,13 @@ from pawl.core.run import (
 from pawl.core.tiers import EscalationState, climb_from, ladder_from
 from pawl.workspace.project import Project
 
+QUESTION, RESPONSE = "question", "response"
+"""The names under which the record keeps what the run waits for, and the user's answer to it."""
+
 
 @dataclass(slots=True)
 class RunRecord:
-    """Fits `workbench.Record`."""
+    """The record of one run; what is put is durable when it returns."""
 
     shop: Project
     order: RunRequest
@@ -42,6 +44,16 @@ class RunRecord:
     def put(self, name: str, body: object) -> None:
         self.shop.store.runs.put(self.run, name, body)
         self._known.pop(name, None)
+
+    def ask(self, question: Mapping[str, object]) -> None:
+        """Record what the run waits for; an answer to an earlier question is gone."""
+        with self.shop.store.together():
+            self.put(QUESTION, question)
+            self.put(RESPONSE, None)
+
+    @property
+    def is_unanswered(self) -> bool:
+        return self.value(QUESTION) is not None and self.value(RESPONSE) is None
 
     def note(self, kind: str, body: Mapping[str, object]) -> None:
         self.shop.note(kind, body)
@@ -61,9 +73,6 @@ class RunRecord:
 
     def evaluate(self, score: int, *, reason: str, judge: str) -> None:
         self.shop.store.runs.evaluate(self.shop.workspace, self.run, score, reason=reason, judge=judge)
-
-    def stand(self, place: RunCursor, state: RunState) -> None:
-        self.shop.store.runs.stand(place, state)
 
 
 SECONDS = "seconds"
@@ -99,7 +108,7 @@ def composed(shop: Project, run: str) -> Report:
         entry=value("entry") or errand.get("entry"),
         kept=value("kept") or errand.get("kept"),
         commit=value("commit") or "",
-        question=ApprovalRequest.of(value("question")) if row.state is RunState.WAITING and value("question") else None,
+        question=ApprovalRequest.of(value(QUESTION)) if row.state is RunState.WAITING and value(QUESTION) else None,
         stale=value("stale") or "" if row.state is RunState.WAITING else "",
         denials=tuple(value("denials") or ()),
         rejected=value("rejected"),

@@ -16,7 +16,7 @@ from pawl.agent.escalation import with_escalation
 from pawl.agent.events import Event
 from pawl.agent.executor import RunExecutor, as_order, new_conversation_id
 from pawl.agent.inbox import Inbox
-from pawl.agent.record import RunRecord, composed
+from pawl.agent.record import RESPONSE, RunRecord, composed
 from pawl.agent.routing import RunNode
 from pawl.agent.rules import model_of, policy_of, request_from, templates
 from pawl.agent.works import chosen_hunks
@@ -109,23 +109,25 @@ class Session:
 
     def do(self, order: RunRequest | str) -> Report:
         """Carries a request as far as it goes without the user."""
-        made = RunRequest(text=order) if isinstance(order, str) else order
-        if not made.text.strip():
-            raise UsageError("there is no request", advice="pawl do 'add a --verbose option'")
-        made = with_escalation(made, self.shop.config.settings.escalate, self.shop.config.tables.budget)
-        if made.conversation:
-            self._known(made.conversation)
-        if Verifier(shop=self.shop, test_command=made.test_command).lacks_program():
-            raise UsageError(
-                f"{made.test_command[0]!r}, which is to run the tests, is not installed",
-                advice="name a command that is there with --test 'CMD'",
-            )
-        if self._order is not None:
-            self.shop.run_id = new_run_id()
-        place = RunCursor(self.shop.run_id, RunNode.INTENT.value)
-        self.shop.store.runs.begin(self.shop.workspace, place, made)
-        self.shop.note("run", {"request": made.text, "mode": made.mode, "approval": made.approval})
-        return self._go(place, made)
+        made = self._checked(order)
+        return self._go(self._recorded(made), made)
+
+    def begin(self, order: RunRequest | str) -> str:
+        """Record a request as a run that `resume` or `step` carries out; returns its id."""
+        return self._recorded(self._checked(order)).run
+
+    def step(self, run: str) -> RunCursor:
+        """Carry the run through one node, for engines that walk the graph themselves; returns where it stands then.
+
+        What stops a run is raised. A run that waits goes on after `accept`.
+        """
+        row = self.shop.store.runs.get(self.shop.workspace, run)
+        if row.state is not RunState.WORKING:
+            return row.place
+        self.shop.run_id = run
+        self.shop.store.runs.put(run, "trouble", None)
+        self._carrier = self._executor(row.place, row.order, "startup" if row.place.at == RunNode.INTENT else "")
+        return self._carrier.go_one_node()
 
     def resume(self, run: str) -> Report:
         """Goes on with a run that was interrupted; one that waits or has ended is only reported."""
@@ -136,17 +138,26 @@ class Session:
         return self._go(row.place, row.order, resumed=True)
 
     def answer(self, run: str, given: ApprovalResponse) -> Report:
-        """Answers what the run waits for. An answer to something else than what is there now is refused."""
-        row = self.shop.store.runs.get(self.shop.workspace, run)
+        """Answers what the run waits for, and goes on with it."""
+        row = self.accept(run, given)
+        return self._go(row.place, row.order, resumed=True)
+
+    def accept(self, run: str, given: ApprovalResponse) -> RunRow:
+        """Record the answer to what the run waits for. A run that is stopped before it acts on it still has it."""
+        runs = self.shop.store.runs
+        row = runs.get(self.shop.workspace, run)
         if row.state is not RunState.WAITING:
             raise UsageError(f"the run {run} does not wait for an answer", advice=f"it is {row.state}")
         # A slip of the pen must not end the run.
         chosen_hunks(self.shop, self.shown(run), given.hunks)
         if given.patch:
             self._edit(run, given)
-        self.shop.store.runs.put(run, "stale", None)
         body = {**asdict(replace(given, patch="")), "answer": str(given.answer), "edited": bool(given.patch)}
-        return self._go(row.place, row.order, body, resumed=True)
+        with self.shop.store.together():
+            runs.put(run, "stale", None)
+            runs.put(run, RESPONSE, body)
+            runs.stand(row.place, RunState.WORKING)
+        return row
 
     def steer(self, text: str) -> None:
         """Says something to the run that works: taken at its next step, or the next request if it ends before."""
@@ -248,29 +259,52 @@ class Session:
         except UnknownModel:
             return "", tools
 
-    def _go(
-        self, place: RunCursor, order: RunRequest, answer: Mapping[str, object] | None = None, *, resumed: bool = False
-    ) -> Report:
+    def _checked(self, order: RunRequest | str) -> RunRequest:
+        made = RunRequest(text=order) if isinstance(order, str) else order
+        if not made.text.strip():
+            raise UsageError("there is no request", advice="pawl do 'add a --verbose option'")
+        made = with_escalation(made, self.shop.config.settings.escalate, self.shop.config.tables.budget)
+        if made.conversation:
+            self._known(made.conversation)
+        if Verifier(shop=self.shop, test_command=made.test_command).lacks_program():
+            raise UsageError(
+                f"{made.test_command[0]!r}, which is to run the tests, is not installed",
+                advice="name a command that is there with --test 'CMD'",
+            )
+        return made
+
+    def _recorded(self, order: RunRequest) -> RunCursor:
+        if self._order is not None:
+            self.shop.run_id = new_run_id()
+        place = RunCursor(self.shop.run_id, RunNode.INTENT.value)
+        self.shop.store.runs.begin(self.shop.workspace, place, order)
+        self.shop.note("run", {"request": order.text, "mode": order.mode, "approval": order.approval})
+        return place
+
+    def _go(self, place: RunCursor, order: RunRequest, *, resumed: bool = False) -> Report:
         self.shop.run_id = place.run
         self._order, self._still = order, False
         self._stop = None if self.cancel is not None else CancelToken()
         try:
-            carrier = RunExecutor(
-                shop=self.shop,
-                tell=self.listen,
-                inbox=self._inbox,
-                record=RunRecord(self.shop, order, place.run),
-                place=place,
-                cancel=self.cancel or self._stop,
-                permit=self.permit,
-                opening="" if self._carrier is not None else "resume" if resumed else "startup",
-            )
-            self._carrier = carrier
-            report = carrier.go(answer, resumed=resumed)
+            opening = "" if self._carrier is not None else "resume" if resumed else "startup"
+            self._carrier = self._executor(place, order, opening)
+            report = self._carrier.go(resumed=resumed)
         finally:
             self._stop = None
         self._conversation, self._still = report.conversation, report.state is RunState.ENDED
         return report
+
+    def _executor(self, place: RunCursor, order: RunRequest, opening: str) -> RunExecutor:
+        return RunExecutor(
+            shop=self.shop,
+            tell=self.listen,
+            inbox=self._inbox,
+            record=RunRecord(self.shop, order, place.run),
+            place=place,
+            cancel=self.cancel or self._stop,
+            permit=self.permit,
+            opening=opening,
+        )
 
     def _follow_up(self, order: RunRequest | str) -> RunRequest:
         if isinstance(order, RunRequest):

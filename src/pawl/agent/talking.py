@@ -11,15 +11,8 @@ from pathlib import Path
 
 from pawl.agent.briefing import BundleSubject, handed_over
 from pawl.agent.compacting import afresh, later_tasks
-from pawl.agent.context import AgentContext, Spoken
-from pawl.agent.context_builder import (
-    ContextBuilder,
-    configured,
-    instructions,
-    mentioned,
-    read_ahead,
-    standing_context,
-)
+from pawl.agent.context import AgentContext, Spoken, TurnInput, Unanswered
+from pawl.agent.context_builder import ContextBuilder, configured, instructions, mentioned, read_ahead, standing_context
 from pawl.agent.inbox import Inbox
 from pawl.agent.learning import earlier_attempts
 from pawl.agent.loop import converse
@@ -29,7 +22,6 @@ from pawl.agent.replay import ReplayLog, TapedModel, TapedTools, refusal_of
 from pawl.agent.rules import model_of, policy_of
 from pawl.agent.run_hooks import CANNOT_BE_SHOWN, Hooking, call_question, can_be_shown
 from pawl.agent.watching import ContextWatch
-from pawl.agent.workbench import TurnInput, Unanswered
 from pawl.agent.works import BENCH, BenchWorks
 from pawl.core.dialogue import Message, from_json, to_json
 from pawl.core.errors import PawlError, UnknownModel
@@ -69,7 +61,7 @@ def rules_of(shop: Project, mode: Mode) -> Permit:
 
 @dataclass(slots=True, kw_only=True)
 class Talker:
-    """Fits `workbench.Talks`."""
+    """Talks of one run with the models, taken up where they were interrupted."""
 
     shop: Project
     record: RunRecord
@@ -81,7 +73,8 @@ class Talker:
     cancel: Cancel | None = None
     permit: Permit | None = None
     """The rules of the workspace when None."""
-    _started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
+    """When the time of the request began."""
     _closing: ExitStack = field(default_factory=ExitStack)
     _config: ModelConfig | None = None
     _models: Models | None = None
@@ -208,7 +201,7 @@ class Talker:
     def _limits(self) -> Budget:
         """The time is that of the whole request: what earlier talks and checks took is gone."""
         limits = self.config.budget
-        return replace(limits, seconds=max(1.0, limits.seconds - (time.monotonic() - self._started)))
+        return replace(limits, seconds=max(1.0, limits.seconds - (time.monotonic() - self.started)))
 
     def _context(self, line: TurnInput) -> tuple[str, ...]:
         """The same throughout the run, so that prompt caches hold: read once, and once for whoever plans.

@@ -20,9 +20,9 @@ from types import MappingProxyType
 from typing import Any
 
 from pawl.agent.briefing import bounded
+from pawl.agent.context import TurnInput
 from pawl.agent.judging import GROUND, ClimbRecord
 from pawl.agent.talking import Talker
-from pawl.agent.workbench import TurnInput
 from pawl.checks.lsp.diagnosing import readable
 from pawl.checks.runners import launched
 from pawl.checks.verifier import Verifier, added_by

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import TracebackType
 
-from pawl.agent.context import AgentContext
+from pawl.agent.context import AgentContext, TurnInput
 from pawl.agent.policy import standard_policy
 from pawl.agent.record import RunRecord
 from pawl.agent.replay import CALL, ReplayLog, TapedTools
@@ -18,7 +18,6 @@ from pawl.agent.rules import model_of
 from pawl.agent.talking import DENIALS, Talker
 from pawl.agent.team import DELEGATE, TeamDesk
 from pawl.agent.watching import ContextWatch
-from pawl.agent.workbench import TurnInput
 from pawl.agent.works import BENCH, BenchWorks
 from pawl.checks.verifier import Verifier
 from pawl.core.change import ChangeSet

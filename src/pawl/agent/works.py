@@ -10,7 +10,6 @@ from functools import partial
 from pawl.agent.evidence import Verification, evidence_for
 from pawl.agent.record import RunRecord
 from pawl.agent.tool_session import LateBench, ToolSession
-from pawl.agent.workbench import HeldPath, Work
 from pawl.checks.lsp.diagnosing import readable
 from pawl.checks.packages import PackagePolicy, provide
 from pawl.checks.verifier import BenchChecker, Verifier
@@ -40,9 +39,27 @@ MOST_FINDINGS = 500
 """Of the baseline, for the record."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldPath:
+    """A path that is not part of the change set, with the reason."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The changes that stand on the bench, over the workspace as it stands now."""
+
+    changes: ChangeSet
+    held: tuple[HeldPath, ...] = ()
+    spare: ChangeSet = EMPTY
+    """The changes that are held back and could be kept."""
+
+
 @dataclass(slots=True)
 class BenchWorks:
-    """Fits `workbench.Works`."""
+    """The work on the bench of a run and its way into the workspace."""
 
     shop: Project
     record: RunRecord
@@ -76,6 +93,7 @@ class BenchWorks:
         return changes.then(_spare(held).without(changes.paths))
 
     def unmet(self, task: Task) -> tuple[str, ...]:
+        """Every precondition of the task that does not hold."""
         found = []
         for path in task.paths:
             try:
@@ -87,11 +105,12 @@ class BenchWorks:
                 found.append(f"{name!r} holds secrets and is never read or written")
             elif self.shop.guardrails.never(name):
                 found.append(f"{name!r} is out of reach")
-            elif path not in task.creates and not self._is_there(name):
+            elif path not in task.creates and self.shop.tree.look(name) is None:
                 found.append(f"there is no {name!r}")
         return tuple(found)
 
     def order(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Imported files before their importers."""
         wanted = tuple(paths)
         if all(path.endswith(".py") for path in wanted):
             return self.desk.dependencies().order(wanted)
@@ -100,6 +119,7 @@ class BenchWorks:
         return workspace_import_graph(self.shop).order(wanted)
 
     def before(self) -> CheckResult:
+        """The tests without any change; run once."""
         if self._before is None:
             known = self.record.value("baseline")
             self._before = CheckResult.from_json(known) if isinstance(known, dict) else None
@@ -109,6 +129,7 @@ class BenchWorks:
         return self._before
 
     def now(self) -> Work:
+        """`Conflicted` where the user has changed the same place meanwhile."""
         self.restore()
         if not self.desk.bench.is_open:
             return Work(changes=EMPTY)
@@ -119,24 +140,29 @@ class BenchWorks:
         return Work(changes=changes, held=tuple(HeldPath(path=one.path, reason=one.told) for one in kept), spare=spare)
 
     def verify(self, changes: ChangeSet) -> Verification:
+        """On a fresh bench that holds nothing but these changes."""
         return evidence_for(changes, self.verifier, self.before())
 
     def adopt(self, changes: ChangeSet) -> None:
+        """Put a change set onto the bench."""
         known = self.record.work(BENCH)
         if known is None or not known.paths >= changes.paths:
             self.desk.bench.bench.apply(changes, self.shop.store.blobs)
             self.record.keep_work(BENCH, self.standing())
 
     def clear(self) -> None:
+        """Throw away what stands on the bench."""
         self.desk.bench.close()
         self.record.keep_work(BENCH, EMPTY)
 
     def settle(self, task: int) -> None:
+        """The task is verified: the bench as it stands is what the next one falls back to."""
         if self.desk.bench.is_open:
             self.record.keep_work(BENCH, self.standing())
         self.record.note("task verified", {"task": task})
 
     def breaches(self, changes: ChangeSet) -> tuple[str, ...]:
+        """Limits of the guardrails that the changes go over, so that the user is asked."""
         rows = summary(changes, self.shop.store.blobs)
         touched = [Touched(path=one.path, changed_lines=one.added + one.removed) for one in rows if not one.binary]
         leaks = tuple(
@@ -155,10 +181,12 @@ class BenchWorks:
         return select(changes, chosen_hunks(self.shop, changes, hunks), self.shop.store.blobs)
 
     def stale(self, changes: ChangeSet) -> tuple[str, ...]:
+        """The paths that no longer stand where the changes start."""
         now = self.shop.promoter.nodes(changes.paths, changes.blobs)
         return tuple(change.path for change in changes if now[change.path] != change.before)
 
     def promoted(self, changes: ChangeSet) -> int | None:
+        """The entry by which this run has already promoted the changes."""
         for entry in self.shop.entries(run=self.record.run):
             # What already stood there was left out of the entry.
             made = self.shop.changes(entry) if entry.state is EntryState.DONE else EMPTY
@@ -173,6 +201,10 @@ class BenchWorks:
         return promotion.entry
 
     def commit(self, changes: ChangeSet, title: str) -> tuple[str, tuple[str, ...]]:
+        """The commit of what was promoted, empty where the user wants none, and notes on it.
+
+        `GitFailed` where it cannot be made.
+        """
         settings, order = self.shop.config.settings, self.record.order
         if (order.commit or settings.commit) != "on":
             return "", ()
@@ -224,9 +256,6 @@ class BenchWorks:
         with suppress(Conflicted):
             return sorted(self._captured()[0].paths)
         return []
-
-    def _is_there(self, path: str) -> bool:
-        return self.shop.tree.look(path) is not None
 
 
 def _short(title: str) -> str:
