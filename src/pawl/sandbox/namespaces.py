@@ -61,7 +61,7 @@ class Profile:
     home: str
     """The caller's own home: what is shown of it appears under the command's home too."""
     git_folder: bool = False
-    repository: str | None = None
+    repository: tuple[str, ...] = ()
 
 
 def bubblewrap_arguments(profile: Profile, filter_file: int, given_file: int) -> list[str]:
@@ -137,8 +137,8 @@ def _toolchains(roots: Iterable[Root], home: str) -> Iterator[str]:
 
 def _workspace(profile: Profile) -> Iterator[str]:
     yield from ("--bind", profile.shown, profile.workspace)
-    if profile.repository is not None:
-        yield from ("--ro-bind", profile.repository, profile.repository)
+    for part in profile.repository:
+        yield from ("--ro-bind", part, part)
     if profile.git_folder:
         yield from ("--ro-bind", f"{profile.shown}/.git", f"{profile.workspace}/.git")
 

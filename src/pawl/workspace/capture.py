@@ -171,6 +171,8 @@ class _Sorting:
             in_repositories(self.surface.workspace, ChangeSet.of(self.changes.values())), HeldReason.PROTECTED
         )
         links = LinkJudge(self.surface.workspace, self.rules.blobs)
+        turned = links.turned(ChangeSet.of(self.changes.values()), self.rules.guardrails)
+        self._hold_changes(turned, HeldReason.PROTECTED)
         self._hold_what_is_blocked()
         while faults := links.faults(ChangeSet.of(self.changes.values())):
             self._hold_changes(faults, HeldReason.LEAVES_TREE)
@@ -267,7 +269,7 @@ class _Sorting:
             return HeldReason.DENIED
         if adds_bits(self.surface.workspace, change):
             return HeldReason.BITS
-        if self.rules.guardrails.is_protected(change.path):
+        if self.rules.guardrails.protects(change):
             return HeldReason.PROTECTED
         return None if said is None else HeldReason.ASKED
 

@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from pawl.settings.environment import register_secrets
 from pawl.settings.guardrails import preset
 from pawl.settings.tree import Tree
 from pawl.store.store import Store
+from pawl.workspace.hiding import Names
 
 if TYPE_CHECKING:
     from pawl.core.rebase import Conflict
@@ -53,7 +54,8 @@ class Project:
         register_secrets(config, os.path.realpath(workspace))
         with ExitStack() as cleanup:
             store = cleanup.enter_context(Store.open(config.state))
-            shop = cls(config, store, cleanup.enter_context(_tree(workspace)), guardrails)
+            tree = cleanup.enter_context(_tree(workspace))
+            shop = cls(config, store, tree, replace(guardrails, others=Names(tree, guardrails)))
             try:
                 if store.journal.pending(shop.workspace):
                     shop.recovered = shop.promoter.recover()
@@ -91,7 +93,7 @@ class Project:
         """What the permission rules say of each change, whoever made it; read anew, for the user may change them."""
         from pawl.settings.permissions import changes_judge
 
-        return changes_judge(self.config, self.workspace)
+        return changes_judge(self.config, self.workspace, self.guardrails.others)
 
     def asked_about(self, changes: ChangeSet) -> tuple[str, ...]:
         """Why the user is to be asked by the permission rules."""
