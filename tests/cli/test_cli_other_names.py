@@ -14,16 +14,17 @@ PROTECTED = ("protected", "")
 pytestmark = [pytest.mark.spec("F4"), pytest.mark.attack("A26")]
 
 
-def told(house: House, *words: str, **calls: dict[str, object]) -> tuple[int, str, str]:
-    """What comes of a command whose model makes these calls, with all that Pawl keeps of it."""
+def told(house: House, *words: str, **calls: dict[str, object]) -> str:
+    """What is said of a command whose model makes these calls, and tells when one of them shows it a secret."""
     lines = [{"answer": {"text": "", "calls": [{"name": name, "arguments": one}]}} for name, one in calls.items()]
+    leak = {"match": {"tool": CANARY}, "answer": {"text": "LEAKED"}, "times": 0}
     script = house.folder / "model.jsonl"
-    script.write_text("".join(json.dumps(line) + "\n" for line in (*lines, {"answer": {"text": "done"}})))
+    script.write_text(
+        "".join(json.dumps(line) + "\n" for line in (leak, *lines, {"answer": {"text": "done"}, "times": 0}))
+    )
     house.user.own(script)
-    code, out, err = house(*words, "--model", f"scripted:{script}")
-    state = house.folder / ".local/state/pawl"
-    kept = b"".join(file.read_bytes() for file in state.rglob("*") if file.is_file())
-    return code, out + err, kept.decode("utf-8", "replace")
+    _, out, err = house(*words, "--model", f"scripted:{script}")
+    return out + err
 
 
 @pytest.mark.parametrize(
@@ -68,9 +69,7 @@ def test_what_the_users_links_show_under_a_protected_name_is_protected(house: Ho
     assert (house.workspace / "envdev.sh").read_text() == "\n"
     code, _, err = house("patch", "--yes", "--path", "envdev.sh", "--old", "\n", "--new", "evil\n")
     assert code == 1 and "is protected" in err
-    code, text, _ = told(
-        house, "do", "write", "it", "--approve", "never", file_write={"path": "envdev.sh", "content": "x"}
-    )
+    text = told(house, "do", "write", "it", "--approve", "never", file_write={"path": "envdev.sh", "content": "x"})
     assert (house.workspace / "envdev.sh").read_text() == "\n", text
 
 
@@ -107,10 +106,9 @@ def test_no_tool_reads_a_secret_under_another_name(house: House, path: str):
     house.lay(SECRETS)
     os.link(house.workspace / "server.key", house.workspace / "notes.txt")
     calls = {"file_read": {"path": path}, "file_search": {"query": CANARY[:6]}, "outline": {"path": path}}
-    _, said, kept = told(house, "ask", "what is in the notes?", **calls)
-    assert "done" in said
-    assert CANARY not in said + kept
-    assert path in kept  # the call was made and refused
+    said = told(house, "ask", "what is in the notes?", **calls)
+    assert "done" in said and f"· file_read {path}" in said
+    assert "LEAKED" not in said
     code, out, err = house("patch", "--yes", "--path", path, "--old", CANARY, "--new", "x")
     assert code == 1 and "holds secrets" in err, (out, err)
 
