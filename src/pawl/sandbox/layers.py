@@ -147,7 +147,7 @@ _SHOWN = ("HEAD", "config", "packed-refs", "shallow", "objects", "refs", "logs",
 
 
 def linked_repository(layers: Layers) -> tuple[str, ...]:
-    """Parts of the repository that a linked worktree belongs to, when that repository itself knows the worktree.
+    """Parts of the repository that a linked worktree belongs to, its own first, when that repository knows it.
 
     The `.git` file of a hostile workspace can name any folder. It is believed only when the named folder is
     `<repository>/worktrees/<name>` and points back at this very file, which nobody can arrange in a folder that is

@@ -136,9 +136,15 @@ def _toolchains(roots: Iterable[Root], home: str) -> Iterator[str]:
 
 
 def _workspace(profile: Profile) -> Iterator[str]:
-    yield from ("--bind", profile.shown, profile.workspace)
+    worktree = profile.repository[:1]
+    repositories = [os.path.dirname(os.path.dirname(folder)) for folder in worktree]
+    for repository in repositories:
+        yield from _store(repository, _SMALL_STORE, "0755")
     for part in profile.repository:
         yield from ("--ro-bind", part, part)
+    yield from ("--bind", profile.shown, profile.workspace)  # which may lie in the folder of the repository
+    for repository in repositories:
+        yield from ("--remount-ro", repository)
     if profile.git_folder:
         yield from ("--ro-bind", f"{profile.shown}/.git", f"{profile.workspace}/.git")
 
