@@ -91,9 +91,9 @@ HIDDEN = ("conf/settings.txt", "notes.txt", "k/config", "d/config.json", "g/host
 def test_a_secret_is_one_for_commands_and_for_what_they_write_under_every_name(house: House):
     house.lay(SECRETS)
     os.link(house.workspace / "server.key", house.workspace / "notes.txt")
-    said = house.applied(
-        f"cat {' '.join(HIDDEN)} .kube/config home/.docker/config.json; for f in {' '.join(HIDDEN)}; do rm $f; echo x > $f; done; echo b > a.txt"
-    )
+    every = " ".join(HIDDEN)
+    writes = f"for f in {every}; do rm $f; echo x > $f; done; echo b > a.txt"
+    said = house.applied(f"cat {every} .kube/config home/.docker/config.json; {writes}")
     assert CANARY not in json.dumps(said)
     assert {path: held(said).get(path) for path in HIDDEN} == dict.fromkeys(HIDDEN, ("secret", ""))
     assert all((house.workspace / path).read_text() == CANARY for path in HIDDEN)

@@ -120,7 +120,7 @@ class LinkJudge:
         done: list[str] = []
         waiting = [(name, "") for name in _names(path)]
         passed: set[str] = set()
-        links = 0
+        states: set[tuple[str, ...]] = set()
         while waiting:
             name, origin = waiting.pop()
             if name == "..":
@@ -135,8 +135,11 @@ class LinkJudge:
             if target is None:
                 done.append(name)
                 continue
-            links += 1
-            if links > _MOST_LINKS:
+            state = (place, *(one for one, _ in waiting))
+            if state in states:
+                break  # a circle leads nowhere
+            states.add(state)
+            if len(states) > _MOST_LINKS:
                 return _Trail(leads_out=True, passed=frozenset(passed))
             inner = _names(target)
             if target.startswith("/"):
