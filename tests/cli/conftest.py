@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from cli.console import Pawl
+from cli.house import House
 from cli.projects import Project
+from users import NAMES, become
 
 
 @pytest.fixture
@@ -52,3 +54,12 @@ def full_protection(pawl: Pawl) -> None:
     found = pawl.json("doctor")
     if not (found["confinement"] == "namespaces" and found["overlay"]):
         pytest.skip("the transcripts are of a machine with full protection")
+
+
+@pytest.fixture(params=NAMES)
+def house(request: pytest.FixtureRequest) -> Iterator[House]:
+    user = become(request.param)
+    with user.folder() as folder:
+        made = House(user, folder)
+        made.lay({"a.txt": b"a\n", "migrations/0001.sql": b"create\n", "schema/a.sql": b"a\n", "src/m.py": b"x = 1\n"})
+        yield made

@@ -163,7 +163,7 @@ DEFECTS: Mapping[str, Defect] = {
         },
     ),
     "rules for tools alone": Defect(
-        4, ("denied path",), {"pawl.settings.permissions:changes_judge": _always(lambda change: None)}
+        4, ("denied path",), {"pawl.settings.permissions:Permissions.judge_changes": _always(lambda change: None)}
     ),
     "a runner that can be shadowed": Defect(
         5,

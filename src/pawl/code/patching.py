@@ -42,9 +42,12 @@ def propose_patch(shop: Project, text: bytes, *, allow_protected: bool) -> Patch
         check_path(shop, change.path, allow_protected=allow_protected)
         _check_size(shop, change)
     refuse_denied(resolved.changes, shop.judge_changes())
-    refuse_links(LinkJudge(shop.tree, shop.store.blobs).faults(resolved.changes))
+    links = LinkJudge(shop.tree, shop.store.blobs)
+    refuse_links(links.faults(resolved.changes))
     if not allow_protected:
-        for path in sorted(in_repositories(shop.tree, resolved.changes)):
+        linked = {change.path for change in resolved.changes if shop.guardrails.protects(change)}
+        linked |= links.turned(resolved.changes, shop.guardrails)
+        for path in sorted(linked | in_repositories(shop.tree, resolved.changes)):
             raise _protected(path)
     return _proposal(shop, resolved.changes, resolved.notices)
 

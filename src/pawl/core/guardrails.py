@@ -10,10 +10,11 @@ import functools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
-from pawl.core.change import Change
+from pawl.core.change import Change, NodeKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,18 @@ class Breach:
                 return f"{self.found} lines of {self.path!r} change; the guardrail asks above {self.allowed}"
 
 
+class OtherNames(Protocol):
+    """The further names that paths of one workspace have: through links, and of the same file."""
+
+    def hides(self, path: str) -> bool:
+        """Whether no command is shown the file, because of any of its names."""
+        ...
+
+    def of(self, path: str) -> Iterable[str]:
+        """The other paths that lead to the same place."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guardrails:
     """A named preset. `files` and `lines` are asked about; the other limits refuse."""
@@ -61,14 +74,23 @@ class Guardrails:
     secret: tuple[str, ...] = ()
     not_secret: tuple[str, ...] = ()
     """Exceptions to `secret`, such as the example file that projects commit."""
+    copies: tuple[str, ...] = ()
+    """How the names of copies end that programs leave beside a file; those of a secret are secret too."""
     protected: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     """Protected files that Pawl keeps itself, such as its memory bank; to models and commands they stay so."""
+    others: OtherNames | None = field(default=None, compare=False, repr=False)
+    """Without it a path is judged by the name that it is called by."""
 
     def is_secret(self, path: str) -> bool:
         """Whether the file holds keys: never read into a prompt, never written."""
-        return _matches(self.secret, path) and not _matches(self.not_secret, path)
+        named = _matches(self.secret, path, self.copies) and not _matches(self.not_secret, path, self.copies)
+        return named or (self.others is not None and self.others.hides(path))
+
+    def leads_to_secrets(self, path: str) -> bool:
+        """Whether a link at the path could show files under secret names."""
+        return _matches(_starts(self.secret), path)
 
     def secrets_among(self, folder: str, names: Sequence[str]) -> list[str]:
         """Which of a folder's names are secret. Where none is, one look at all of them tells."""
@@ -76,13 +98,26 @@ class Guardrails:
             return []
         text = "/".join(names)
         plain = text.isascii() and _ODD.search(text) is None and not _matches(self.secret, folder)
-        if plain and _last_names(self.secret).search(text.lower()) is None:
+        if plain and _last_names(self.secret, self.copies).search(text.lower()) is None:
             return []
         return [name for name in names if self.is_secret(f"{folder}/{name}" if folder else name)]
 
     def is_protected(self, path: str) -> bool:
         """Whether the file configures or executes, and is changed only with the user's own yes."""
-        return _matches(self.protected, path) or self.never(path)
+        return any(_matches(self.protected, name) or self.never(name) for name in self._names(path))
+
+    def leads_to_protected(self, path: str) -> bool:
+        """Whether a link at the path could show files under protected names, or keeps secret ones hidden."""
+        starts = _starts((*self.protected, *self.secret))
+        return self.is_protected(path) or any(_matches(starts, name) for name in self._names(path))
+
+    def protects(self, change: Change) -> bool:
+        """Whether the change needs the user's own yes; that of a link does if it matters to what would be below."""
+        is_link = any(node is not None and node.kind is NodeKind.LINK for node in (change.before, change.after))
+        return self.leads_to_protected(change.path) if is_link else self.is_protected(change.path)
+
+    def _names(self, path: str) -> Iterable[str]:
+        return (path,) if self.others is None else (path, *self.others.of(path))
 
     def is_own(self, path: str) -> bool:
         """Whether Pawl itself may write the file, though it is protected."""
@@ -142,24 +177,40 @@ def _folded_path(path: str) -> str:
     return "/".join(names)
 
 
-def _matches(patterns: tuple[str, ...], path: str) -> bool:
-    return bool(patterns) and _expression(patterns).search(_folded_path(path)) is not None
+@functools.cache
+def _starts(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """The folders that the patterns name on their way."""
+    ways = (pattern.split("/") for pattern in patterns)
+    return tuple(dict.fromkeys("/".join(names[:count]) for names in ways for count in range(1, len(names))))
+
+
+def _matches(patterns: tuple[str, ...], path: str, copies: tuple[str, ...] = ()) -> bool:
+    return bool(patterns) and _expression(patterns, copies).search(_folded_path(path)) is not None
 
 
 @functools.cache
-def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
+def _expression(patterns: tuple[str, ...], copies: tuple[str, ...]) -> re.Pattern[str]:
     """All patterns as one expression, because a walk asks about every file."""
-    return re.compile(f"(?:^|/)(?:{'|'.join(_translated(pattern) for pattern in patterns)})\\Z", re.DOTALL)
+    before, behind = _around(copies)
+    every = "|".join(_translated(pattern) for pattern in patterns)
+    return re.compile(f"(?:^|/){before}(?:{every}){behind}\\Z", re.DOTALL)
+
+
+def _around(copies: tuple[str, ...]) -> tuple[str, str]:
+    """What may stand before and behind a name in that of its copy; editors put dots and hashes before it."""
+    return ("[.#]{0,2}", f"(?:{'|'.join(map(re.escape, copies))})?") if copies else ("", "")
 
 
 @functools.cache
-def _last_names(patterns: tuple[str, ...]) -> re.Pattern[str]:
+def _last_names(patterns: tuple[str, ...], copies: tuple[str, ...]) -> re.Pattern[str]:
     """What the last name of a path that fits a pattern looks like, anywhere in names with slashes between them."""
     names = [pattern.removesuffix("/**").rpartition("/")[2] for pattern in patterns]
     # A star at the start means any place of a name, which is found far sooner without it.
     whole = [_translated(name) for name in names if not name.startswith("*")]
     ends = [_translated(name.lstrip("*")) for name in names if name.startswith("*")]
-    return re.compile(f"(?:(?:^|/)(?:{'|'.join(whole) or '(?!)'})|{'|'.join(ends) or '(?!)'})(?:/|\\Z)", re.DOTALL)
+    before, behind = _around(copies)
+    every = f"(?:^|/){before}(?:{'|'.join(whole) or '(?!)'})|{'|'.join(ends) or '(?!)'}"
+    return re.compile(f"(?:{every}){behind}(?:/|\\Z)", re.DOTALL)
 
 
 def _translated(pattern: str) -> str:

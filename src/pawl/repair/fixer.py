@@ -89,7 +89,7 @@ def _landed(shop: Project, report: FixReport, changes: ChangeSet, *, dry_run: bo
     if dry_run:
         return replace(report, changes=changes)
     try:
-        protected = [change.path for change in changes if shop.guardrails.is_protected(change.path)]
+        protected = [change.path for change in changes if shop.guardrails.protects(change)]
         if protected:
             raise ProtectedRefused(f"{protected[0]!r} is protected", advice="look at it first")
         if asked := shop.asked_about(changes):

@@ -139,10 +139,7 @@ class LandlockSandbox:
         directory = check_directory(scenery, execution.directory)
         check_command(scenery, execution.argv[0], directory)
         sockets = Sockets.INTERNET if execution.network is Network.ON else Sockets.NONE
-        sources = [root.source for root in roots]
-        repository = linked_repository(Layers(view))
-        if repository is not None:
-            sources.append(repository)
+        sources = [*(root.source for root in roots), *linked_repository(Layers(view))]
         return {
             "argv": execution.argv,
             "given": base64.b64encode(execution.given).decode(),

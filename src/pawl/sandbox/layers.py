@@ -142,8 +142,12 @@ def has_git_folder(layers: Layers) -> bool:
     return place is not None and place.is_folder
 
 
-def linked_repository(layers: Layers) -> str | None:
-    """The repository that a linked worktree belongs to, when that repository itself knows the worktree.
+_SHOWN = ("HEAD", "config", "packed-refs", "shallow", "objects", "refs", "logs", "info/attributes", "info/exclude")
+"""What git reads of a repository; whatever else lies there stays unseen: hooks, keys, the other worktrees."""
+
+
+def linked_repository(layers: Layers) -> tuple[str, ...]:
+    """Parts of the repository that a linked worktree belongs to, its own first, when that repository knows it.
 
     The `.git` file of a hostile workspace can name any folder. It is believed only when the named folder is
     `<repository>/worktrees/<name>` and points back at this very file, which nobody can arrange in a folder that is
@@ -151,21 +155,24 @@ def linked_repository(layers: Layers) -> str | None:
     """
     place = layers.stand(".git")
     if place is None or not place.is_file:
-        return None
+        return ()
     pointer = _first_line(place.host)
     if pointer is None or not pointer.startswith(_POINTER):
-        return None
+        return ()
     folder = real_path(os.path.join(layers.workspace, pointer.removeprefix(_POINTER)))
     back = _first_line(os.path.join(folder, "gitdir"))
     common = _first_line(os.path.join(folder, "commondir"))
     if back is None or common is None:
-        return None
+        return ()
     if real_path(os.path.join(folder, back)) != os.path.join(real_path(layers.workspace), ".git"):
-        return None
+        return ()
     repository = real_path(os.path.join(folder, common))
     if os.path.dirname(folder) != os.path.join(repository, "worktrees") or is_below(repository, layers.workspace):
-        return None
-    return repository if os.path.isfile(os.path.join(repository, "HEAD")) else None
+        return ()
+    if not os.path.isfile(os.path.join(repository, "HEAD")):
+        return ()
+    parts = (os.path.join(repository, name) for name in _SHOWN)
+    return (folder, *(part for part in parts if os.path.exists(part)))
 
 
 def _first_line(path: str) -> str | None:

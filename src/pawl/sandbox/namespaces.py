@@ -61,7 +61,7 @@ class Profile:
     home: str
     """The caller's own home: what is shown of it appears under the command's home too."""
     git_folder: bool = False
-    repository: str | None = None
+    repository: tuple[str, ...] = ()
 
 
 def bubblewrap_arguments(profile: Profile, filter_file: int, given_file: int) -> list[str]:
@@ -136,9 +136,15 @@ def _toolchains(roots: Iterable[Root], home: str) -> Iterator[str]:
 
 
 def _workspace(profile: Profile) -> Iterator[str]:
-    yield from ("--bind", profile.shown, profile.workspace)
-    if profile.repository is not None:
-        yield from ("--ro-bind", profile.repository, profile.repository)
+    worktree = profile.repository[:1]
+    repositories = [os.path.dirname(os.path.dirname(folder)) for folder in worktree]
+    for repository in repositories:
+        yield from _store(repository, _SMALL_STORE, "0755")
+    for part in profile.repository:
+        yield from ("--ro-bind", part, part)
+    yield from ("--bind", profile.shown, profile.workspace)  # which may lie in the folder of the repository
+    for repository in repositories:
+        yield from ("--remount-ro", repository)
     if profile.git_folder:
         yield from ("--ro-bind", f"{profile.shown}/.git", f"{profile.workspace}/.git")
 

@@ -12,7 +12,7 @@ from pawl.core.guardrails import Guardrails
 DEFAULT = "standard"
 
 _LIMITS = ("files", "lines", "file_bytes", "patch_lines", "line_edits")
-_PATHS = ("secret", "not_secret", "protected", "forbidden", "own")
+_PATHS = ("secret", "not_secret", "copies", "protected", "forbidden", "own")
 _EXAMPLES = ("secret", "not_secret", "protected", "not_protected", "forbidden", "not_forbidden", "own", "not_own")
 _SECTIONS: Mapping[str, tuple[str, ...]] = {"limits": _LIMITS, "paths": _PATHS, "examples": _EXAMPLES}
 
@@ -50,6 +50,7 @@ def parse(name: str, text: str) -> Guardrails:
         line_edits=limits["line_edits"],
         secret=paths["secret"],
         not_secret=paths["not_secret"],
+        copies=paths["copies"],
         protected=paths["protected"],
         forbidden=paths["forbidden"],
         own=paths["own"],

@@ -6,14 +6,16 @@ A rule that cannot mean what it says is refused, because a misspelt prohibition 
 from __future__ import annotations
 
 import difflib
+import functools
+import itertools
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pawl.core.errors import ConfigError
-from pawl.core.guardrails import folded
+from pawl.core.guardrails import OtherNames, folded
 from pawl.settings.allowances import ToolKind, allowances
 from pawl.settings.shell import Doubt, ShellCommand, Word, read_shell
 from pawl.settings.shell_programs import hazard, loss, programs, unwrapped
@@ -24,6 +26,10 @@ LONGEST_RULE = 4_096
 
 _RULE = re.compile(r"(?P<tool>[A-Za-z][A-Za-z0-9_-]*\*?)(?:\((?P<what>.*)\))?", re.DOTALL)
 _BRACKETS = re.compile(r"\[[^\]/]*\]")
+_GROUPS = re.compile(r"\[[^\]]*\]|\{[^}]*\}")
+_CHOICE = re.compile(r"\{([^{}]*)\}")
+_PIECES = re.compile(r"\[[!^]?\]?[^\]]*\]|.", re.DOTALL)
+_MOST_CHOICES = 64
 _LONGEST_NAME = 255
 _STAR = "*"
 _ANY = "**"
@@ -37,6 +43,15 @@ class PathBase:
 
     workspace: str = "/workspace"
     home: str = "/home/user"
+    others: OtherNames | None = field(default=None, compare=False, repr=False)
+    """The further names of the workspace's files, under which rules that tighten hold as well."""
+
+    def names(self, path: str) -> Iterable[str]:
+        """The full path, and what else leads to the same place."""
+        inside = path.removeprefix(f"{self.workspace.rstrip('/')}/")
+        if self.others is None or inside == path:
+            return (path,)
+        return (path, *(posixpath.join(self.workspace, name) for name in self.others.of(inside)))
 
     def of(self, path: str, directory: str = "") -> str:
         """The path in full, without following anything."""
@@ -76,7 +91,10 @@ class CommandPattern:
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """Names of a path, where `*` and `?` stay within a name and `**` is any number of names; what is below fits too."""
+    """Names of a path, where `*` and `?` stay within a name and `**` is any number of names; what is below fits too.
+
+    `[0-9]` and `{a,b}` mean themselves, and in a rule that tightens what they mean to a shell as well.
+    """
 
     names: tuple[str, ...]
     root: str
@@ -85,7 +103,8 @@ class PathPattern:
     def fits(self, path: str, place: PathBase, *, tightens: bool) -> bool:
         """Whether the full path fits. A rule that tightens is read as widely as any file system compares names."""
         if tightens:
-            return self.tightened(place)([folded(name) for name in path.split("/") if name])
+            fits = self.tightened(place)
+            return any(fits([folded(name) for name in one.split("/") if name]) for one in place.names(path))
         base = [name for name in self._start(place).split("/") if name]
         given = [name for name in path.split("/") if name]
         return given[: len(base)] == base and _fits(self._wanted, given[len(base) :], _ANY, name_fits)
@@ -95,11 +114,11 @@ class PathPattern:
         start = "" if self.root == "anywhere" else self._start(place)
         base = [folded(name) for name in start.split("/") if name]
         wanted = [folded(name) for name in self._wanted]
-        plain = frozenset(name for name in wanted if not {_STAR, "?"} & set(name))
+        plain = frozenset(name for name in wanted if not has_wildcards(name))
 
         def fits(given: Sequence[str]) -> bool:
             names = given[len(base) :]
-            return plain.issubset(names) and given[: len(base)] == base and _fits(wanted, names, _ANY, name_fits)
+            return plain.issubset(names) and given[: len(base)] == base and _fits(wanted, names, _ANY, _fits_widely)
 
         return fits
 
@@ -118,7 +137,7 @@ class PathPattern:
         for at, name in enumerate(given):
             if at >= len(wanted) or wanted[at] == _ANY:
                 return inside < at < len(wanted)
-            if not name_fits(wanted[at], name):
+            if not _fits_widely(wanted[at], name):
                 return False
         return len(wanted) > len(given) and (wanted[len(given)] != _ANY or len(given) > inside)
 
@@ -127,7 +146,7 @@ class PathPattern:
 
     def may_meet(self, pattern: str) -> bool:
         """Whether a pattern of the shell's could stand for a path that fits; it says yes in doubt."""
-        last = next((name for name in reversed(self.names) if name != _ANY), _ANY)
+        last = _GROUPS.sub(_STAR, next((name for name in reversed(self.names) if name != _ANY), _ANY))
         return any(_meet(_BRACKETS.sub(_STAR, name), last) for name in pattern.casefold().split("/"))
 
 
@@ -262,7 +281,55 @@ def _path(what: str, text: str, source: str) -> PathPattern:
     names = tuple(name for name in rest.split("/") if name not in ("", "."))
     if ".." in names or "\0" in what:
         raise _wrong(text, source, "its path leads upwards", "write it from the workspace, from / as //, or from ~")
+    for name in names:
+        if not _is_readable(name):
+            raise _wrong(text, source, f"{name!r} cannot be read as a pattern", "write one rule for each, or ? for it")
     return PathPattern(names, root)
+
+
+def has_wildcards(name: str) -> bool:
+    return not {_STAR, "?", "[", "{"}.isdisjoint(name)
+
+
+def _is_readable(name: str) -> bool:
+    """Whether its brackets and braces are closed, not nested, and not too many."""
+    try:
+        return "[:" not in name and not {"[", "{", "}"} & set(_GROUPS.sub("", name)) and bool(_readings(folded(name)))
+    except (re.error, OverflowError):
+        return False
+
+
+@functools.lru_cache(maxsize=4096)
+def _readings(pattern: str) -> tuple[tuple[str | re.Pattern[str], ...], ...]:
+    """Each choice of the braces, piece by piece; too many raise."""
+    parts = _CHOICE.split(pattern)
+    choices = [part.split(",") if at % 2 else [part] for at, part in enumerate(parts)]
+    texts = ["".join(chosen) for chosen in itertools.islice(itertools.product(*choices), _MOST_CHOICES + 1)]
+    if len(texts) > _MOST_CHOICES:
+        raise OverflowError(pattern)
+    return tuple(tuple(map(_piece, _PIECES.findall(text))) for text in texts)
+
+
+def _piece(text: str) -> str | re.Pattern[str]:
+    if len(text) == 1:
+        return text
+    body = text[1:-1]
+    negated, body = ("^", body[1:]) if body[:1] in ("!", "^") and len(body) > 1 else ("", body)
+    escaped = re.sub(r"([^-\w])", r"\\\1", body)
+    return re.compile(f"[{negated}{escaped}]")
+
+
+def _fits_widely(pattern: str, name: str) -> bool:
+    """Whether the name fits as the pattern is written, or as a shell reads it."""
+    if name_fits(pattern, name) or not {"[", "{"} & set(pattern):
+        return name_fits(pattern, name)
+    return any(_fits(pieces, tuple(name), _STAR, _is_piece) for pieces in _readings(pattern))
+
+
+def _is_piece(wanted: str | re.Pattern[str], given: str | re.Pattern[str]) -> bool:
+    if isinstance(wanted, re.Pattern):
+        return wanted.fullmatch(str(given)) is not None
+    return wanted in ("?", given)
 
 
 def name_fits(pattern: str, name: str) -> bool:

@@ -19,12 +19,12 @@ from importlib import resources
 
 from pawl.core.change import Change, NodeKind
 from pawl.core.errors import ConfigError, UsageError
-from pawl.core.guardrails import Decision, Guardrails, Judge, Permission, folded
+from pawl.core.guardrails import Decision, Guardrails, Judge, OtherNames, Permission, folded
 from pawl.core.run import Mode
 from pawl.settings.allowances import CHANGES, STANDS_FOR, ToolKind, allowances
 from pawl.settings.config import Config
 from pawl.settings.extensions import extension_settings, own_kinds
-from pawl.settings.permission_rules import COMMAND_TOOL, PathBase, Rule, aliases, parse_rule, rule_for
+from pawl.settings.permission_rules import COMMAND_TOOL, PathBase, Rule, aliases, has_wildcards, parse_rule, rule_for
 from pawl.settings.project import SETTINGS, project_settings
 from pawl.settings.project_files import ProjectFiles
 from pawl.settings.shell import Doubt, Script, ShellCommand, plain_words, read_shell
@@ -177,12 +177,15 @@ class Permissions:
         speaking = self._speaking(lambda rule: rule.is_about_changes)
 
         def judged(change: Change) -> Permission | None:
-            names = [*root, *map(folded, change.path.split("/"))]
+            if not speaking:
+                return None
+            paths = (change.path, *(place.others.of(change.path) if place.others is not None else ()))
+            every = [[*root, *map(folded, path.split("/"))] for path in paths]
             is_link = change.after is not None and change.after.kind is NodeKind.LINK
             for rule, ruling, fits in speaking:
-                if rule.path is None or fits is None or fits(names):
+                if rule.path is None or fits is None or any(map(fits, every)):
                     return _by(rule, ruling)
-                if is_link and rule.path.may_lie_below(names, place):
+                if is_link and any(rule.path.may_lie_below(names, place) for names in every):
                     return _by(rule, ruling)
             return None
 
@@ -432,10 +435,14 @@ def permissions_of(
     return Permitting(replace(read, mode=mode, cage=cage, own=added), notices)
 
 
-def read_rules(config: Config, workspace: str) -> Permissions:
-    """The rules for judging paths; tools of the user's own are known by name and not loaded."""
+def read_rules(config: Config, workspace: str, others: OtherNames | None = None) -> Permissions:
+    """The rules for judging paths under every name; tools of the user's own are known by name and not loaded."""
     known = extension_settings(config).tools if config.tables.extensions else ()
-    return _read(config, workspace, known)[0]
+    return _knowing(_read(config, workspace, known)[0], others)
+
+
+def _knowing(rules: Permissions, others: OtherNames | None) -> Permissions:
+    return replace(rules, place=replace(rules.place, others=others))
 
 
 def _read(config: Config, workspace: str, known: Iterable[str]) -> tuple[Permissions, tuple[str, ...]]:
@@ -457,7 +464,7 @@ def permit_of(found: Permitting, guardrails: Guardrails) -> Permit:
 
     The one function that decides, for every tool of a run and for `pawl permissions check`.
     """
-    rules = found.permissions
+    rules = _knowing(found.permissions, guardrails.others)
 
     def permit(tool: str, arguments: Mapping[str, object]) -> Permission:
         said = rules.permit(tool, arguments)
@@ -529,7 +536,7 @@ def _followed(rule: Rule, home: str) -> Rule | None:
     if pattern is None or pattern.root not in ("/", "home"):
         return None
     names = [*(home.split("/") if pattern.root == "home" else ()), *pattern.names]
-    plain = list(itertools.takewhile(lambda name: not {"*", "?"} & set(name), filter(None, names)))
+    plain = list(itertools.takewhile(lambda name: not has_wildcards(name), filter(None, names)))
     rest = [name for name in names if name][len(plain) :]
     real = [name for name in os.path.realpath("/" + "/".join(plain)).split("/") if name]
     return replace(rule, path=replace(pattern, names=(*real, *rest), root="/")) if real != plain else None

@@ -39,4 +39,4 @@ class ReadGate:
 
 def read_gate(config: Config, workspace: str, guardrails: Guardrails) -> ReadGate:
     """The gate of a workspace, by the rules as they stand now."""
-    return ReadGate(read_rules(config, workspace), guardrails)
+    return ReadGate(read_rules(config, workspace, guardrails.others), guardrails)

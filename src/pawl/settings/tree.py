@@ -223,8 +223,8 @@ def _kind(entry: os.DirEntry[str]) -> NodeKind | None:
 
 
 def _open_beneath(root: int, path: str) -> int:
-    if not path:
-        return os.dup(root)
+    if not path:  # not a duplicate: two who list it at a time would share one position
+        return os.open(".", _FOLDER, dir_fd=root)
     *above, last = _parts(path)
     fd = os.dup(root) if above else root
     for part in above:

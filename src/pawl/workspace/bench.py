@@ -35,7 +35,7 @@ from pawl.workspace.capture import Capture, CaptureRules, capture
 from pawl.workspace.copied import LARGEST_COPY, CopiedSurface
 from pawl.workspace.gate import refuse_own_ground
 from pawl.workspace.git import Git
-from pawl.workspace.hiding import Listings, Search
+from pawl.workspace.hiding import Listings, Names, Search
 from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore, IgnoreNothing
 from pawl.workspace.layered import LayeredSurface
 from pawl.workspace.paths import depth, parent
@@ -183,11 +183,11 @@ class Bench:
         self._place = place
         self._folder = folder
         self._surface = surface
-        self._means = means
-        self._search = Search(surface.workspace, means.guardrails, means.settings.listings)
+        self._names = Names(surface.workspace, means.guardrails, means.settings.listings)
+        self._means = replace(means, guardrails=replace(means.guardrails, others=self._names))
         self._lock = threading.RLock()
         self._discarded = False
-        self.files = BenchFiles(self._held, means.guardrails, self._ignore)
+        self.files = BenchFiles(self._held, self._means.guardrails, self._ignore)
 
     @classmethod
     def create(
@@ -243,7 +243,7 @@ class Bench:
         """Runs a command on the bench. Where an overlay cannot be mounted the bench becomes a copy, and says so."""
         with self._held():
             known = len(self.notices)
-            masks = self._search.masks()
+            masks = self._names.masks()
             while True:
                 try:
                     self._surface.cover(masks, secrets=execution.secrets is Secrets.HIDDEN)
@@ -258,6 +258,7 @@ class Bench:
     def capture(self) -> Capture:
         """What the bench changed. The bench stays as it is."""
         with self._held():
+            self._names.masks()
             while True:
                 try:
                     return capture(self._surface, self._rules())
@@ -438,7 +439,7 @@ def _layered(tree: Tree, place: Path, identity: str) -> tuple[BenchFolder, Layer
 def _copied(tree: Tree, place: Path, identity: str, means: _Means) -> tuple[BenchFolder, CopiedSurface]:
     folder = BenchFolder.create(place, identity, tree.root)
     try:
-        hides = Search(tree, means.guardrails, means.settings.listings).hides()
+        hides = Search(tree, replace(means.guardrails, others=None), means.settings.listings).hides()
         return folder, CopiedSurface.create(tree, folder.path, hides, limit=means.settings.largest_copy)
     except BaseException as error:
         folder.discard()

@@ -169,6 +169,8 @@ class _Sorting:
         """The sorted parts, with nothing in the change set that needs what is left out of it."""
         self._protect_repositories()
         links = LinkJudge(self.surface.workspace, self.rules.blobs)
+        turned = links.turned(ChangeSet.of(self.changes.values()), self.rules.guardrails)
+        self._hold_changes(turned, HeldReason.PROTECTED)
         self._hold_what_is_blocked()
         faults: Iterable[str] = links.faults(ChangeSet.of(self.changes.values()))
         while faults:
@@ -293,7 +295,7 @@ class _Sorting:
             return HeldReason.DENIED
         if adds_bits(self.surface.workspace, change):
             return HeldReason.BITS
-        if self.rules.guardrails.is_protected(change.path):
+        if self.rules.guardrails.protects(change):
             return HeldReason.PROTECTED
         return None if said is None else HeldReason.ASKED
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pawl.core.change import Change, ChangeSet, NodeKind, parents
 from pawl.core.errors import PathRefused, ProtectedRefused
-from pawl.core.guardrails import Decision, Judge, folded, is_git
+from pawl.core.guardrails import Decision, Guardrails, Judge, folded, is_git
 from pawl.core.history import REVERSALS, NewEntry
 from pawl.core.ports import BlobReader
 from pawl.settings.tree import Seen, Tree
@@ -86,6 +86,14 @@ class LinkJudge:
             found = {**dict.fromkeys(turning, why), **found}
         return found
 
+    def turned(self, changes: ChangeSet, guardrails: Guardrails) -> frozenset[str]:
+        """The changed links on the way of a standing one that shows files under protected or secret names."""
+        turning = frozenset(change.path for change in changes if turns_link(change))
+        after = {change.path: change for change in changes} if turning else {}
+        standing = [path for path in self._standing() if path not in after] if turning else []
+        sensitive = [path for path in standing if guardrails.leads_to_protected(path)]
+        return turning & frozenset(place for path in sensitive for place in self._follow(path, after).passed)
+
     def _standing(self) -> list[str]:
         if self._links is None:
             self._links = list(self._walk())
@@ -137,7 +145,7 @@ class LinkJudge:
         done: list[str] = []
         waiting = [(name, "") for name in _names(path)]
         passed: set[str] = set()
-        links = 0
+        states: set[tuple[str, ...]] = set()
         while waiting:
             name, origin = waiting.pop()
             self._left -= 1
@@ -155,9 +163,12 @@ class LinkJudge:
             if target is None:
                 done.append(name)
                 continue
-            links += 1
-            if links > _MOST_LINKS:
-                break
+            state = (place, *(one for one, _ in waiting))
+            if state in states:
+                break  # a circle leads nowhere
+            states.add(state)
+            if len(states) > _MOST_LINKS:
+                return _Trail(leads_out=True, passed=frozenset(passed))
             inner = _names(target)
             if target.startswith("/"):
                 if inner[::-1][: len(root)] != root:
@@ -165,7 +176,7 @@ class LinkJudge:
                 inner = inner[: len(inner) - len(root)]
                 done = []
             waiting.extend((one, place) for one in inner)
-        return _Trail(leads_out=False)
+        return _Trail(leads_out=False, passed=frozenset(passed))
 
 
 def turns_link(change: Change) -> bool:

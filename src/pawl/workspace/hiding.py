@@ -7,12 +7,15 @@ listed again, which one `stat` tells; the search has no limit that a workspace c
 from __future__ import annotations
 
 import os
+import threading
 import time
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pawl.core.change import parents
 from pawl.core.errors import PawlError
 from pawl.core.guardrails import Guardrails
 from pawl.sandbox.environment import real_path
@@ -30,6 +33,11 @@ _SOURCES = (
 _PRIVATE = b"PRIVATE KEY"
 _SETTLED_NS = 2_000_000_000
 """How old the last change of a folder must be to be told from a later one by its time, on any file system."""
+_FRESH_SECONDS, _COST = 1.0, 10
+"""How long a look counts for tools: this long, or this many times what it took."""
+_MOST_NAMES = 2_000
+_TOLD_APART = 5
+"""No pattern names more folders before its stars, so that a link to its own folder has no names without end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +60,8 @@ class _Listing:
     at_ns: int
     folders: tuple[str, ...]
     secrets: tuple[str, ...]
-    links: tuple[str, ...]
-    """Links that are named like secrets."""
+    links: tuple[tuple[str, str], ...]
+    """Each with what it points to; among packages and git's own only those that are named like secrets."""
     special: tuple[str, ...]
     inodes: array[int]
 
@@ -79,6 +87,11 @@ class Search:
     shared: Listings = field(default_factory=Listings)
     _listings: Mapping[str, _Listing] = field(default_factory=dict)
     """Those of this look."""
+    _links: dict[str, str] = field(default_factory=dict)
+    _targets: dict[str, str] = field(default_factory=dict)
+    """The place inside the workspace that each link leads to, all links followed."""
+    _leading: dict[str, list[str]] = field(default_factory=dict)
+    """The links that lead to a place."""
 
     def hides(self) -> Callable[[str], bool]:
         """Whether a file is masked, for who copies the workspace: also one that is put there meanwhile."""
@@ -103,6 +116,7 @@ class Search:
             found[folder] = listing
             pending.extend((_join(folder, name), depth + 1) for name in listing.folders)
         self._listings = self.shared.known = found
+        self._resolve({_join(folder, name): to for folder, one in found.items() for name, to in one.links})
         named = {_join(folder, name) for folder, listing in found.items() for name in listing.secrets}
         named.update(self._linked())
         certificates = frozenset(path for path in named if self._is_certificate(path))
@@ -142,12 +156,14 @@ class Search:
                     if not (gits and entry.name == "objects"):  # as many as git likes, and all its own
                         folders.append(entry.name)
                 elif entry.is_symlink():
-                    links.append(entry.name)
+                    links.append((entry.name, os.readlink(entry.name, dir_fd=fd)))
                 else:
                     special.append(entry.name)
         secrets = self.guardrails.secrets_among(folder, names)
-        named = self.guardrails.secrets_among(folder, links)
-        return _Listing(_state(status), at, tuple(folders), tuple(secrets), tuple(named), tuple(special), inodes)
+        if links and (gits or not PACKAGES.isdisjoint(folder.split("/"))):
+            named = set(self.guardrails.secrets_among(folder, [name for name, _ in links]))
+            links = [link for link in links if link[0] in named]
+        return _Listing(_state(status), at, tuple(folders), tuple(secrets), tuple(links), tuple(special), inodes)
 
     def _is_certificate(self, path: str) -> bool:
         """Whether a package's file is named like a key and holds none."""
@@ -158,19 +174,53 @@ class Search:
         except (OSError, PawlError):
             return False
 
+    def other_names(self, path: str) -> Iterator[str]:
+        """The names that lead to the same place through links, as far as a pattern could tell them apart."""
+        seen: set[tuple[str, ...]] = set()
+        pending = deque([(path, "")])
+        while pending:
+            if len(seen) > _MOST_NAMES:
+                yield f".git/{path}"  # too many to be told, so that nothing but the user's own yes changes it
+                return
+            real, tail = pending.popleft()
+            for top in (real, *parents(real), ""):
+                rest = real[len(top) :].strip("/")
+                rest = _join(rest, tail) if tail else rest
+                for link in (*self._leading.get(top, ()), *([self._targets[top]] if top in self._targets else ())):
+                    key = (link, *rest.split("/")[:_TOLD_APART])
+                    if key not in seen:
+                        seen.add(key)
+                        pending.append((link, rest))
+                        yield _join(link, rest) if rest else link or "."
+
+    def _resolve(self, links: dict[str, str]) -> None:
+        if links == self._links:
+            return
+        self._links, self._targets, self._leading = links, {}, {}
+        root = self.tree.root
+        for link in links:
+            place = real_path(os.path.join(root, link))
+            if place == root or place.startswith(f"{root}/"):
+                self._targets[link] = target = place[len(root) + 1 :]
+                self._leading.setdefault(target, []).append(link)
+
     def _linked(self) -> Iterator[str]:
-        """The files of the workspace that links with the name of a secret lead to.
+        """The files of the workspace that links with the name of a secret, or of a folder of secrets, lead to.
 
         Source code is no file of keys, whatever a link to it is called: it is shown as it is without the link.
         """
-        root = self.tree.root
-        for folder, listing in self._listings.items():
-            for name in listing.links:
-                link = _join(folder, name)
-                target = os.path.relpath(real_path(os.path.join(root, link)), root)
-                if target in self._listings:
-                    yield from self._below(target, link)
-                elif target.partition("/")[0] not in (".", "..") and not target.lower().endswith(_SOURCES):
+        for link, target in self._targets.items():
+            for name in (link, *self.other_names(link)):
+                if target in self._listings and (
+                    self.guardrails.is_secret(name) or self.guardrails.leads_to_secrets(name)
+                ):
+                    yield from self._below(target, name)
+                elif (
+                    target
+                    and target not in self._listings
+                    and self.guardrails.is_secret(name)
+                    and not target.lower().endswith(_SOURCES)
+                ):
                     yield target
 
     def _below(self, top: str, link: str) -> Iterator[str]:
@@ -197,6 +247,45 @@ class Search:
                     for name, seen in self.tree.entries(folder).items():
                         if (seen.device, seen.inode) in wanted:
                             yield _join(folder, name)
+
+
+class Names:
+    """Fits `guardrails.OtherNames`, for one workspace; looks again when the last look is a while ago."""
+
+    def __init__(self, tree: Tree, guardrails: Guardrails, shared: Listings | None = None) -> None:
+        self._search = Search(tree, replace(guardrails, others=None), shared or Listings())
+        self._lock = threading.Lock()
+        self._masks = Masks()
+        self._until = 0.0
+
+    def masks(self) -> Masks:
+        """As the workspace stands now."""
+        with self._lock:
+            return self._look()
+
+    def hides(self, path: str) -> bool:
+        with self._lock:
+            if path in self._fresh().secrets:
+                return True
+            named = any(map(self._search.guardrails.is_secret, self._search.other_names(path)))
+        with suppress(OSError, PawlError):
+            return named and self._search.tree.find(path) is None
+        return named
+
+    def of(self, path: str) -> tuple[str, ...]:
+        with self._lock:
+            self._fresh()
+            return tuple(self._search.other_names(path))
+
+    def _fresh(self) -> Masks:
+        return self._masks if time.monotonic() < self._until else self._look()
+
+    def _look(self) -> Masks:
+        started = time.monotonic()
+        self._masks = self._search.masks()
+        ended = time.monotonic()
+        self._until = ended + max(_FRESH_SECONDS, _COST * (ended - started))
+        return self._masks
 
 
 def _state(status: os.stat_result) -> tuple[int, int, int, int]:

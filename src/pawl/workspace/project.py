@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from pawl.settings.environment import register_secrets
 from pawl.settings.guardrails import preset
 from pawl.settings.tree import Tree
 from pawl.store.store import Store
-from pawl.workspace.hiding import Listings
+from pawl.workspace.hiding import Listings, Names
 
 if TYPE_CHECKING:
     from pawl.core.rebase import Conflict
@@ -56,7 +56,10 @@ class Project:
         register_secrets(config, os.path.realpath(workspace))
         with ExitStack() as cleanup:
             store = cleanup.enter_context(Store.open(config.state))
-            shop = cls(config, store, cleanup.enter_context(_tree(workspace)), guardrails)
+            tree = cleanup.enter_context(_tree(workspace))
+            listings = Listings()
+            known = replace(guardrails, others=Names(tree, guardrails, listings))
+            shop = cls(config, store, tree, known, listings=listings)
             try:
                 if store.journal.pending(shop.workspace):
                     shop.recovered = shop.promoter.recover()
@@ -94,7 +97,7 @@ class Project:
         """What the permission rules say of each change, whoever made it; read anew, for the user may change them."""
         from pawl.settings.permissions import read_rules
 
-        return read_rules(self.config, self.workspace).judge_changes()
+        return read_rules(self.config, self.workspace, self.guardrails.others).judge_changes()
 
     def read_gate(self) -> ReadGate:
         """What models and helpers may read of the workspace, by the rules as they stand now."""
