@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from pawl.code.patching import propose_patch
 from pawl.core.change import ChangeSet
 from pawl.core.errors import GitFailed, NotFound, PathRefused, PawlError, UsageError
 from pawl.workspace.commands import open_bench
 from pawl.workspace.git import Git
+from pawl.workspace.hiding import Search
 from pawl.workspace.project import Project
 from pawl.workspace.repository import opened, user_values
 
@@ -77,33 +79,46 @@ def recounted(patch: str) -> str:
 
 MOST = 120_000
 """Characters of a diff that are sent."""
+MOST_NAMED = 20
 _REVIEW = """\
 Review this change of the workspace as it stands, not committed yet. Say what is wrong or risky first, each with
 `path:line` and how it could be mended; then what has no test; then what is fine, in one sentence. Read the files around
-it where the diff is not enough. Change nothing.{words}
+it where the diff is not enough. Change nothing.{words}{left_out}
 
 <diff>
 {diff}
 </diff>"""
 
 
-def present_diff(shop: Project) -> str:
-    """The change since the last commit, with files that are new."""
+def present_diff(shop: Project) -> tuple[str, tuple[str, ...]]:
+    """The change since the last commit, with files that are new; and the hidden files that are left out of it."""
     try:
         with opened(shop.tree) as repository, open_bench(shop) as bench:
             settings = {**user_values(shop.config.environment), **repository.config}
             head = repository.head().commit
-            return Git(run=bench.run, repository=repository, head=head, settings=settings).diff()
+            hides = Search(shop.tree, shop.guardrails).hides()
+            return Git(run=bench.run, repository=repository, head=head, settings=settings).diff(hides)
     except (NotFound, PathRefused) as error:
         raise UsageError(error.message, advice="name the files in a question instead") from error
     except GitFailed as error:
         raise UsageError(f"git cannot say what is changed: {error.message}", advice="see 'git diff'") from error
 
 
-def review_request(diff: str, words: str = "") -> str:
+def review_request(diff: str, words: str = "", left_out: Sequence[str] = ()) -> str:
     """The request for a model."""
     if not diff.strip():
-        raise UsageError("git says that nothing is changed", advice="/diff shows what Pawl promoted")
-    left_out = len(diff) - MOST
-    shown = diff if left_out <= 0 else f"{diff[:MOST]}\n[… {left_out:,} characters left out …]"
-    return _REVIEW.format(words=f" Look at this above all: {words}" if words else "", diff=shown)
+        hidden = f" but what is hidden ({hidden_names(left_out)})" if left_out else ""
+        raise UsageError(f"git says that nothing is changed{hidden}", advice="/diff shows what Pawl promoted")
+    cut = len(diff) - MOST
+    shown = diff if cut <= 0 else f"{diff[:MOST]}\n[… {cut:,} characters left out …]"
+    return _REVIEW.format(
+        words=f" Look at this above all: {words}" if words else "",
+        left_out=f"\nNot in the diff, because they are hidden: {hidden_names(left_out)}." if left_out else "",
+        diff=shown,
+    )
+
+
+def hidden_names(paths: Sequence[str]) -> str:
+    """The first of these paths, and how many more there are."""
+    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
+    return ", ".join(map(repr, paths[:MOST_NAMED])) + more
