@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -104,6 +105,23 @@ def test_every_event_is_a_line_and_the_last_is_the_result(project: Project, scri
     assert unnamed <= {"path", "what", "mode", "kind", "added", "removed", "binary", "cache_read_input_tokens"} | {
         key for key in unnamed if key.startswith(("scripted:", "input", "output"))
     }
+
+
+@pytest.mark.spec("E13")
+def test_a_fix_that_brings_a_file_back_to_head_is_not_said_to_be_committed(project: Project, script: Script):
+    pawl = project(FILES)
+    (pawl.workspace / "app.py").write_text(RIGHT)
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run(["git", *words], cwd=pawl.workspace, check=True)
+    (pawl.workspace / "app.py").write_text(FILES["app.py"])
+    words = ("do", "fix the bug in after", "--approve", "never", "--commit")
+    said = pawl(*words, "--model", script(FIX), "--json")
+    body = json.loads(said.out)
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+    assert (body["commit"], "not committed: nothing differs from HEAD" in body["notes"]) == ("", True), said
+    (pawl.workspace / "app.py").write_text(FILES["app.py"])
+    told = pawl(*words, "--model", script(FIX))
+    assert "committed as" not in told.out and "not committed: nothing differs from HEAD" in told.out + told.err, told
 
 
 @pytest.mark.spec("B13", "F5")
