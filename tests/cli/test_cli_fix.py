@@ -375,3 +375,14 @@ def test_wrong_requests_are_refused_with_the_next_step(project: Project):
             "      name a command that is there with --test 'CMD'",
         ],
     )
+
+
+@pytest.mark.spec("A8")
+def test_a_target_that_is_not_there_is_a_mistake_in_a_script_project_too(project: Project):
+    files = {"package.json": '{"scripts": {"test": "node --test"}}', "app.ts": "export const a = 1;\n", "a.txt": ""}
+    pawl = project(files)
+    said = pawl("fix", "nope.ts")
+    assert (said.code, "there is no 'nope.ts' in the workspace" in said.err) == (42, True), said
+    said = pawl("fix", "a.txt")
+    assert (said.code, "'a.txt' holds no TypeScript or JavaScript" in said.err) == (42, True), said
+    assert "did you mean 'app.ts'?" in pawl("fix", "ap.ts").err

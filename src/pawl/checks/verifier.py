@@ -90,10 +90,12 @@ class VerifyReport:
     seconds: float
     notes: tuple[str, ...] = ()
     """What became of packages that the workspace lacks."""
+    not_run: str = ""
+    """Why the tests that there are did not run."""
 
     @property
     def accepted(self) -> bool:
-        return accepted(self.verdicts)
+        return accepted(self.verdicts) and not self.not_run
 
     @property
     def proves_nothing(self) -> bool:
