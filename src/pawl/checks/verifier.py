@@ -9,13 +9,15 @@ from functools import partial
 
 from pawl.checks.baseline import Baseline, StopPolicy, accepted, climb
 from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surroundings
+from pawl.checks.catalog import detect
 from pawl.checks.choosing import Placed, choose, in_order, with_absent
 from pawl.checks.dev_servers import ServerAnswers, found_in
 from pawl.checks.lsp.diagnosing import diagnostics_steps, host, readable
 from pawl.checks.packages import PackagePolicy, Provided, provide
 from pawl.checks.project import CHEAP, ORDER, CheckKind, Folder
+from pawl.checks.report import UNLISTED
 from pawl.checks.settings import verify_settings
-from pawl.checks.steps import Subject
+from pawl.checks.steps import NONE_RAN, Subject
 from pawl.core.diagnostic import Check, CheckResult, Status
 from pawl.core.errors import CommandNotFound
 from pawl.core.execution import Completed, Execution
@@ -132,6 +134,8 @@ def verify(
         steps = steps_of(shop.config, bench.files, kinds=request.kinds, test_command=request.test_command)
         keeper = None if request.fresh else _keeper(shop, subject, provided)
         steps = keeper.around(steps) if keeper is not None else steps
+        tests = {step.name for step in steps if step.kind is CheckKind.TESTS}
+        has_tests = bool(request.test_command) or detect(bench.files).framework is not None
         if request.kinds == ORDER:
             steps = with_absent(steps, settings.wishes)
         stop = StopPolicy.NEVER if request.everything or request.take_baseline else StopPolicy.AT_FIRST_FAILURE
@@ -144,9 +148,24 @@ def verify(
         has_baseline=bool(before),
         seconds=time.monotonic() - started,
         notes=tuple(one.note for one in provided),
+        not_run=tests_not_run([one for one in verdicts if one.step in tests], request) if has_tests else "",
     )
     shop.note_if_possible("verified", {"accepted": report.accepted, "seconds": round(report.seconds, 2)})
     return report
+
+
+def tests_not_run(verdicts: Sequence[CheckResult], request: VerifyRequest) -> str:
+    """Why no test ran although there are some; empty where one did, or the runner looked and found none."""
+    reasons = []
+    for verdict in verdicts:
+        silent = verdict.counts is not None and not verdict.counts.total and UNLISTED not in verdict.reason
+        if verdict.standing is Status.FAIL or (verdict.standing is Status.PASS and not silent):
+            return ""
+        if verdict.standing is Status.PASS:
+            reasons.append("what their command printed shows none")
+        elif verdict.reason != NONE_RAN or request.test_command:
+            reasons.append(verdict.reason)
+    return "; ".join(reasons)
 
 
 def _keeper(shop: Project, subject: Subject, provided: Sequence[Provided]) -> Keeper | None:
