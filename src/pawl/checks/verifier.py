@@ -25,6 +25,7 @@ from pawl.settings.config import Config
 from pawl.workspace.bench_folder import sweep
 from pawl.workspace.commands import bench_places, open_bench
 from pawl.workspace.environments import brought_along
+from pawl.workspace.hiding import hidden_note
 from pawl.workspace.project import Project
 
 CHECKS: Mapping[Check, tuple[CheckKind, ...]] = {
@@ -91,7 +92,7 @@ class VerifyReport:
     has_baseline: bool
     seconds: float
     notes: tuple[str, ...] = ()
-    """What became of packages that the workspace lacks."""
+    """What became of packages that the workspace lacks, and what is hidden from the steps."""
     not_run: str = ""
     """Why the tests that there are did not run."""
 
@@ -121,8 +122,10 @@ def verify(
     before = () if request.ignore_baseline or request.take_baseline else baselines.load(shop.workspace)
     with open_bench(shop, extra_readonly=readable()) as bench:
         provided = provide(shop, bench, PackagePolicy(install=request.install, say=say))
-        for one in provided:
-            say(one.note)
+        hidden = hidden_note(shop.tree, shop.guardrails)
+        notes = (*(one.note for one in provided), *((hidden,) if hidden else ()))
+        for note in notes:
+            say(note)
         subject = Subject(
             files=bench.files,
             runner=bench,
@@ -147,7 +150,7 @@ def verify(
         kept=tuple(keeper.kept) if keeper is not None else (),
         has_baseline=bool(before),
         seconds=time.monotonic() - started,
-        notes=tuple(one.note for one in provided),
+        notes=notes,
         not_run=tests_not_run([one for one in verdicts if one.step in tests], request) if has_tests else "",
     )
     shop.note_if_possible("verified", {"accepted": report.accepted, "seconds": round(report.seconds, 2)})
