@@ -17,7 +17,7 @@ from pawl.checks.registry import ServerRecord, ServerRegistry, ServerState
 from pawl.core.errors import NotFound, ServerUnavailable
 from pawl.workspace.project import Project
 
-START = "from pawl.app.serving.supervising import main; main()"
+START = "from pawl.checks.supervisor import main; main()"
 STAY = b"+"
 STOP_SECONDS = 15.0
 _BETWEEN_SECONDS = 0.05
@@ -30,6 +30,8 @@ class DevRequest:
     seconds: float = 60.0
     install: bool = False
     """Packages that are missing may be installed first."""
+    secrets: bool = False
+    """The server reads `.env` and key files, as the user says."""
 
 
 def start(shop: Project, request: DevRequest) -> tuple[ServerRecord, bool]:
