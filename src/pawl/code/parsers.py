@@ -22,7 +22,7 @@ from pawl.code.tokens import Tokens
 from pawl.code.worker import READY, unpacked
 from pawl.core.errors import ServerUnavailable
 
-_START = "import sys; sys.path[:] = {path!r}; from pawl.context.worker import main; main({seconds!r}, {memory_bytes!r})"
+_START = "import sys; sys.path[:] = {path!r}; from pawl.code.worker import main; main({seconds!r}, {memory_bytes!r})"
 _AHEAD = 4
 """How many files wait for each process, so that none is idle and few are held in memory."""
 _FAR_AHEAD = 128
