@@ -51,10 +51,16 @@ class Home:
             after = {name: tree.node(name, self.stand.blobs) for name in files}
         return ChangeSet.of(Change(name, before[name], after[name]) for name in files)
 
-    def commit(self, changes: ChangeSet, message: str = "change\n") -> tuple[str, tuple[str, ...]]:
+    def commit(
+        self, changes: ChangeSet, message: str = "change\n", since: str | None = None
+    ) -> tuple[str, tuple[str, ...]]:
         with Tree(self.folder) as tree:
             made = Committer(
-                workspace=tree, environment=self.environment, blobs=self.stand.blobs, runner=self.stand.bench
+                workspace=tree,
+                environment=self.environment,
+                blobs=self.stand.blobs,
+                runner=self.stand.bench,
+                since=since,
             )
             return made.commit(changes, message)
 
@@ -199,7 +205,10 @@ def test_what_is_staged_of_the_same_file_stays_staged(home: Home):
 def test_a_second_call_makes_no_second_commit(home: Home):
     begin(home)
     changes = home.promote({"a.txt": b"two\n"})
-    assert home.commit(changes) == home.commit(changes)
+    base = home.git("rev-parse", "HEAD").strip()
+    made = home.commit(changes)
+    assert home.commit(changes, since=base) == made
+    assert home.commit(changes, since=made[0]) == ("", ("not committed: nothing differs from HEAD",))
     assert home.git("rev-list", "--count", "HEAD") == "2\n"
 
 

@@ -153,6 +153,17 @@ def test_the_port_is_read_from_the_output_also_when_it_moved(served):
     assert answered(port) == "hello"
 
 
+def test_a_server_reads_a_hidden_file_only_where_the_user_says_so(served):
+    pawl = served()
+    (pawl.workspace / ".env").write_text("A=quiet\n")
+    (pawl.workspace / "page.txt").unlink()
+    (pawl.workspace / "page.txt").symlink_to(".env")
+    assert answered(pawl.json("dev", "start")["port"]) == ""
+    assert pawl("dev", "stop").code == 0
+    assert answered(pawl.json("dev", "start", "--secrets")["port"]) == "A=quiet\n"
+    assert "it reads files that hold secrets (--secrets)" in pawl("dev", "status").out
+
+
 def test_a_taken_port_gives_way_to_a_free_one(served):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -104,6 +105,48 @@ def test_every_event_is_a_line_and_the_last_is_the_result(project: Project, scri
     assert unnamed <= {"path", "what", "mode", "kind", "added", "removed", "binary", "cache_read_input_tokens"} | {
         key for key in unnamed if key.startswith(("scripted:", "input", "output"))
     }
+
+
+@pytest.mark.spec("E13")
+def test_a_fix_that_brings_a_file_back_to_head_is_not_said_to_be_committed(project: Project, script: Script):
+    pawl = project(FILES)
+    (pawl.workspace / "app.py").write_text(RIGHT)
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run(["git", *words], cwd=pawl.workspace, check=True)
+    (pawl.workspace / "app.py").write_text(FILES["app.py"])
+    words = ("do", "fix the bug in after", "--approve", "never", "--commit")
+    said = pawl(*words, "--model", script(FIX), "--json")
+    body = json.loads(said.out)
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+    assert (body["commit"], "not committed: nothing differs from HEAD" in body["notes"]) == ("", True), said
+    (pawl.workspace / "app.py").write_text(FILES["app.py"])
+    told = pawl(*words, "--model", script(FIX))
+    assert "committed as" not in told.out and "not committed: nothing differs from HEAD" in told.out + told.err, told
+
+
+@pytest.mark.spec("B13", "F5")
+@pytest.mark.parametrize("form", ["stream-json", "json", "text"])
+def test_the_stream_holds_what_the_model_was_sent_and_no_secret_of_a_file(project: Project, script: Script, form: str):
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    pawl = project({"notes.txt": f"first\ngithub = {token}\n"})
+    model = script(f"""
+[[turn]]
+match = {{ answered = [] }}
+answer = {{ text = "as {token}", calls = [{{ name = "file_read", arguments = {{ path = "notes.txt" }} }}] }}
+[[turn]]
+match = {{ answered = ["file_read"] }}
+answer = {{ calls = [{{ name = "run_command", arguments = {{ argv = ["grep", "{token}", "notes.txt"] }} }}] }}
+[[turn]]
+times = 0
+answer = "It is {token} (notes.txt:2)."
+""")
+    said = pawl("-p", "what does notes.txt say?", "--model", model, "--output-format", form)
+    assert token not in said.out + said.err
+    assert "[redacted]" in said.out
+    if form == "stream-json":
+        blocks = [json.loads(line).get("message", {}).get("content", [{}])[0] for line in said.lines]
+        brought = [block["content"] for block in blocks if block.get("type") == "tool_result"]
+        assert "first" in brought[0] and len(brought) == 2
 
 
 def test_what_a_model_says_to_pawl_itself_is_not_shown_as_an_answer(project: Project, script: Script):

@@ -375,3 +375,34 @@ def test_wrong_requests_are_refused_with_the_next_step(project: Project):
             "      name a command that is there with --test 'CMD'",
         ],
     )
+
+
+@pytest.mark.spec("A8")
+def test_a_target_that_is_not_there_is_a_mistake_in_a_script_project_too(project: Project):
+    files = {"package.json": '{"scripts": {"test": "node --test"}}', "app.ts": "export const a = 1;\n", "a.txt": ""}
+    pawl = project(files)
+    said = pawl("fix", "nope.ts")
+    assert (said.code, "there is no 'nope.ts' in the workspace" in said.err) == (42, True), said
+    said = pawl("fix", "a.txt")
+    assert (said.code, "'a.txt' holds no TypeScript or JavaScript" in said.err) == (42, True), said
+    assert "did you mean 'app.ts'?" in pawl("fix", "ap.ts").err
+
+
+@pytest.mark.spec("A8")
+def test_a_named_test_that_the_suite_did_not_come_to_is_not_said_to_be_sound(project: Project):
+    files = {
+        "app.py": "def after(number):\n    return number + 2\n",
+        "test_a.py": "def test_a():\n    assert False\n",
+        "test_b.py": "from app import after\n\n\ndef test_b():\n    assert after(1) == 2\n",
+        "test_c.py": "def test_c():\n    assert True\n",
+        "pytest.ini": "[pytest]\naddopts = -x\n",
+    }
+    pawl = project(files)
+    for target in ("test_b.py", "test_b.py::test_b"):
+        said = pawl("fix", target)
+        assert (said.code, f"{target!r} was not run" in said.err) == (1, True), said
+        assert f"pawl fix {target} --test 'pytest {target}'" in said.err
+    said = pawl("fix", "test_c.py")
+    assert (said.code, "nothing to mend: 1 other test fails, not asked for" in said.out) == (0, True), said
+    said = pawl("fix", "test_b.py", "--test", "pytest test_b.py")
+    assert "✗ test_b.py::test_b" in said.out, said

@@ -201,6 +201,47 @@ def test_a_program_of_the_users_runs_on_the_host_if_the_settings_say_so_and_pawl
     assert "others can write" in person("doctor").out
 
 
+INTO = {
+    "relative, from where it starts": ["{short}/x.sh"],
+    "after an equals sign": ["-c", "true", "--directory={parent}//w"],
+    "relative, after an equals sign": ["-c", "true", "--file={short}/x.sh"],
+    "after a letter": ["-c", "true", "-C{home}/link/w"],
+    "relative, after letters": ["-c", "true", "-xC{short}"],
+    "with a dot": ["-c", "true", "--chdir={parent}/./w"],
+    "with two dots": ["-c", "true", "{parent}/bin/../w/x.sh"],
+    "with two dots through what is not there": ["-c", "true", "{parent}/none/../w/x.sh"],
+    "through a link": ["-c", "true", "a,b:{home}/link/w/x.sh"],
+    "in a list": ["-c", "true", "/usr/bin:{parent}//w:/bin"],
+    "as an address": ["-c", "true", "file://{parent}//w/x.sh"],
+    "in words for a shell": ["-c", "cd {parent}//w; . ./x.sh"],
+    "quoted for a shell": ["-c", "exec '{short}'/x.sh"],
+    "from home": ["-c", "exec ~/w/x.sh"],
+    "by a variable": ["-c", 'exec "$PAWL_PROJECT_DIR"/x.sh'],
+}
+
+
+@pytest.mark.spec("F4")
+def test_a_word_that_leads_into_the_workspace_is_never_started_on_the_host(person: Person):
+    person.lay({"w/x.sh": f"#!/bin/sh\ntouch {person.mark}\n"})
+    (person.home / "link").symlink_to(".")
+    places = {"home": str(person.home), "parent": str(person.home), "short": str(person.workspace)[1:]}
+    words = {name: [word.format(**places) for word in several] for name, several in INTO.items()}
+    listed = [{"command": "/bin/sh", "args": several, "host": True} for several in words.values()]
+    person.lay({".config/pawl/hooks.json": json.dumps({"hooks": {"PostToolUse": [{"hooks": listed}]}})})
+    said = person.do(WRITE, say("Written."))
+    assert not person.mark.exists()
+    for name, several in words.items():
+        assert f"its word {several[-1]!r:.200} leads into the workspace" in said.err, (name, said.err)
+
+
+@pytest.mark.spec("F4")
+def test_a_word_that_only_looks_like_the_workspace_is_started(person: Person):
+    words = ["-c", "touch $0", str(person.mark), f"{person.home}/ww", f"--a={person.home}", "w", "../w", "-w", "/etc/w"]
+    person.settings(PostToolUse={"command": "/bin/sh", "args": words, "host": True})
+    said = person.do(WRITE, say("Written."))
+    assert person.mark.exists(), said
+
+
 @pytest.mark.attack("A48")
 def test_a_repository_that_asks_for_the_host_is_refused(person: Person):
     person.trusts(Stop={"command": "/usr/bin/touch", "args": [str(person.mark)], "host": True})

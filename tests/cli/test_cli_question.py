@@ -23,6 +23,10 @@ HIDING = {
     "zero width": ("echo\u200b hi; rm -rf build", "echo\\u{200b} hi", "invisible characters"),
     "tag characters": ("rm -rf build #\U000e0072\U000e006d", "\\u{e0072}\\u{e006d}", "invisible characters"),
     "other letters": ("есho hi; rm -rf build", "rm -rf build", "letters that look like others"),
+    **{
+        f"U+{ord(sign):04X}": (f"rm -rf build{sign}kept", f"build\\u{{{ord(sign):x}}}kept", "signs that look like")
+        for sign in "\uff0f\u2044\u2215\ufe52\u29f8\uff3c\u2024\uff5c\u037e\u0336\u20dd\u0489\u0338\u20e0"
+    },
     "our own mark": ("echo … 9 spaces …; rm -rf build", "echo \\u{2026} 9 spaces \\u{2026}", ""),
     "a document": ("cat <<X\nhi\nX\nrm -rf build", "rm -rf build", "a here-document"),
 }
@@ -54,11 +58,11 @@ def test_what_is_hidden_in_a_command_is_shown_counted_and_flagged(asked, how: st
     assert said.code == 4, said
     assert mark in said.out and flag in said.out
     assert len(said.out) < 4_000 and max(map(len, said.lines)) < 900
-    assert not set("\x1b\r\u202e\u200b\U000e0072") & set(said.out)
+    assert not set("\x1b\r\u202e\u200b\U000e0072\uff0f\u2044\u2215\ufe52\u0336\u20dd\u0489") & set(said.out)
     body = pawl.json("approve", code=4)["question"]
     assert body["arguments"] == {"command": command}
     assert all(line in said.out for line in body["shown"])
-    assert not flag or flag in body["flags"]
+    assert flag in " ".join(body["flags"])
 
 
 def test_every_separate_command_has_its_own_line(asked):

@@ -22,10 +22,23 @@ VALUES = {
     "SHOP_PASSWORD": "Tr1cky",
     "DEPLOY_KEY": "-----BEGIN THING-----\nMIIabcdefgh0123456789ABCD\nzyxwvu9876543210ZYXWVUTS\n-----END THING-----",
     "vault_secret": "kä/ş+word&more=1",
+    "CI_JWT": "lantern oak 7 crossing",
+    "GH_PAT": "crimson-Badger-31",
+    "DB_PASS": "Mellow29Heron",
+}
+IN_ADDRESSES = {
+    "DATABASE_URL": "Brisk-77-Lynx",
+    "MIRROR": "tall%20Fox%2F9x",
+    "QUEUES": "Quiet@Moth5",
+}
+ADDRESSES = {
+    "DATABASE_URL": "postgres://kim:Brisk-77-Lynx@db.example.org:5432/shop",
+    "MIRROR": "https://kim:tall%20Fox%2F9x@mirror.example.org/",
+    "QUEUES": "amqp://kim:Quiet@Moth5@queue.example.org/,amqp://127.0.0.1/",
 }
 IN_USERS_FILE = {"MAILER_SECRET": "seventeen-Quiet-Geese"}
 IN_TRUSTED_FILE = {"PAYMENT_API_KEY": "umbrella#88#marble"}
-EVERY = {**VALUES, **IN_USERS_FILE, **IN_TRUSTED_FILE}
+EVERY = {**VALUES, **IN_ADDRESSES, **IN_USERS_FILE, **IN_TRUSTED_FILE}
 
 
 def forms(value: str) -> Iterator[bytes]:
@@ -74,7 +87,7 @@ CALLS = (
 @pytest.fixture
 def shop(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pawl:
     """A project of a user who has secrets in the environment, in their own `.env` and in that of a trusted folder."""
-    for name, value in VALUES.items():
+    for name, value in {**VALUES, **ADDRESSES}.items():
         monkeypatch.setenv(name, value)
     settings = tmp_path / "settings"
     settings.mkdir()

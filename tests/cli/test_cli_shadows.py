@@ -74,6 +74,38 @@ def test_a_command_that_starts_the_runner_in_its_own_way_proves_nothing_for_a_ru
     assert (pawl.workspace / "json.py").read_text() == FAKE
 
 
+PLUGIN = (
+    "import pytest\n\n\n@pytest.hookimpl(tryfirst=True)\ndef pytest_runtest_call(item):\n    item.obj = lambda: None\n"
+)
+LOADING = {
+    "an ini file": ("pytest.ini", "[pytest]\naddopts = -q -p helper\n", "helper.py"),
+    "joined letters": ("tox.ini", "[pytest]\naddopts =\n  -qphelper\n", "helper.py"),
+    "a hidden file": (".pytest.ini", "[pytest]\naddopts = -p 'tools.helper'\n", "tools/helper.py"),
+    "a list": ("pyproject.toml", '[tool.pytest.ini_options]\naddopts = ["-p", "helper"]\n', "helper/__init__.py"),
+    "an escape": ("pyproject.toml", '[tool.pytest.ini_options]\naddopts = "\\u002dp helper"\n', "src/helper.py"),
+}
+
+
+@pytest.mark.parametrize("how", LOADING)
+def test_a_plugin_that_a_run_has_pytest_load_is_named_and_refused(project: Project, model: Model, how: str):
+    path, text, module = LOADING[how]
+    pawl = project({"app.py": WRONG, "test_app.py": TEST})
+    given = ("--approve", "never", "--test", "pytest", "--model", model({path: text, module: PLUGIN}))
+    said = pawl.json("do", "fix after: test_after fails", *given, code=1)
+    name = "tools.helper" if "tools" in module else "helper"
+    assert f"{path} makes pytest load {name!r} (-p); only you can promote it" in said["refused"], said
+    assert (said["entry"], (pawl.workspace / path).exists()) == (None, False)
+
+
+@pytest.mark.parametrize("options", ["-p no:cacheprovider", "-p xdist -n 1", "--pyargs helper", "-q helper.py"])
+def test_options_that_load_nothing_of_the_workspace_are_not_named(project: Project, model: Model, options: str):
+    pawl = project({"app.py": WRONG, "test_app.py": TEST, "helper.py": "", "no.py": ""})
+    given = ("--approve", "never", "--test", "pytest test_app.py", "--model")
+    ini = f"[pytest]\naddopts = {options}\n"
+    said = pawl.json("do", "fix after: test_after fails", *given, model({"pytest.ini": ini}), code=1)
+    assert not any("makes pytest load" in line for line in said["refused"]), said
+
+
 def test_a_loop_is_not_verified_by_what_it_put_in_the_place_of_the_runner(project: Project, model: Model):
     pawl = project(FILES)
     said = pawl.json(

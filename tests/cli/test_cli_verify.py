@@ -153,3 +153,22 @@ def test_a_fifo_that_holds_a_check_up_is_named(project: Project, tmp_path: Path,
     said = pawl.json("verify", "--all", "--test", "sh -c 'mkdir d; mkfifo d/pipe; cat d/pipe'", code=1)
     (tests,) = (step for step in said["steps"] if step["step"] == "tests")
     assert "the FIFO './d/pipe' stands there, which holds up whatever reads it" in tests["reason"], tests
+
+
+def test_tests_that_could_not_run_are_not_said_to_be_verified(project: Project):
+    pawl = project({**GREEN, "pyproject.toml": "[tool.pytest.ini_options]\n"})
+    said = pawl("verify", "--test", "no-such-runner")
+    assert (said.code, said.lines[-1]) == (
+        1,
+        "not verified: the tests could not run: 'no-such-runner' is not installed",
+    ), said
+    assert pawl.json("verify", "--test", "no-such-runner", code=1)["accepted"] is False
+    for command in ("true", "sh -c 'echo all is well'"):
+        said = pawl("verify", "--test", command)
+        assert said.code == 1 and said.lines[-1].startswith("not verified: the tests could not run: "), said
+
+
+def test_a_project_without_tests_is_verified_by_what_did_run(project: Project):
+    said = project({"app.py": RIGHT})("verify")
+    assert said.code == 0 and said.lines[-1].startswith("verified: syntax"), said
+    assert "; tests NOT run: " in said.lines[-1]

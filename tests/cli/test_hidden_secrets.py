@@ -135,3 +135,14 @@ def test_special_files_of_the_workspace_do_not_hang_a_command(place: Place):
         os.mkfifo(place.workspace / name)
     said = place.run("cat .gitignore pyproject.toml .env plain; ls -A")
     assert said.stdout.splitlines() == ["plain", "plain"]
+
+
+def test_a_hidden_file_in_the_root_is_said_where_a_command_may_miss_it(project):
+    pawl = project({".env": "A=1\n", "app.py": "x = 1\n"})
+    told = "'.env' is hidden from commands"
+    assert f"{told}; --secrets shows it" in pawl("run", "--", "true").err
+    assert told not in pawl("run", "--secrets", "--", "true").err
+    assert f"{told}; --secrets shows it" in pawl("dev", "start").err
+    assert told in pawl.json("verify")["notes"]
+    (pawl.workspace / ".env").unlink()
+    assert told not in pawl("run", "--", "true").err

@@ -78,6 +78,38 @@ def test_each_command_does_what_it_says(place: Place):
     assert "never said" not in said
 
 
+@pytest.mark.spec("F4", "A13")
+def test_a_review_sends_and_keeps_nothing_of_hidden_files(place: Place, state_directory: Path):
+    (place.workspace / ".env").write_text("NOTE=blue heron at dawn\n")
+    (place.workspace / "deploy.pem").write_text("".join(f"grey seal {number}\n" for number in range(9)))
+    (place.workspace / "gone").mkdir()
+    (place.workspace / "gone" / ".env").write_text("NOTE=red kite at noon\n")
+    (place.workspace / "real.txt").write_text("white owl at night\n")
+    (place.workspace / ".npmrc").symlink_to("real.txt")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"], ["mv", "deploy.pem", "deploy.txt"]):
+        subprocess.run(["git", *words], cwd=place.workspace, check=True)
+    (place.workspace / "gone" / ".env").unlink()
+    (place.workspace / "copied.txt").write_text("NOTE=blue heron at dawn\n")
+    (place.workspace / "notes.txt").write_text("first\nsecond\n")
+    (place.workspace / "deep" / ".env").write_text("NOTE=black stork at dusk\n")
+    model = place.model("""
+[[turn]]
+match = { user_regex = "(?s)hidden: '.env', .*<diff>.*second.*</diff>" }
+answer = "Seen."
+""")
+    said = place.piped("/review", words=("--model", model))
+    assert "Seen." in said
+    names = ".env", "copied.txt", "deep/.env", "deploy.pem", "deploy.txt", "gone/.env", "real.txt"
+    assert f"left out, because they are hidden: {', '.join(map(repr, names))}\n" in said
+    kept = b"".join(path.read_bytes() for path in state_directory.rglob("*") if path.is_file())
+    assert b"second" in kept
+    for secret in (b"heron", b"seal", b"kite", b"owl", b"stork"):
+        assert secret not in kept
+    (place.workspace / "notes.txt").write_text("first\n")
+    said = place.piped("/review", words=("--model", model))
+    assert "nothing is changed but what is hidden ('.env'," in said
+
+
 @pytest.mark.spec("B10", "A14")
 def test_with_no_model_it_says_so_and_what_needs_none_works(place: Place):
     (place.workspace / "test_app.py").write_text(

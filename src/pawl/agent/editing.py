@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import replace
 
 from pawl.code.patching import propose_patch
 from pawl.core.change import ChangeSet
 from pawl.core.errors import GitFailed, NotFound, PathRefused, PawlError, UsageError
-from pawl.core.patch_format import header_names, without_prefixes
 from pawl.workspace.commands import open_bench
 from pawl.workspace.git import Git
+from pawl.workspace.hiding import Search
 from pawl.workspace.project import Project
 from pawl.workspace.repository import opened
 from pawl.workspace.user_settings import user_values
@@ -80,48 +81,48 @@ def recounted(patch: str) -> str:
 
 MOST = 120_000
 """Characters of a diff that are sent."""
+MOST_NAMED = 20
 _REVIEW = """\
 Review this change of the workspace as it stands, not committed yet. Say what is wrong or risky first, each with
 `path:line` and how it could be mended; then what has no test; then what is fine, in one sentence. Read the files around
-it where the diff is not enough. Change nothing.{words}
+it where the diff is not enough. Change nothing.{words}{left_out}
 
 <diff>
 {diff}
 </diff>"""
 
 
-def present_diff(shop: Project) -> str:
-    """The change since the last commit, with files that are new and without what may not be read."""
+def present_diff(shop: Project) -> tuple[str, tuple[str, ...]]:
+    """The change since the last commit, with files that are new; and the hidden files that are left out of it."""
     try:
         with opened(shop.tree) as repository, open_bench(shop) as bench:
             settings = {**user_values(shop.config.environment, shop.tree, repository), **repository.config}
             head = repository.head().commit
-            diff = Git(run=bench.run, repository=repository, head=head, settings=settings).diff()
-            return readable(diff, shop.read_gate().shows)
+            gate = shop.read_gate()
+            masked = Search(shop.tree, replace(shop.guardrails, others=None), shop.listings).hides()
+            git = Git(run=bench.run, repository=repository, head=head, settings=settings)
+            return git.diff(lambda path: masked(path) or not gate.shows(path))
     except (NotFound, PathRefused) as error:
         raise UsageError(error.message, advice="name the files in a question instead") from error
     except GitFailed as error:
         raise UsageError(f"git cannot say what is changed: {error.message}", advice="see 'git diff'") from error
 
 
-def readable(diff: str, shows: Callable[[str], bool]) -> str:
-    """The files of a diff of git's that may be shown; one whose name cannot be told is left out."""
-    kept, hidden = [], 0
-    for part in re.split(f"(?m)^(?={_FILE})", diff):
-        head = part.partition("\n")[0].removeprefix(_FILE)
-        names = without_prefixes(header_names(head.encode("utf-8", "surrogateescape"), 1)) if part.strip() else ()
-        if all(name is not None and shows(name) for name in names):
-            kept.append(part)
-        else:
-            hidden += 1
-    note = f"[{hidden} changed file{'s' if hidden != 1 else ''} that may not be read left out]\n" if hidden else ""
-    return f"{''.join(kept)}{note}"
-
-
-def review_request(diff: str, words: str = "") -> str:
+def review_request(diff: str, words: str = "", left_out: Sequence[str] = ()) -> str:
     """The request for a model."""
     if not diff.strip():
-        raise UsageError("git says that nothing is changed", advice="/diff shows what Pawl promoted")
-    left_out = len(diff) - MOST
-    shown = diff if left_out <= 0 else f"{diff[:MOST]}\n[… {left_out:,} characters left out …]"
-    return _REVIEW.format(words=f" Look at this above all: {words}" if words else "", diff=shown)
+        hidden = f" but what is hidden ({hidden_names(left_out)})" if left_out else ""
+        raise UsageError(f"git says that nothing is changed{hidden}", advice="/diff shows what Pawl promoted")
+    cut = len(diff) - MOST
+    shown = diff if cut <= 0 else f"{diff[:MOST]}\n[… {cut:,} characters left out …]"
+    return _REVIEW.format(
+        words=f" Look at this above all: {words}" if words else "",
+        left_out=f"\nNot in the diff, because they are hidden: {hidden_names(left_out)}." if left_out else "",
+        diff=shown,
+    )
+
+
+def hidden_names(paths: Sequence[str]) -> str:
+    """The first of these paths, and how many more there are."""
+    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
+    return ", ".join(map(repr, paths[:MOST_NAMED])) + more

@@ -44,6 +44,7 @@ from pawl.core.errors import (
     SchemaUnmet,
 )
 from pawl.core.events import Corrected, ReasoningShown, RequestAnswered, RequestSent, Shortened, ToolEnded, ToolStarted
+from pawl.core.redact import redacted_answer, redacted_call
 from pawl.core.run import (
     Mode,
     PolicyDecision,
@@ -237,7 +238,8 @@ class Calls:
     def _one(self, call: ToolCall, decision: PolicyDecision, place: int) -> ToolAnswer:
         if self.seat.cancel is not None and self.seat.cancel.requested:
             raise Cancelled("stopped by the user")
-        self.seat.listen(ToolStarted(call))
+        shown = redacted_call(call)
+        self.seat.listen(ToolStarted(shown))
         started = self.seat.clock()
         key = f"{call.name} {json.dumps(call.arguments, sort_keys=True, default=str)}"
         self.malformed = self.malformed + 1 if call.arguments is None else 0
@@ -252,7 +254,8 @@ class Calls:
         self.summary.append(f"- {key[:SUMMARY_CHARACTERS]}{' (failed)' if failed else ''}")
         answer = ToolAnswer(call=call.id, name=call.name, text=text, failed=failed)
         seconds = self.seat.clock() - started
-        self.seat.listen(ToolEnded(call=call, answer=answer, seconds=seconds, repeated=repeated))
+        told = redacted_answer(answer)
+        self.seat.listen(ToolEnded(call=shown, answer=told, seconds=seconds, repeated=repeated))
         return answer
 
     def _reply(self, call: ToolCall, decision: PolicyDecision, place: int, key: str) -> tuple[str, bool]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pawl.agent import planning
 from pawl.agent.context import LoopEnd, TurnInput, Unanswered
-from pawl.agent.contracts import MOST_TRIES, again, asked, fitted
 from pawl.agent.evidence import ChangeVerdict, Climbed, Requirements, Verification, failing, judged, to_pass, told
 from pawl.agent.intents import tests_may_change
 from pawl.agent.routing import RETRIES, NodeOutcome
@@ -311,6 +310,9 @@ def report(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """The record is complete; the report is composed from it. A result by a schema of the user's is asked for here."""
     order = bench.record.order
     if order.schema is not None and bench.record.value("structured") is None:
+        # Loaded where an answer in JSON is asked for.
+        from pawl.agent.contracts import MOST_TRIES, again, asked, fitted
+
         text = asked(order.schema, order.text, str(bench.record.value("answer") or ""))
         for attempt in range(1, MOST_TRIES + 1):
             line = TurnInput(talk=f"structured.{attempt}", role=RoleName.ARTISAN, text=text, stage=Stage.FINAL)

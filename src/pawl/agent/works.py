@@ -209,12 +209,19 @@ class BenchWorks:
         if (order.commit or settings.commit) != "on":
             return "", ()
         from pawl.workspace.commits import Committer
+        from pawl.workspace.git import GitLog
 
+        runner = partial(open_bench, self.shop)
+        base = self.record.value("base")  # HEAD when it was first tried, also before the run was interrupted
+        if base is None:
+            base = GitLog(self.shop.tree, runner).head()
+            self.record.put("base", base)
         commits = Committer(
             workspace=self.shop.tree,
             environment=self.shop.config.environment,
             blobs=self.shop.store.blobs,
-            runner=partial(open_bench, self.shop),
+            runner=runner,
+            since=str(base),
         )
         records = self.shop.store.requests.records(self.shop.workspace, run=self.record.run)
         trailer = _trailer(settings.attribution, records[-1].model if records else "")

@@ -32,6 +32,8 @@ class DevRequest:
     seconds: float = 60.0
     install: bool = False
     """Packages that are missing may be installed first."""
+    secrets: bool = False
+    """The server reads `.env` and key files, as the user says."""
 
 
 def start(shop: Project, request: DevRequest) -> tuple[ServerRecord, bool]:

@@ -12,13 +12,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from pawl.checks.project import PROJECT_FILES, Folder, project_name
+from pawl.checks.project import PROJECT_FILES, Folder, project_name, text, toml
 from pawl.core.change import Change, ChangeSet, NodeKind
 
 _RUNNERS = ("pytest", "unittest")
 _SOURCES = ("", "src", "lib")
 _PYTHON = re.compile(r"python[\d.]*")
 _MODULE = re.compile(r"\.(?:py[cdo]?|so|[\w-]+\.so)")
+
+_PYTEST_FILES = ("pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg")
+_PLUGIN = re.compile(r"(?<![\w-])-[A-Za-z]*?p[\s,=]*([A-Za-z_][\w.]*)(?![\w.:])")
+_STEM = re.compile(r"(?:/__init__)?\.(?:py[cdo]?|so|[\w-]+\.so)\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +91,8 @@ def shadowing(changes: ChangeSet, files: Folder) -> tuple[str, ...]:
             found.append(
                 f"{change.path} takes the place of {name!r}, which test runners import; only you can promote it"
             )
+        elif plugin := _plugin_named(change, files):
+            found.append(f"{change.path} makes pytest load {plugin!r} (-p); only you can promote it")
         elif _is_part_of_a_runner(change):
             found.append(f"{change.path} belongs to what starts the tests; only you can promote it")
     return tuple(found)
@@ -103,6 +109,19 @@ def _renamed(changes: ChangeSet, files: Folder) -> list[str]:
         for path in PROJECT_FILES
         if path in changes.paths
     ]
+
+
+def _plugin_named(change: Change, files: Folder) -> str:
+    """The module of the workspace that a changed configuration of pytest has loaded before any test; or none."""
+    name = posixpath.basename(change.path)
+    if change.after is None or name.lower().lstrip(".") not in _PYTEST_FILES:
+        return ""
+    # As it is read: escapes undone.
+    options = str(toml(files, change.path)) if name.endswith(".toml") else text(files, change.path)
+    named = _PLUGIN.findall(re.sub("[\"'\\\\]", "", options or text(files, change.path)))
+    ways = {f"/{one.replace('.', '/')}": one for one in named}
+    modules = [_STEM.sub("", f"/{path}") for path in files.walk()] if ways else ()
+    return next((one for way, one in ways.items() if any(module.endswith(way) for module in modules)), "")
 
 
 def _is_part_of_a_runner(change: Change) -> bool:

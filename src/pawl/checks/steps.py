@@ -167,6 +167,9 @@ def amount(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+NONE_RAN = "no tests ran"
+
+
 @dataclass(frozen=True, slots=True)
 class Tests:
     __test__ = False
@@ -233,7 +236,7 @@ def verdict(step: str, completed: Completed, found: TestReport) -> CheckResult:
     reason = "; ".join(filter(None, (stopped(completed), said, notes)))
     unlisted = any(note.startswith(UNLISTED) for note in found.notes)
     if found.complete and not found.failed and not counts.total and not unlisted:
-        return skipped(step, "no tests ran")
+        return skipped(step, NONE_RAN)
     if completed.ok and not found.failed:
         return passed(step, reason or "the command succeeded", counts)
     findings = list(found.findings)

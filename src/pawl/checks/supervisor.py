@@ -24,7 +24,7 @@ from pawl.checks.serving import MARK
 from pawl.checks.settings import verify_settings
 from pawl.checks.verifier import Verifier
 from pawl.core.errors import NotFound, PawlError
-from pawl.core.execution import Stream
+from pawl.core.execution import Secrets, Stream
 from pawl.core.redact import redacted
 from pawl.sandbox.forwarding import Forwarder
 from pawl.sandbox.process import CancelToken
@@ -33,6 +33,7 @@ from pawl.workspace.bench_folder import sweep
 from pawl.workspace.commands import bench_places, open_bench
 from pawl.workspace.project import Project
 
+SECRETS_SHOWN = "it reads files that hold secrets (--secrets)"
 LONGEST_SECONDS = 7 * 86_400.0
 LARGEST_LOG = 4 << 20
 LONGEST_LINE = 1 << 20
@@ -86,12 +87,15 @@ def _serve(shop: Project, keeper: _Keeper, cancel: CancelToken, asked: dict[str,
         services = verify_settings(shop.config).dev_services
         with Forwarder(services) as forwarder:
             wanted = asked["port"] if isinstance(asked["port"], int) else serving.server.port
-            keeper.named(serving.server.name, forwarder, _taken(forwarder, wanted, services, keeper.registry))
+            notices = [_taken(forwarder, wanted, services, keeper.registry), SECRETS_SHOWN if asked["secrets"] else ""]
+            keeper.named(serving.server.name, forwarder, "; ".join(filter(None, notices)))
             question = asking(
                 shielded(serving, subject), float(str(asked["seconds"])), forwarder.file, port=forwarder.port, stay=True
             )
             limits = shop.config.settings.limits(LONGEST_SECONDS)
             command = execution(host(), limits, question, forwarder.file)
+            if asked["secrets"]:
+                command = replace(command, secrets=Secrets.SHOWN)
             completed = bench.run(command, on_output=keeper.feed, cancel=cancel)
         if forwarder.failure:
             keeper.told({"failed": forwarder.failure})

@@ -12,16 +12,18 @@ from functools import partial
 
 from pawl.checks.baseline import Baseline, StopPolicy, accepted, climb
 from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surroundings
+from pawl.checks.catalog import detect
 from pawl.checks.choosing import Absent, Placed, choose, in_order, with_absent
 from pawl.checks.dev_servers import ServerAnswers, found_in
 from pawl.checks.lsp.diagnosing import diagnosed, diagnostics_steps, host, readable, servers_for
 from pawl.checks.output import printed
 from pawl.checks.packages import PackagePolicy, Provided, provide
 from pawl.checks.project import CHEAP, ORDER, CheckKind, Folder
+from pawl.checks.report import UNLISTED
 from pawl.checks.rungs import EVERYTHING, is_named
 from pawl.checks.runners import shadowing
 from pawl.checks.settings import verify_settings
-from pawl.checks.steps import CheckStep, Subject, passed, skipped
+from pawl.checks.steps import NONE_RAN, CheckStep, Subject, passed, skipped
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import Cancelled, CommandNotFound
@@ -31,6 +33,7 @@ from pawl.settings.config import Config
 from pawl.workspace.bench import Bench
 from pawl.workspace.commands import open_bench
 from pawl.workspace.environments import brought_along
+from pawl.workspace.hiding import hidden_note
 from pawl.workspace.project import Project
 
 CHECKS: Mapping[Check, tuple[CheckKind, ...]] = {
@@ -72,11 +75,13 @@ class VerifyReport:
     shadowing: tuple[str, ...] = ()
     """Changes that take the place of what runs the tests: whatever these then say, it proves nothing."""
     notes: tuple[str, ...] = ()
-    """What became of packages that the workspace lacks."""
+    """What became of packages that the workspace lacks, and what is hidden from the checks."""
+    not_run: str = ""
+    """Why the tests that there are did not run."""
 
     @property
     def accepted(self) -> bool:
-        return accepted(self.verdicts)
+        return accepted(self.verdicts) and not self.not_run
 
     @property
     def proves_nothing(self) -> bool:
@@ -116,6 +121,12 @@ class Verifier:
             verdicts, has_baseline = self._judged(bench, changes, known, policy, keeper)
             asked = tuple(self._asked(command, self.subject(bench.files, bench)) for command in self.commands)
             shadows = shadowing(changes, bench.files)
+            # What an agent's change comes to is judged by its evidence, which asks about the tests itself.
+            asks = policy is not BaselinePolicy.MEASURED
+            not_run = self._not_run(bench, verdicts) if asks else ""
+            hidden = hidden_note(self.shop.tree, self.shop.guardrails) if asks else ""
+            if hidden:
+                self.packages.say(hidden)
         if policy is BaselinePolicy.SET:
             self._baselines.save(self.shop.workspace, verdicts)
         return VerifyReport(
@@ -124,9 +135,18 @@ class Verifier:
             kept=tuple(keeper.kept) if keeper is not None else (),
             has_baseline=has_baseline,
             shadowing=shadows,
-            notes=tuple(one.note for one in provided),
+            notes=(*(one.note for one in provided), *((hidden,) if hidden else ())),
+            not_run=not_run,
             seconds=time.monotonic() - started,
         )
+
+    def _not_run(self, bench: Bench, verdicts: Sequence[CheckResult]) -> str:
+        """Why the tests that the project has did not run; empty where they did, or where it has none."""
+        if not self.test_command and detect(bench.files).framework is None:
+            return ""
+        steps = steps_of(self.shop.config, bench.files, kinds=(CheckKind.TESTS,), test_command=self.test_command)
+        names = {step.name for step in steps}
+        return tests_not_run([one for one in verdicts if one.step in names], self.test_command)
 
     def verify_bench(
         self, bench: Bench, changed: Sequence[str], known: Iterable[CheckResult]
@@ -394,3 +414,17 @@ class NoCommands:
 def added_by(changes: ChangeSet) -> frozenset[str]:
     """The paths that stand there only with the changes."""
     return frozenset(change.path for change in changes if change.before is None)
+
+
+def tests_not_run(verdicts: Sequence[CheckResult], test_command: Sequence[str]) -> str:
+    """Why no test ran although there are some; empty where one did, or the runner looked and found none."""
+    reasons = []
+    for verdict in verdicts:
+        silent = verdict.counts is not None and not verdict.counts.total and UNLISTED not in verdict.reason
+        if verdict.standing is Status.FAIL or (verdict.standing is Status.PASS and not silent):
+            return ""
+        if verdict.standing is Status.PASS:
+            reasons.append("what their command printed shows none")
+        elif verdict.reason != NONE_RAN or test_command:
+            reasons.append(verdict.reason)
+    return "; ".join(reasons)

@@ -20,6 +20,7 @@ class Flag(StrEnum):
     INVISIBLE = "invisible characters"
     SPACE = "unusual spaces"
     MIXED_SCRIPT = "letters that look like others"
+    LOOKALIKE = "signs that look like others or cover them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,14 @@ _BLANK = frozenset(map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180F, 0x2
 _SELECTORS = frozenset(map(chr, (*range(0x180B, 0x180E), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 _SHAPING = frozenset(map(chr, (0x200C, 0x200D, *range(0xFE00, 0xFE10))))
 """What emoji and some scripts are joined with; harmless in the output of a command."""
+_OVERLAY = 1
+"""The class of marks that are drawn through a letter."""
+_SIGNS = frozenset(
+    "／⁄∕⧸⟋╱＼∖⧵⧹⟍╲﹨"  # / \\
+    "．․﹒‥\u037e﹔∶꞉"  # . ; :
+    "｜∣ǀ￨＆﹠＄﹩＊﹡∗＞﹥＜﹤＇＂｀－﹣"  # | & $ * > < ' " ` -
+)
+"""Signs that pass for those which a shell or a path is made of."""
 _MARKS_IN_A_ROW = 3
 """More combining marks than this on one letter are drawn over the lines around it."""
 
@@ -92,6 +101,8 @@ def _flag(character: str) -> Flag | None:
         flag = Flag.INVISIBLE
     elif category == "Zs":
         flag = Flag.SPACE
+    elif character in _SIGNS or category == "Me" or unicodedata.combining(character) == _OVERLAY:
+        flag = Flag.LOOKALIKE
     else:
         flag = None
     return flag
@@ -242,7 +253,7 @@ def _plain_output(text: str) -> str:
 
 
 def _is_harmless(character: str) -> bool:
-    return character == "\r" or character in _SHAPING or _flag(character) in (None, Flag.SPACE)
+    return character == "\r" or character in _SHAPING or _flag(character) in (None, Flag.SPACE, Flag.LOOKALIKE)
 
 
 def _conceals(parameters: str) -> bool:

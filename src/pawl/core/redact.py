@@ -264,8 +264,8 @@ def _message(message: Message) -> Message:
         message,
         text=redacted(message.text),
         thoughts=tuple(_thought(thought) for thought in message.thoughts),
-        calls=tuple(_call(call) for call in message.calls),
-        answers=tuple(_answer(answer) for answer in message.answers),
+        calls=tuple(redacted_call(call) for call in message.calls),
+        answers=tuple(redacted_answer(answer) for answer in message.answers),
     )
     return message if shown == message else shown
 
@@ -291,11 +291,12 @@ def _sent_thought(thought: Thought) -> Thought | None:
     return None if PROCESS.knows(thought.text) or PROCESS.knows(thought.signature) else thought
 
 
-def _answer(answer: ToolAnswer) -> ToolAnswer:
+def redacted_answer(answer: ToolAnswer) -> ToolAnswer:
+    """What a tool brought, as the model is sent it."""
     return replace(answer, name=redacted(answer.name), text=redacted(answer.text))
 
 
-def _call(call: ToolCall) -> ToolCall:
+def redacted_call(call: ToolCall) -> ToolCall:
     """The raw text follows the arguments, so that it stays JSON."""
     arguments = call.arguments
     shown = None if arguments is None else redacted_arguments(arguments)

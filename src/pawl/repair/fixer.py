@@ -122,6 +122,7 @@ class _Fixer(RepairStrategy[RepairSession]):
             self.reading.run()
             if self.found():
                 return None
+        self.ground.refuse_not_run()
         others = self.not_asked(first)
         notes = tuple(self.ground.notes)
         counts = first.counts

@@ -120,10 +120,7 @@ def aim_at(targets: Sequence[str], files: Iterable[str], read: Callable[[str], b
     tests: list[str] = []
     for target in targets:
         path = target.partition(_PARTS)[0]
-        inside = [name for name in known if name == path or name.startswith(f"{path}/")]
-        if not inside:
-            raise UsageError(f"there is no {path!r} in the workspace", advice=_similar(path, known))
-        python = [name for name in inside if name.endswith(".py")]
+        python = [name for name in files_of(path, known) if name.endswith(".py")]
         if not python:
             raise UsageError(f"{path!r} holds no Python", advice="name sources that may be edited, or tests")
         editable = [name for name in python if not is_test(name)]
@@ -133,6 +130,14 @@ def aim_at(targets: Sequence[str], files: Iterable[str], read: Callable[[str], b
             _check_name(target, read)
             tests.append(target)
     return FixTarget(tuple(dict.fromkeys(sources)), tuple(dict.fromkeys(tests)))
+
+
+def files_of(path: str, known: Sequence[str]) -> list[str]:
+    """The file itself or those of the folder; `UsageError` where there is none."""
+    inside = [name for name in known if name == path or name.startswith(f"{path}/")]
+    if not inside:
+        raise UsageError(f"there is no {path!r} in the workspace", advice=_similar(path, known))
+    return inside
 
 
 def _check_name(target: str, read: Callable[[str], bytes]) -> None:

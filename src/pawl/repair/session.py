@@ -230,6 +230,32 @@ class RepairSession:
                 close = difflib.get_close_matches(test, known, n=1, cutoff=0.0)
                 raise UsageError(f"there is no test {test!r}", advice=f"did you mean {close[0]!r}?")
 
+    def refuse_not_run(self) -> None:
+        """`CannotFix` where tests that are named and not among the failures do not pass by themselves either.
+
+        A suite may end before it comes to them, or leave them out.
+        """
+        for test in self.aim.tests:
+            words = self._alone(test)
+            if not words:
+                continue
+            verdict = Tests(framework=self.framework, command=words).run(replace(self.subject, test_command=()))
+            if verdict.standing is not Status.PASS:
+                said = next((one.message.splitlines()[0] for one in shown(verdict) if one.message), verdict.reason)
+                how = "it fails" if verdict.standing is Status.FAIL else "it does not run"
+                raise CannotFix(
+                    f"{test!r} was not run, or passes only together with others; by itself {how}: {said[:_LONGEST]}",
+                    advice=f"mend it by itself: pawl fix {shlex.quote(test)} --test {shlex.quote(shlex.join(words))}",
+                )
+
+    def _alone(self, test: str) -> tuple[str, ...]:
+        """The command that runs nothing but this test; empty where there is none."""
+        if self.framework == "pytest":
+            return ("pytest", test)
+        path, *names = test.split("::")
+        module = path.removesuffix(".py").replace("/", ".")
+        return (self.subject.python, "-m", "unittest", ".".join((module, *names))) if path.endswith(".py") else ()
+
     def _collected(self, test: str) -> list[str]:
         """The ids of a test with each of its parameters."""
         words = (self.subject.python, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=", test)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import unquote
 
 from pawl.core.errors import ConfigError
 from pawl.core.redact import register
@@ -131,21 +132,37 @@ SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "C
 """The values of variables whose names hold one of these are never sent, stored nor shown, whatever they look like."""
 
 
+_SECRET_PARTS = re.compile(r"(?:.*_)?(?:JWT|PAT|PASS)(?:_.*)?|.*_PWD", re.IGNORECASE)
+_URL_PASSWORD = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@]*:(?P<whole>(?P<first>[^\s@]+)(?:@[^\s@/]+)*)@")
+"""The password of an address; one that holds an @ itself is also taken whole."""
+
+
 def is_secret_name(name: str) -> bool:
-    return any(word in name.upper() for word in SECRET_WORDS)
+    return any(word in name.upper() for word in SECRET_WORDS) or _SECRET_PARTS.fullmatch(name) is not None
 
 
 def register_secrets(config: Config, workspace: str) -> None:
     """Makes them known before anything is stored or said. A file that cannot be read is told by who needs it."""
-    found = [config.environment]
-    with suppress(ConfigError):
-        found.append(read(config.file.parent / ".env", wanted=is_secret_name))
+    files = [config.file.parent / ".env"]
     own = Path(workspace) / ".env"
     with suppress(ConfigError):
         if own.exists() and is_trusted(config, workspace):
-            found.append(read(own, wanted=is_secret_name))
+            files.append(own)
+    found = [config.environment]
+    texts = list(config.environment.values())
+    for path in files:
+        with suppress(ConfigError):
+            texts.append(_text(path))
+            found.append(read(path, wanted=is_secret_name))
     values = (value for several in found for name, value in several.items() if is_secret_name(name))
-    register(*(value for value in values if not _is_a_place(value)))
+    register(*(value for value in values if not _is_a_place(value)), *_url_passwords(texts))
+
+
+def _url_passwords(texts: Iterable[str]) -> Iterator[str]:
+    """The passwords of addresses such as `postgres://user:password@host/name`, as written and as they are meant."""
+    for found in (found for text in texts for found in _URL_PASSWORD.finditer(text)):
+        for password in {found["first"], found["whole"]}:
+            yield from {password, unquote(password)}
 
 
 def _is_a_place(value: str) -> bool:

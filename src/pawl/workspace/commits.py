@@ -252,6 +252,7 @@ _MOST_BYTES_OF_NAMES = 1 << 20
 _LARGEST_ATTRIBUTES = 100_000
 _UNCONVERTED = ("filter", "ident", "working-tree-encoding")
 _NOT_MOVED = "HEAD has not moved"
+NOTHING_DIFFERS = "not committed: nothing differs from HEAD"
 NOT_SIGNED = (
     "the commit is not signed, because Pawl runs no signing program; 'git commit --amend -S --no-edit' signs it"
 )
@@ -277,6 +278,8 @@ class Committer:
     """The user's, for the name and address of a commit and for how git converts files."""
     blobs: BlobReader
     runner: Callable[[], AbstractContextManager[CommandRunner]]
+    since: str | None = None
+    """HEAD before this was tried for the first time: one that has moved since holds the changes by that try."""
 
     def commit(self, changes: ChangeSet, message: str) -> tuple[str, tuple[str, ...]]:
         """The commit of the changes on top of HEAD, with what the user should know of it.
@@ -306,7 +309,7 @@ class Committer:
                 held = {path: entry for path, entry in tree.items() if entry.mode != FOLDER}
                 files = self._files(git, repository, steps, held, settings)
                 if head.commit and all(held.get(one.path) == one.after for one in files):
-                    return head.commit, ()
+                    return (head.commit, ()) if self.since not in (None, head.commit) else ("", (NOTHING_DIFFERS,))
                 _refuse_edited(files, held)
                 who = _identity(self.environment, settings)
                 seen = repository.own.look("index")

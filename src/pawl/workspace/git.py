@@ -115,12 +115,14 @@ _STAGED = 'git ls-files -z -s -- "$@"'
 _FOLDERS = 'git ls-tree -z HEAD; if [ $# -gt 0 ]; then git ls-tree -z -t HEAD -- "$@"; fi'
 _ATTRIBUTES = 'git check-attr -z filter ident working-tree-encoding text eol crlf -- "$@"'
 _PUT = r"""printf '%s\0' "$@" | git update-index -z --index-info; cat "$GIT_INDEX_FILE" """
-_DIFF = r"""
+_COMPARED = r"""
 bad=$(find . '(' -name .gitattributes -o -name .gitignore ')' ! -type f ! -type l -print -quit)
 if [ -n "$bad" ]; then echo "'$bad' is no file" >&2; exit 4; fi
 git add --all --intent-to-add . || true
-git diff --no-ext-diff --no-textconv --no-color "$1"
+compared() { git diff --no-ext-diff --no-textconv --no-color "$@"; }
 """
+_CHANGED = _COMPARED + 'compared --name-status --find-copies -z "$1"'
+_DIFF = _COMPARED + 'tree=$1; shift; compared "$tree" -- "$@"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +180,26 @@ class Git:
         lines = [f"{(one or none).mode} {(one or none).name}\t{path}" for path, one in entries.items()]
         return self._git(_PUT, *lines)
 
-    def diff(self) -> str:
-        """How the files stand against HEAD, with files that are new."""
+    def diff(self, hides: Callable[[str], bool]) -> tuple[str, tuple[str, ...]]:
+        """How the files stand against HEAD, with files that are new; and which paths are left out, as they are hidden.
+
+        A hidden file looks emptied to git, and what it held stands in HEAD. What was moved or copied from one is left
+        out with it.
+        """
         empty = hashlib.new(self.repository.algorithm, b"tree 0\0", usedforsecurity=False).hexdigest()
-        return self._git(_DIFF, self.head or empty, secrets=Secrets.HIDDEN).decode("utf-8", "replace")
+        start = self.head or empty
+        shown: list[str] = []
+        left_out: set[str] = set()
+        words = iter(_split(self._git(_CHANGED, start, secrets=Secrets.HIDDEN)))
+        for status in words:
+            paths = [next(words) for _ in range(2 if status[:1] in ("R", "C") else 1)]
+            if any(map(hides, paths)):
+                left_out.update(paths[-1:] if status[:1] == "C" else paths)
+            else:
+                shown += paths
+        shown = [path for path in dict.fromkeys(shown) if path not in left_out]
+        texts = [self._git(_DIFF, start, *part, secrets=Secrets.HIDDEN) for part in _parts(shown)]
+        return b"".join(texts).decode("utf-8", "replace"), tuple(sorted(left_out))
 
     def _git(self, script: str, *words: str, secrets: Secrets = Secrets.SHOWN) -> bytes:
         config = _CONFIG.format(algorithm=self.repository.algorithm)

@@ -288,6 +288,20 @@ class Names:
         return self._masks
 
 
+def hidden_note(tree: Tree, guardrails: Guardrails, option: str = "") -> str:
+    """Says which files in the root no command is shown, and the option that shows them; empty where there are none."""
+    try:
+        names = sorted(guardrails.secrets_among("", tree.names("")))
+    except (OSError, PawlError):
+        return ""
+    if not names:
+        return ""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    listed = ", ".join(map(repr, names[:3])) + more
+    shows = f"; {option} shows {'it' if len(names) == 1 else 'them'}" if option else ""
+    return f"{listed} {'is' if len(names) == 1 else 'are'} hidden from commands{shows}"
+
+
 def _state(status: os.stat_result) -> tuple[int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 

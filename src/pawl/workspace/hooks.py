@@ -45,6 +45,11 @@ MARK = "PAWL_HOOK"
 _AFTER_EXIT_SECONDS = 0.5
 """How long output that is already written is waited for, when something that the hook left keeps the pipe open."""
 _ROUNDS = 100
+_PARTS = re.compile(r"[^\w./-]+")
+"""Between words of a shell, of a list, and around the value of an option."""
+_SHORT_OPTIONS = re.compile(r"-[A-Za-z0-9]+")
+_NAMES_WORKSPACE = re.compile(r"\$\{?(?:PAWL|CLAUDE)_PROJECT_DIR")
+_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(?=/)")
 # On a machine without namespaces the bench stands at another path, which only the command itself sees.
 _INSIDE = 'export PAWL_PROJECT_DIR="$PWD" CLAUDE_PROJECT_DIR="$PWD"; exec "$@"'
 _STOPPED = {Ending.CANCELLED: "it was stopped", Ending.TIMED_OUT: "its time was up"}
@@ -115,7 +120,7 @@ def host_words(argv: Sequence[str], *, workspace: str, home: str) -> tuple[str, 
     """The words that are started on this machine, the program by its real path; `ConfigError` where it may not be."""
     program, *words = argv
     program = home.rstrip("/") + program[1:] if program.startswith("~/") else program
-    inside = [word for word in words if _leads_into(word, workspace)]
+    inside = [word for word in words if _leads_into(_HOME.sub(lambda _: home, word), workspace)]
     if inside:
         raise ConfigError(f"its word {inside[0]!r:.200} leads into the workspace", advice="leave it out")
     return (_checked_program(program, workspace), *words)
@@ -125,19 +130,30 @@ def host_environment(environment: Mapping[str, str], workspace: str) -> dict[str
     """What a hook on this machine may know of the user's variables: no key, no code, no folder of the workspace."""
     kept = {name: value for name, value in environment.items() if name in _KEPT_VARIABLES or name.startswith("LC_")}
     entries = environment.get("PATH", os.defpath).split(":")
-    path = [one for one in entries if os.path.isabs(one) and not _leads_into(one, workspace)]
+    path = [one for one in entries if os.path.isabs(one) and not _passes(one, workspace)]
     return {**kept, "PATH": ":".join(path), "PAWL_PROJECT_DIR": workspace, "CLAUDE_PROJECT_DIR": workspace}
 
 
 def _leads_into(word: str, workspace: str) -> bool:
-    """Whether the word names something in the workspace, by its spelling or through links."""
-    named = re.search(rf"{re.escape(workspace)}(?![\w.-])", word) is not None
-    return named or (os.path.isabs(word) and any(is_below(one, workspace) for one in way_of(word)))
+    """Whether a path that is the word, or a part of it, passes the workspace: by its spelling or through links."""
+    if _NAMES_WORKSPACE.search(word) or re.search(rf"{re.escape(workspace)}(?![\w.-])", word):
+        return True
+    for part in {word, *_PARTS.split(word)}:
+        letters = _SHORT_OPTIONS.match(part)
+        starts = {0, max(0, part.find("/")), part.find("=") + 1, *(range(2, letters.end() + 1) if letters else ())}
+        # A relative path starts where the hook does, in `/`.
+        if any(_passes(f"/{part[start:]}", workspace) for start in starts):
+            return True
+    return False
+
+
+def _passes(path: str, workspace: str) -> bool:
+    return any(is_below(one, workspace) for one in (os.path.normpath(path), *way_of(path)))
 
 
 def _checked_program(program: str, workspace: str) -> str:
     way = way_of(program)
-    if any(is_below(one, workspace) for one in (os.path.normpath(program), *way)):
+    if _passes(program, workspace):
         raise ConfigError(f"{program!r} leads through the workspace", advice="keep it outside of any workspace")
     real = os.path.realpath(program)
     try:

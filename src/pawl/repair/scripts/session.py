@@ -17,6 +17,7 @@ from pawl.checks.verifier import Verifier
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, NoTests, PawlError, UsageError
 from pawl.repair.model import ClockStarted, FixRequest, Listener, StageBegun
+from pawl.repair.reaching import files_of
 from pawl.repair.recoveries.scripts import ENDINGS
 from pawl.workspace.bench import Bench
 from pawl.workspace.project import Project
@@ -59,6 +60,14 @@ class ScriptGround:
     originals: dict[str, bytes] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _clock: float | None = None
+
+    def __post_init__(self) -> None:
+        known = tuple(self.bench.files.walk()) if self.request.targets else ()
+        for target in self.request.targets:
+            if not any(path.endswith(ENDINGS) for path in files_of(target, known)):
+                raise UsageError(
+                    f"{target!r} holds no TypeScript or JavaScript", advice="name sources that may be edited, or tests"
+                )
 
     @property
     def verifier(self) -> Verifier:
@@ -127,11 +136,7 @@ class ScriptGround:
         inside = [
             path for path in sources if not wanted or any(path == one or path.startswith(f"{one}/") for one in wanted)
         ]
-        found = tuple(path for path in inside if not is_script_test(path) and not path.endswith(".d.ts"))
-        for one in self.request.targets:
-            if not any(path == one or path.startswith(f"{one}/") for path in sources):
-                raise UsageError(f"{one!r} holds no TypeScript or JavaScript", advice="name sources that may be edited")
-        return found
+        return tuple(path for path in inside if not is_script_test(path) and not path.endswith(".d.ts"))
 
     def write(self, path: str, data: bytes) -> None:
         """Edits a file of the bench. Nothing but such edits is ever promoted."""

@@ -6,6 +6,7 @@ from pawl.checks import dev as serving
 from pawl.checks.registry import ServerRecord, ServerState
 from pawl.core.errors import UsageError
 from pawl.ui.cli.call import Call
+from pawl.workspace.hiding import hidden_note
 from pawl.workspace.project import Project
 
 EXIT_NONE = 3
@@ -23,7 +24,12 @@ def _start(shop: Project, call: Call) -> int:
         raise UsageError(f"--port {options.port} is no port", advice="give one from 1024 to 65535")
     if not 1 <= options.seconds <= 3600:
         raise UsageError(f"--seconds {options.seconds:g} is not between 1 and 3600", advice="60 suits most servers")
-    request = serving.DevRequest(port=options.port, seconds=options.seconds, install=options.install)
+    request = serving.DevRequest(
+        port=options.port, seconds=options.seconds, install=options.install, secrets=options.secrets
+    )
+    hidden = "" if options.secrets else hidden_note(shop.tree, shop.guardrails, "--secrets")
+    if hidden and not options.json:
+        call.aside.hint(hidden)
     record, started = serving.start(shop, request)
     return _tell(call, record, "" if started else "it runs already: ")
 

@@ -12,6 +12,7 @@ from pawl.core.diagnostic import CheckResult
 from pawl.core.dialogue import Retrying, TextDelta
 from pawl.core.errors import PawlError
 from pawl.core.events import HookSaid, NodeEntered, RequestAnswered, RequestSent, Steered, ToolEnded, ToolStarted
+from pawl.core.redact import redacted
 from pawl.core.run import Report, RunState
 from pawl.ui.cli.call import Call, Interrupted
 from pawl.ui.cli.ordering import opened_session, start
@@ -86,7 +87,7 @@ class HeadlessWriter:
                     self.said.append(text)
             case RequestAnswered(model=model, usage=usage):
                 self.model = model
-                if text := "".join(self.said):
+                if text := redacted("".join(self.said)):
                     tokens = {"input_tokens": usage.input, "output_tokens": usage.output}
                     self._message("assistant", {"type": "text", "text": text}, {"model": model, "usage": tokens})
             case ToolStarted(call=called):
@@ -118,9 +119,9 @@ class HeadlessWriter:
             case NodeEntered(place=place):
                 self._line({"type": "system", "subtype": "node", "node": place.at, "task": place.task})
             case HookSaid(event=event, text=text):
-                self._line({"type": "system", "subtype": "hook", "hook_event": event, "text": text})
+                self._line({"type": "system", "subtype": "hook", "hook_event": event, "text": redacted(text)})
             case Steered(text=text):
-                self._message("user", {"type": "text", "text": text})
+                self._message("user", {"type": "text", "text": redacted(text)})
             case CheckResult(step=step, standing=standing, reason=reason):
                 self._line({"type": "system", "subtype": "check", "step": step, "standing": standing, "reason": reason})
 
@@ -133,6 +134,7 @@ class HeadlessWriter:
             text = f"approval needed: pawl approve {report.run} --yes, or --reject REASON{hunks}"
         elif report.trouble is not None and code:
             text = report.trouble.message
+        text = redacted(text)
         trouble = report.trouble.code if report.trouble is not None else ""
         subtype = "success" if code == 0 else SUBTYPES.get(trouble) or SUBTYPES.get(report.ended, OTHERWISE)
         result = {

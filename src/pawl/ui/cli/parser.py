@@ -24,6 +24,7 @@ def dev(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, metavar="N", help="the port to try first (default: the server's usual one)")
     parser.add_argument("--seconds", type=float, default=60.0, metavar="N", help="how long it may take (default 60)")
     install(parser)
+    parser.add_argument("--secrets", action="store_true", help="let the server read .env and key files")
     parser.add_argument("--lines", type=int, default=50, metavar="N", help="how many lines of the log (default 50)")
 
 

@@ -20,6 +20,7 @@ from pawl.ui.cli.shapes import Json, changes_json, path_json
 from pawl.ui.screen.screen import Screen, warnings
 from pawl.workspace.capture import HeldBack
 from pawl.workspace.commands import Landing, Ran, RunRequest, keep, land, run_on_bench
+from pawl.workspace.hiding import hidden_note
 from pawl.workspace.project import Project
 
 
@@ -228,6 +229,9 @@ def _run(shop: Project, call: Call) -> Ran:
         if call.interruptions.heard is not None and call.aside.is_terminal:
             call.aside.say()  # The terminal has written ^C.
         tell_ending(call.aside, ran.completed)
+        hidden = "" if call.options.secrets else hidden_note(shop.tree, shop.guardrails, "--secrets")
+        if hidden:
+            call.aside.hint(hidden)
     return ran
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pawl.checks.baseline import StopPolicy
 from pawl.checks.packages import PackagePolicy
+from pawl.checks.project import CheckKind
 from pawl.checks.verifier import BaselinePolicy, Verifier, VerifyReport
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import UsageError
@@ -88,7 +89,20 @@ def _tell_end(report: VerifyReport, call: Call) -> None:
     elif report.proves_nothing:
         call.out.say("nothing is proved: no step could run")
     else:
-        call.out.say("verified" if report.accepted else "not verified")
+        call.out.say(_verdict(report))
+
+
+def _verdict(report: VerifyReport) -> str:
+    """One line that claims no more than was proved."""
+    if any(verdict.standing is Status.FAIL for verdict in report.verdicts):
+        return "not verified"
+    if report.not_run:
+        return f"not verified: the tests could not run: {report.not_run}"
+    idle = [one for one in report.verdicts if one.standing is Status.SKIPPED and one.step.startswith(CheckKind.TESTS)]
+    if not idle:
+        return "verified"
+    passed = ", ".join(one.step for one in report.verdicts if one.standing is Status.PASS)
+    return f"verified: {passed}; " + "; ".join(f"{one.step} NOT run: {one.reason}" for one in idle)
 
 
 def _json(report: VerifyReport) -> dict[str, object]:

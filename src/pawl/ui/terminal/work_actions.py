@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pawl.agent import agents_file as drafting
 from pawl.agent.compacting import compact, sent_again
-from pawl.agent.editing import present_diff, review_request
+from pawl.agent.editing import hidden_names, present_diff, review_request
 from pawl.core.dialogue import Speaker, TranscriptLine
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import Mode, RunState
@@ -188,7 +188,10 @@ class WorkActions:
     def review(self, words: str) -> None:
         sitting = self._sitting
         sitting.face.activity("reading what git says is changed")
-        text = review_request(present_diff(sitting.session.shop), words)
+        diff, left_out = present_diff(sitting.session.shop)
+        text = review_request(diff, words, left_out)
+        if left_out:
+            self._out.hint(f"  left out, because they are hidden: {hidden_names(left_out)}")
         order = sitting.wishes.order(text)
         from dataclasses import replace
 
