@@ -79,7 +79,7 @@ def test_protected_files_are_held_back_until_the_user_says_yes(site: Site, shop:
     script = "echo rules > AGENTS.md; mkdir -p .github/workflows; echo on > .github/workflows/ci.yml; echo 1 > plain"
     ran = run(script)
     landing = land(shop, ran, allow_protected=False)
-    names = [".github/workflows", ".github/workflows/ci.yml", "AGENTS.md"]
+    names = [".github", ".github/workflows", ".github/workflows/ci.yml", "AGENTS.md"]
     assert [(one.path, one.reason) for one in landing.held] == [(name, HeldReason.PROTECTED) for name in names]
     assert site.read("plain") == b"1\n"
     assert not (site.workspace / "AGENTS.md").exists()
