@@ -83,7 +83,7 @@ def test_a_git_file_that_never_ends_to_be_read_is_not_read(tmp_path):
     (tmp_path / "workspace/.git").write_text("gitdir: trap\n")
     (tmp_path / "workspace/trap").mkdir()
     os.mkfifo(tmp_path / "workspace/trap/gitdir")
-    assert linked_repository(layers) is None
+    assert linked_repository(layers) == ()
 
 
 def test_names_are_compared_whole():
