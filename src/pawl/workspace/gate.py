@@ -264,8 +264,18 @@ def _passes_on(tree: Tree, path: str) -> bool:
     return bool((seen or Seen.of(os.fstat(tree.fd))).mode & stat.S_ISGID)
 
 
+_GITS_OWN = (
+    "HEAD", "objects", "refs", "commondir", "config", "config.worktree", "hooks", "info", "packed-refs", "modules",
+    "worktrees", "index", "logs", "gitdir", "shallow", "reftable",
+)  # fmt: skip
+_GITS_OWN_FOLDED = frozenset(map(folded, _GITS_OWN))
+
+
 def in_repositories(tree: Tree, changes: Collection[Change] | ChangeSet) -> frozenset[str]:
-    """The paths of the set in folders that git would take for a repository of its own once the set is there."""
+    """The paths of the set in folders that git would take for a repository of its own once the set is there.
+
+    Of a repository that stands there already only git's own files count: the rest git does not obey.
+    """
     made = {
         (parent(change.path), folded(change.path.rpartition("/")[2])) for change in changes if change.after is not None
     }
@@ -283,4 +293,14 @@ def in_repositories(tree: Tree, changes: Collection[Change] | ChangeSet) -> froz
             )
         return known[folder]
 
-    return frozenset(change.path for change in changes if any(map(is_repository, (*parents(change.path), ""))))
+    def stands(folder: str) -> bool:
+        here = {name for name in _GITS_OWN if tree.find(f"{folder}/{name}" if folder else name) is not None}
+        return "HEAD" in here and ("commondir" in here or {"objects", "refs"} <= here)
+
+    def counts(path: str, folder: str) -> bool:
+        first = path[len(folder) :].lstrip("/").partition("/")[0]
+        return is_repository(folder) and (not stands(folder) or folded(first) in _GITS_OWN_FOLDED)
+
+    return frozenset(
+        change.path for change in changes if any(counts(change.path, one) for one in (*parents(change.path), ""))
+    )
