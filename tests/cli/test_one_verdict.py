@@ -41,20 +41,6 @@ print(f"serving on http://127.0.0.1:{server.server_port}/", flush=True)
 server.serve_forever()
 """
 MAKE = {"Makefile": "build:\n\tgrep -q one notes.txt\n"}
-FLASK = {
-    "requirements.txt": "flask\n",
-    "flask/__init__.py": "class Flask:\n    def __init__(self, name):\n        self.name = name\n",
-    "flask/__main__.py": (
-        "import importlib, sys, http.server\n"
-        'importlib.import_module(sys.argv[sys.argv.index("--app") + 1].split(":")[0])\n'
-        'port = int(sys.argv[sys.argv.index("--port") + 1])\n'
-        'server = http.server.HTTPServer(("127.0.0.1", port), http.server.SimpleHTTPRequestHandler)\n'
-        'print(f" * Running on http://127.0.0.1:{port}", flush=True)\nserver.serve_forever()\n'
-    ),
-    "site.cfg": "colour=red\n",
-    "shop.py": 'from flask import Flask\n\ncolour = open("site.cfg").read().split("=")[1]\napp = Flask(__name__)\n',
-}
-"""A stand-in for Flask, started as Flask is."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +82,6 @@ CASES = {
     "server of the user's that does not start": Case(
         {**PYTHON, "serve.py": SERVE}, "serve.py", "import sys\nsys.exit(3)\n"
     ),
-    "flask that does not start": Case({**PYTHON, **FLASK}, "site.cfg", "red\n"),
     "server that did not start before": Case(
         {**PYTHON, "serve.py": "import os\nraise SystemExit(os.getpid())\n"}, "extra.py", "x = 1\n", accepted=True
     ),
@@ -171,7 +156,7 @@ def by_loop(pawl: Pawl, case: Case, model: str) -> Said:
 
 
 COMMANDS: Mapping[str, Callable[[Pawl, Case, str], Said]] = {"do": by_do, "-p": by_print, "loop": by_loop}
-QUICK = ("sound", "failing nested project", "flask that does not start")
+QUICK = ("sound", "failing nested project", "server of the user's that does not start")
 """What every command is tried with each time; the others with `do`."""
 
 

@@ -6,6 +6,7 @@ import math
 import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pawl.core.change import Change, ChangeSet, NodeKind, parents
@@ -282,9 +283,14 @@ def in_repositories(tree: Tree, changes: Collection[Change] | ChangeSet) -> froz
     gone = {change.path for change in changes if change.after is None}
     known: dict[str, bool] = {}
 
+    def there(folder: str, name: str) -> bool:
+        with suppress(PermissionError):  # a folder that nobody may enter is no repository that git could use
+            return tree.find(f"{folder}/{name}" if folder else name) is not None
+        return False
+
     def has(folder: str, name: str) -> bool:
         path = f"{folder}/{name}" if folder else name
-        return (folder, name.casefold()) in made or (path not in gone and tree.find(path) is not None)
+        return (folder, name.casefold()) in made or (path not in gone and there(folder, name))
 
     def is_repository(folder: str) -> bool:
         if folder not in known:
@@ -294,7 +300,7 @@ def in_repositories(tree: Tree, changes: Collection[Change] | ChangeSet) -> froz
         return known[folder]
 
     def stands(folder: str) -> bool:
-        here = {name for name in _GITS_OWN if tree.find(f"{folder}/{name}" if folder else name) is not None}
+        here = {name for name in ("HEAD", "commondir", "objects", "refs") if there(folder, name)}
         return "HEAD" in here and ("commondir" in here or {"objects", "refs"} <= here)
 
     def counts(path: str, folder: str) -> bool:
