@@ -13,7 +13,7 @@ NAMES = (
 )  # fmt: skip
 FOLDERS = ("", "src/", "src/deep/", "docs/", "data/one/two/three/", "sp ace/", "ünï/")
 FILE_MODES = ("644", "755", "600", "444", "400", "640", "777")
-FOLDER_MODES = ("755", "700", "750", "555", "1777")
+FOLDER_MODES = ("755", "700", "750", "555", "775")
 
 
 def fill(root: Path, seed: int) -> None:
