@@ -161,7 +161,7 @@ def test_a_review_shows_no_change_of_a_file_that_may_not_be_read(project: Projec
         seen.type("/exit\r")
         seen.finish()
     assert "return number + 1" in sent(playing) and CANARY not in sent(playing)
-    assert "1 changed file that may not be read left out" in sent(playing)
+    assert "Not in the diff, because they are hidden: " in sent(playing)
 
 
 OWN, REPOSITORY, NEAREST = "Answer as the user's own file says.", "As the root says.", "As the shop says."

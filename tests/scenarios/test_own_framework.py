@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from scenarios.story import Story, patch, say
 
-from pawl.checks import catalog
 from pawl.core.diagnostic import TestCounts as Counts
 from pawl.core.errors import ConfigError
 from pawl.core.run import DeliveryState
+from pawl.settings.config import framework_folders
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "settings.md").read_text()
 CHECKS = """\
@@ -23,8 +23,8 @@ exit $n
 
 
 @pytest.fixture
-def checks(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Story:
-    monkeypatch.setattr(catalog, "_places", [])
+def checks(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Story:
+    request.addfinalizer(lambda known=tuple(framework_folders): framework_folders.__setitem__(slice(None), known))
     (tmp_path / "frameworks").mkdir()
     example = re.search(r"# frameworks/checks.toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (tmp_path / "frameworks" / "checks.toml").write_text(example[1])
