@@ -156,7 +156,7 @@ def test_a_chain_of_more_links_than_the_system_follows_is_not_taken_for_one_that
 def test_a_workspace_full_of_links_to_itself_has_nothing_changed_without_a_yes(house: House):
     house.lay({f"self{number}": "." for number in range(60)})
     said = house.applied("echo b > a.txt")
-    assert held(said) == {"a.txt": PROTECTED}
+    assert held(said).keys() == {"a.txt"}
 
 
 def test_a_linked_worktree_shows_nothing_of_its_repository_but_what_git_reads(house: House):

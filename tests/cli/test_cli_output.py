@@ -18,22 +18,23 @@ from pawl.ui.cli.main import MODULES
 pytestmark = pytest.mark.attack("A44")
 
 SOURCE = Path(product.__file__).parent
-OWN_PROCESSES = ("repair/inside/", "app/doing/climbing/inside/", "repair/scripts/generate.py", "tools/matcher.py",
-    "verify/lsp/session.py", "verify/serving.py", "context/worker.py", "sandbox/launche")  # fmt: skip
+OWN_PROCESSES = ("repair/inside/", "agent/inside/", "repair/scripts/generate.py", "agent/tools/matcher.py",
+    "checks/lsp/session.py", "checks/serving.py", "code/worker.py", "sandbox/launcher.py")  # fmt: skip
 """What runs in processes of its own and answers Pawl in JSON or bytes, never a person."""
 MAY_WRITE = {
-    ("interfaces/screen/screen.py", "_send"): "the one place",
-    ("interfaces/screen/screen.py", "patch"): "exact bytes for git, only into a pipe",
-    ("interfaces/cli/live.py", "show"): "an error of the system's",
-    ("interfaces/cli/live.py", "close"): "line ends",
-    ("interfaces/cli/live.py", "_write"): "a command's bytes into a pipe; what a terminal gets went through SafeStream",
-    ("interfaces/terminal/inline.py", "_draw"): "what the screen made safe, above the input line",
+    ("ui/screen/screen.py", "_send"): "the one place",
+    ("ui/screen/screen.py", "patch"): "exact bytes for git, only into a pipe",
+    ("ui/cli/run.py", "show"): "an error of the system's",
+    ("ui/cli/run.py", "close"): "line ends",
+    ("ui/cli/run.py", "_write"): "a command's bytes into a pipe; what a terminal gets went through SafeStream",
+    ("ui/terminal/inline.py", "_draw"): "what the screen made safe, above the input line",
+    ("sandbox/process.py", "memory_file"): "what bubblewrap reads",
     ("__main__.py", "main"): "Pawl's own words, before anything is loaded",
     ("__main__.py", "_answer"): "Pawl's own words, before anything is loaded",
     ("__main__.py", "_without_output"): "an error of the system's",
 }
-MAY_DRAW = {"interfaces/screen/screen.py", "interfaces/screen/talk.py", "interfaces/screen/live_line.py",
-    "interfaces/terminal/showing.py", "interfaces/terminal/work_actions.py"}  # fmt: skip
+MAY_DRAW = {"ui/screen/screen.py", "ui/screen/talk.py", "ui/screen/screen.py",
+    "ui/terminal/showing.py", "ui/terminal/work_actions.py"}  # fmt: skip
 
 BAD = "\x1b]52;c;aGk=\x07\x1b]8;;https://evil\x1b\\\x1b[2J\x9b31m\rX\u202e\u200b\x08"
 RAW = set("\x1b\x9b\r\u202e\u200b\x08\x07\U000e0072")
