@@ -33,7 +33,12 @@ MAY_WRITE = {
     ("__main__.py", "_answer"): "Pawl's own words, before anything is loaded",
     ("__main__.py", "_without_output"): "an error of the system's",
 }
-MAY_DRAW = {"ui/screen/screen.py", "ui/screen/talk.py", "ui/terminal/showing.py", "ui/terminal/work_actions.py"}  # fmt: skip
+MAY_DRAW = {
+    "ui/screen/screen.py",
+    "ui/screen/talk.py",
+    "ui/terminal/showing.py",
+    "ui/terminal/work_actions.py",
+}
 
 BAD = "\x1b]52;c;aGk=\x07\x1b]8;;https://evil\x1b\\\x1b[2J\x9b31m\rX\u202e\u200b\x08"
 RAW = set("\x1b\x9b\r\u202e\u200b\x08\x07\U000e0072")

@@ -87,16 +87,6 @@ CASES = {
     ),
     "lint error": Case(PYTHON, "extra.py", "def f():\n    return undefined_name\n"),
     "broken package.json": Case({**PYTHON, **WEB}, "web/package.json", '{"name": \n'),
-    "runner missing": Case(
-        {
-            "package.json": '{"scripts": {"test": "vitest"}, "devDependencies": {"vitest": "^3"}}\n',
-            "a.js": "let a = 1;\n",
-        },
-        "a.js",
-        "let a = 2;\n",
-        accepted=True,
-        by_loop=False,
-    ),
 }
 SETTINGS = """
 [[verify.dev_server]]
