@@ -11,7 +11,7 @@ from promotion.yard import in_memory
 from world import lay
 
 from pawl.settings.config import Config, load
-from pawl.workspace.commands import Ran, RunRequest, run_on_bench
+from pawl.workspace.commands import CommandRequest, Ran, run_on_bench
 from pawl.workspace.project import Project
 
 SMALL = {
@@ -65,6 +65,6 @@ Run = Callable[..., Ran]
 @pytest.fixture
 def run(shop: Project) -> Run:
     def run(script: str, **request: object) -> Ran:
-        return run_on_bench(shop, RunRequest(argv=("/bin/sh", "-c", script), seconds=60, **request))
+        return run_on_bench(shop, CommandRequest(argv=("/bin/sh", "-c", script), seconds=60, **request))
 
     return run

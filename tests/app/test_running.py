@@ -18,7 +18,7 @@ from pawl.settings.guardrails import preset
 from pawl.settings.lock import writer_lock
 from pawl.settings.tree import Tree
 from pawl.workspace.capture import CaptureRules, HeldReason, capture
-from pawl.workspace.commands import RunRequest, keep, land, run_on_bench
+from pawl.workspace.commands import CommandRequest, keep, land, run_on_bench
 from pawl.workspace.history import Wish
 from pawl.workspace.ignore import IgnoreNothing
 from pawl.workspace.layered import LayeredSurface
@@ -117,7 +117,7 @@ def test_a_secret_file_cannot_be_read_unless_the_user_shows_it(site: Site, run: 
 def test_secrets_in_a_command_are_in_no_title_and_no_event(site: Site, shop: Project) -> None:
     script = f"echo 1 > plain # TOKEN={CANARY}"
     argv = ("/bin/sh", "-c", script, "sh", "--password", f"words and {CANARY}", f"https://me:{CANARY}@host")
-    landing = land(shop, run_on_bench(shop, RunRequest(argv=argv, seconds=60)), allow_protected=False)
+    landing = land(shop, run_on_bench(shop, CommandRequest(argv=argv, seconds=60)), allow_protected=False)
     assert landing.promotion is not None
     assert "echo 1 > plain" in shop.entry(landing.promotion.entry).title
     shop.undo(None, Wish())
@@ -190,7 +190,7 @@ def test_an_edit_while_the_command_runs_stands_and_the_benchs_version_is_kept(
         site.write("README.md", b"# Mine\n")
 
     argv = ("/bin/sh", "-c", "echo '# Theirs' > README.md; echo 1 > other; echo started")
-    ran = run_on_bench(shop, RunRequest(argv=argv, seconds=60), on_output=meddle)
+    ran = run_on_bench(shop, CommandRequest(argv=argv, seconds=60), on_output=meddle)
     landing = land(shop, ran, allow_protected=False) if fate is land else keep(shop, ran)
     assert site.read("README.md") == b"# Mine\n"
     assert landing.conflicts == ("README.md",)

@@ -13,7 +13,7 @@ from undo.shell_scripts import fill, script
 from world import clear, snapshot
 
 from pawl.settings.config import load
-from pawl.workspace.commands import RunRequest, land, run_on_bench
+from pawl.workspace.commands import CommandRequest, land, run_on_bench
 from pawl.workspace.history import Wish
 from pawl.workspace.project import Project
 
@@ -58,7 +58,7 @@ def maltreat(root: Path, seed: int, length: int) -> None:
     fill(workspace, seed)
     before = snapshot(workspace)
     with Project.open(load(), workspace) as shop:
-        ran = run_on_bench(shop, RunRequest(argv=("/bin/sh", "-c", text), seconds=60))
+        ran = run_on_bench(shop, CommandRequest(argv=("/bin/sh", "-c", text), seconds=60))
         assert ran.completed.ok, ran.completed.stderr.text
         assert snapshot(workspace) == before, "a command must not touch the workspace"
         landing = land(shop, ran, allow_protected=False)
@@ -102,7 +102,7 @@ def test_undo_gives_back_every_byte_after_thousands_of_files(ground: Path) -> No
         " rm -rf src data; mv docs papers"
     )
     with Project.open(load(), workspace) as shop:
-        ran = run_on_bench(shop, RunRequest(argv=("/bin/sh", "-c", text), seconds=120))
+        ran = run_on_bench(shop, CommandRequest(argv=("/bin/sh", "-c", text), seconds=120))
         landing = land(shop, ran, allow_protected=False)
         assert landing.promotion is not None
         assert (workspace / "many/30/100").read_text() == "30.100\n"

@@ -25,7 +25,7 @@ from pawl.checks.verifier import Verifier
 from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.errors import CannotFix, NoTests, UnknownModel, UsageError
 from pawl.core.events import AttemptEnded, ClimbBegun, ClimbEnded, EscalationWarned, IterationBegun, TierBegun, TierLeft
-from pawl.core.tiers import Attempt, AttemptEnd, Escalation, EscalationState, Iteration, StopReason, TierMode
+from pawl.core.tiers import Attempt, AttemptEnd, Escalation, EscalationEnd, EscalationState, Iteration, TierMode
 from pawl.workspace.project import Project
 
 
@@ -207,7 +207,7 @@ class LadderClimber:
         return replace(ladder, tiers=tiers)
 
     def _ended(self, climb: EscalationState, step: StopEscalation, before: CheckResult) -> Climbed:
-        if step.why is not StopReason.VERIFIED:
+        if step.why is not EscalationEnd.VERIFIED:
             return Climbed(why=step.why, reason=step.reason, changes=self.record.ground, answer=_said(climb))
         changes, last = self.record.won, self._last
         assert changes is not None

@@ -21,7 +21,7 @@ from pawl.core.events import Steered
 from pawl.core.guardrails import Decision
 from pawl.core.ports import Cancel
 from pawl.core.run import Intent, Reasoning
-from pawl.workspace.commands import RunRequest, keep, run_on_bench
+from pawl.workspace.commands import CommandRequest, keep, run_on_bench
 from pawl.workspace.history import Wish
 from pawl.workspace.project import Project
 
@@ -169,7 +169,7 @@ class Runner:
             raise UsageError("it is not clear what is to be run", advice="name the command, such as 'run main.py'")
         seconds = self.shop.config.settings.run_seconds
         # A shell reads it, as it would for the user; it is confined like any other command.
-        request = RunRequest(argv=words if _is_plain(command) else ("/bin/sh", "-c", command), seconds=seconds)
+        request = CommandRequest(argv=words if _is_plain(command) else ("/bin/sh", "-c", command), seconds=seconds)
         ran = run_on_bench(self.shop, request, cancel=self.cancel)
         landing = keep(self.shop, ran)
         code = ran.completed.code if ran.completed.code is not None else 1

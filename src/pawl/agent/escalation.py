@@ -16,9 +16,9 @@ from pawl.core.tiers import (
     Attempt,
     AttemptEnd,
     Escalation,
+    EscalationEnd,
     EscalationState,
     Iteration,
-    StopReason,
     Tier,
     TierMode,
     ladder_body,
@@ -261,7 +261,7 @@ class Escalate:
 
 @dataclass(frozen=True, slots=True)
 class StopEscalation:
-    why: StopReason
+    why: EscalationEnd
     reason: str
 
 
@@ -271,9 +271,9 @@ Step = Try | Escalate | StopEscalation
 def following(climb: EscalationState, *, seconds: float) -> Step:
     """The next step of a climb that has taken so many seconds."""
     if any(attempt.end is AttemptEnd.VERIFIED for attempt in climb.attempts):
-        return StopEscalation(StopReason.VERIFIED, "the checks accept it")
+        return StopEscalation(EscalationEnd.VERIFIED, "the checks accept it")
     if not climb.ladder.tiers:
-        return StopEscalation(StopReason.EXHAUSTED, "no tier can work here")
+        return StopEscalation(EscalationEnd.EXHAUSTED, "no tier can work here")
     limit = _limit(climb, seconds)
     if limit is not None:
         return limit
@@ -283,7 +283,7 @@ def following(climb: EscalationState, *, seconds: float) -> Step:
         return Try(Iteration(tier=climb.at, number=climb.iteration + 1))
     if climb.at + 1 < len(climb.ladder.tiers):
         return Escalate(reason)
-    return StopEscalation(StopReason.STUCK if stuck else StopReason.EXHAUSTED, reason)
+    return StopEscalation(EscalationEnd.STUCK if stuck else EscalationEnd.EXHAUSTED, reason)
 
 
 def is_limited_by_tier(climb: EscalationState) -> bool:
@@ -340,15 +340,17 @@ def _used_up(climb: EscalationState) -> str:
 def _limit(climb: EscalationState, seconds: float) -> StopEscalation | None:
     ladder, made = climb.ladder, climb.of_tier(climb.at)
     if made and made[-1].end is AttemptEnd.OUT_OF_BUDGET and not is_limited_by_tier(climb):
-        return StopEscalation(StopReason.MONEY, made[-1].refused[-1] if made[-1].refused else "the budget is spent")
+        return StopEscalation(EscalationEnd.MONEY, made[-1].refused[-1] if made[-1].refused else "the budget is spent")
     asked = {attempt.at for attempt in climb.attempts if attempt.mode is not TierMode.REFLEX}
     if ladder.max_iterations is not None and len(asked) >= ladder.max_iterations:
-        return StopEscalation(StopReason.ITERATIONS, f"{_amount(len(asked), 'iteration')}, the most that are allowed")
+        return StopEscalation(
+            EscalationEnd.ITERATIONS, f"{_amount(len(asked), 'iteration')}, the most that are allowed"
+        )
     # For no money there is still what costs nothing.
     if ladder.max_cost and cost_of(climb.attempts) >= ladder.max_cost:
-        return StopEscalation(StopReason.MONEY, f"the budget of ${ladder.max_cost} is spent")
+        return StopEscalation(EscalationEnd.MONEY, f"the budget of ${ladder.max_cost} is spent")
     if ladder.max_minutes is not None and seconds >= ladder.max_minutes * 60:
-        return StopEscalation(StopReason.TIME, f"{ladder.max_minutes:g} minutes are over")
+        return StopEscalation(EscalationEnd.TIME, f"{ladder.max_minutes:g} minutes are over")
     return None
 
 

@@ -10,7 +10,7 @@ from pawl.checks.verifier import TESTS, Verifier
 from pawl.core.change import EMPTY, Change, ChangeSet, Node, NodeKind
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
 from pawl.core.ports import BlobReader
-from pawl.core.tiers import StopReason
+from pawl.core.tiers import EscalationEnd
 
 MOST_TOLD = 20
 MOST_CHARACTERS = 6_000
@@ -185,7 +185,7 @@ def _amount(number: int, thing: str) -> str:
 class Climbed:
     """The end of a climb through the tiers."""
 
-    why: StopReason | None
+    why: EscalationEnd | None
     """None when there was nothing to climb for."""
     reason: str
     changes: ChangeSet = EMPTY
@@ -197,4 +197,4 @@ class Climbed:
 
     @property
     def accepted(self) -> bool:
-        return self.why is StopReason.VERIFIED
+        return self.why is EscalationEnd.VERIFIED

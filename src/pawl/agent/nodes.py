@@ -26,7 +26,7 @@ from pawl.core.errors import (
     TaskValidationError,
 )
 from pawl.core.run import DeliveryState, Intent, RoleName, RunCursor, Stage, Task, Trouble
-from pawl.core.tiers import StopReason
+from pawl.core.tiers import EscalationEnd
 
 if TYPE_CHECKING:
     from pawl.agent import contract_models
@@ -186,15 +186,15 @@ def _last_talk(bench: Workbench, task: int) -> str:
     return _talks(bench).get(str(task), f"{task}.1")
 
 
-_LIMITS: Mapping[StopReason, type[PawlError]] = {
-    StopReason.MONEY: BudgetExceeded,
-    StopReason.ITERATIONS: LimitReached,
-    StopReason.TIME: LimitReached,
+_LIMITS: Mapping[EscalationEnd, type[PawlError]] = {
+    EscalationEnd.MONEY: BudgetExceeded,
+    EscalationEnd.ITERATIONS: LimitReached,
+    EscalationEnd.TIME: LimitReached,
 }
 ADVICE = {
-    StopReason.MONEY: "allow more with --max-cost or --max-tokens, or use a cheaper model",
-    StopReason.ITERATIONS: "allow more with --max-iterations",
-    StopReason.TIME: "allow more with --max-minutes",
+    EscalationEnd.MONEY: "allow more with --max-cost or --max-tokens, or use a cheaper model",
+    EscalationEnd.ITERATIONS: "allow more with --max-iterations",
+    EscalationEnd.TIME: "allow more with --max-minutes",
 }
 
 

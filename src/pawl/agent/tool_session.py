@@ -131,7 +131,7 @@ class LateOutliner:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolAnswer:
+class ToolReplied:
     """Fits `ports.ToolReply`."""
 
     text: str
@@ -186,9 +186,9 @@ class ToolSession:
     def offers(self, names: Sequence[str]) -> tuple[ToolOffer, ...]:
         return offers(self._registry, names)
 
-    def call(self, name: str, arguments: Mapping[str, object]) -> ToolAnswer:
+    def call(self, name: str, arguments: Mapping[str, object]) -> ToolReplied:
         ended = self._registry.call(name, arguments)
-        return ToolAnswer(ended.text, isinstance(ended, ToolFailure))
+        return ToolReplied(ended.text, isinstance(ended, ToolFailure))
 
     def dependencies(self) -> DependencyMap:
         from pawl.code.imports import ImportMap

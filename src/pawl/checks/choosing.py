@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pawl.checks.catalog import detect, frameworks_of
 from pawl.checks.command_step import CommandStep
 from pawl.checks.installers import installer_of
-from pawl.checks.language_steps import ENDINGS, NAMES, NodeSyntax, ProjectFiles, Ruff, Syntax, Types, unreadable
+from pawl.checks.language_steps import ENDINGS, NAMES, NodeSyntax, ReadableFiles, Ruff, Syntax, Types, unreadable
 from pawl.checks.project import ORDER, CheckKind, Folder, package_json
 from pawl.checks.rungs import EVERYTHING, CommandCheck, built_in
 from pawl.checks.steps import CheckStep, Subject, Tests, skipped
@@ -223,7 +223,7 @@ def choose(
     paths = list(files.walk())
     nested = nested_projects(files)
     if unreadable(files, ("", *nested)):
-        choice.steps.append(Placed(ProjectFiles(("", *nested)), CheckKind.SYNTAX, NAMES))
+        choice.steps.append(Placed(ReadableFiles(("", *nested)), CheckKind.SYNTAX, NAMES))
     if any(path.endswith((".py", ".pyi")) for path in paths):
         choice.steps += _python()
     outside = [path for path in paths if not any(path.startswith(f"{folder}/") for folder in nested)]

@@ -109,7 +109,7 @@ def _read_project_file(path: str, text: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectFiles:
+class ReadableFiles:
     folders: tuple[str, ...]
     name: str = "syntax (project files)"
 

@@ -92,7 +92,7 @@ _PREDEFINED = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__
 
 
 @dataclass(slots=True)
-class Names:
+class NamesUsed:
     """The names of a module, whatever their scope."""
 
     imported: dict[str, str] = field(default_factory=dict)
@@ -120,7 +120,7 @@ def check_imports(path: str, before: bytes | None, after: bytes) -> None:
         )
 
 
-def _dropped(old: Names, new: Names) -> list[str]:
+def _dropped(old: NamesUsed, new: NamesUsed) -> list[str]:
     bound = new.bound | set(new.imported)
     found = [
         statement
@@ -137,20 +137,20 @@ def _dropped(old: Names, new: Names) -> list[str]:
     return found
 
 
-def _names(source: bytes) -> Names | None:
+def _names(source: bytes) -> NamesUsed | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             tree = ast.parse(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
-    names = Names()
+    names = NamesUsed()
     for node in ast.walk(tree):
         _collect(node, names)
     return names
 
 
-def _collect(node: ast.AST, names: Names) -> None:
+def _collect(node: ast.AST, names: NamesUsed) -> None:
     match node:
         case ast.Import() | ast.ImportFrom():
             _collect_import(node, names)
@@ -170,7 +170,7 @@ def _collect(node: ast.AST, names: Names) -> None:
             names.used |= {str(item.value) for item in exported if isinstance(item, ast.Constant)}
 
 
-def _collect_import(node: ast.Import | ast.ImportFrom, names: Names) -> None:
+def _collect_import(node: ast.Import | ast.ImportFrom, names: NamesUsed) -> None:
     for alias in node.names:
         shown = alias.name if alias.asname is None else f"{alias.name} as {alias.asname}"
         if isinstance(node, ast.ImportFrom):

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolAnswer, ToolCall, Usage
 from pawl.core.run import ApprovalRequest, Report, RoleName, RunCursor, RunRequest, Stage
-from pawl.core.tiers import Attempt, Escalation, StopReason, Tier
+from pawl.core.tiers import Attempt, Escalation, EscalationEnd, Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +211,7 @@ class TierLeft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClimbEnded:
-    why: StopReason
+    why: EscalationEnd
     reason: str
 
 

@@ -42,7 +42,7 @@ class AttemptEnd(StrEnum):
     """The next request could have cost more than is left, and what stood there by then is not accepted."""
 
 
-class StopReason(StrEnum):
+class EscalationEnd(StrEnum):
     """Why a climb ended."""
 
     VERIFIED = "verified"

@@ -147,32 +147,36 @@ _SHOWN = ("HEAD", "config", "packed-refs", "shallow", "objects", "refs", "logs",
 
 
 def linked_repository(layers: Layers) -> tuple[str, ...]:
-    """Parts of the repository that a linked worktree belongs to, its own first, when that repository knows it.
+    """Parts of the repository that a linked worktree belongs to, its own first, when that repository knows it."""
+    place = layers.stand(".git")
+    found = linked_worktree(layers.workspace, _first_line(place.host)) if place is not None and place.is_file else None
+    if found is None:
+        return ()
+    folder, repository = found
+    parts = (os.path.join(repository, name) for name in _SHOWN)
+    return (folder, *(part for part in parts if os.path.exists(part)))
 
-    The `.git` file of a hostile workspace can name any folder. It is believed only when the named folder is
+
+def linked_worktree(workspace: str, pointer: str | None) -> tuple[str, str] | None:
+    """The folder that the `.git` file of a linked worktree names, and its repository; None if they do not know it.
+
+    The file of a hostile workspace can name any folder. It is believed only when the named folder is
     `<repository>/worktrees/<name>` and points back at this very file, which nobody can arrange in a folder that is
     not theirs to write.
     """
-    place = layers.stand(".git")
-    if place is None or not place.is_file:
-        return ()
-    pointer = _first_line(place.host)
     if pointer is None or not pointer.startswith(_POINTER):
-        return ()
-    folder = real_path(os.path.join(layers.workspace, pointer.removeprefix(_POINTER)))
+        return None
+    folder = real_path(os.path.join(workspace, pointer.removeprefix(_POINTER)))
     back = _first_line(os.path.join(folder, "gitdir"))
     common = _first_line(os.path.join(folder, "commondir"))
     if back is None or common is None:
-        return ()
-    if real_path(os.path.join(folder, back)) != os.path.join(real_path(layers.workspace), ".git"):
-        return ()
+        return None
+    if real_path(os.path.join(folder, back)) != os.path.join(real_path(workspace), ".git"):
+        return None
     repository = real_path(os.path.join(folder, common))
-    if os.path.dirname(folder) != os.path.join(repository, "worktrees") or is_below(repository, layers.workspace):
-        return ()
-    if not os.path.isfile(os.path.join(repository, "HEAD")):
-        return ()
-    parts = (os.path.join(repository, name) for name in _SHOWN)
-    return (folder, *(part for part in parts if os.path.exists(part)))
+    if os.path.dirname(folder) != os.path.join(repository, "worktrees") or is_below(repository, real_path(workspace)):
+        return None
+    return (folder, repository) if os.path.isfile(os.path.join(repository, "HEAD")) else None
 
 
 def _first_line(path: str) -> str | None:

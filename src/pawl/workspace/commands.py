@@ -24,11 +24,11 @@ from pawl.workspace.project import Project
 from pawl.workspace.promotion import Promotion
 
 __all__ = [
+    "CommandRequest",
     "HeldBack",
     "Landing",
     "OnOutput",
     "Ran",
-    "RunRequest",
     "keep",
     "land",
     "open_bench",
@@ -43,7 +43,7 @@ OnOutput = Callable[[Stream, bytes], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
+class CommandRequest:
     argv: tuple[str, ...]
     directory: str = ""
     network: Network = Network.OFF
@@ -54,7 +54,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    request: RunRequest
+    request: CommandRequest
     completed: Completed
     capture: Capture
 
@@ -104,7 +104,7 @@ def open_bench(shop: Project, *, include_ignored: bool = False, extra_readonly: 
 
 
 def run_on_bench(
-    shop: Project, request: RunRequest, *, on_output: OnOutput | None = None, cancel: Cancel | None = None
+    shop: Project, request: CommandRequest, *, on_output: OnOutput | None = None, cancel: Cancel | None = None
 ) -> Ran:
     """Runs the command; the workspace is not touched."""
     title = redacted_command(request.argv)

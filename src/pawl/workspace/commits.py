@@ -20,7 +20,7 @@ from pawl.core.errors import GitFailed, NotFound, PawlError
 from pawl.core.patch import git_mode
 from pawl.core.ports import BlobReader, CommandRunner
 from pawl.settings.tree import Seen, Tree
-from pawl.workspace.git import Entry, Git
+from pawl.workspace.git import Git, GitEntry
 from pawl.workspace.repository import Head, Repository, is_true, opened, user_attributes
 from pawl.workspace.user_settings import user_values
 
@@ -165,16 +165,16 @@ def folders_above(paths: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def edited_tree(repository: Repository, held: Mapping[str, Entry], changed: Mapping[str, Entry | None]) -> str:
+def edited_tree(repository: Repository, held: Mapping[str, GitEntry], changed: Mapping[str, GitEntry | None]) -> str:
     """The name of the tree in which the changed paths stand as given; `held` is what their folders hold."""
-    inside: dict[str, dict[str, Entry]] = {folder: {} for folder in ("", *folders_above(changed))}
+    inside: dict[str, dict[str, GitEntry]] = {folder: {} for folder in ("", *folders_above(changed))}
     for path, entry in held.items():
         if entry.mode == _SUBMODULE and path in inside:
             raise GitFailed(f"{path!r} is a submodule", advice="commit there by hand")
         folder, _, name = path.rpartition("/")
         if folder in inside and changed.get(path, entry) is not None:
             inside[folder][name] = entry
-    put: dict[str, dict[str, Entry]] = {folder: {} for folder in inside}
+    put: dict[str, dict[str, GitEntry]] = {folder: {} for folder in inside}
     for path, wanted in changed.items():
         if wanted is not None:
             put[path.rpartition("/")[0]][path.rpartition("/")[2]] = wanted
@@ -183,13 +183,13 @@ def edited_tree(repository: Repository, held: Mapping[str, Entry], changed: Mapp
         entries = _merged(folder, inside[folder], put[folder])
         outer, _, name = folder.rpartition("/")
         if entries:
-            inside[outer][name] = Entry(FOLDER, put_object(repository, "tree", _content(entries)))
+            inside[outer][name] = GitEntry(FOLDER, put_object(repository, "tree", _content(entries)))
         elif name in inside[outer] and inside[outer][name].mode == FOLDER:
             del inside[outer][name]
     return put_object(repository, "tree", _content(_merged("", inside[""], put[""])))
 
 
-def _merged(folder: str, held: Mapping[str, Entry], put: Mapping[str, Entry]) -> dict[str, Entry]:
+def _merged(folder: str, held: Mapping[str, GitEntry], put: Mapping[str, GitEntry]) -> dict[str, GitEntry]:
     for name in put:
         if name in held and held[name].mode == FOLDER:
             path = f"{folder}/{name}".lstrip("/")
@@ -197,7 +197,7 @@ def _merged(folder: str, held: Mapping[str, Entry], put: Mapping[str, Entry]) ->
     return {**held, **put}
 
 
-def _content(entries: Mapping[str, Entry]) -> bytes:
+def _content(entries: Mapping[str, GitEntry]) -> bytes:
     """In git's order, in which a folder's name ends with a slash."""
     rows = {os.fsencode(name): entry for name, entry in entries.items()}
     ordered = sorted(rows, key=lambda name: name + b"/" if rows[name].mode == FOLDER else name)
@@ -263,9 +263,9 @@ class _File:
     """One path of the change as git has it, before and after; `kept` is the content to keep."""
 
     path: str
-    before: tuple[Entry, ...]
+    before: tuple[GitEntry, ...]
     """The forms in which git may hold what was there: as it lay there, and converted."""
-    after: Entry | None
+    after: GitEntry | None
     kept: bytes = b""
 
 
@@ -358,7 +358,7 @@ class Committer:
         git: Git,
         repository: Repository,
         steps: Sequence[Change],
-        held: Mapping[str, Entry],
+        held: Mapping[str, GitEntry],
         settings: Mapping[str, str],
     ) -> list[_File]:
         attributes = git.attributes_of([step.path for step in steps])
@@ -371,15 +371,15 @@ class Committer:
                     )
         return [self._file(step, repository, converts(attributes[step.path], settings), held) for step in steps]
 
-    def _file(self, step: Change, repository: Repository, how: str, held: Mapping[str, Entry]) -> _File:
+    def _file(self, step: Change, repository: Repository, how: str, held: Mapping[str, GitEntry]) -> _File:
         there = held.get(step.path)
         fixed = there.mode if there and not is_true(repository.config.get("core.filemode", "true")) else ""
 
-        def entry(node: Node, content: bytes) -> Entry:
+        def entry(node: Node, content: bytes) -> GitEntry:
             mode = fixed if fixed.startswith("100") and node.kind is NodeKind.FILE else git_mode(node)
-            return Entry(mode, object_name(repository.algorithm, "blob", content))
+            return GitEntry(mode, object_name(repository.algorithm, "blob", content))
 
-        before: tuple[Entry, ...] = ()
+        before: tuple[GitEntry, ...] = ()
         raw = False
         if step.before is not None:
             lain = self._content(step.before)
@@ -422,7 +422,7 @@ def _refuse_unfit(repository: Repository) -> None:
         )
 
 
-def _refuse_edited(files: Sequence[_File], held: Mapping[str, Entry]) -> None:
+def _refuse_edited(files: Sequence[_File], held: Mapping[str, GitEntry]) -> None:
     edited = [one.path for one in files if held.get(one.path) not in (one.before or (None,))]
     if edited:
         names = ", ".join(map(repr, edited))

@@ -126,7 +126,7 @@ _DIFF = _COMPARED + 'tree=$1; shift; compared "$tree" -- "$@"'
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class GitEntry:
     """What git has at a path: a mode and the name of an object."""
 
     mode: str
@@ -154,16 +154,16 @@ class Git:
         """The answer to a `log` command; HEAD is `head`."""
         return self._git(_LOG, *words)
 
-    def staged(self, paths: Sequence[str]) -> dict[str, Entry]:
+    def staged(self, paths: Sequence[str]) -> dict[str, GitEntry]:
         """What the index has at these paths and is in no conflict."""
         rows = [row for part in _parts(paths) for row in _split(self._git(_STAGED, *part))]
-        return {path: Entry(mode, name) for (mode, name, stage), path in map(_row, rows) if stage == "0"}
+        return {path: GitEntry(mode, name) for (mode, name, stage), path in map(_row, rows) if stage == "0"}
 
-    def folders(self, paths: Sequence[str]) -> dict[str, Entry]:
+    def folders(self, paths: Sequence[str]) -> dict[str, GitEntry]:
         """What HEAD has in its root and in these folders, by path."""
         parts = [*_parts([f"{path}/" for path in paths])] or [[]]
         rows = [row for part in parts for row in _split(self._git(_FOLDERS, *part))]
-        return {path: Entry(mode, name) for (mode, _, name), path in map(_row, rows)}
+        return {path: GitEntry(mode, name) for (mode, _, name), path in map(_row, rows)}
 
     def attributes_of(self, paths: Sequence[str]) -> dict[str, dict[str, str]]:
         """By path the attributes that say how git converts a file; `unset` and `unspecified` are values too."""
@@ -174,9 +174,9 @@ class Git:
                 found[path][name] = value
         return found
 
-    def index_with(self, entries: Mapping[str, Entry | None]) -> bytes:
+    def index_with(self, entries: Mapping[str, GitEntry | None]) -> bytes:
         """The index, whole, with these entries put or taken out."""
-        none = Entry("0", "0" * (64 if self.repository.algorithm == "sha256" else 40))
+        none = GitEntry("0", "0" * (64 if self.repository.algorithm == "sha256" else 40))
         lines = [f"{(one or none).mode} {(one or none).name}\t{path}" for path, one in entries.items()]
         return self._git(_PUT, *lines)
 

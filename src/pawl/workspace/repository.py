@@ -10,13 +10,13 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 from pawl.core.change import NodeKind
 from pawl.core.errors import NotFound, PathRefused, PawlError
-from pawl.sandbox.environment import real_path
+from pawl.sandbox.layers import linked_worktree
 from pawl.settings.tree import Tree
 
 LARGEST = 1 << 20
@@ -216,31 +216,17 @@ def opened(workspace: Tree) -> Iterator[Repository]:
 
 
 def _linked(workspace: Tree) -> tuple[Tree, Tree]:
-    """A worktree's file can name any folder; it is believed where that belongs to a repository and points back."""
-    refused = PathRefused(
-        "'.git' is neither a folder nor the file of a linked worktree that its repository knows",
-        advice="use git by hand for submodules and folders kept apart",
-    )
-    try:
-        named = _line(workspace, ".git").removeprefix("gitdir: ")
-        own = Tree(real_path(os.path.join(workspace.root, named)))
-    except (PawlError, OSError, ValueError) as error:
-        raise refused from error
-    try:
-        back, shared = _line(own, "gitdir"), real_path(os.path.join(own.root, _line(own, "commondir")))
-        knows = real_path(os.path.join(own.root, back)) == f"{real_path(workspace.root)}/.git"
-        if knows and os.path.dirname(own.root) == f"{shared}/worktrees" and not _holds(workspace.root, shared):
-            return own, Tree(shared)
-    except (PawlError, OSError, ValueError):
-        own.close()
-        raise refused from None
-    own.close()
-    raise refused
+    """The folder of a linked worktree and its repository, where they know each other."""
+    found = None
+    with suppress(PawlError, OSError, ValueError):
+        found = linked_worktree(workspace.root, _line(workspace, ".git"))
+    if found is None:
+        raise PathRefused(
+            "'.git' is neither a folder nor the file of a linked worktree that its repository knows",
+            advice="use git by hand for submodules and folders kept apart",
+        )
+    return Tree(found[0]), Tree(found[1])
 
 
 def _line(tree: Tree, path: str) -> str:
     return os.fsdecode(tree.read(path, 8192)).partition("\n")[0].rstrip("\r")
-
-
-def _holds(folder: str, inner: str) -> bool:
-    return os.path.commonpath((real_path(folder), inner)) == real_path(folder)

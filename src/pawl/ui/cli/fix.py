@@ -33,6 +33,7 @@ from pawl.sandbox.environment import real_path
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.loop import after_reflex
 from pawl.ui.cli.shapes import changes_json, words_of
+from pawl.ui.screen.report import counted
 from pawl.ui.screen.screen import Screen, brief
 from pawl.ui.screen.talk import money
 from pawl.workspace.project import Project
@@ -261,7 +262,7 @@ def _tell(shop: Project, report: FixReport, call: Call) -> None:
     out = call.out
     if report.outcome is FixOutcome.NOTHING_FAILS:
         out.say(
-            f"nothing fails: {_counts(report.before)}" if not report.reason else f"nothing to mend: {report.reason}"
+            f"nothing fails: {counted(report.before)}" if not report.reason else f"nothing to mend: {report.reason}"
         )
         _tell_notes(report, out)
         return
@@ -288,7 +289,7 @@ def _tell_notes(report: FixReport, out: Screen) -> None:
 
 
 def _tell_tests(out: Screen, when: str, counts: TestCounts | None, failing: tuple[Diagnostic, ...]) -> None:
-    out.say(f"{when:<9} {_counts(counts)}")
+    out.say(f"{when:<9} {counted(counts)}")
     width = out.width - 1 if out.is_terminal else WIDTH
     for finding in failing[:MOST_SHOWN]:
         name = finding.test or f"{finding.path}:{finding.line}".strip(":0") or finding.tool
@@ -386,18 +387,6 @@ def _tell_end(report: FixReport, call: Call) -> None:
     advice = _advice(report, call)
     if advice:
         _tell_long(out, advice, "dim")
-
-
-def _counts(counts: TestCounts | None) -> str:
-    if counts is None:
-        return "no count"
-    pairs = (
-        (counts.failed, "failed"),
-        (counts.errors, "error" if counts.errors == 1 else "errors"),
-        (counts.passed, "passed"),
-        (counts.skipped, "skipped"),
-    )
-    return ", ".join(f"{number} {word}" for number, word in pairs if number) or "no tests"
 
 
 def _mark(verdict: CheckResult) -> str:

@@ -19,7 +19,7 @@ from pawl.ui.cli.call import Call, Interrupted, Interruptions
 from pawl.ui.cli.shapes import Json, changes_json, path_json
 from pawl.ui.screen.screen import Screen, warnings
 from pawl.workspace.capture import HeldBack
-from pawl.workspace.commands import Landing, Ran, RunRequest, keep, land, run_on_bench
+from pawl.workspace.commands import CommandRequest, Landing, Ran, keep, land, run_on_bench
 from pawl.workspace.hiding import hidden_note
 from pawl.workspace.project import Project
 
@@ -235,7 +235,7 @@ def _run(shop: Project, call: Call) -> Ran:
     return ran
 
 
-def _request(shop: Project, call: Call) -> RunRequest:
+def _request(shop: Project, call: Call) -> CommandRequest:
     options = call.options
     if not options.argv:
         raise UsageError("there is no command to run", advice="write it after '--', such as: pawl run -- make test")
@@ -244,7 +244,7 @@ def _request(shop: Project, call: Call) -> RunRequest:
         raise UsageError(
             f"--seconds {seconds:g} is not above 0 and at most {_MOST_SECONDS}", advice="give the limit in seconds"
         )
-    return RunRequest(
+    return CommandRequest(
         argv=tuple(options.argv),
         directory=call.directory(shop.workspace),
         network=Network.ON if options.net else Network.OFF,

@@ -49,8 +49,8 @@ def tell(shop: Project, report: Report, screens: Screens, changes: ChangeSet) ->
         _tell_errand(report, screens)
         return
     if report.before is not None or report.after is not None:
-        out.say(f"before    {_counts(report.before)}")
-        out.say(f"after     {_counts(report.after)}")
+        out.say(f"before    {counted(report.before)}")
+        out.say(f"after     {counted(report.after)}")
     if report.verdicts:
         out.say("verified  " + "  ".join(_verdict(one) for one in report.verdicts))
     if changes:
@@ -189,7 +189,7 @@ def _verdict(verdict: tuple[str, str, str]) -> str:
     return f"{step} {mark}" + (f" ({brief(reason, 40)})" if standing == Status.SKIPPED else "")
 
 
-def _counts(counts: TestCounts | None) -> str:
+def counted(counts: TestCounts | None) -> str:
     if counts is None:
         return "no count"
     pairs = (
