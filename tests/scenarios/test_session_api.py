@@ -206,6 +206,17 @@ def test_words_that_nobody_was_there_to_take_are_the_next_request(notes: Story):
     assert "changes code on a bench" in following.answer
 
 
+def test_words_said_when_the_run_is_over_are_the_next_request(notes: Story):
+    with notes.session() as session:
+        first = session.do(order(notes, "help"))
+        assert not session.is_spoken_to
+        session.steer("what can you do?")
+        assert session.is_spoken_to
+        following = session.go_on()
+        assert not session.is_spoken_to
+    assert following is not None and following.conversation == first.conversation
+
+
 @pytest.mark.spec("B7")
 def test_follow_ups_are_carried_out_in_order_in_the_same_conversation(notes: Story):
     notes.model_says(

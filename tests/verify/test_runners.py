@@ -105,9 +105,8 @@ def test_tests_find_the_path_the_words_and_the_main_module_of_a_plain_start(run,
     words = ("-m", "pytest", "-q", "-vv", "--tb=line")
     made = run({"test_it.py": tells}, *words)
     plain = subprocess.run((project_environment / "bin/python", *words), cwd=tmp_path, capture_output=True, text=True)
-    assert [line for line in made.stdout.splitlines() if "AssertionError" in line] == [
-        line for line in plain.stdout.splitlines() if "AssertionError" in line
-    ]
+    found = [[line for line in one.stdout.splitlines() if line.startswith("E ")] for one in (made, plain)]
+    assert found[0] and found[0] == found[1]
     assert "pytest.__main__" in made.stdout
 
 

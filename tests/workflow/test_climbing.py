@@ -16,9 +16,9 @@ from pawl.core.tiers import (
     Attempt,
     AttemptEnd,
     Escalation,
+    EscalationEnd,
     EscalationState,
     Iteration,
-    StopReason,
     Tier,
     TierMode,
     climb_body,
@@ -58,7 +58,7 @@ def test_a_tier_is_tried_as_often_as_it_may_be_then_left_then_the_climb_ends():
     climb = climb.escalated(gate.reason)
     assert following(climb, seconds=0) == Try(Iteration(tier=1, number=1))
     climb = climb.tried(attempt(1, 1)).tried(attempt(1, 2))
-    assert following(climb, seconds=0) == StopEscalation(StopReason.EXHAUSTED, "2 iterations, none verified")
+    assert following(climb, seconds=0) == StopEscalation(EscalationEnd.EXHAUSTED, "2 iterations, none verified")
 
 
 @pytest.mark.spec("E3")
@@ -66,19 +66,19 @@ def test_what_is_verified_on_the_last_allowed_iteration_counts():
     ladder = dataclasses.replace(LADDER, max_iterations=3, max_cost=Decimal("0.01"), max_minutes=0.1)
     last = attempt(0, 3, AttemptEnd.VERIFIED, failing=(), cost=Decimal(1))
     climb = climbed(attempt(0, 1), attempt(0, 2), last, ladder=ladder)
-    assert following(climb, seconds=10_000).why is StopReason.VERIFIED
+    assert following(climb, seconds=10_000).why is EscalationEnd.VERIFIED
 
 
 @pytest.mark.spec("E4", "E6")
 @pytest.mark.parametrize(
     ("limits", "cost", "seconds", "why"),
     [
-        ({"max_iterations": 1}, "0", 0, StopReason.ITERATIONS),
-        ({"max_cost": Decimal("0.10")}, "0.10", 0, StopReason.MONEY),
-        ({"max_minutes": 2.0}, "0", 120, StopReason.TIME),
+        ({"max_iterations": 1}, "0", 0, EscalationEnd.ITERATIONS),
+        ({"max_cost": Decimal("0.10")}, "0.10", 0, EscalationEnd.MONEY),
+        ({"max_minutes": 2.0}, "0", 120, EscalationEnd.TIME),
     ],
 )
-def test_the_limits_of_the_whole_end_it_in_any_tier(limits: dict, cost: str, seconds: float, why: StopReason):
+def test_the_limits_of_the_whole_end_it_in_any_tier(limits: dict, cost: str, seconds: float, why: EscalationEnd):
     climb = climbed(attempt(0, 1, cost=Decimal(cost)), ladder=dataclasses.replace(LADDER, **limits))
     step = following(climb, seconds=seconds)
     assert isinstance(step, StopEscalation) and step.why is why
@@ -106,7 +106,7 @@ def test_a_tier_that_repeats_itself_is_stuck_and_new_changes_are_not():
     assert is_stuck(nothing)
     assert is_stuck([*nothing, attempt(0, 3)]) == ""
     climb = climbed(attempt(1, 1, digest=""), attempt(1, 2, digest=""))
-    assert following(climb, seconds=0).why is StopReason.STUCK
+    assert following(climb, seconds=0).why is EscalationEnd.STUCK
     assert isinstance(following(climbed(*nothing), seconds=0), Escalate)
 
 

@@ -32,6 +32,11 @@ class Inbox:
             self._changed = self._changed or bool(taken)
         return taken
 
+    @property
+    def has_words(self) -> bool:
+        with self._lock:
+            return bool(self._words)
+
     def add(self, order: RunRequest) -> None:
         if not order.text.strip():
             raise UsageError("there is no request", advice="say what is to be done afterwards")

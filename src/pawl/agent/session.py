@@ -168,6 +168,11 @@ class Session:
         self._inbox.add(self._follow_up(order))
 
     @property
+    def is_spoken_to(self) -> bool:
+        """Whether something was said after the last step of a run that is at its end."""
+        return self._still and self._inbox.has_words
+
+    @property
     def queued(self) -> tuple[RunRequest, ...]:
         return self._inbox.waiting
 
@@ -177,7 +182,11 @@ class Session:
 
     def go_on(self) -> Report | None:
         """Carries out the next follow-up; None when there is none, or while the present request is not at its end."""
-        order = self._inbox.take_order() if self._still else None
+        if not self._still:
+            return None
+        # Said after the last step of the run: nobody takes these words but the next request.
+        self._inbox.put_first([self._follow_up(text) for text in self._inbox.take_words()])
+        order = self._inbox.take_order()
         if order is None:
             return None
         if not order.conversation and self._conversation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import glob
 import os
@@ -41,9 +42,11 @@ class Root:
 def real_path(path: str) -> str:
     """Where a path leads without links; itself where there are more links than even the kernel follows."""
     try:
-        return os.path.realpath(path)
-    except RecursionError:
-        return os.path.abspath(path)
+        os.stat(path)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return os.path.abspath(path)
+    return os.path.realpath(path)
 
 
 def is_below(path: str, folder: str) -> bool:

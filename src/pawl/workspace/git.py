@@ -25,7 +25,7 @@ Run = Callable[[Execution], Completed]
 """Runs a command on a view of the workspace."""
 
 _WORDS_AT_ONCE = 64 << 10
-_LIMITS = Limits(seconds=9.0, processes=16, disk_bytes=512 << 20, output_bytes=128 << 20)
+_LIMITS = Limits(seconds=9.0, processes=128, disk_bytes=512 << 20, output_bytes=128 << 20)
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",

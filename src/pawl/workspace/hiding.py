@@ -209,8 +209,8 @@ class Search:
 
         Source code is no file of keys, whatever a link to it is called: it is shown as it is without the link.
         """
-        for link, target in self._targets.items():
-            for name in (link, *self.other_names(link)):
+        for target, links in self._leading.items():
+            for name in dict.fromkeys((*links, *self.other_names(target))):
                 if target in self._listings and (
                     self.guardrails.is_secret(name) or self.guardrails.leads_to_secrets(name)
                 ):

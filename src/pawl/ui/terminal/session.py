@@ -67,6 +67,8 @@ class TerminalSession:
         self.left = threading.Event()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._working = 0
+        self._handing_over = threading.Lock()
+        """So that words are either heard by the run that works, or known to be left when it ends."""
         self._thread = threading.Thread(target=self._serve, name="pawl-runs", daemon=True)
         self._failed: BaseException | None = None
         self._opened = threading.Event()
@@ -117,8 +119,11 @@ class TerminalSession:
 
     def take(self, text: str) -> None:
         """A request, or words for the run that works."""
-        if self.is_working:
-            self.session.steer(text)
+        with self._handing_over:
+            steers = self.is_working
+            if steers:
+                self.session.steer(text)
+        if steers:
             self.face.out.hint("  taken at the next step")
         else:
             self.job(lambda: self.request(text))
@@ -203,8 +208,12 @@ class TerminalSession:
         except PawlError as error:
             self.tell_error(error)
         finally:
-            self._working -= 1
+            with self._handing_over:
+                self._working -= 1
+                is_left = not self.left.is_set() and self.session.is_spoken_to
             self.face.activity("")
+            if is_left:
+                self.job(lambda: self.carry(self.session.go_on))
 
     def _serve(self) -> None:
         try:
@@ -226,8 +235,8 @@ class TerminalSession:
         order = self.wishes.order(text, model=model)
         self.carry(lambda: self.session.do(order))
 
-    def carry(self, begin: Callable[[], Report]) -> None:
-        report: Report | None = begin()
+    def carry(self, begin: Callable[[], Report | None]) -> None:
+        report = begin()
         while report is not None:
             report = self.settled(report)
             self.tell(report)
