@@ -238,6 +238,7 @@ def test_the_keys_of_one_prompt_and_of_its_faults_are_documented(pawl: Pawl):
 
 
 @pytest.mark.usefixtures("full_protection")
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("page", PLAYED)
 def test_the_transcripts_of_a_page_are_what_comes_out(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     room = tmp_path / "room"
