@@ -17,10 +17,10 @@ import tracemalloc
 from pathlib import Path
 
 from pawl.core.execution import Execution
-from pawl.core.memory_blobs import MemoryBlobs
 from pawl.sandbox.choice import open_sandbox
 from pawl.sandbox.environment import Surroundings
 from pawl.settings.guardrails import preset
+from pawl.store import Store
 from pawl.workspace.bench import Bench
 
 AIM = 1.5
@@ -39,12 +39,13 @@ def lay(root: Path, files: int) -> Path:
 
 def measure(workspace: Path, place: Path, repeats: int) -> dict[str, float]:
     """Medians in milliseconds of making a bench, running a command that edits one file, capturing, and discarding."""
+    blobs = Store.open(place.with_name(f"{place.name}-state")).blobs
     sandbox = open_sandbox(Surroundings(home=os.path.expanduser("~")))
     times: dict[str, list[float]] = {"create": [], "run": [], "capture": [], "discard": []}
     peak = 0
     for _ in range(repeats):
         marks = [time.perf_counter()]
-        bench = Bench.create(workspace, place, sandbox, MemoryBlobs(), preset("standard"))
+        bench = Bench.create(workspace, place, sandbox, blobs, preset("standard"))
         marks.append(time.perf_counter())
         done = bench.run(Execution(argv=("sh", "-c", "echo changed >> package0/module0/file0.py")))
         assert done.ok, done.stderr.text

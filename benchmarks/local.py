@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pawl.core.dialogue import Answered, Message, ModelResponse, Request, Sampling, StopReason, user
-from pawl.core.ports import Model
+from pawl.models import Model
 from pawl.models.local.header import LocalSettings
 from pawl.models.local.model import LocalModels
 

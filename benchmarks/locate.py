@@ -106,7 +106,7 @@ class Mirror:
 
 @dataclass(frozen=True)
 class Log:
-    """The commits that one commit reaches; fits `ports.CommitLog`."""
+    """The commits that one commit reaches, as `GitLog` gives them."""
 
     repository: Path
     commit: str

@@ -18,7 +18,7 @@ from world import lay
 
 from pawl.core.errors import ConfigError
 from pawl.core.guardrails import Decision, Permission
-from pawl.sandbox.process import CancelToken
+from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config, load
 from pawl.settings.hooks import HookEvent, hook_commands
 from pawl.settings.trust import trust

@@ -8,14 +8,14 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from memory_blobs import MemoryBlobs
 from world import Snapshot, snapshot
 
 from pawl.core.change import ChangeSet, Node, NodeKind, blob_digest
 from pawl.core.execution import Completed, Execution
 from pawl.core.guardrails import Guardrails
-from pawl.core.memory_blobs import MemoryBlobs
-from pawl.core.ports import Sandbox
 from pawl.core.rebase import difference
+from pawl.sandbox.choice import ChosenSandbox
 from pawl.settings.guardrails import preset
 from pawl.workspace.bench import Bench, BenchKind, BenchSettings
 
@@ -29,7 +29,7 @@ class Stand:
 
     workspace: Path
     place: Path
-    sandbox: Sandbox
+    sandbox: ChosenSandbox
     ground: BenchKind = BenchKind.OVERLAY
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
     guardrails: Guardrails = GUARDRAILS

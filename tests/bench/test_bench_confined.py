@@ -24,7 +24,7 @@ from pawl.workspace.capture import Capture, HeldBack, HeldReason
 DRIVER = """
 import json, os, sys
 from pathlib import Path
-from pawl.core.memory_blobs import MemoryBlobs
+from memory_blobs import MemoryBlobs
 from pawl.core.errors import PawlError
 from pawl.core.execution import Execution, Secrets
 from pawl.settings.guardrails import preset

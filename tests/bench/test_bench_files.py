@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from bench.stand import Stand, shell
+from memory_blobs import MemoryBlobs
 from world import lay, snapshot
 
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
@@ -30,7 +31,6 @@ from pawl.core.errors import (
     SecretRefused,
     TooLarge,
 )
-from pawl.core.memory_blobs import MemoryBlobs
 from pawl.workspace.capture import Capture, HeldBack, HeldReason
 
 

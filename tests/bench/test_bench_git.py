@@ -13,8 +13,7 @@ from bench.stand import Stand
 from bench.unshared import UnsharedSandbox
 
 from pawl.core.errors import SandboxUnavailable
-from pawl.core.ports import Sandbox
-from pawl.sandbox.choice import open_sandbox
+from pawl.sandbox.choice import ChosenSandbox, open_sandbox
 from pawl.sandbox.environment import Surroundings
 from pawl.settings.tree import Tree
 from pawl.workspace.git import Git
@@ -64,13 +63,13 @@ def by_include(folder: Path, marker: Path) -> None:
 
 
 @pytest.fixture(params=["unshared", "confined"])
-def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
+def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> ChosenSandbox:
     """One that confines nothing shows that git is not even tempted; the real one is what is used."""
     return UnsharedSandbox() if request.param == "unshared" else open_sandbox(Surroundings(home=str(tmp_path / "home")))
 
 
 @pytest.fixture
-def repository(stand: Stand, sandbox: Sandbox) -> Iterator[Stand]:
+def repository(stand: Stand, sandbox: ChosenSandbox) -> Iterator[Stand]:
     git(stand.workspace, "init", "-q")
     (stand.workspace / "a.log").write_text("1")
     (stand.workspace / "other.log").write_text("1")

@@ -28,7 +28,7 @@ from pawl.workspace.surface import empty, tick
 MAKE = """
 import sys
 from pathlib import Path
-from pawl.core.memory_blobs import MemoryBlobs
+from memory_blobs import MemoryBlobs
 from pawl.settings.guardrails import preset
 from pawl.workspace.bench import Bench
 bench = Bench.create(Path(sys.argv[1]), Path(sys.argv[2]), None, MemoryBlobs(), preset("standard"))
@@ -224,7 +224,7 @@ def test_a_place_that_cannot_hold_a_layer_is_passed_over(workspace: Path, tmp_pa
     code = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from pawl.core.memory_blobs import MemoryBlobs\n"
+        "from memory_blobs import MemoryBlobs\n"
         "from pawl.settings.guardrails import preset\n"
         "from pawl.workspace.bench import Bench, BenchSettings\n"
         "workspace, place, second = map(Path, sys.argv[1:])\n"

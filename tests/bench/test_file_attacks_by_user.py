@@ -14,7 +14,7 @@ from world import lay, snapshot
 DRIVER = """
 import json, os, sys
 from pathlib import Path
-from pawl.core.memory_blobs import MemoryBlobs
+from memory_blobs import MemoryBlobs
 from pawl.core.errors import PawlError
 from pawl.settings.guardrails import preset
 from pawl.sandbox.environment import Surroundings

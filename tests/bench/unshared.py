@@ -19,7 +19,7 @@ from pawl.core.execution import (
     Stream,
     View,
 )
-from pawl.core.ports import Cancel
+from pawl.sandbox.cancel import CancelToken
 
 OVERLAY = r"""
 lower=$(escaped "$1"); [ -z "$5" ] || lower="$(escaped "$5"):$lower"
@@ -53,7 +53,7 @@ class UnsharedSandbox:
         execution: Execution,
         *,
         on_output: Callable[[Stream, bytes], None] | None = None,
-        cancel: Cancel | None = None,
+        cancel: CancelToken | None = None,
     ) -> Completed:
         del cancel
         if isinstance(view, OverlayView):

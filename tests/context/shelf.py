@@ -12,7 +12,7 @@ from pawl.core.errors import NotFound
 
 @dataclass
 class Folder:
-    """Fits `ports.Files` for whoever only reads."""
+    """Fits `Files` for whoever only reads."""
 
     contents: dict[str, bytes] = field(default_factory=dict)
 
@@ -36,7 +36,7 @@ class Folder:
 
 @dataclass
 class Shelf:
-    """Fits `ports.Librarian`: finds the files that hold a word of the query."""
+    """A librarian that finds the files that hold a word of the query."""
 
     folder: Folder
     outliner: SourceOutliner

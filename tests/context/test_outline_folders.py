@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from edits.folder import GUARDRAILS, FolderFiles
 
-from pawl.code.outline import SourceOutliner
+from pawl.code.outline import Outliner, SourceOutliner
 from pawl.code.parsers import Parsers
 from pawl.core.code import FileOutline, FolderSize, Outline
 from pawl.core.errors import BinaryFile, NoMatches, NotFound, ParseFailed, PathRefused, SecretRefused, TimedOut
-from pawl.core.ports import Outliner
 
 
 class ReadFiles(FolderFiles):

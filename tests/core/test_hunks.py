@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from core.worlds import between
+from memory_blobs import MemoryBlobs
 
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import UsageError
 from pawl.core.hunks import hunks, select, split
-from pawl.core.memory_blobs import MemoryBlobs
 
 BLOBS = MemoryBlobs()
 OLD = b"def first():\n" + b"".join(b"    %d\n" % at for at in range(30))

@@ -20,9 +20,9 @@ from core.worlds import (
     without_empty_folders,
 )
 from hypothesis import given, settings
+from memory_blobs import MemoryBlobs
 
 from pawl.core.change import Node, is_directory
-from pawl.core.memory_blobs import MemoryBlobs
 from pawl.core.patch import git_object_name, git_patch
 from pawl.core.patch_reader import read_patch
 from pawl.core.patch_resolver import resolve

@@ -6,10 +6,10 @@ import pytest
 from core.worlds import between, histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_blobs import MemoryBlobs
 
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import BadPatch, Conflicted
-from pawl.core.memory_blobs import MemoryBlobs
 from pawl.core.patch import git_patch
 from pawl.core.patch_format import LARGEST, BinaryContent
 from pawl.core.patch_reader import read_patch

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from core.worlds import between
+from memory_blobs import MemoryBlobs
 
 from pawl.core.change import Node, NodeKind
-from pawl.core.memory_blobs import MemoryBlobs
 from pawl.core.patch import FileSummary, What, git_patch, quoted, summary, unified
 
 BLOBS = MemoryBlobs()

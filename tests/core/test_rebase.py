@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from core.worlds import applied, between
+from memory_blobs import MemoryBlobs
 
 from pawl.core.change import EMPTY, Change, ChangeSet, Node
 from pawl.core.errors import CannotCompose, MissingBlob
-from pawl.core.memory_blobs import MemoryBlobs
 from pawl.core.rebase import Conflict, ConflictReason, rebase
 
 BLOBS = MemoryBlobs()

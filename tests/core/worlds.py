@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hypothesis import strategies as st
+from memory_blobs import MemoryBlobs
 
 from pawl.core.change import Change, ChangeSet, Node, NodeKind, is_directory, parents
-from pawl.core.memory_blobs import MemoryBlobs
 from pawl.core.rebase import difference
 
 Tree = dict[str, Node]

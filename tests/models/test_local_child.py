@@ -25,7 +25,7 @@ from pawl.core.dialogue import Answered, ModelResponse, Request, Retrying, TextD
 from pawl.core.errors import Cancelled, ContextTooLong, ModelTimedOut, Overloaded, UnknownModel, Unreachable
 from pawl.models.local.header import LocalSettings
 from pawl.models.local.model import LocalModels
-from pawl.sandbox.process import CancelToken
+from pawl.sandbox.cancel import CancelToken
 
 pytestmark = pytest.mark.spec("F10")
 

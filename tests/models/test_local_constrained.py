@@ -28,8 +28,8 @@ from pawl.core.dialogue import (
     user,
 )
 from pawl.core.errors import AnswerUnusable
-from pawl.core.ports import Cancel
 from pawl.models.local.form import ConstrainedTools, Saying
+from pawl.sandbox.cancel import CancelToken
 
 pytestmark = pytest.mark.spec("F10")
 
@@ -70,7 +70,7 @@ class Played:
         self.requests: list[Request] = []
         self.is_closed = False
 
-    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+    def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         self.requests.append(request)
         try:
             yield from self.before

@@ -29,7 +29,7 @@ from pawl.core.dialogue import (
 from pawl.core.errors import Cancelled, ContextTooLong, RequestRejected, UnknownModel
 from pawl.models.local.header import LocalSettings
 from pawl.models.local.model import LocalModels
-from pawl.sandbox.process import CancelToken
+from pawl.sandbox.cancel import CancelToken
 
 # Read when the module is loaded: no test sees the developer's own variables.
 FILE = os.getenv("PAWL_TEST_MODEL", "")

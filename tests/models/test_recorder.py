@@ -28,9 +28,10 @@ from pawl.core.dialogue import (
     user,
 )
 from pawl.core.errors import AnswerInterrupted, ConfigError, ModelError, RateLimited
-from pawl.core.ports import Cancel, Model
+from pawl.models import Model
 from pawl.models.recorder import Recorder
 from pawl.models.scripted import ScriptedModel
+from pawl.sandbox.cancel import CancelToken
 
 KEY = "sk-proj-" + "A1b2C3d4" * 4
 
@@ -41,7 +42,7 @@ class Live:
     def __init__(self, *turns: list[ModelEvent | ModelError]) -> None:
         self._turns = iter(turns)
 
-    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+    def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         for event in next(self._turns):
             if isinstance(event, ModelError):
                 raise event

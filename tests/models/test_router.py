@@ -24,15 +24,15 @@ from pawl.core.errors import (
     Overloaded,
     UnknownModel,
 )
-from pawl.core.ports import Cancel, Model
 from pawl.core.run import Budget
+from pawl.models import Model
 from pawl.models.endpoint import Timeouts
 from pawl.models.ledger import Ledger, Share
 from pawl.models.prices import Prices, likely_input, overrides
 from pawl.models.providers import ModelName, builtin
 from pawl.models.router import Charge, Router, Routes, routes
 from pawl.models.scripted import ScriptedModel
-from pawl.sandbox.process import CancelToken
+from pawl.sandbox.cancel import CancelToken
 
 PRICES = Prices(builtin(), overrides({"openai/*": {"input": 1, "output": 1}, "gemini/*": {"input": 2, "output": 2}}))
 USAGE = "usage = { input = 100, output = 50 }"
@@ -287,7 +287,7 @@ def test_what_was_streamed_before_the_user_stopped_is_paid_for(tmp_path: Path):
 
 def test_a_model_that_ends_without_an_answer_is_an_interruption():
     class Silent:
-        def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+        def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
             yield TextDelta("hm")
 
     router = Router(lambda name: Silent(), routes=Routes(), ledger=Ledger(Budget(), PRICES), providers=builtin())
@@ -362,7 +362,7 @@ def test_a_request_goes_out_as_it_was_asked_but_for_the_name(tmp_path: Path):
     seen: list[Request] = []
 
     class Keeping:
-        def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+        def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
             seen.append(request)
             raise Overloaded("no")
             yield

@@ -39,7 +39,7 @@ from pawl.core.errors import (
 )
 from pawl.models.script_file import FAULTS, parse_script
 from pawl.models.scripted import ScriptedModel
-from pawl.sandbox.process import CancelToken
+from pawl.sandbox.cancel import CancelToken
 
 MODEL = "scripted:turns.toml"
 READ = ToolOffer(name="file_read", description="Reads.", input_schema={"type": "object"})

@@ -28,7 +28,6 @@ from pawl.core.dialogue import (
     tool_answers,
     user,
 )
-from pawl.core.ports import Cancel
 from pawl.models.capabilities import CallStyle, Capabilities, EditBlock
 from pawl.models.json_text import parsed
 from pawl.models.prices import likely_tokens
@@ -48,6 +47,7 @@ from pawl.models.text_protocol import (
     as_text,
     fitted,
 )
+from pawl.sandbox.cancel import CancelToken
 
 
 def offer(name: str, **fields: object) -> ToolOffer:
@@ -70,7 +70,7 @@ class Says:
         self._stop = stop
         self.asked: list[Request] = []
 
-    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+    def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         self.asked.append(request)
         for at in range(0, len(self._text), self._pieces):
             yield TextDelta(self._text[at : at + self._pieces])

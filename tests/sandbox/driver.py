@@ -8,11 +8,11 @@ import threading
 
 from pawl.core.errors import PawlError
 from pawl.core.execution import Confinement, CopyView, Execution, Limits, Network, OverlayView
+from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.choice import open_sandbox
 from pawl.sandbox.environment import Surroundings
 from pawl.sandbox.landlock import LandlockSandbox
 from pawl.sandbox.namespaces import NamespaceSandbox
-from pawl.sandbox.process import CancelToken
 from pawl.sandbox.programs import Programs
 
 

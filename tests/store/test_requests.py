@@ -9,7 +9,6 @@ from decimal import Decimal
 
 import pytest
 
-from pawl.core.ports import RequestLog
 from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
 from pawl.core.secret_shapes import MARK
 
@@ -41,7 +40,7 @@ BARE = replace(
 
 @pytest.mark.parametrize("record", [RECORD, BARE, replace(RECORD, cost=Decimal(0))])
 def test_a_request_comes_back_whole(desk, record):
-    log: RequestLog = desk.store.requests
+    log = desk.store.requests
     number = log.record("/w", record)
     assert log.records("/w") == [record]
     assert number == 1

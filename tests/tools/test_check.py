@@ -48,7 +48,7 @@ BUILD = CheckResult(step="build", standing=Status.PASS, seconds=1.0)
 
 @dataclass
 class Checks:
-    """Fits `ports.Checker` with verdicts that are given."""
+    """A checker with verdicts that are given."""
 
     verdicts: Sequence[CheckResult] = ()
     asked: list[tuple[Check, float]] = field(default_factory=list)

@@ -16,7 +16,7 @@ from pawl.agent.tools.registry import ToolFailure, ToolLimits, ToolPage, ToolReg
 from pawl.agent.tools.search import Expression, FileSearch, Matches, SearchMatch, Where, file_search
 from pawl.agent.tools.toolbox import TimedFiles
 from pawl.core.errors import Cancelled, TimedOut
-from pawl.sandbox.process import CancelToken
+from pawl.sandbox.cancel import CancelToken
 
 pytestmark = pytest.mark.spec("A5")
 

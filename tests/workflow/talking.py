@@ -23,7 +23,7 @@ class Reply:
 
 @dataclass
 class Tools:
-    """Fits `ports.Toolset`. Each tool is a function of its arguments; what was called is kept."""
+    """Fits `Toolset`. Each tool is a function of its arguments; what was called is kept."""
 
     functions: Mapping[str, Callable[..., Reply]]
     called: list[tuple[str, dict[str, object]]] = field(default_factory=list)

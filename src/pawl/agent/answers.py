@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from pawl.core.errors import PawlError, TimedOut
 from pawl.core.memory import Dependency, RestKind
-from pawl.core.ports import Files
+from pawl.workspace.bench_files import Files
 
 SIMILAR = 0.7
 """The part of the words that two queries share, from which on they ask the same."""
@@ -43,7 +43,7 @@ def are_similar(one: str, other: str) -> bool:
 
 
 class WatchedFiles:
-    """Fits `ports.Files`: the same files, and a record of what was seen of them."""
+    """Fits `Files`: the same files, and a record of what was seen of them."""
 
     def __init__(self, files: Files) -> None:
         self._files = files

@@ -33,11 +33,11 @@ from pawl.core.dialogue import FellBack, Message, TextDelta, Usage, assistant, u
 from pawl.core.errors import AnswerInterrupted, StoreError, UnknownEntry, UsageError
 from pawl.core.events import ReasoningShown, RequestAnswered, RunEvent, Warned
 from pawl.core.memory import KeptAnswer
-from pawl.core.ports import Cancel
 from pawl.core.run import Mode, Reasoning, RoleName, RunTerms
 from pawl.models.configuration import ModelConfig, budget
 from pawl.models.opening import Models
 from pawl.models.telemetry import Telemetry
+from pawl.sandbox.cancel import CancelToken
 from pawl.settings import files as bounded
 from pawl.settings.overrides import files_of
 from pawl.settings.permissions import permissions_of, permit_of, unasked
@@ -214,7 +214,7 @@ class _Asking:
     """Where the answer is kept; None when it is not to be."""
 
 
-def ask(shop: Project, question: AskRequest, listen: Listener, cancel: Cancel | None = None) -> Replied:
+def ask(shop: Project, question: AskRequest, listen: Listener, cancel: CancelToken | None = None) -> Replied:
     """Answers the question from the files of the workspace."""
     if not question.text.strip():
         raise UsageError("there is no question", advice="pawl ask 'where is the configuration read?'")
@@ -271,7 +271,7 @@ class _Heard:
                 self.model = model
 
 
-def _ask_model(asking: _Asking, listen: Listener, cancel: Cancel | None) -> Replied:
+def _ask_model(asking: _Asking, listen: Listener, cancel: CancelToken | None) -> Replied:
     shop, question, terms, desk = asking.shop, asking.question, asking.terms, asking.desk
     heard = _Heard(model=terms.model)
     with (

@@ -47,14 +47,15 @@ from pawl.core.errors import (
 )
 from pawl.core.events import ClimbEvent, EscalationWarned
 from pawl.core.formats import Unreadable, read_python
-from pawl.core.ports import Cancel, Files
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState, Iteration, TierMode
 from pawl.models.ledger import Ledger
 from pawl.models.opening import Models
 from pawl.models.providers import ModelName
 from pawl.models.telemetry import Telemetry
+from pawl.sandbox.cancel import CancelToken
 from pawl.settings.permissions import Permit, unasked
+from pawl.workspace.bench_files import Files
 from pawl.workspace.project import Project
 
 _BLOCK = re.compile(r"```[\w+-]*[ \t]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
@@ -360,7 +361,7 @@ class ModelAttempts:
     verifier: Verifier
     conversation: str
     listen: Callable[[ClimbEvent], object]
-    cancel: Cancel | None = None
+    cancel: CancelToken | None = None
     permit: Permit | None = None
     capped: bool = False
     """The account already has the limit of the iteration."""

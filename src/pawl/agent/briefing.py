@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pawl.core.code import LEAST_BUDGET
 from pawl.core.diagnostic import CheckResult, Diagnostic
 from pawl.core.errors import PawlError
-from pawl.core.ports import Files
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState
+from pawl.workspace.bench_files import Files
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pawl.agent.record import RunRecord
 from pawl.agent.works import BENCH
 from pawl.core.dialogue import Speaker, dialogue_tokens
 from pawl.core.errors import PawlError, UsageError
-from pawl.core.ports import Files
+from pawl.workspace.bench_files import Files
 from pawl.workspace.project import Project
 
 

@@ -13,10 +13,9 @@ from pawl.agent.compression import cut
 from pawl.agent.policy import Policy
 from pawl.agent.prompts import PromptRepository
 from pawl.agent.roles import Role
-from pawl.core.dialogue import Message, Request, Sampling, Usage
+from pawl.core.dialogue import Message, Request, Sampling, ToolOffer, Usage
 from pawl.core.errors import PawlError
 from pawl.core.events import RunEvent
-from pawl.core.ports import Cancel, Model, Toolset
 from pawl.core.run import (
     ApprovalRequest,
     Budget,
@@ -27,6 +26,33 @@ from pawl.core.run import (
     RunTerms,
     Stage,
 )
+from pawl.models import Model
+from pawl.sandbox.cancel import CancelToken
+
+
+class ToolReply(Protocol):
+    """How a tool call ended, for the model."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def failed(self) -> bool: ...
+
+
+class Toolset(Protocol):
+    """The tools that there are, by name."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def offers(self, names: Sequence[str]) -> tuple[ToolOffer, ...]:
+        """These tools as a model sees them, in a stable order."""
+        ...
+
+    def call(self, name: str, arguments: Mapping[str, object]) -> ToolReply:
+        """Never raises for what a model did wrong: that is a reply that failed."""
+        ...
 
 
 class Compress(Protocol):
@@ -68,7 +94,7 @@ class AgentContext:
     sampling: Sampling | None = None
     """The role's own temperature and the usual rest when None."""
     detail: Detail | None = None
-    cancel: Cancel | None = None
+    cancel: CancelToken | None = None
     clock: Callable[[], float] = time.monotonic
 
 

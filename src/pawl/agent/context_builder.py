@@ -15,15 +15,16 @@ from pawl.agent.tool_session import ToolSession
 from pawl.agent.watching import ContextWatch
 from pawl.core.errors import PawlError
 from pawl.core.events import RequestAnswered, RunEvent, Warned
-from pawl.core.ports import Cancel, Files
 from pawl.core.run import Budget, Detail, RoleName, RunTerms
 from pawl.models.configuration import ModelConfig, model_config
 from pawl.models.opening import Models
 from pawl.models.request_log import RequestBook, metered
 from pawl.models.telemetry import Telemetry
+from pawl.sandbox.cancel import CancelToken
 from pawl.settings.environment import LARGEST_BYTES, environment_of
 from pawl.settings.project_files import read_text
 from pawl.settings.trust import is_trusted
+from pawl.workspace.bench_files import Files
 from pawl.workspace.project import Project
 
 MOST_MENTIONED, MOST_LINES = 3, 400
@@ -94,7 +95,7 @@ class ContextBuilder:
     telemetry: Telemetry
     desk: ToolSession
     limits: Budget
-    cancel: Cancel | None = None
+    cancel: CancelToken | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     """For the prompts, beside the workspace's folder."""
 

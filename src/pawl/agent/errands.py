@@ -19,8 +19,8 @@ from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, HookRefused, NoTests, UsageError
 from pawl.core.events import Steered
 from pawl.core.guardrails import Decision
-from pawl.core.ports import Cancel
 from pawl.core.run import Intent, Reasoning
+from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.commands import CommandRequest, keep, run_on_bench
 from pawl.workspace.history import Wish
 from pawl.workspace.project import Project
@@ -65,7 +65,7 @@ class Runner:
     inbox: Inbox
     hooking: Hooking
     listen: Callable[[Event], None]
-    cancel: Cancel | None = None
+    cancel: CancelToken | None = None
 
     def read(self) -> Action:
         from pawl.agent import asking

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from pawl.agent.weakening import weakened
 from pawl.checks.verifier import TESTS, Verifier
-from pawl.core.change import EMPTY, Change, ChangeSet, Node, NodeKind
+from pawl.core.change import EMPTY, BlobReader, Change, ChangeSet, Node, NodeKind
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
-from pawl.core.ports import BlobReader
 from pawl.core.tiers import EscalationEnd
 
 MOST_TOLD = 20

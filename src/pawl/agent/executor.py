@@ -35,8 +35,8 @@ from pawl.core.errors import (
     StoreError,
 )
 from pawl.core.events import ApprovalAsked, NodeEntered, QueueChanged, RunBegun, RunEnded, Warned
-from pawl.core.ports import Cancel
 from pawl.core.run import Report, RunCursor, RunRequest, RunState, Trouble, order_body, order_from
+from pawl.sandbox.cancel import CancelToken
 from pawl.settings.permissions import Permit
 from pawl.workspace.bench_folder import sweep
 from pawl.workspace.commands import bench_places
@@ -81,7 +81,7 @@ class RunExecutor:
     inbox: Inbox
     record: RunRecord
     place: RunCursor
-    cancel: Cancel | None = None
+    cancel: CancelToken | None = None
     permit: Permit | None = None
     opening: str = ""
     """How the session starts, for its hooks; empty when it has started already."""

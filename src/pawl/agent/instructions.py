@@ -16,9 +16,9 @@ from importlib import resources
 
 from pawl.core.display import Flag, safe_text
 from pawl.core.errors import ConfigError, PawlError
-from pawl.core.ports import Files
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
+from pawl.workspace.bench_files import Files
 
 MOST_BYTES = 32 << 10
 """Of the project's files together, and of the user's own."""

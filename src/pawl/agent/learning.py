@@ -18,9 +18,9 @@ from pawl.core.dialogue import Conversation
 from pawl.core.errors import PawlError, StoreError, UnknownEntry
 from pawl.core.history import EntryKind, EntryState
 from pawl.core.memory import Memory, MemorySource, MemoryTier, NewMemory, SessionMemory
-from pawl.core.ports import Files
 from pawl.core.run import DeliveryState
 from pawl.settings.trust import is_trusted
+from pawl.workspace.bench_files import Files
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:

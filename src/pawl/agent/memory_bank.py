@@ -14,10 +14,10 @@ from pawl.core.code import CHARACTERS_PER_TOKEN
 from pawl.core.errors import PawlError
 from pawl.core.guardrails import Guardrails
 from pawl.core.memory import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory
-from pawl.core.ports import Files
 from pawl.core.redact import redacted
 from pawl.core.secret_shapes import MARK
 from pawl.core.text import Text
+from pawl.workspace.bench_files import Files
 
 FOLDER = ".pawl/memory"
 TITLES = {"project.md": "# Project", "decisions.md": "# Decisions", "progress.md": "# Progress"}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from pawl.agent.context import Toolset
 from pawl.core.dialogue import (
     Answered,
     ModelEvent,
@@ -25,8 +26,9 @@ from pawl.core.dialogue import (
 from pawl.core.errors import Cancelled
 from pawl.core.events import Corrected, ReasoningShown, RequestAnswered, RequestSent, RunEvent, ToolEnded, ToolStarted
 from pawl.core.guardrails import Permission
-from pawl.core.ports import Cancel, Model, Toolset
 from pawl.core.redact import redacted, redacted_message
+from pawl.models import Model
+from pawl.sandbox.cancel import CancelToken
 
 ANSWER, CALL, WORDS = "answer", "call", "words"
 Permit = Callable[[int, str, Mapping[str, object]], tuple[str, Mapping[str, object]]]
@@ -101,12 +103,12 @@ class ReplayLog:
 
 @dataclass(slots=True)
 class TapedModel:
-    """Fits `ports.Model`."""
+    """Fits `Model`."""
 
     model: Model
     tape: ReplayLog
 
-    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+    def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         step = self.tape.take(ANSWER)
         if step is not None:
             yield Answered(_answer_of(step))
@@ -128,7 +130,7 @@ def refusal_of(permission: Permission) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TapedReply:
-    """Fits `ports.ToolReply`."""
+    """Fits `ToolReply`."""
 
     text: str
     failed: bool
@@ -136,7 +138,7 @@ class TapedReply:
 
 @dataclass(slots=True)
 class TapedTools:
-    """Fits `ports.Toolset`."""
+    """Fits `Toolset`."""
 
     tools: Toolset
     tape: ReplayLog
@@ -151,7 +153,7 @@ class TapedTools:
     """Told of what was carried out; the answer that the model gets."""
     catch_up: Callable[[Sequence[tuple[str, Mapping[str, object]]]], None] = lambda calls: None
     """Told of the calls that came from the tape before the first live one."""
-    cancel: Cancel | None = None
+    cancel: CancelToken | None = None
     _past: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
 
     @property

@@ -15,9 +15,9 @@ from pawl.core.dialogue import Message
 from pawl.core.display import Shown
 from pawl.core.errors import Cancelled, HookRefused
 from pawl.core.events import HookSaid
-from pawl.core.ports import Cancel
 from pawl.core.redact import redacted_body
 from pawl.core.run import Approval, ApprovalRequest, Mode, RunRequest
+from pawl.sandbox.cancel import CancelToken
 from pawl.settings.call_display import shown_call
 from pawl.workspace.project import Project
 
@@ -44,7 +44,7 @@ class Hooking:
     run: str
     conversation: str
     tell: Callable[[HookSaid], object]
-    cancel: Cancel | None = None
+    cancel: CancelToken | None = None
     bench: Callable[[], Bench] | None = None
     """The bench of the run, where there is one to work on."""
     _hooks: Hooks | None = None

@@ -39,7 +39,7 @@ from pawl.core.run import (
     RunState,
     Stage,
 )
-from pawl.sandbox.process import CancelToken
+from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import load
 from pawl.settings.permissions import Permit
 from pawl.settings.project import find_workspace

@@ -27,7 +27,7 @@ from pawl.core.errors import Cancelled
 from pawl.core.tiers import Attempt, AttemptEnd, Iteration
 from pawl.models.opening import Models
 from pawl.models.telemetry import Telemetry
-from pawl.sandbox.process import CancelToken
+from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.project import Project
 
 WAIT_SECONDS = 0.1

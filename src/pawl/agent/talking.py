@@ -27,7 +27,6 @@ from pawl.core.dialogue import Message, from_json, to_json
 from pawl.core.errors import PawlError, UnknownModel
 from pawl.core.events import RunEvent, Steered, Warned
 from pawl.core.guardrails import Decision, Permission
-from pawl.core.ports import Cancel
 from pawl.core.redact import redacted_message
 from pawl.core.run import (
     Approval,
@@ -43,6 +42,7 @@ from pawl.core.run import (
 from pawl.models.configuration import ModelConfig, budget
 from pawl.models.opening import Models
 from pawl.models.telemetry import Telemetry
+from pawl.sandbox.cancel import CancelToken
 from pawl.settings.allowances import ToolKind, allowances
 from pawl.settings.permissions import Permit, paths_in, permissions_of, permit_of
 from pawl.workspace.project import Project
@@ -70,7 +70,7 @@ class Talker:
     listen: Callable[[RunEvent], object]
     inbox: Inbox
     hooking: Hooking
-    cancel: Cancel | None = None
+    cancel: CancelToken | None = None
     permit: Permit | None = None
     """The rules of the workspace when None."""
     started: float = field(default_factory=time.monotonic)

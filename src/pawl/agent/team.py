@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pawl.agent.context import ToolReply, Toolset
 from pawl.agent.roles import Role, may_delegate
 from pawl.core.dialogue import ToolOffer
 from pawl.core.errors import PolicyViolation, SchemaUnmet
-from pawl.core.ports import ToolReply, Toolset
 from pawl.core.run import RoleName
 
 DELEGATE = "delegate"
@@ -18,7 +18,7 @@ MOST_SENT = 10
 
 @dataclass(frozen=True, slots=True)
 class TeamReply:
-    """Fits `ports.ToolReply`."""
+    """Fits `ToolReply`."""
 
     text: str
     failed: bool
@@ -26,7 +26,7 @@ class TeamReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamDesk:
-    """Fits `ports.Toolset`: a desk with a tool that sends another role to it."""
+    """Fits `Toolset`: a desk with a tool that sends another role to it."""
 
     desk: Toolset
     role: Role

@@ -31,8 +31,8 @@ from pawl.core.diagnostic import Status
 from pawl.core.errors import Cancelled, PawlError, SandboxUnavailable, StoreError
 from pawl.core.events import EscalationWarned
 from pawl.core.formats import Unreadable, read_json, read_python
-from pawl.core.ports import Files
 from pawl.core.run import RoleName, Stage
+from pawl.workspace.bench_files import Files
 from pawl.workspace.commands import open_bench
 from pawl.workspace.project import Project
 

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 from pawl.agent.answers import WatchedFiles
 from pawl.agent.tools.registry import Tool, ToolFailure, ToolLimits, offers
 from pawl.agent.tools.toolbox import Ports, TimedFiles, toolbox
+from pawl.code.imports import DependencyMap
 from pawl.core.dialogue import ToolOffer
 from pawl.core.guardrails import Guardrails
-from pawl.core.ports import Cancel, Checker, CommandRunner, DependencyMap, Files
-from pawl.workspace.bench_files import GatedFiles
+from pawl.sandbox.cancel import CancelToken
+from pawl.workspace.bench_files import Files, GatedFiles
+from pawl.workspace.git import CommandRunner
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
+    from pawl.checks.verifier import BenchChecker
     from pawl.code.editor import BenchEditor
     from pawl.code.outline import SourceOutliner
     from pawl.core.code import Edited, LineEdit, Modification, Outline
@@ -26,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class LateBench:
-    """Fits `ports.Files` and `ports.CommandRunner`; there is no bench before something is done on it."""
+    """Fits `Files` and `CommandRunner`; there is no bench before something is done on it."""
 
     def __init__(
-        self, shop: Project, cancel: Cancel | None = None, *, opened: Callable[[Project], Bench] | None = None
+        self, shop: Project, cancel: CancelToken | None = None, *, opened: Callable[[Project], Bench] | None = None
     ) -> None:
         """`opened` opens another bench than a plain one."""
         self._shop = shop
@@ -75,7 +78,7 @@ class LateBench:
 
 
 class LateEditor:
-    """Fits `ports.Editor`; what edits is loaded when something is read or edited."""
+    """Fits `Editor`; what edits is loaded when something is read or edited."""
 
     def __init__(self, files: Files, guardrails: Guardrails) -> None:
         self._files = files
@@ -112,7 +115,7 @@ class LateEditor:
 
 
 class LateOutliner:
-    """Fits `ports.Outliner`; the parsers are loaded when there is something to parse."""
+    """Fits `Outliner`; the parsers are loaded when there is something to parse."""
 
     def __init__(self, guardrails: Guardrails) -> None:
         self._guardrails = guardrails
@@ -132,22 +135,22 @@ class LateOutliner:
 
 @dataclass(frozen=True, slots=True)
 class ToolReplied:
-    """Fits `ports.ToolReply`."""
+    """Fits `ToolReply`."""
 
     text: str
     failed: bool
 
 
 class ToolSession:
-    """Fits `ports.Toolset`: the tools over one bench. What a role may use of them is the policy's business."""
+    """Fits `Toolset`: the tools over one bench. What a role may use of them is the policy's business."""
 
     def __init__(
         self,
         shop: Project,
-        cancel: Cancel | None = None,
+        cancel: CancelToken | None = None,
         *,
         bench: LateBench | None = None,
-        checker: Callable[[Files, CommandRunner], Checker] | None = None,
+        checker: Callable[[Files, CommandRunner], BenchChecker] | None = None,
     ) -> None:
         """`checker` makes what checks the work on the bench; without it there is no such tool."""
         settings = shop.config.settings

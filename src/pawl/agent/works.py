@@ -20,13 +20,15 @@ from pawl.core.guardrails import Touched
 from pawl.core.history import EntryKind, EntryState, NewEntry
 from pawl.core.hunks import content, hunks, select
 from pawl.core.patch import summary
-from pawl.core.ports import Cancel, Checker, CommandRunner, Files
 from pawl.core.redact import redacted, without_known
 from pawl.core.run import Task
+from pawl.sandbox.cancel import CancelToken
 from pawl.workspace import capture
 from pawl.workspace.bench import Bench
+from pawl.workspace.bench_files import Files
 from pawl.workspace.capture import HeldReason
 from pawl.workspace.commands import open_bench
+from pawl.workspace.git import CommandRunner
 from pawl.workspace.paths import clean
 from pawl.workspace.project import Project
 
@@ -64,7 +66,7 @@ class BenchWorks:
     shop: Project
     record: RunRecord
     verifier: Verifier
-    cancel: Cancel | None = None
+    cancel: CancelToken | None = None
     desk: ToolSession = field(init=False)
     _before: CheckResult | None = None
 
@@ -256,7 +258,7 @@ class BenchWorks:
                 changes[conflict.path] = Change(conflict.path, first.before, conflict.ours)
         return ChangeSet.of(changes.values()), tuple(one for one in captured.held if one.reason in HELD)
 
-    def _checker(self, files: Files, runner: CommandRunner) -> Checker:
+    def _checker(self, files: Files, runner: CommandRunner) -> BenchChecker:
         return BenchChecker(self.verifier, files, runner, self._changed)
 
     def _changed(self) -> list[str]:

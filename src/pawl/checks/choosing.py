@@ -17,7 +17,7 @@ from pawl.checks.steps import CheckStep, Subject, Tests, skipped
 from pawl.core.diagnostic import CheckResult, Diagnostic, Location, Status
 from pawl.core.errors import ConfigError
 from pawl.core.execution import Completed, Execution
-from pawl.core.ports import CommandRunner
+from pawl.workspace.git import CommandRunner
 
 MARKS = ("package.json", "go.mod", "Cargo.toml")
 """A folder with one of these is a project."""
@@ -60,7 +60,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class _Inside:
-    """Fits `ports.CommandRunner`: commands start in the folder."""
+    """Fits `CommandRunner`: commands start in the folder."""
 
     runner: CommandRunner
     folder: str

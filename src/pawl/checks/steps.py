@@ -19,7 +19,7 @@ from pawl.checks.runners import launched, starts_runner
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
 from pawl.core.errors import CommandNotFound, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
-from pawl.core.ports import CommandRunner
+from pawl.workspace.git import CommandRunner
 
 _NOT_FOUND = (126, 127)
 _LOOK_SECONDS = 5.0

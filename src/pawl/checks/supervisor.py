@@ -26,8 +26,8 @@ from pawl.checks.verifier import Verifier
 from pawl.core.errors import NotFound, PawlError
 from pawl.core.execution import Secrets, Stream
 from pawl.core.redact import redacted
+from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.forwarding import Forwarder
-from pawl.sandbox.process import CancelToken
 from pawl.settings.config import load
 from pawl.workspace.bench_folder import sweep
 from pawl.workspace.commands import bench_places, open_bench

@@ -28,11 +28,12 @@ from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import Cancelled, CommandNotFound
 from pawl.core.execution import Completed, Execution
-from pawl.core.ports import Cancel, CommandRunner
+from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config
 from pawl.workspace.bench import Bench
 from pawl.workspace.commands import open_bench
 from pawl.workspace.environments import brought_along
+from pawl.workspace.git import CommandRunner
 from pawl.workspace.hiding import hidden_note
 from pawl.workspace.project import Project
 
@@ -105,7 +106,7 @@ class Verifier:
     """Opens a bench in place of the verifier's own way."""
     suite: Callable[[Subject], CheckResult] | None = None
     """Runs the workspace's suite in place of the check `tests`."""
-    cancel: Cancel | None = None
+    cancel: CancelToken | None = None
     listen: Callable[[CheckResult], None] = lambda verdict: None
 
     def verify(
@@ -354,10 +355,10 @@ class _Before:
 
 @dataclass(frozen=True, slots=True)
 class _Stoppable:
-    """Fits `ports.CommandRunner`: a bench, until the user stops it."""
+    """Fits `CommandRunner`: a bench, until the user stops it."""
 
     bench: Bench
-    cancel: Cancel
+    cancel: CancelToken
 
     def run(self, execution: Execution) -> Completed:
         completed = self.bench.run(execution, cancel=self.cancel)
@@ -368,7 +369,7 @@ class _Stoppable:
 
 @dataclass(frozen=True, slots=True)
 class BenchChecker:
-    """Fits `ports.Checker`: the `check` tool, on the bench that a role works on."""
+    """The `check` tool, on the bench that a role works on."""
 
     verifier: Verifier
     files: Folder
@@ -405,7 +406,7 @@ def steps_of(
 
 
 class NoCommands:
-    """Fits `ports.CommandRunner` where a project is only looked at."""
+    """Fits `CommandRunner` where a project is only looked at."""
 
     def run(self, execution: Execution) -> Completed:
         raise CommandNotFound(f"{execution.argv[0]!r} is not run here", advice="look at the files only")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from pawl.code.edits import EditOutcome, decoded, line_edits, modify, strict_patch
+from pawl.code.imports import DependencyMap
 from pawl.core.change import blob_digest
 from pawl.core.code import Edited, EditType, FileOperation, LineEdit, Modification
 from pawl.core.errors import (
@@ -27,15 +28,15 @@ from pawl.core.errors import (
     WriteFailed,
 )
 from pawl.core.guardrails import Guardrails
-from pawl.core.ports import DependencyMap, Files
 from pawl.core.text import Text
+from pawl.workspace.bench_files import Files
 from pawl.workspace.paths import clean
 
 Edit = Callable[[bytes | None], EditOutcome]
 
 
 class BenchEditor:
-    """Fits `ports.Editor`. `allowed` are the protected files that the user said yes to."""
+    """Fits `Editor`. `allowed` are the protected files that the user said yes to."""
 
     def __init__(self, files: Files, guardrails: Guardrails, *, allowed: Iterable[str] = ()) -> None:
         self._files = files

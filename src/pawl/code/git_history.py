@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pawl.code.indexing import transaction
 from pawl.code.tokens import Tokens
 from pawl.core.code import Commit
-from pawl.core.ports import CommitLog
+from pawl.workspace.git import GitLog
 
 MOST_COMMITS = 4000
 _MOST_PATHS = 30
@@ -29,7 +29,7 @@ class Past(NamedTuple):
     paths: tuple[str, ...]
 
 
-def take_in(connection: sqlite3.Connection, log: CommitLog) -> bool:
+def take_in(connection: sqlite3.Connection, log: GitLog) -> bool:
     """Brings the commits up to date with HEAD; returns whether there was anything to do."""
     head = log.head()
     row = connection.execute("SELECT value FROM fact WHERE name = 'head'").fetchone()

@@ -7,6 +7,7 @@ import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from pawl.code.languages import language_of
 from pawl.core.formats import Unreadable, read_python
@@ -15,9 +16,17 @@ _SUFFIXES = (".py", ".pyi")
 _SOURCE_FOLDERS = ("src", "lib", "python")
 
 
+class DependencyMap(Protocol):
+    def neighbours(self, path: str) -> frozenset[str]:
+        """The files that this one imports, and those that import it."""
+
+    def order(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Imported files before their importers; cycles in a stable order."""
+
+
 @dataclass(frozen=True, slots=True)
 class ImportMap:
-    """Fits `ports.DependencyMap`."""
+    """Fits `DependencyMap`."""
 
     imported: Mapping[str, frozenset[str]]
     """For each file the files that it imports."""

@@ -21,9 +21,9 @@ from pawl.code.parsers import Parsers
 from pawl.code.rows import IndexPage, Rows
 from pawl.core.code import Stamp
 from pawl.core.errors import PawlError, StoreBusy, StoreError, TimedOut
-from pawl.core.ports import SourceFiles
 from pawl.core.redact import without_known
 from pawl.core.text import Text
+from pawl.workspace.bench_files import WorkspaceFiles
 
 _BATCH = 2000
 """Files that become part of the index in one step."""
@@ -123,7 +123,7 @@ class Refreshed:
 class IndexWriter:
     """Brings the tables up to date. The caller is alone in writing."""
 
-    def __init__(self, connection: sqlite3.Connection, files: SourceFiles, parsers: Parsers) -> None:
+    def __init__(self, connection: sqlite3.Connection, files: WorkspaceFiles, parsers: Parsers) -> None:
         self._connection = connection
         self._files = files
         self._parsers = parsers

@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pawl.code.bundle import redacted_lines
 from pawl.code.git_history import take_in
-from pawl.code.imports import ImportMap
+from pawl.code.imports import DependencyMap, ImportMap
 from pawl.code.indexing import IndexWriter, Refreshed, alone, connect, discard, is_damage, store_error
-from pawl.code.outline import repository_outline
+from pawl.code.outline import Outliner, repository_outline
 from pawl.code.parsers import ParserLimits, Parsers
 from pawl.code.ranking.ranker import rank
 from pawl.code.ranking.shelf import IndexReader, IndexTables, state_of
 from pawl.core.code import Definition, Hit, Outline, PackFile, Query
 from pawl.core.errors import PawlError, UsageError
 from pawl.core.guardrails import Guardrails
-from pawl.core.ports import CommitLog, DependencyMap, Files, Outliner, SourceFiles
 from pawl.core.text import Text
-from pawl.workspace.bench_files import WorkspaceFiles
+from pawl.workspace.bench_files import Files, WorkspaceFiles
 from pawl.workspace.git import GitLog
 from pawl.workspace.project import Project
 
@@ -60,7 +59,7 @@ def everything(path: str) -> bool:
 class Index:
     """An open index. Any number of processes may use it at once; what one writes, the others see."""
 
-    def __init__(self, path: Path, files: SourceFiles, shows: Callable[[str], bool] = everything) -> None:
+    def __init__(self, path: Path, files: WorkspaceFiles, shows: Callable[[str], bool] = everything) -> None:
         self._path = path
         self._shows = shows
         self._files = files
@@ -138,7 +137,7 @@ class Index:
         row = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'piece'").fetchone()
         return bool(row and row[0] - live > live + _FEW)
 
-    def take_in(self, log: CommitLog) -> bool:
+    def take_in(self, log: GitLog) -> bool:
         """Reads the commits that HEAD reaches, unless it has done so for this HEAD."""
 
         def work() -> bool:
@@ -176,7 +175,7 @@ class Index:
 
 
 class CodeLibrarian:
-    """Fits `ports.Librarian` and `ports.Outliner`. Without a log of commits it does without them.
+    """Finds the right code without a model; the same index and query give the same answer.
 
     The index knows every file; its answers name those that `shows` lets pass.
     """
@@ -184,8 +183,8 @@ class CodeLibrarian:
     def __init__(
         self,
         index: Path,
-        files: SourceFiles,
-        log: CommitLog | None = None,
+        files: WorkspaceFiles,
+        log: GitLog | None = None,
         *,
         shows: Callable[[str], bool] = everything,
     ) -> None:

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from pawl.code.bundle import one_line
 from pawl.code.languages import Language, language_of, languages, may_be_source
@@ -14,9 +15,9 @@ from pawl.code.parsing import Parsed
 from pawl.core.code import CHARACTERS_PER_TOKEN, Definition, DefinitionKind, FileOutline, FolderSize, Outline
 from pawl.core.errors import NoMatches, NotAFile, NotFound, ParseFailed, PathRefused, PawlError, SecretRefused, TimedOut
 from pawl.core.guardrails import Guardrails
-from pawl.core.ports import Files
 from pawl.core.redact import redacted
 from pawl.core.text import Text
+from pawl.workspace.bench_files import Files
 
 _FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.METHOD})
 _OPEN = frozenset({DefinitionKind.MODULE})
@@ -24,8 +25,17 @@ _OPEN = frozenset({DefinitionKind.MODULE})
 _DETAILS = frozenset({DefinitionKind.FIELD, DefinitionKind.VARIABLE})
 
 
+class Outliner(Protocol):
+    def outline(self, files: Files, path: str) -> Outline:
+        """What a file defines, or the files of a folder at their top; empty or `.` is everything.
+
+        Bounded in time and size, and never a secret. `ParseFailed` for a file in an unknown language.
+        """
+        ...
+
+
 class SourceOutliner:
-    """Fits `ports.Outliner`. The processes that parse end with `close`, or with the program."""
+    """Fits `Outliner`. The processes that parse end with `close`, or with the program."""
 
     def __init__(
         self, guardrails: Guardrails, *, lines: int = 300, seconds: float = 20.0, parsers: Parsers | None = None

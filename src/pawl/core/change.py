@@ -1,6 +1,6 @@
 """A change is a value: what stood at a path before, and what stands there after.
 
-Contents are named by their hash and live elsewhere (`ports.BlobReader`), so a change set is small, comparable and
+Contents are named by their hash and live elsewhere (`BlobReader`), so a change set is small, comparable and
 can be stored, sent and shown without touching the files it speaks of.
 """
 
@@ -10,10 +10,28 @@ import hashlib
 import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from pawl.core.errors import CannotCompose
+
+
+class BlobReader(Protocol):
+    def get(self, digest: str) -> bytes:
+        """The content of that name; `MissingBlob` when it is not stored."""
+        ...
+
+
+class BlobStore(BlobReader, Protocol):
+    def put(self, data: bytes) -> str:
+        """Stores a content and returns its name."""
+        ...
+
+    def batch(self) -> AbstractContextManager[None]:
+        """Many puts as one durable step."""
+        ...
 
 
 class NodeKind(StrEnum):

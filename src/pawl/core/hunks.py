@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pawl.core.change import Change, ChangeSet, Node, NodeKind, is_directory, parents
+from pawl.core.change import BlobReader, BlobStore, Change, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import UsageError
-from pawl.core.ports import BlobReader, BlobStore
 from pawl.core.text import LineChange, edits, grouped, is_binary, split_lines
 
 CONTEXT = 3

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pawl.core.change import Change, ChangeSet, Node, NodeKind, is_directory
+from pawl.core.change import BlobReader, Change, ChangeSet, Node, NodeKind, is_directory
 from pawl.core.display import safe_text
 from pawl.core.hunks import CONTEXT, Hunk, content, text_hunks
-from pawl.core.ports import BlobReader
 from pawl.core.text import is_binary
 
 NO_OBJECT = "0" * 40

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from pawl.core.change import ChangeSet, Node, NodeKind, is_directory, parents
+from pawl.core.change import BlobStore, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import Conflicted
 from pawl.core.hunks import content
 from pawl.core.patch import git_object_name
 from pawl.core.patch_format import LINK_MODE, FileAction, bad, check_room
 from pawl.core.patch_reader import FilePatch, PatchHunk
-from pawl.core.ports import BlobStore
 from pawl.core.rebase import difference
 from pawl.core.text import split_lines
 

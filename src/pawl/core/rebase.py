@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
-from pawl.core.change import Change, ChangeSet, Node, NodeKind, is_directory, parents
+from pawl.core.change import BlobStore, Change, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import CannotCompose
 from pawl.core.merge import Region, merge3
-from pawl.core.ports import BlobStore
 from pawl.core.text import is_binary
 
 

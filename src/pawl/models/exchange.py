@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request, Retrying, TextDelta, ThoughtDelta
 from pawl.core.errors import BrokenHistory, Cancelled, ModelError, ModelTimedOut
-from pawl.core.ports import Cancel
 from pawl.models.calls import without_thoughts
 from pawl.models.decoding import Draft, Finished
 from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Timeouts, Wire, quirks_of
@@ -17,6 +16,7 @@ from pawl.models.failures import AttemptFault, Retries, interrupted
 from pawl.models.transport import Emit, Transport
 from pawl.models.wire import anthropic, gemini, openai
 from pawl.models.wire.outgoing import Outgoing
+from pawl.sandbox.cancel import CancelToken
 
 if TYPE_CHECKING:
     from pawl.models.attempt import Patience, RequestAttempt
@@ -40,7 +40,7 @@ _REMEMBERED = 64
 
 
 class WireModel:
-    """Fits `ports.Model`. Several can share one transport, and with it the connections."""
+    """Fits `Model`. Several can share one transport, and with it the connections."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class WireModel:
         self._retries = retries or Retries()
         self._answers = _Answers()
 
-    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+    def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         if cancel is not None and cancel.requested:
             raise Cancelled("the request to the model was stopped")
         from pawl.models.attempt import Patience

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pawl.core.ports import Model
+from pawl.models import Model
 from pawl.models.capabilities import Capabilities, CapabilityRule, capabilities
 from pawl.models.configuration import ModelConfig
 from pawl.models.endpoint import Endpoint, quirks_of

@@ -26,10 +26,11 @@ from pawl.core.dialogue import (
     ToolCall,
 )
 from pawl.core.errors import ConfigError, ModelError, RateLimited
-from pawl.core.ports import Cancel, Model
 from pawl.core.redact import redacted, redacted_body
+from pawl.models import Model
 from pawl.models.json_text import scrubbed
 from pawl.models.script_file import FAULTS, VERSION
+from pawl.sandbox.cancel import CancelToken
 
 _MATCHED = 80
 _LONGEST_START = 4096
@@ -44,7 +45,7 @@ Table = dict[str, object]
 
 
 class Recorder:
-    """Fits `ports.Model`. The file (`.jsonl`) is made at once, readable by its owner only; turns are added to it."""
+    """Fits `Model`. The file (`.jsonl`) is made at once, readable by its owner only; turns are added to it."""
 
     def __init__(self, model: Model, path: Path) -> None:
         if path.suffix != ".jsonl":
@@ -77,7 +78,7 @@ class Recorder:
     def _unusable(self, why: str) -> ConfigError:
         return ConfigError(f"the recording {str(self._path)!r} cannot be written: {why}", advice="name another file")
 
-    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+    def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         events: list[ModelEvent] = []
         stream = self._model.stream(request, cancel=cancel)
         try:

@@ -8,16 +8,16 @@ from decimal import Decimal
 
 from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request
 from pawl.core.events import Metered, RequestAnswered
-from pawl.core.ports import Cancel
 from pawl.core.run import RequestRecord
 from pawl.models.opening import Models
 from pawl.models.router import Charge, RoleModel
 from pawl.models.telemetry import Telemetry
+from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.project import Project
 
 
 class RequestBook:
-    """Fits `ports.Model`: the model, with an eye on what it is asked and what it answers."""
+    """Fits `Model`: the model, with an eye on what it is asked and what it answers."""
 
     def __init__(self, shop: Project, model: RoleModel, telemetry: Telemetry) -> None:
         self._shop = shop
@@ -26,7 +26,7 @@ class RequestBook:
         self._request: Request | None = None
         self._answer: ModelResponse | None = None
 
-    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+    def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         self._request, self._answer = request, None
         events = self._model.stream(request, cancel=cancel)
         try:

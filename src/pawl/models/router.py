@@ -29,10 +29,11 @@ from pawl.core.errors import (
     UnknownModel,
     Unreachable,
 )
-from pawl.core.ports import Cancel, Model
+from pawl.models import Model
 from pawl.models.ledger import Ledger, Reservation
 from pawl.models.prices import estimated_usage
 from pawl.models.providers import ModelName, Provider
+from pawl.sandbox.cancel import CancelToken
 from pawl.settings.tables import Fields, raise_mistakes
 
 OpenModel = Callable[[ModelName], Model]
@@ -95,7 +96,7 @@ class Charge:
 
 
 class Router:
-    """Fits `ports.Model`. Safe to use from several threads, each with its own request."""
+    """Fits `Model`. Safe to use from several threads, each with its own request."""
 
     def __init__(
         self,
@@ -115,7 +116,7 @@ class Router:
         self._models: dict[ModelName, Model] = {}
         self._lock = threading.Lock()
 
-    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+    def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         return self.for_role("").stream(request, cancel=cancel)
 
     def for_role(self, role: str) -> RoleModel:
@@ -139,7 +140,7 @@ class Router:
 
 
 class RoleModel:
-    """Fits `ports.Model`, for one conversation at a time."""
+    """Fits `Model`, for one conversation at a time."""
 
     def __init__(self, router: Router, role: str) -> None:
         self._router = router
@@ -149,7 +150,7 @@ class RoleModel:
         self.charged: tuple[Charge, ...] = ()
         """What the latest request came to, one charge for each model that was asked, however it ended."""
 
-    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+    def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         self.charged = ()
         listed = (request.model, *self._router.routes.fallbacks.get(request.model, ()))
         names = tuple(name for name in listed[:-1] if name not in self._given_up) + listed[-1:]
@@ -163,7 +164,7 @@ class RoleModel:
                 self._given_up.add(name)
                 yield FellBack(model=name, to=following, why=error.message)
 
-    def _asked(self, request: Request, cancel: Cancel | None) -> Generator[ModelEvent, None, None]:
+    def _asked(self, request: Request, cancel: CancelToken | None) -> Generator[ModelEvent, None, None]:
         model = self._router.opened(request.model)
         with self._router.ledger.reserve(request, role=self._role) as hold:
             account = _Account(request, self._router.ledger, hold)

@@ -38,11 +38,11 @@ from pawl.core.errors import (
     UnknownModel,
     Unreachable,
 )
-from pawl.core.ports import Cancel
 from pawl.core.redact import redacted
 from pawl.models.calls import next_number, parsed_arguments
 from pawl.models.prices import estimated_usage
 from pawl.models.script_file import ENDINGS, ScriptedAnswer, ScriptedCall, ScriptedFault, Turn, TurnMatch, read_script
+from pawl.sandbox.cancel import CancelToken
 
 _RAISED: Mapping[str, type[ModelError]] = {
     "unknown_model": UnknownModel,
@@ -61,7 +61,7 @@ _SHOWN = 60
 
 
 class ScriptedModel:
-    """Fits `ports.Model`. Turns are taken in order: the first one that is left and whose match fits the request."""
+    """Fits `Model`. Turns are taken in order: the first one that is left and whose match fits the request."""
 
     def __init__(self, path: Path, *, used: Sequence[int] = ()) -> None:
         """`used` are the turns that a run has taken before it was resumed, as `consumed` has them."""
@@ -81,7 +81,7 @@ class ScriptedModel:
         with self._lock:
             return tuple(self._consumed)
 
-    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+    def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         turn = self._taken(request)
         _wait(turn.delay_seconds, cancel)
         said = ""
@@ -224,12 +224,12 @@ def _call(call: ScriptedCall, own_id: str) -> ToolCall:
     )
 
 
-def _wait(seconds: float, cancel: Cancel | None) -> None:
+def _wait(seconds: float, cancel: CancelToken | None) -> None:
     if seconds:
         select.select([] if cancel is None else [cancel], [], [], seconds)
     _check(cancel)
 
 
-def _check(cancel: Cancel | None) -> None:
+def _check(cancel: CancelToken | None) -> None:
     if cancel is not None and cancel.requested:
         raise Cancelled("the request was stopped", advice="")

@@ -27,10 +27,11 @@ from pawl.core.dialogue import (
     ToolCall,
     ToolOffer,
 )
-from pawl.core.ports import Cancel, Model
+from pawl.models import Model
 from pawl.models.calls import MOST_CALLS, next_number
 from pawl.models.capabilities import CallStyle, Capabilities, EditBlock
 from pawl.models.json_text import objects, parsed
+from pawl.sandbox.cancel import CancelToken
 
 TOOL = "tool"
 JSON = "json"
@@ -432,7 +433,7 @@ _ENDED = (StopReason.END, StopReason.CALLS, StopReason.SEQUENCE)
 
 
 class TextProtocol:
-    """Fits `ports.Model`, around a model that is sent neither tools nor, where that is text too, schemas."""
+    """Fits `Model`, around a model that is sent neither tools nor, where that is text too, schemas."""
 
     def __init__(self, model: Model, *, tools: CallStyle, schema: CallStyle, edits: EditTools | None = None) -> None:
         self._model = model
@@ -440,7 +441,7 @@ class TextProtocol:
         self._schema = schema
         self._edits = edits or EditTools()
 
-    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+    def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         reader = _Reader(request, self._edits) if self._tools is CallStyle.TEXT and request.tools else None
         events = self._model.stream(self._spoken(request), cancel=cancel)
         try:

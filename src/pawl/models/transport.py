@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from pawl.core.errors import Cancelled, Unreachable
-from pawl.core.ports import Cancel
 from pawl.core.version import __version__
 from pawl.models.endpoint import LOOPBACK
+from pawl.sandbox.cancel import CancelToken
 
 if TYPE_CHECKING:
     import asyncio
@@ -114,7 +114,7 @@ class Transport:
         self,
         produce: Callable[[Emit[Event]], Coroutine[Any, Any, None]],
         *,
-        cancel: Cancel | None = None,
+        cancel: CancelToken | None = None,
         on_pause: Callable[[float], None] | None = None,
     ) -> Generator[Event, None, None]:
         """Yields what `produce` emits, as it is emitted; nothing goes on while the caller holds an event.
@@ -160,7 +160,7 @@ class Transport:
 class _Step:
     """Runs the loop until something was emitted, the work is done, or the user stops it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, cancel: Cancel | None) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, cancel: CancelToken | None) -> None:
         self._loop = loop
         self._cancel = cancel
         self._woken: asyncio.Future[None] | None = None
@@ -199,7 +199,7 @@ def _end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
         task.exception()
 
 
-def _check(cancel: Cancel | None) -> None:
+def _check(cancel: CancelToken | None) -> None:
     if cancel is not None and cancel.requested:
         raise _cancelled()
 

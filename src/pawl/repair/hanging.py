@@ -10,7 +10,7 @@ from pawl.checks.runners import launched
 from pawl.checks.steps import Subject
 from pawl.checks.tracebacks import places
 from pawl.core.execution import Completed, Execution, Stream
-from pawl.sandbox.process import CancelToken
+from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.bench import Bench
 
 _COLLECT = {
@@ -30,7 +30,7 @@ faulthandler.dump_traceback_later(float(sys.argv[1]), exit=True)
 
 
 class StallGuard:
-    """Runs a command on a bench, and stops it when it prints nothing for too long. Fits `ports.CommandRunner`."""
+    """Runs a command on a bench, and stops it when it prints nothing for too long. Fits `CommandRunner`."""
 
     def __init__(self, bench: Bench, silence: float) -> None:
         self.fell_silent = False

@@ -14,7 +14,6 @@ from pawl.checks.runners import launched
 from pawl.core.errors import ParseFailed
 from pawl.core.execution import Completed, Execution, Limits, Stream
 from pawl.core.formats import read_json
-from pawl.core.ports import Cancel
 from pawl.repair.model import (
     Agreement,
     BaselineTaken,
@@ -30,7 +29,7 @@ from pawl.repair.model import (
     SuspiciousLine,
     TextEdit,
 )
-from pawl.sandbox.process import CancelToken
+from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.bench import Bench
 
 Launch = Callable[[tuple[str, ...]], Iterable[bytes]]
@@ -119,7 +118,7 @@ class ReflexEngine:
     bench: Bench
     python: str
 
-    def run(self, request: RepairRequest, limits: Limits, take: Take, cancel: Cancel | None = None) -> Completed:
+    def run(self, request: RepairRequest, limits: Limits, take: Take, cancel: CancelToken | None = None) -> Completed:
         words = launched(self.bench.files, command(request, self.python))
         return self.bench.run(Execution(argv=words, limits=limits), on_output=EventLines(take).feed, cancel=cancel)
 

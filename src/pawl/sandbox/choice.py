@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from pawl.core.errors import OverlayUnavailable, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Confinement, CopyView, Execution, OverlayView, Probe, Protection, View
-from pawl.core.ports import Cancel, Sandbox
 from pawl.sandbox import programs as remedies
+from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.environment import Surroundings
 from pawl.sandbox.groups import find_hierarchy
 from pawl.sandbox.landlock import OLDEST_VERSION, LandlockSandbox, check_landlock
@@ -131,7 +131,7 @@ def open_sandbox(
     *,
     minimum: Confinement = Confinement.LANDLOCK,
     programs: Programs | None = None,
-) -> Sandbox:
+) -> ChosenSandbox:
     """The strongest sandbox this machine gives, and none weaker than `minimum`; nothing is probed before it is used."""
     return ChosenSandbox(surroundings, minimum, programs or Programs.installed())
 
@@ -150,7 +150,7 @@ class ChosenSandbox:
         execution: Execution,
         *,
         on_output: OnOutput | None = None,
-        cancel: Cancel | None = None,
+        cancel: CancelToken | None = None,
     ) -> Completed:
         if self._fallback is None:
             try:

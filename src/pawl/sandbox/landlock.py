@@ -20,8 +20,8 @@ from pathlib import Path
 
 from pawl.core.errors import OverlayUnavailable, SandboxUnavailable
 from pawl.core.execution import Completed, Confinement, CopyView, Ending, Execution, Network, OverlayView, View
-from pawl.core.ports import Cancel
 from pawl.sandbox import programs as remedies
+from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.environment import (
     SYSTEM_FOLDERS,
     Root,
@@ -89,7 +89,7 @@ class LandlockSandbox:
         execution: Execution,
         *,
         on_output: OnOutput | None = None,
-        cancel: Cancel | None = None,
+        cancel: CancelToken | None = None,
     ) -> Completed:
         check_words(execution)
         check_landlock()

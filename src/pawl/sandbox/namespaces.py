@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from pawl.core.errors import OverlayUnavailable, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Confinement, CopyView, Ending, Execution, Network, OverlayView, View
-from pawl.core.ports import Cancel
 from pawl.sandbox import programs as remedies
+from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.environment import (
     SYSTEM_FOLDERS,
     Root,
@@ -182,7 +182,7 @@ class NamespaceSandbox:
         execution: Execution,
         *,
         on_output: OnOutput | None = None,
-        cancel: Cancel | None = None,
+        cancel: CancelToken | None = None,
     ) -> Completed:
         check_words(execution)
         profile = self._profile(view, execution)

@@ -15,7 +15,6 @@ import selectors
 import signal
 import subprocess
 import time
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -23,7 +22,7 @@ from typing import Self
 
 from pawl.core.errors import SandboxUnavailable, UsageError
 from pawl.core.execution import Captured, Completed, Confinement, Ending, Limits, Stream
-from pawl.core.ports import Cancel
+from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.groups import GroupSeat
 from pawl.sandbox.programs import ENVIRONMENT
 from pawl.sandbox.usage import DiskWatch, proportional_bytes, tree_use
@@ -110,7 +109,7 @@ class Launched:
             if stream is not None:
                 stream.close()
 
-    def wait_until_up(self, cancel: Cancel | None) -> Arrival:
+    def wait_until_up(self, cancel: CancelToken | None) -> Arrival:
         poll = select.poll()
         poll.register(self.out, select.POLLIN)
         if cancel is not None:
@@ -224,7 +223,7 @@ class CommandWatch:
     disk: DiskWatch
     seat: GroupSeat | None = None
     on_output: OnOutput | None = None
-    cancel: Cancel | None = None
+    cancel: CancelToken | None = None
     _captures: dict[Stream, StreamCapture] = field(init=False)
     _peak: int = field(init=False, default=0)
     _kills_before: int = field(init=False, default=0)
@@ -342,27 +341,3 @@ def _plain_ending(code: int) -> tuple[Ending, int | None, int | None]:
     if code < 0 or number in _SIGNALS:
         return Ending.SIGNALLED, None, number
     return Ending.EXITED, code, None
-
-
-class CancelToken:
-    """Fits `ports.Cancel`. Once requested it stays requested."""
-
-    def __init__(self) -> None:
-        self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._requested = False
-        self._close = weakref.finalize(self, os.close, self._event)
-
-    def fileno(self) -> int:
-        return self._event
-
-    @property
-    def requested(self) -> bool:
-        return self._requested
-
-    def request(self) -> None:
-        self._requested = True
-        if self._close.alive:
-            os.eventfd_write(self._event, 1)
-
-    def close(self) -> None:
-        self._close()

@@ -13,9 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pawl.core.change import Node, NodeKind, blob_digest
+from pawl.core.change import BlobStore, Node, NodeKind, blob_digest
 from pawl.core.errors import Conflicted, NotAFile, NotFound, PathRefused, TooLarge
-from pawl.core.ports import BlobStore
 
 LARGEST_BLOB = 256 << 20
 

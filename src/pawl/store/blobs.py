@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
-from pawl.core.change import blob_digest
+from pawl.core.change import BlobStore, blob_digest
 from pawl.core.errors import MissingBlob, StoreCorrupt, StoreError
 from pawl.store.database import Clock, Database
 from pawl.store.schema import OWNERS
@@ -18,6 +18,8 @@ LARGEST = 1_000_000_000 - 4096
 """What SQLite holds in one row."""
 
 _FRESH_SECONDS = 600
+_STAGED, _STAGED_BYTES = 500, 8 << 20
+"""Contents that are handed on in one step."""
 _NAMED = " UNION ALL ".join(
     f"SELECT {side}_blob AS name FROM {owner}_change" for owner in OWNERS for side in ("before", "after")
 )
@@ -25,7 +27,7 @@ _COUNTED = f"SELECT name, count(*) AS named FROM ({_NAMED}) WHERE name IS NOT NU
 
 
 class Blobs:
-    """Fits `ports.BlobStore`."""
+    """Contents in the state file. Fits `BlobStore`."""
 
     __slots__ = ("_clock", "_database")
 
@@ -130,3 +132,43 @@ def _decoded(digest: str, encoding: str, data: bytes) -> bytes:
             f"the content {digest[:12]!r} cannot be unpacked",
             advice="the other contents are not touched; check the disk",
         ) from error
+
+
+class StagedBlobs:
+    """Fits `BlobStore` for who puts much: contents go on in short steps, so that others can write in between.
+
+    What was put is stored when the block ends. A content that is stored and never named is collected.
+    """
+
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
+        self._waiting: dict[str, bytes] = {}
+        self._size = 0
+
+    def __enter__(self) -> StagedBlobs:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._hand_on()
+
+    def put(self, data: bytes) -> str:
+        digest = blob_digest(data)
+        if digest not in self._waiting:
+            self._waiting[digest] = data
+            self._size += len(data)
+            if self._size > _STAGED_BYTES or len(self._waiting) >= _STAGED:
+                self._hand_on()
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        return self._waiting[digest] if digest in self._waiting else self._blobs.get(digest)
+
+    def batch(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def _hand_on(self) -> None:
+        with self._blobs.batch():
+            for data in self._waiting.values():
+                self._blobs.put(data)
+        self._waiting, self._size = {}, 0

@@ -16,7 +16,7 @@ _PAGE = 500
 
 
 class Events:
-    """Fits `ports.EventLog`."""
+    """What happened in workspaces, append-only."""
 
     __slots__ = ("_clock", "_database")
 
@@ -63,7 +63,7 @@ _LARGEST = (1 << 63) - 1
 
 
 class Requests:
-    """Fits `ports.RequestLog`."""
+    """One line for every request to a model."""
 
     __slots__ = ("_clock", "_database")
 

@@ -153,7 +153,7 @@ _OUTCOMES = frozenset({EntryState.DONE, EntryState.ROLLED_BACK, EntryState.CONFL
 
 
 class Journal:
-    """Fits `ports.Journal`."""
+    """The write-ahead record of what is done to a workspace, and its history."""
 
     __slots__ = ("_blobs", "_clock", "_database")
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
-from pawl.core.change import Change, ChangeSet, Node, NodeKind
+from pawl.core.change import BlobReader, BlobStore, Change, ChangeSet, Node, NodeKind
 from pawl.core.errors import (
     ConfigError,
     Conflicted,
@@ -27,7 +27,8 @@ from pawl.core.errors import (
 )
 from pawl.core.execution import Completed, Execution, OverlayView, Secrets, Stream, View
 from pawl.core.guardrails import Guardrails, Judge
-from pawl.core.ports import BlobReader, BlobStore, Cancel, Sandbox
+from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.choice import ChosenSandbox
 from pawl.settings.tree import LARGEST_BLOB, Tree
 from pawl.workspace.bench_files import BenchFiles, told
 from pawl.workspace.bench_folder import BenchFolder, new_identity, sweep
@@ -166,7 +167,7 @@ class BenchSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Means:
-    sandbox: Sandbox
+    sandbox: ChosenSandbox
     blobs: BlobStore
     guardrails: Guardrails
     settings: BenchSettings
@@ -194,7 +195,7 @@ class Bench:
         cls,
         workspace: Path,
         place: Path,
-        sandbox: Sandbox,
+        sandbox: ChosenSandbox,
         blobs: BlobStore,
         guardrails: Guardrails,
         settings: BenchSettings | None = None,
@@ -238,7 +239,7 @@ class Bench:
         self,
         execution: Execution,
         on_output: Callable[[Stream, bytes], None] | None = None,
-        cancel: Cancel | None = None,
+        cancel: CancelToken | None = None,
     ) -> Completed:
         """Runs a command on the bench. Where an overlay cannot be mounted the bench becomes a copy, and says so."""
         with self._held():

@@ -6,10 +6,10 @@ import errno
 import os
 import posixpath
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pawl.core.change import NodeKind
 from pawl.core.code import Stamp
@@ -25,7 +25,6 @@ from pawl.core.errors import (
     TooLarge,
 )
 from pawl.core.guardrails import Decision, Guardrails
-from pawl.core.ports import Files
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.ignore import EXCLUDE_FILE, IGNORE_FILES, LARGEST_IGNORE_FILE, Ignore, Read
 from pawl.workspace.paths import clean, parent
@@ -42,8 +41,23 @@ Hold = Callable[[], AbstractContextManager[Surface]]
 """Gives the bench's surface while no command and no other edit is at work."""
 
 
+class Files(Protocol):
+    """The files of a bench, as the tools see them."""
+
+    def read(self, path: str) -> bytes: ...
+
+    def write(self, path: str, data: bytes) -> None: ...
+
+    def delete(self, path: str) -> None: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def walk(self, under: str = "") -> Iterable[str]:
+        """Every file that is not ignored, sorted."""
+
+
 class BenchFiles:
-    """Fits `ports.Files`."""
+    """Fits `Files`."""
 
     def __init__(self, hold: Hold, guardrails: Guardrails, ignore: Callable[[Surface], Ignore]) -> None:
         self._hold = hold
@@ -199,7 +213,7 @@ def told(error: OSError, path: str) -> Exception:
 
 
 class GatedFiles:
-    """Fits `ports.Files`: the files that a model may see. Lists leave out what the gate refuses.
+    """Fits `Files`: the files that a model may see. Lists leave out what the gate refuses.
 
     What was written through it can be read back as long as it stands as it was written.
     """
@@ -246,7 +260,7 @@ _MOST_FILES = 200_000
 
 
 class WorkspaceFiles:
-    """Fits `ports.SourceFiles`."""
+    """The files of a workspace for whoever only reads: no link, no secret, nothing of git's, nothing ignored."""
 
     def __init__(self, tree: Tree, guardrails: Guardrails, *, global_ignore: Path | None = None) -> None:
         self._tree = tree

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from pawl.core import rebase
-from pawl.core.change import EMPTY, Change, ChangeSet, Node, NodeKind
+from pawl.core.change import EMPTY, BlobStore, Change, ChangeSet, Node, NodeKind
 from pawl.core.errors import Conflicted, NotAFile, NotFound, PathRefused, TooLarge
 from pawl.core.guardrails import Decision, Guardrails, Judge, is_git
-from pawl.core.memory_blobs import StagedBlobs
-from pawl.core.ports import BlobStore
 from pawl.core.rebase import Conflict
 from pawl.settings.tree import LARGEST_BLOB, Seen
+from pawl.store.blobs import StagedBlobs
 from pawl.workspace.gate import LinkJudge, adds_bits, in_repositories, turns_link
 from pawl.workspace.ignore import Ignore, IgnoreNothing
 from pawl.workspace.paths import parent

@@ -11,10 +11,10 @@ from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.errors import Conflicted, NothingToDo, ProtectedRefused, StoreBusy
 from pawl.core.execution import Completed, Confinement, Execution, Network, Secrets, Stream
 from pawl.core.history import Entry, EntryKind, EntryState, NewEntry
-from pawl.core.ports import Cancel, Sandbox
 from pawl.core.rebase import difference
 from pawl.core.redact import redacted_command
-from pawl.sandbox.choice import open_sandbox
+from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.choice import ChosenSandbox, open_sandbox
 from pawl.sandbox.environment import Surroundings
 from pawl.settings.config import Config
 from pawl.workspace.bench import Bench, BenchSettings
@@ -78,7 +78,7 @@ def bench_places(config: Config) -> tuple[Path, ...]:
     return (beside, memory / f"pawl-{os.getuid()}") if memory.is_dir() else (beside,)
 
 
-def open_sandbox_for(shop: Project, extra_readonly: tuple[str, ...] = ()) -> Sandbox:
+def open_sandbox_for(shop: Project, extra_readonly: tuple[str, ...] = ()) -> ChosenSandbox:
     config = shop.config
     extra = (*readable_roots(config.virtual_environment), *extra_readonly)
     return open_sandbox(
@@ -104,7 +104,7 @@ def open_bench(shop: Project, *, include_ignored: bool = False, extra_readonly: 
 
 
 def run_on_bench(
-    shop: Project, request: CommandRequest, *, on_output: OnOutput | None = None, cancel: Cancel | None = None
+    shop: Project, request: CommandRequest, *, on_output: OnOutput | None = None, cancel: CancelToken | None = None
 ) -> Ran:
     """Runs the command; the workspace is not touched."""
     title = redacted_command(request.argv)

@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 
-from pawl.core.change import Change, ChangeSet, Node, NodeKind, is_directory
+from pawl.core.change import BlobReader, Change, ChangeSet, Node, NodeKind, is_directory
 from pawl.core.errors import GitFailed, NotFound, PawlError
 from pawl.core.patch import git_mode
-from pawl.core.ports import BlobReader, CommandRunner
 from pawl.settings.tree import Seen, Tree
-from pawl.workspace.git import Git, GitEntry
+from pawl.workspace.git import CommandRunner, Git, GitEntry
 from pawl.workspace.repository import Head, Repository, is_true, opened, user_attributes
 from pawl.workspace.user_settings import user_values
 

@@ -14,10 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pawl.core.change import Node, NodeKind
+from pawl.core.change import BlobStore, Node, NodeKind
 from pawl.core.errors import AlreadyThere, NotAFile, NotFound, PathRefused, PawlError, TooLarge
 from pawl.core.execution import CopyView
-from pawl.core.ports import BlobStore
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.hiding import Masks
 from pawl.workspace.overlay import make_empty

@@ -9,11 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from pawl.core.change import Change, ChangeSet, NodeKind, parents
+from pawl.core.change import BlobReader, Change, ChangeSet, NodeKind, parents
 from pawl.core.errors import PathRefused, ProtectedRefused
 from pawl.core.guardrails import Decision, Guardrails, Judge, folded, is_git
 from pawl.core.history import REVERSALS, NewEntry
-from pawl.core.ports import BlobReader
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.paths import parent
 from pawl.workspace.staging import STAGING_PREFIX

@@ -13,13 +13,19 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from pawl.core.code import Commit
 from pawl.core.errors import GitFailed, NotFound, OverlayUnavailable, PathRefused, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Execution, Limits, Secrets
-from pawl.core.ports import CommandRunner
 from pawl.settings.tree import Tree
 from pawl.workspace.repository import OBJECT_NAME, Repository, opened
+
+
+class CommandRunner(Protocol):
+    def run(self, execution: Execution) -> Completed:
+        """Runs the command on the bench, confined."""
+
 
 Run = Callable[[Execution], Completed]
 """Runs a command on a view of the workspace."""
@@ -267,7 +273,7 @@ OpenRunner = Callable[[], AbstractContextManager[CommandRunner]]
 
 
 class GitLog:
-    """Fits `ports.CommitLog`."""
+    """The commits of a workspace that HEAD reaches."""
 
     def __init__(self, tree: Tree, runner: OpenRunner) -> None:
         self._tree = tree

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from pawl.core.change import ChangeSet, Node, NodeKind, is_directory, parents
+from pawl.core.change import BlobStore, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import Conflicted, NothingToDo, UnknownEntry
 from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry, RollbackPolicy
 from pawl.core.merge import merge3, with_markers
-from pawl.core.ports import BlobStore, Journal
 from pawl.core.rebase import Conflict, difference, rebase
 from pawl.core.text import is_binary
 from pawl.settings.tree import Tree
+from pawl.store.journal import Journal
 from pawl.workspace.promotion import Promoter, Promotion
 from pawl.workspace.surface import SPECIAL
 

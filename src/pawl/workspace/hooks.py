@@ -27,7 +27,7 @@ from typing import Any
 from pawl.core.errors import ConfigError, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
 from pawl.core.guardrails import Decision, Permission
-from pawl.core.ports import Cancel
+from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.environment import is_below
 from pawl.sandbox.usage import tree_use
 from pawl.settings import files as bounded
@@ -74,7 +74,7 @@ class HookEnded:
 
 
 def run_on_bench(
-    bench: Bench, argv: Sequence[str], payload: bytes, limits: Limits, cancel: Cancel | None = None
+    bench: Bench, argv: Sequence[str], payload: bytes, limits: Limits, cancel: CancelToken | None = None
 ) -> HookEnded:
     """Runs the command in the sandbox, as any command of the run."""
     execution = Execution(argv=("/bin/sh", "-c", _INSIDE, "hook", *argv), given=payload, limits=limits)
@@ -93,7 +93,7 @@ def run_on_host(
     *,
     seconds: float,
     environment: Mapping[str, str],
-    cancel: Cancel | None = None,
+    cancel: CancelToken | None = None,
 ) -> HookEnded:
     """Runs the command on this machine until it ends, its time is up, or the user stops it."""
     mark = secrets.token_hex(16)
@@ -177,7 +177,9 @@ def _checked_program(program: str, workspace: str) -> str:
 class _Following:
     """Reads what a hook writes while it waits for its end."""
 
-    def __init__(self, process: subprocess.Popen[bytes], mark: str, deadline: float, cancel: Cancel | None) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], mark: str, deadline: float, cancel: CancelToken | None
+    ) -> None:
         assert process.stdout is not None and process.stderr is not None
         self._process = process
         self._mark = mark
@@ -374,7 +376,7 @@ class Hooks:
         payload: Mapping[str, object] | None = None,
         *,
         bench: Benches,
-        cancel: Cancel | None = None,
+        cancel: CancelToken | None = None,
     ) -> HookOutcome:
         """Runs every hook that is meant, one after the other: they share the bench, which is opened for the first."""
         event = HookEvent(event)
@@ -405,7 +407,7 @@ class Hooks:
         """The same hooks, told this with every event."""
         return replace(self, common={**self.common, **common})
 
-    def _ended(self, command: HookCommand, given: bytes, bench: Bench | None, cancel: Cancel | None) -> HookEnded:
+    def _ended(self, command: HookCommand, given: bytes, bench: Bench | None, cancel: CancelToken | None) -> HookEnded:
         if bench is not None and not command.host:
             return run_on_bench(bench, command.argv, given, self.limits(command.seconds), cancel)
         words = host_words(command.argv, workspace=self.workspace, home=self.home)

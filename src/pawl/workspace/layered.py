@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from pawl.core.change import Node, NodeKind
+from pawl.core.change import BlobStore, Node, NodeKind
 from pawl.core.errors import AlreadyThere, NotAFile, NotFound, PathRefused
 from pawl.core.execution import OverlayView
-from pawl.core.ports import BlobStore
 from pawl.settings.tree import LARGEST_BLOB, Seen, Tree
 from pawl.workspace.copied import Copier
 from pawl.workspace.hiding import Masks

@@ -15,7 +15,7 @@ from pawl.core.errors import Conflicted, PromotionFailed, StoreError, UnknownEnt
 from pawl.core.guardrails import Decision, Guardrails, Judge
 from pawl.core.history import Checkpoint, Entry, EntryKind, NewEntry, RollbackPolicy
 from pawl.core.redact import redacted, redacted_body
-from pawl.sandbox.process import CancelToken
+from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config, framework_folders
 from pawl.settings.environment import register_secrets
 from pawl.settings.guardrails import preset

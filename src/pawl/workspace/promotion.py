@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from pawl.core.change import EMPTY, Change, ChangeSet, Node, NodeKind, is_directory, parents
+from pawl.core.change import EMPTY, BlobStore, Change, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import (
     Conflicted,
     MissingBlob,
@@ -22,10 +22,10 @@ from pawl.core.errors import (
 )
 from pawl.core.guardrails import Judge
 from pawl.core.history import REVERSALS, Entry, EntryKind, EntryState, NewEntry
-from pawl.core.memory_blobs import StagedBlobs
-from pawl.core.ports import BlobStore, Journal
 from pawl.settings.lock import LOCK_SECONDS, writer_lock
 from pawl.settings.tree import Tree
+from pawl.store.blobs import StagedBlobs
+from pawl.store.journal import Journal
 from pawl.workspace.gate import refuse_changes, refuse_own_ground
 from pawl.workspace.paths import depth
 from pawl.workspace.staging import former_name, staging_names

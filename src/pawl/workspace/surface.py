@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from pawl.core.change import Node, NodeKind, blob_digest, parents
+from pawl.core.change import BlobStore, Node, NodeKind, blob_digest, parents
 from pawl.core.errors import NotAFile, NotFound, PathRefused
 from pawl.core.execution import View
-from pawl.core.ports import BlobStore
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.hiding import Masks
 from pawl.workspace.paths import depth

@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from pawl.core.change import Node, NodeKind, parents
+from pawl.core.change import BlobReader, Node, NodeKind, parents
 from pawl.core.errors import Conflicted, PathRefused
-from pawl.core.ports import BlobReader
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.paths import depth, parent
 from pawl.workspace.surface import change_mode, is_closed

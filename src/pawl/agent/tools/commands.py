@@ -9,12 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pawl.agent.tools.registry import Effect, Tool, ToolLimits, ToolPage
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import BadArguments, CommandNotFound, PathRefused, TimedOut
 from pawl.core.execution import Captured, Completed, Ending, Execution, Limits
-from pawl.core.ports import Checker, CommandRunner, Files
+from pawl.workspace.bench_files import Files
+from pawl.workspace.git import CommandRunner
+
+if TYPE_CHECKING:
+    from pawl.checks.verifier import BenchChecker
 
 _NOT_FOUND_CODE = 127
 # A shell says "Permission denied" instead when it may not look into a folder of its PATH.
@@ -146,7 +151,7 @@ class CheckOutput:
         return "\n".join(lines) or self.none
 
 
-def check(checker: Checker, limits: ToolLimits, page: ToolPage) -> Tool[CheckOf]:
+def check(checker: BenchChecker, limits: ToolLimits, page: ToolPage) -> Tool[CheckOf]:
     def run(given: CheckOf) -> CheckOutput:
         verdicts = checker.check(given.what, seconds=limits.check_seconds)
         return CheckOutput(verdicts=tuple(verdicts), findings=limits.findings)
@@ -188,7 +193,7 @@ class DiagnosticsOf:
     paths: tuple[str, ...]
 
 
-def lsp_diagnostics(checker: Checker, files: Files, limits: ToolLimits, page: ToolPage) -> Tool[DiagnosticsOf]:
+def lsp_diagnostics(checker: BenchChecker, files: Files, limits: ToolLimits, page: ToolPage) -> Tool[DiagnosticsOf]:
     def run(given: DiagnosticsOf) -> CheckOutput:
         for path in given.paths:
             # What a model may not read is not told to it by a server either.

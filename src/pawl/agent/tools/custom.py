@@ -13,9 +13,9 @@ from pawl.core.guardrails import Permission
 
 if TYPE_CHECKING:
     from pawl.agent.tools.toolbox import Ports
+    from pawl.code.imports import DependencyMap
     from pawl.core.code import Edited, LineEdit, Modification
     from pawl.core.execution import Completed, Execution
-    from pawl.core.ports import DependencyMap
     from pawl.core.text import Text
 
 
@@ -124,7 +124,7 @@ class ReadFiles:
 
 
 class JudgedEditor:
-    """Fits `ports.Editor`."""
+    """Fits `Editor`."""
 
     def __init__(self, ports: Ports, rules: _Rules) -> None:
         self._editor = ports.editor
@@ -163,7 +163,7 @@ class JudgedEditor:
 
 
 class JudgedRunner:
-    """Fits `ports.CommandRunner`."""
+    """Fits `CommandRunner`."""
 
     def __init__(self, ports: Ports, rules: _Rules) -> None:
         self._ports = ports

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
-from pawl.agent.tools.registry import Effect, Tool, ToolPage
+from pawl.agent.tools.registry import Editor, Effect, Tool, ToolPage
 from pawl.agent.tools.schema import AtLeast
+from pawl.code.imports import DependencyMap
 from pawl.core.code import Edited, EditType, FileOperation, LineEdit, Modification
-from pawl.core.ports import DependencyMap, Editor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

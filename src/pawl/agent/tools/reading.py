@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from pawl.agent.tools.registry import Effect, Tool, ToolLimits, ToolPage
+from pawl.agent.tools.registry import Editor, Effect, Tool, ToolLimits, ToolPage
 from pawl.agent.tools.schema import AtLeast
 from pawl.core.code import Definition, FileOutline, Outline
 from pawl.core.errors import BadArguments
-from pawl.core.ports import Editor, Files, Outliner
+from pawl.workspace.bench_files import Files
+
+if TYPE_CHECKING:
+    from pawl.code.outline import Outliner
 
 _NUMBER = 10
 """What a number and its bar add to a line, with the line break."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import resources
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pawl.agent.tools.schema import decode, schema
 from pawl.core.dialogue import ToolOffer
@@ -26,6 +26,11 @@ from pawl.core.errors import (
     ToolError,
     UnknownTool,
 )
+
+if TYPE_CHECKING:
+    from pawl.code.imports import DependencyMap
+    from pawl.core.code import Edited, LineEdit, Modification
+    from pawl.core.text import Text
 
 _PAGE = re.compile(r"---\npurpose: (?P<purpose>[^\n]+)\nwords: (?P<words>\d+)\n---\n(?P<body>.+)", re.DOTALL)
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -102,6 +107,30 @@ def bounded(text: str, most: int, hint: str) -> str:
 Given = TypeVar("Given")
 
 _SHORTER = "the rest says the same at length"
+
+
+class Editor(Protocol):
+    """Edits of a bench's files that are checked before they are written, and leave the file as it was if they fail."""
+
+    def read(self, path: str) -> Text:
+        """The text of the file; later edits are refused when the file has changed since."""
+        ...
+
+    def write(self, path: str, content: str) -> Edited:
+        """The whole file; one that is there must have been read."""
+        ...
+
+    def patch(self, path: str, old: str, new: str) -> Edited: ...
+
+    def edit_lines(self, path: str, edits: Sequence[LineEdit]) -> Edited: ...
+
+    def modify(self, modification: Modification) -> Edited: ...
+
+    def chain(
+        self, modifications: Sequence[Modification], *, justification: str, dependencies: DependencyMap
+    ) -> tuple[Edited, ...]:
+        """Several files as one: applied one at a time, all taken back if one fails."""
+        ...
 
 
 class ToolOutput(Protocol):

@@ -21,8 +21,9 @@ from pawl.agent.tools.registry import Effect, Tool, ToolLimits, ToolPage
 from pawl.agent.tools.schema import AtLeast
 from pawl.core.errors import BadArguments, Cancelled, NoMatches, NotAFile, NotFound, PawlError, TimedOut, ToolError
 from pawl.core.guardrails import Guardrails
-from pawl.core.ports import Cancel, Files
 from pawl.core.text import Text
+from pawl.sandbox.cancel import CancelToken
+from pawl.workspace.bench_files import Files
 
 LONGEST_PATTERN = 1_000
 _MATCHER = Path(__file__).with_name("matcher.py")
@@ -31,7 +32,7 @@ _MATCHER = Path(__file__).with_name("matcher.py")
 class Expression:
     """Use it as a context manager; its process ends with it."""
 
-    def __init__(self, pattern: str, *, ignore_case: bool, seconds: float, cancel: Cancel | None = None) -> None:
+    def __init__(self, pattern: str, *, ignore_case: bool, seconds: float, cancel: CancelToken | None = None) -> None:
         _check(pattern)
         self._cancel = cancel
         self._order = {"pattern": pattern, "ignore_case": ignore_case}
@@ -173,7 +174,7 @@ class _Search:
     files: Files
     guardrails: Guardrails
     limits: ToolLimits
-    cancel: Cancel | None
+    cancel: CancelToken | None
 
     def run(self, given: FileSearch) -> Matches:
         if not given.query:
@@ -303,7 +304,7 @@ def _lines_with(text: str, query: str, *, ignore_case: bool) -> Iterator[int]:
 
 
 def file_search(
-    files: Files, guardrails: Guardrails, limits: ToolLimits, page: ToolPage, *, cancel: Cancel | None = None
+    files: Files, guardrails: Guardrails, limits: ToolLimits, page: ToolPage, *, cancel: CancelToken | None = None
 ) -> Tool[FileSearch]:
     search = _Search(files=files, guardrails=guardrails, limits=limits, cancel=cancel)
     return Tool(name="file_search", page=page, input=FileSearch, handler=search.run, effect=Effect.READS)

@@ -7,12 +7,19 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pawl.agent.tools.registry import Build, Tool, ToolLimits, ToolPage, ToolRegistry, page
+from pawl.agent.tools.registry import Build, Editor, Tool, ToolLimits, ToolPage, ToolRegistry, page
+from pawl.code.imports import DependencyMap
 from pawl.core.errors import PawlError, TimedOut
 from pawl.core.guardrails import Guardrails
-from pawl.core.ports import Cancel, Checker, CommandRunner, DependencyMap, Editor, Files, Outliner
+from pawl.sandbox.cancel import CancelToken
+from pawl.workspace.bench_files import Files
+from pawl.workspace.git import CommandRunner
+
+if TYPE_CHECKING:
+    from pawl.checks.verifier import BenchChecker
+    from pawl.code.outline import Outliner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +32,10 @@ class Ports:
     dependencies: Callable[[], DependencyMap]
     guardrails: Guardrails
     outliner: Outliner | None = None
-    checker: Checker | None = None
+    checker: BenchChecker | None = None
     """Without these two there is no such tool."""
     limits: ToolLimits = field(default_factory=ToolLimits)
-    cancel: Cancel | None = None
+    cancel: CancelToken | None = None
     """Ends what takes long; commands have the runner's."""
 
 
@@ -220,7 +227,7 @@ class TimedWorker:
 
 
 class TimedFiles:
-    """Fits `ports.Files`: the same files, each operation with its own deadline."""
+    """Fits `Files`: the same files, each operation with its own deadline."""
 
     def __init__(self, files: Files, seconds: float) -> None:
         self._files = files

@@ -20,7 +20,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from pawl.core.errors import Cancelled, ModelError, ModelTimedOut, Overloaded, UnknownModel, Unreachable
-from pawl.core.ports import Cancel
+from pawl.sandbox.cancel import CancelToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class Life:
             self._since = time.monotonic()
         os.eventfd_write(self._woken, 1)
 
-    def wait(self, cancel: Cancel | None) -> None:
+    def wait(self, cancel: CancelToken | None) -> None:
         """Returns once it serves; the error says why it does not. After `cancel`, `Cancelled` is raised at once."""
         watched = -1 if cancel is None else cancel.fileno()
         with selectors.DefaultSelector() as selector:
@@ -316,7 +316,7 @@ class Child:
         return process.pid if process is not None and process.returncode is None else None
 
     @contextmanager
-    def use(self, cancel: Cancel | None) -> Iterator[Life]:
+    def use(self, cancel: CancelToken | None) -> Iterator[Life]:
         """A life that serves, held for as long as the block lasts."""
         life = self._held()
         try:

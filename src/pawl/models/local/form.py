@@ -34,9 +34,10 @@ from pawl.core.dialogue import (
     user,
 )
 from pawl.core.errors import AnswerUnusable
-from pawl.core.ports import Cancel, Model
+from pawl.models import Model
 from pawl.models.calls import mended, next_number, parsed_arguments
 from pawl.models.json_text import Scrubber, scrubbed, scrubbed_value
+from pawl.sandbox.cancel import CancelToken
 
 CALL, TOOL, ARGUMENTS = "call", "tool", "arguments"
 SAY, ANSWER = "say", "answer"
@@ -311,12 +312,12 @@ _ARGUMENTS = re.compile(rf'"{ARGUMENTS}"\s*:\s*')
 
 
 class ConstrainedTools:
-    """Fits `ports.Model`, over one that answers by `answer_schema`. A request without tools goes through as it is."""
+    """Fits `Model`, over one that answers by `answer_schema`. A request without tools goes through as it is."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
 
-    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+    def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         if not request.tools:
             yield from self.model.stream(request, cancel=cancel)
             return

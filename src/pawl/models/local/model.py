@@ -15,7 +15,6 @@ from types import TracebackType
 
 from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request, Retrying
 from pawl.core.errors import AnswerInterrupted, ContextTooLong, Unreachable
-from pawl.core.ports import Cancel
 from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Timeouts, Wire
 from pawl.models.exchange import WireModel
 from pawl.models.failures import Retries
@@ -23,6 +22,7 @@ from pawl.models.local.child import Child, Life
 from pawl.models.local.form import ConstrainedTools
 from pawl.models.local.header import Header, LocalSettings, read_header, start_of
 from pawl.models.transport import Transport
+from pawl.sandbox.cancel import CancelToken
 
 PROVIDER = "local"
 _ATTEMPTS = 2
@@ -34,7 +34,7 @@ _SERVER = (sys.executable, "-P", "-m", "pawl.models.local.server")
 
 
 class LocalModel:
-    """Fits `ports.Model`, from several threads too: the child takes one request after the other. Offers no tools.
+    """Fits `Model`, from several threads too: the child takes one request after the other. Offers no tools.
 
     The library holds an answer to its schema, but for what it has no grammar for: bounds of numbers with fractions,
     `format`, `uniqueItems`, conditions. A schema that it cannot read is `RequestRejected`.
@@ -56,7 +56,7 @@ class LocalModel:
     def close(self) -> None:
         self._child.close()
 
-    def stream(self, request: Request, *, cancel: Cancel | None = None) -> Generator[ModelEvent, None, None]:
+    def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         """Loads the model where it is not. A process that dies is replaced once, and the request asked again."""
         started = time.monotonic()
         for attempt in range(1, _ATTEMPTS + 1):
@@ -82,7 +82,7 @@ class LocalModel:
         settings = self.settings
         return Life(self._command, start, idle_seconds=settings.idle_seconds, load_seconds=settings.load_seconds)
 
-    def _asked(self, life: Life, request: Request, cancel: Cancel | None) -> Generator[ModelEvent, None, None]:
+    def _asked(self, life: Life, request: Request, cancel: CancelToken | None) -> Generator[ModelEvent, None, None]:
         limit = self.settings.answer_seconds
         endpoint = Endpoint(
             wire=Wire.OPENAI,

@@ -19,7 +19,7 @@ from pawl.ui.cli.shapes import as_json
 from pawl.ui.screen.screen import Screen
 
 if TYPE_CHECKING:
-    from pawl.sandbox.process import CancelToken
+    from pawl.sandbox.cancel import CancelToken
 
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -69,7 +69,7 @@ class Interruptions:
     @contextmanager
     def stopping(self) -> Iterator[CancelToken]:
         """While this lasts, a signal stops the command instead of Pawl."""
-        from pawl.sandbox.process import CancelToken
+        from pawl.sandbox.cancel import CancelToken
 
         self._cancel = CancelToken()
         try:

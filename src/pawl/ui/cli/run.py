@@ -10,11 +10,10 @@ from contextlib import suppress
 from enum import Enum
 from typing import TextIO
 
-from pawl.core.change import ChangeSet
+from pawl.core.change import BlobReader, ChangeSet
 from pawl.core.display import SafeStream
 from pawl.core.errors import PawlError, UsageError
 from pawl.core.execution import Completed, Ending, Network, Secrets, Stream
-from pawl.core.ports import BlobReader
 from pawl.ui.cli.call import Call, Interrupted, Interruptions
 from pawl.ui.cli.shapes import Json, changes_json, path_json
 from pawl.ui.screen.screen import Screen, warnings

@@ -9,12 +9,11 @@ import re
 import shlex
 from dataclasses import asdict
 
-from pawl.core.change import ChangeSet, Node
+from pawl.core.change import BlobReader, ChangeSet, Node
 from pawl.core.diagnostic import counts_json
 from pawl.core.errors import UsageError
 from pawl.core.history import Checkpoint, Entry
 from pawl.core.patch import summary
-from pawl.core.ports import BlobReader
 from pawl.core.run import DeliveryState, Report, RunState
 from pawl.workspace.project import Project
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pawl.ui.screen.screen import Screen
 
 if TYPE_CHECKING:
-    from pawl.sandbox.process import CancelToken
+    from pawl.sandbox.cancel import CancelToken
     from pawl.settings.config import Config
     from pawl.workspace.project import Project
 

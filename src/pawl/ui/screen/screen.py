@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TextIO
 
-from pawl.core.change import Change, ChangeSet, Node, NodeKind
+from pawl.core.change import BlobReader, Change, ChangeSet, Node, NodeKind
 from pawl.core.display import ERASE_LINE, Flag, safe_drawing, safe_text, safe_words
 from pawl.core.patch import FileSummary, What, git_patch, summary, unified
-from pawl.core.ports import BlobReader
 from pawl.core.redact import without_known
 
 _LINE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
