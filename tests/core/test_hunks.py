@@ -8,7 +8,7 @@ from memory_blobs import MemoryBlobs
 
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import UsageError
-from pawl.core.hunks import hunks, select, split
+from pawl.core.hunks import hunks, select
 
 BLOBS = MemoryBlobs()
 OLD = b"def first():\n" + b"".join(b"    %d\n" % at for at in range(30))
@@ -84,10 +84,3 @@ def test_a_directory_stays_while_something_in_it_stays():
 def test_a_hunk_that_is_not_there_is_named():
     with pytest.raises(UsageError, match="'a#9'"):
         select(between({}, {"a": file(b"x")}), ["a#1", "a#9"], BLOBS)
-
-
-def test_removing_comes_before_making_and_children_before_their_directory():
-    before = {"d": Node.directory(), "d/f": file(b"x"), "z": file(b"z")}
-    after = {"d": file(b"now a file"), "z": Node.directory(), "z/new": file(b"x")}
-    order = [change.path for piece in split(between(before, after), BLOBS) for change in piece]
-    assert order == ["d/f", "d", "z", "z/new"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -15,7 +16,7 @@ from pawl.core.guardrails import Decision, Permission
 from pawl.core.run import Mode
 from pawl.settings.guardrails import preset as preset_of
 from pawl.settings.permission_rules import PathBase, parse_rule
-from pawl.settings.permissions import Permissions, SandboxMode, permissions, preset, presets
+from pawl.settings.permissions import Permissions, SandboxMode, preset, presets
 from pawl.settings.read_gate import ReadGate
 
 ALLOW, ASK, DENY = Decision.ALLOW, Decision.ASK, Decision.DENY
@@ -25,6 +26,18 @@ PROGRAMS = """
     watch busybox setsid sudo sh bash nohup less printf fd export cd
 """
 PLAIN = tuple(f"Bash({name} *)" for name in PROGRAMS.split())
+
+
+def permissions(
+    name: str = "standard", *, deny: Iterable[str] = (), ask: Iterable[str] = (), allow: Iterable[str] = ()
+) -> Permissions:
+    """The rules of the texts over the preset of that name."""
+    return Permissions(
+        preset=preset(name),
+        deny=tuple(map(parse_rule, deny)),
+        ask=tuple(map(parse_rule, ask)),
+        allow=tuple(map(parse_rule, allow)),
+    )
 
 
 def said(command: str, rules: Permissions) -> Permission:
@@ -537,11 +550,10 @@ SUGGESTED = {
 @pytest.mark.parametrize("command", SUGGESTED)
 def test_the_rule_that_is_offered_is_the_one_that_works(command: str):
     rules = permissions(deny=["Bash(git push *)"])
-    offered = rules.suggest_rule(command)
+    offered = said(command, rules).suggestions
     assert offered == SUGGESTED[command]
     if offered:
         assert said(command, permissions(deny=["Bash(git push *)"], allow=offered)).allowed
-        assert said(command, rules).suggestions == offered
 
 
 def test_a_rule_is_offered_for_tools_too():
@@ -602,4 +614,3 @@ def test_every_call_gets_an_answer(command: str, path: str):
     rules = permissions("caged", deny=["Read(.env)"], ask=["Bash(git push *)"])
     assert said(command, rules).ruling in Decision
     assert rules.permit("file_read", {"path": path}).ruling in Decision
-    rules.suggest_rule(command)

@@ -155,9 +155,6 @@ class ChangeSet:
         unwanted = frozenset(paths)
         return ChangeSet(tuple(change for change in self.changes if change.path not in unwanted))
 
-    def by_file(self) -> tuple[ChangeSet, ...]:
-        return tuple(ChangeSet((change,)) for change in self.changes)
-
 
 EMPTY = ChangeSet()
 

@@ -45,7 +45,7 @@ PawlError
     ├── NoMatches, NotFound, AlreadyThere, NotAFile, BinaryFile, PermissionDenied, DiskFull
     ├── TextNotFound, AmbiguousMatch, LineMismatch, TooManyEdits, TooManyLines, NothingToDo
     ├── StaleRead, NeverRead, SyntaxBroken, ImportsDropped, BadEncoding, Unjustified, WriteFailed
-    ├── RestoreFailed, UnknownTool, BadArguments, TimedOut, ServerUnavailable, ParseFailed, PortInUse, BuildFailed
+    ├── RestoreFailed, UnknownTool, BadArguments, TimedOut, ServerUnavailable, ParseFailed
     └── CommandNotFound        no such program, as a shell says it                exit 127
 """
 
@@ -389,12 +389,4 @@ class ServerUnavailable(ToolError):
 
 
 class ParseFailed(ToolError):
-    pass
-
-
-class PortInUse(ToolError):
-    pass
-
-
-class BuildFailed(ToolError):
     pass

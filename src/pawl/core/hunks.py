@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from pawl.core.change import BlobReader, BlobStore, Change, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import UsageError
@@ -35,19 +34,6 @@ class Hunk:
 def hunks(change: Change, blobs: BlobReader) -> tuple[Hunk, ...]:
     """A modified text hunk by hunk, its permissions apart; anything else is one hunk."""
     return _Pieces.of(change, blobs).hunks
-
-
-def split(changes: ChangeSet, blobs: BlobStore) -> tuple[ChangeSet, ...]:
-    """One set per hunk, in an order in which each leaves a whole tree; composed they are the set again."""
-    steps: list[ChangeSet] = []
-    with blobs.batch():
-        for change in _in_tree_order(changes):
-            pieces = _Pieces.of(change, blobs)
-            ids = [hunk.id for hunk in pieces.hunks]
-            nodes = [pieces.node(ids[:count], blobs) for count in range(len(ids) + 1)]
-            pairs = ((old, new) for old, new in pairwise(nodes) if old != new)
-            steps.extend(ChangeSet((Change(change.path, old, new),)) for old, new in pairs)
-    return tuple(steps)
 
 
 def select(changes: ChangeSet, hunk_ids: Iterable[str], blobs: BlobStore) -> ChangeSet:
@@ -129,12 +115,6 @@ class _Pieces:
             parts += old_lines[at : edit.a_start] + new_lines[edit.b_start : edit.b_end]
             at = edit.a_end
         return Node.file(blobs.put(b"".join(parts + old_lines[at:])), mode)
-
-
-def _in_tree_order(changes: ChangeSet) -> Iterator[Change]:
-    """What is removed first, from the bottom of the tree up; then the rest, from the top down."""
-    yield from (change for change in reversed(changes.changes) if change.after is None)
-    yield from (change for change in changes if change.after is not None)
 
 
 def _standing(changes: ChangeSet, chosen: dict[str, Change]) -> ChangeSet:

@@ -1,9 +1,9 @@
-"""Moving change sets: one set over another that started from the same tree, many in a row as one, and the set that
-leads from one state to another."""
+"""Moving change sets: one set over another that started from the same tree, and the set that leads from one state to
+another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
@@ -62,22 +62,6 @@ def rebase(changes: ChangeSet, over: ChangeSet, blobs: BlobStore) -> Rebased:
         conflicts=tuple(rebasing.conflicts[path] for path in sorted(rebasing.conflicts)),
         merged=tuple(sorted(rebasing.merged & rebasing.accepted.keys())),
     )
-
-
-def compose_all(sets: Iterable[ChangeSet]) -> ChangeSet:
-    """All the sets, each after the one before it, as one."""
-    before: dict[str, Node | None] = {}
-    now: dict[str, Node | None] = {}
-    for number, changes in enumerate(sets, 1):
-        for change in changes:
-            if now.setdefault(change.path, change.before) != change.before:
-                raise CannotCompose(
-                    f"{change.path!r}: change set {number} does not start where the ones before it end",
-                    advice="rebase the later change over the earlier ones first",
-                )
-            before.setdefault(change.path, change.before)
-            now[change.path] = change.after
-    return difference(before, now)
 
 
 def difference(before: Mapping[str, Node | None], now: Mapping[str, Node | None]) -> ChangeSet:

@@ -16,7 +16,6 @@ from pawl.settings.guardrails import presets
 
 if TYPE_CHECKING:
     from pawl.core.execution import Limits
-    from pawl.core.history import Retention
 
 
 CHOICES = {
@@ -82,12 +81,6 @@ class Settings:
     retention_days: int = 30
     backups: int = 5
     rollback_depth: int = 5
-
-    @property
-    def retention(self) -> Retention:
-        from pawl.core.history import Retention
-
-        return Retention(days=self.retention_days, backups=self.backups)
 
     def limits(self, seconds: float) -> Limits:
         from pawl.core.execution import Limits

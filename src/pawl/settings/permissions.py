@@ -150,10 +150,6 @@ class Permissions:
             return said
         return replace(said, suggestions=self._suggestions(tool, arguments))
 
-    def suggest_rule(self, command: str) -> tuple[str, ...]:
-        """The rules that would really let the command pass; none when no rule can."""
-        return self._suggestions(COMMAND_TOOL, {"command": command})
-
     def judge_reads(self, *, searching: bool = False) -> Callable[[str], Permission | None]:
         """Says of a path which rule denies reading it, or asks about it; with `searching`, finding it in a search."""
         place = self.place
@@ -299,18 +295,6 @@ class Permissions:
                 if not judge.judge(Script((ShellCommand((), (), (one,)),)), "").allowed:
                     texts.append(rule_for("file_write" if one.writes else "file_read", one.target.text))
         return texts
-
-
-def permissions(
-    name: str = "standard", *, deny: Iterable[str] = (), ask: Iterable[str] = (), allow: Iterable[str] = ()
-) -> Permissions:
-    """The rules of the texts over the preset of that name."""
-    return Permissions(
-        preset=preset(name),
-        deny=tuple(map(parse_rule, deny)),
-        ask=tuple(map(parse_rule, ask)),
-        allow=tuple(map(parse_rule, allow)),
-    )
 
 
 def applies(rule: Rule, tool: str, arguments: Mapping[str, object], place: PathBase) -> bool:
