@@ -28,10 +28,9 @@ from pawl.workspace.surface import empty, tick
 MAKE = """
 import sys
 from pathlib import Path
-from memory_blobs import MemoryBlobs
 from pawl.settings.guardrails import preset
 from pawl.workspace.bench import Bench
-bench = Bench.create(Path(sys.argv[1]), Path(sys.argv[2]), None, MemoryBlobs(), preset("standard"))
+bench = Bench.create(Path(sys.argv[1]), Path(sys.argv[2]), None, None, preset("standard"))
 bench.files.write("x", b"x")
 print(bench.id, flush=True)
 sys.stdin.read()
@@ -222,14 +221,15 @@ def test_a_place_that_cannot_hold_a_layer_is_passed_over(workspace: Path, tmp_pa
     for name in ("lower", "upper", "work", "overlay", "second"):
         (tmp_path / name).mkdir(mode=0o700)
     code = (
-        "import sys\n"
+        "import sys, tempfile\n"
         "from pathlib import Path\n"
-        "from memory_blobs import MemoryBlobs\n"
         "from pawl.settings.guardrails import preset\n"
+        "from pawl.store import Store\n"
         "from pawl.workspace.bench import Bench, BenchSettings\n"
+        "blobs = Store.open(Path(tempfile.mkdtemp())).blobs\n"
         "workspace, place, second = map(Path, sys.argv[1:])\n"
         "for settings in (BenchSettings(second_place=second), BenchSettings()):\n"
-        "    with Bench.create(workspace, place, None, MemoryBlobs(), preset('standard'), settings) as bench:\n"
+        "    with Bench.create(workspace, place, None, blobs, preset('standard'), settings) as bench:\n"
         "        bench.files.write('x', b'x')\n"
         "        print(bench.folder.parent.parent.name, type(bench.view).__name__, *bench.capture().changes.paths)"
     )
