@@ -6,10 +6,6 @@ import os
 import stat
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pawl.ui.screen.opening import Opening
-
 
 def main() -> int:
     try:
@@ -48,13 +44,7 @@ def _answer(arguments: list[str]) -> int:
         return 0
     from pawl.ui.cli.main import run
 
-    return run(arguments, _open_session)
-
-
-def _open_session(opening: Opening) -> int:
-    from pawl.ui.terminal.opening import open_session
-
-    return open_session(opening)
+    return run(arguments)
 
 
 def _has_input() -> bool:

@@ -31,7 +31,8 @@ from pawl.settings.extensions import ExtensionSettings
 from pawl.settings.hooks import HookEvent
 from pawl.settings.permissions import PermissionSettings, permissions_of, presets
 from pawl.settings.trust import is_trusted
-from pawl.ui.cli.parser import OPTIONS, parser_for
+from pawl.ui.cli.overview import COMMANDS as OPTIONS
+from pawl.ui.cli.parser import parser_for
 from pawl.workspace.hooks import hooks_for
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,9 +12,8 @@ import pytest
 from cli.console import PATIENCE, PAWL, Pawl
 
 from pawl.core.version import __version__
-from pawl.ui.cli.main import MODULES
 from pawl.ui.cli.overview import COMMANDS, overview
-from pawl.ui.cli.parser import EXAMPLES, OPTIONS, parser_for
+from pawl.ui.cli.parser import declared, parser_for
 
 HEAVY = re.compile(
     r"(argparse|rich|sqlite3|json|pathlib|pawl\.core\.(?!version)\w+|pawl\.(app|store|sandbox|workspace))\b"
@@ -40,18 +39,18 @@ def test_the_installed_script_is_the_same_command():
 
 
 def test_every_command_is_in_the_overview_which_fits_a_small_terminal():
-    assert list(COMMANDS) == list(OPTIONS) == list(MODULES) == list(EXAMPLES)
-    assert all(re.search(rf"^  {name} +\S", overview(), re.MULTILINE) for name in OPTIONS)
+    assert all(declared(name).example for name in COMMANDS)
+    assert all(re.search(rf"^  {name} +\S", overview(), re.MULTILINE) for name in COMMANDS)
     assert max(map(len, overview().splitlines())) <= 80
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_explains_every_option_and_gives_an_example_that_can_be_read(name: str):
     parser = parser_for(name)
     page = parser.format_help()
     assert COMMANDS[name][1:] in " ".join(page.split())
     assert all(action.help for action in parser._actions)
-    for line in EXAMPLES[name].splitlines():
+    for line in declared(name).example.splitlines():
         words = re.findall(r"'[^']*'|\S+", line.split("| ")[-1])
         assert words[:2] == ["pawl", name]
         parser.parse_args([word for word in words[2:] if word != "--"])

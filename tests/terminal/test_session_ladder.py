@@ -21,10 +21,8 @@ from pawl.core.events import (
 )
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import Attempt, AttemptEnd, Escalation, Iteration, Tier, TierMode
+from pawl.ui.screen.renderer import EventRenderer, Meter
 from pawl.ui.screen.screen import Screen
-from pawl.ui.screen.talk import EventRenderer
-from pawl.ui.terminal.face import Meter
-from pawl.ui.terminal.showing import Showing
 
 FULL = Tier(name="full", mode=TierMode.FULL, iterations=3)
 REFUSED = Attempt(
@@ -48,14 +46,19 @@ class Page:
     def activity(self, text: str) -> None:
         self.doing = text
 
+    live = True
+
     def preview(self, text: str) -> None:
+        pass
+
+    def make_room(self) -> None:
         pass
 
 
 @pytest.mark.spec("E4")
 def test_a_session_tells_tiers_attempts_and_warnings():
     page = Page()
-    showing = Showing(page, Meter())
+    showing = EventRenderer(page, Meter())
     showing.hear(ClimbBegun(ladder=Escalation(tiers=(FULL,), max_cost=Decimal(1)), failing=1, done=0, spent=Decimal(0)))
     showing.hear(TierBegun(tier=FULL, number=1, of=1))
     showing.hear(IterationBegun(tier="full", number=1, of=3, samples=1))
@@ -85,13 +88,13 @@ def test_what_roles_answer_by_contract_is_told_in_other_words():
         *said(RoleName.WORKER, Stage.ACT, "I look.", 1),
         *said(RoleName.WORKER, Stage.ACT, '{"status": "completed"}', 2),
     )
-    page, out = Page(), io.StringIO()
-    showing, talk = Showing(page, Meter()), EventRenderer(Screen(out, color=False), Screen(out, color=False))
+    page, raw = Page(), Page()
+    showing, talk = EventRenderer(page, Meter()), EventRenderer(raw, Meter(), raw=True)
     for event in events:
         showing.hear(event)
-        talk.take(event)
+        talk.hear(event)
     showing.finish()
-    talk.close()
+    talk.finish()
     told = [
         "· the librarian chooses the files that matter",
         "It is mended.",
@@ -99,4 +102,4 @@ def test_what_roles_answer_by_contract_is_told_in_other_words():
         "· a worker works",
     ]
     assert [line for line in page.written.getvalue().splitlines() if line] == told
-    assert out.getvalue().splitlines() == told
+    assert raw.written.getvalue().splitlines() == told

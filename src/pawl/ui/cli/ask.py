@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from pawl.agent import asking
@@ -15,9 +15,18 @@ from pawl.core.dialogue import FellBack
 from pawl.core.errors import Cancelled, UsageError
 from pawl.core.events import RunEvent
 from pawl.core.run import Reasoning
-from pawl.ui.cli.call import Call
-from pawl.ui.screen.screen import when
-from pawl.ui.screen.talk import EventRenderer, money
+from pawl.ui.cli.call import Call, amount_of
+from pawl.ui.cli.encoder import Json, picked
+from pawl.ui.cli.parser import (
+    Command,
+    continue_option,
+    model_option,
+    record_option,
+    spending_options,
+    thinking_options,
+)
+from pawl.ui.screen.renderer import EventRenderer
+from pawl.ui.screen.screen import counted, money, when
 from pawl.workspace.project import Project
 
 MOST_INPUT = 200_000
@@ -25,6 +34,25 @@ MOST_INPUT = 200_000
 LONGEST_INPUT = 64 << 20
 """Bytes of stdin that are read; what never ends is left there."""
 
+
+def words(parser: ArgumentParser) -> None:
+    parser.add_argument("question", nargs="*", metavar="QUESTION", help="your question; piped input is sent with it")
+    model_option(parser)
+    thinking_options(parser)
+    spending_options(parser)
+    continue_option(parser)
+    parser.add_argument("--conversation", metavar="ID", help="continue this conversation")
+    parser.add_argument("--no-cache", action="store_true", help="ask again even if a stored answer still holds")
+    record_option(parser)
+
+
+DECLARED = {
+    "ask": Command(
+        words=words,
+        example="pawl ask 'where are orders priced?'\n  git diff | pawl ask --model ollama/qwen3-coder 'is it right?'",
+        reads=True,
+    )
+}
 EXIT = {"answered": 0, "cut_off": 1, "empty": 1, "refused": 1, "stuck": 1, "out_of_turns": 53, "out_of_time": 53}
 ENDED = {
     "cut_off": "the answer was cut off at its longest",
@@ -38,13 +66,14 @@ ENDED = {
 
 def ask(shop: Project, call: Call) -> int:
     question = _question(call)
-    talk = EventRenderer(call.out, call.aside, quiet=call.options.json, show_thoughts=call.options.thoughts)
+    renderer = EventRenderer(call, call.meter, raw=not call.out.is_terminal, thoughts=call.options.thoughts)
     fell_back: list[FellBack] = []
 
     def listen(event: RunEvent) -> None:
         if isinstance(event, FellBack):
             fell_back.append(event)
-        talk.take(event)
+        if not call.options.json:
+            renderer.hear(event)
 
     with call.interruptions.stopping() as cancel:
         try:
@@ -55,7 +84,7 @@ def ask(shop: Project, call: Call) -> int:
                 raise
             raise heard from None
         finally:
-            talk.close()
+            renderer.finish()
     if call.options.json:
         call.emit(_json(replied, fell_back))
     else:
@@ -65,14 +94,8 @@ def ask(shop: Project, call: Call) -> int:
 
 def _question(call: Call) -> AskRequest:
     options = call.options
-    words = " ".join(options.question).strip()
-    if words == "-":
-        words = ""
-    piped = piped_input(call)
-    if words and piped.strip():
-        words = f"{words}\n\n<stdin>\n{piped}\n</stdin>"
     return AskRequest(
-        text=words or piped,
+        text=piped_input(call, " ".join(options.question)),
         model=options.model or "",
         reasoning=Reasoning(options.reasoning) if options.reasoning else None,
         budget=spending(call),
@@ -83,8 +106,17 @@ def _question(call: Call) -> AskRequest:
     )
 
 
-def piped_input(call: Call) -> str:
-    """What comes through a pipe or from a file; a terminal or a device is not waited for."""
+def piped_input(call: Call, words: str) -> str:
+    """The words with what comes through a pipe or from a file; alone or as `-` they stand for the input itself."""
+    words = words.strip()
+    piped = _stdin(call)
+    if words in ("", "-"):
+        return piped
+    return f"{words}\n\n<stdin>\n{piped}\n</stdin>" if piped.strip() else words
+
+
+def _stdin(call: Call) -> str:
+    """Empty for a terminal or a device, which is not waited for."""
     if sys.stdin is None:
         return ""
     try:
@@ -106,14 +138,7 @@ def spending(call: Call) -> dict[str, object]:
     """What the user lets it spend, as far as the options say."""
     options = call.options
     budget: dict[str, object] = {}
-    if options.max_budget_usd is not None:
-        try:
-            amount = Decimal(options.max_budget_usd)
-        except InvalidOperation:
-            amount = Decimal(-1)
-        if not amount.is_finite() or amount < 0:
-            said = options.max_budget_usd
-            raise UsageError(f"--max-budget-usd {said!r} is not an amount", advice="US dollars, such as 0.50")
+    if (amount := amount_of("--max-budget-usd", options.max_budget_usd)) is not None:
         budget["money"] = str(amount)
     for name, value in (("tokens", options.max_tokens), ("turns", options.max_turns)):
         if value is not None:
@@ -141,32 +166,29 @@ def _tell(replied: Replied, call: Call) -> None:
     usage = spoken.usage
     cached = f" ({usage.cached:,} cached)" if usage.cached else ""
     about = "about " if usage.estimated else ""
-    requests = f"{spoken.requests} request{'s' if spoken.requests != 1 else ''}"
+    requests = counted(spoken.requests, "request")
     call.aside.hint(
         f"{replied.model} · {requests} · {about}{usage.input:,} tokens in{cached}, {usage.output:,} out · "
         f"{money(spoken.cost)}{'' if spoken.ended == 'empty' else ' · go on with: pawl ask -c'}"
     )
 
 
-def _json(replied: Replied, fell_back: Sequence[FellBack]) -> dict[str, object]:
-    spoken = replied.spoken
+def _json(replied: Replied, fell_back: Sequence[FellBack]) -> Json:
+    spoken, usage = replied.spoken, replied.spoken.usage
     return {
         "answer": spoken.text,
         "ended": spoken.ended,
-        "model": replied.model,
-        "asked_model": replied.asked_model,
-        "run": replied.run,
-        "conversation": replied.conversation,
+        **picked(replied, "model asked_model run conversation"),
         "cached": bool(replied.cached),
         "requests": spoken.requests,
         "usage": {
-            "input_tokens": spoken.usage.input,
-            "output_tokens": spoken.usage.output,
-            "cached_tokens": spoken.usage.cached,
-            "estimated": spoken.usage.estimated,
+            "input_tokens": usage.input,
+            "output_tokens": usage.output,
+            "cached_tokens": usage.cached,
+            "estimated": usage.estimated,
         },
-        "cost_usd": None if spoken.cost is None else float(spoken.cost),
-        "citations": [{"path": one.path, "line": one.line, "holds": one.holds} for one in replied.citations],
-        "fell_back": [{"model": one.model, "to": one.to, "why": one.why} for one in fell_back],
+        "cost_usd": spoken.cost,
+        "citations": replied.citations,
+        "fell_back": fell_back,
         "notices": [replied.notice] if replied.notice else [],
     }

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import PathRefused, UnknownEntry, UsageError
 from pawl.sandbox.environment import real_path
-from pawl.ui.cli.shapes import as_json
-from pawl.ui.screen.screen import Screen
+from pawl.ui.cli.encoder import as_json
+from pawl.ui.screen.renderer import Meter
+from pawl.ui.screen.screen import LiveLine, Screen, money
 
 if TYPE_CHECKING:
     from pawl.sandbox.cancel import CancelToken
@@ -87,8 +90,37 @@ _LONGEST_NUMBER = 18
 """Digits that any store can hold."""
 
 
+def number_of(text: str, thing: str, listing: str) -> int:
+    """The number of an entry or a memory, as a person types it."""
+    if not text.isascii() or not text.isdigit():
+        raise UsageError(f"{text!r} is not {thing} number", advice=f"'{listing}' lists them")
+    if len(text) > _LONGEST_NUMBER:
+        raise UnknownEntry(f"there is no {thing.partition(' ')[2]} {text}", advice=f"'{listing}' lists them")
+    return int(text)
+
+
+def amount_of(option: str, text: str | None) -> Decimal | None:
+    """US dollars, as a person types them."""
+    if text is None:
+        return None
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        amount = Decimal(-1)
+    if not amount.is_finite() or amount < 0:
+        raise UsageError(f"{option} {text!r} is no amount", advice="give US dollars, such as 0.50")
+    return amount
+
+
+def check_range(option: str, value: float, low: int, high: int, advice: str) -> None:
+    if not low <= value <= high:
+        raise UsageError(f"{option} {value:g} is not between {low} and {high}", advice=advice)
+
+
 @dataclass(slots=True)
 class Call:
+    """Fits `screen.Face`."""
+
     options: argparse.Namespace
     out: Screen
     """What was asked for."""
@@ -97,6 +129,13 @@ class Call:
     interruptions: Interruptions = field(default_factory=Interruptions)
     asks: bool = True
     """Whether the user may be asked on stdin."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    meter: Meter = field(default_factory=Meter)
+    _line: LiveLine = field(init=False)
+    _doing: str = ""
+
+    def __post_init__(self) -> None:
+        self._line = LiveLine(self.out)
 
     @property
     def can_ask(self) -> bool:
@@ -105,20 +144,51 @@ class Call:
     def command(self, words: str) -> str:
         return f"pawl {words}"
 
+    @property
+    def live(self) -> bool:
+        return self.out.draws
+
+    def activity(self, text: str) -> None:
+        self._doing = text
+
+    def preview(self, text: str) -> None:
+        fill = self.meter.fill
+        parts = (self._doing, money(self.meter.cost), "" if fill is None else f"context {fill}%")
+        doing = " · ".join(part for part in parts if part) if self._doing else ""
+        coming = text.rpartition("\n")[2]
+        self._line.show(coming or doing, tail=bool(coming))
+
+    def make_room(self) -> None:
+        self._line.clear()
+
+    def line(self, question: str) -> str | None:
+        return self.aside.ask_line(question)
+
+    def edited(self, text: str, suffix: str) -> str:
+        from pawl.ui.screen.approval import edited
+
+        return edited(text, suffix, self.environment)
+
     def emit(self, body: object) -> None:
-        """One JSON object on stdout, which every reader of JSON takes."""
+        """One JSON object on stdout."""
         self.out.put(f"{as_json(body)}\n")
 
-    def entry_number(self) -> int | None:
-        """The entry as a person names it."""
-        text = self.options.id
+    @property
+    def test_command(self) -> tuple[str, ...]:
+        """The words of `--test`; empty without it."""
+        text = self.options.test
         if text is None:
-            return None
-        if not text.isascii() or not text.isdigit():
-            raise UsageError(f"{text!r} is not an entry number", advice="'pawl history' lists them")
-        if len(text) > _LONGEST_NUMBER:
-            raise UnknownEntry(f"there is no entry {text}", advice="'pawl history' lists them")
-        return int(text)
+            return ()
+        try:
+            words = tuple(shlex.split(text))
+        except ValueError as error:
+            raise UsageError(f"--test {text!r} cannot be read: {error}", advice="close the quotes") from error
+        if not words:
+            raise UsageError("--test names no command", advice="give one such as --test 'pytest tests/unit'")
+        return words
+
+    def entry_number(self) -> int | None:
+        return None if self.options.id is None else number_of(self.options.id, "an entry", "pawl history")
 
     def inside(self, workspace: str, name: str) -> str:
         """A path as a person names it, seen from where they are, as the workspace calls it."""

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
+
 from pawl.checks import dev as serving
 from pawl.checks.registry import ServerRecord, ServerState
 from pawl.core.errors import UsageError
-from pawl.ui.cli.call import Call
+from pawl.ui.cli.call import Call, check_range
+from pawl.ui.cli.encoder import Json, picked
+from pawl.ui.cli.parser import Command, install_option
 from pawl.workspace.hiding import hidden_note
 from pawl.workspace.project import Project
 
+
+def words(parser: ArgumentParser) -> None:
+    actions = ["start", "status", "logs", "stop"]
+    parser.add_argument("action", choices=actions, metavar="ACTION", help="start, status, logs or stop")
+    parser.add_argument("--port", type=int, metavar="N", help="the port to try first (default: the server's usual one)")
+    parser.add_argument("--seconds", type=float, default=60.0, metavar="N", help="time limit of the start (default 60)")
+    install_option(parser)
+    parser.add_argument("--secrets", action="store_true", help="let the server read .env and key files")
+    parser.add_argument("--lines", type=int, default=50, metavar="N", help="how many lines of the log (default 50)")
+
+
+DECLARED = {"dev": Command(words=words, example="pawl dev start\n  pawl dev stop")}
 EXIT_NONE = 3
 """There is no server to tell about."""
 
@@ -22,8 +38,7 @@ def _start(shop: Project, call: Call) -> int:
     options = call.options
     if options.port is not None and not 0 < options.port < 1 << 16:
         raise UsageError(f"--port {options.port} is no port", advice="give one from 1024 to 65535")
-    if not 1 <= options.seconds <= 3600:
-        raise UsageError(f"--seconds {options.seconds:g} is not between 1 and 3600", advice="60 suits most servers")
+    check_range("--seconds", options.seconds, 1, 3600, "60 suits most servers")
     request = serving.DevRequest(
         port=options.port, seconds=options.seconds, install=options.install, secrets=options.secrets
     )
@@ -91,13 +106,7 @@ def _tell(call: Call, record: ServerRecord, before: str = "") -> int:
     return code
 
 
-def _shape(record: ServerRecord | None) -> dict[str, object]:
-    return {
-        "name": record.name if record else None,
-        "state": record.state if record else None,
-        "url": record.url if record else None,
-        "port": record.port if record else None,
-        "pid": record.pid if record else None,
-        "reason": record.reason if record else "",
-        "notice": record.notice if record else "",
-    }
+def _shape(record: ServerRecord | None) -> Json:
+    if record is None:
+        return {**dict.fromkeys(("name", "state", "url", "port", "pid")), "reason": "", "notice": ""}
+    return picked(record, "name state url port pid reason notice")

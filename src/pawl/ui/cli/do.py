@@ -1,31 +1,89 @@
-"""`pawl do`: one request, from words to a promoted, reported change."""
+"""`pawl do` carries out a request until its change is promoted and reported; `pawl approve` answers its question."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from argparse import ArgumentParser, BooleanOptionalAction
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
+from pawl.agent.escalation import NO_ESCALATION, escalation
 from pawl.agent.events import Event
 from pawl.agent.session import Session
-from pawl.core.diagnostic import CheckResult, Status
-from pawl.core.errors import UsageError
-from pawl.core.events import ClimbEvent, HookSaid, NodeEntered, RunEvent
-from pawl.core.run import ApprovalResponse, Report, RunState
-from pawl.ui.cli.call import Call
-from pawl.ui.cli.ordering import opened_session, start
-from pawl.ui.cli.shapes import as_body, exit_code
-from pawl.ui.screen.approving import ask_approval, edited
-from pawl.ui.screen.report import changes_of, lines_of, show_waiting, tell
-from pawl.ui.screen.screen import brief
-from pawl.ui.screen.talk import EventRenderer
+from pawl.core.errors import UnknownEntry, UsageError
+from pawl.core.formats import read_json
+from pawl.core.run import Approval, ApprovalAnswer, ApprovalResponse, Mode, Report, RunRequest, RunState
+from pawl.settings import files as bounded
+from pawl.ui.cli.ask import piped_input, spending
+from pawl.ui.cli.call import Call, check_range
+from pawl.ui.cli.encoder import exit_code, report_json
+from pawl.ui.cli.parser import (
+    Command,
+    continue_option,
+    mixed,
+    mode_options,
+    model_option,
+    record_option,
+    spending_options,
+    test_option,
+    thinking_options,
+)
+from pawl.ui.screen.approval import ask_approval, edited_patch, patch_from
+from pawl.ui.screen.renderer import EventRenderer
+from pawl.ui.screen.report import changes_of, show_waiting, tell
 from pawl.workspace.project import Project
 
-SAID = {
-    "mend": "the reflex looks for a patch, with no model",
-    "plan": "planning",
-    "prove": "the tests as they stand",
-    "verify": "verifying on a fresh bench",
-    "apply": "promoting",
+
+def do_words(parser: ArgumentParser) -> None:
+    parser.add_argument("request", nargs="*", metavar="REQUEST", help="what to do; piped input is sent with it")
+    mode_options(parser)
+    parser.add_argument(
+        "--escalate",
+        action=BooleanOptionalAction,
+        help="continue as pawl loop does while the checks refuse, or not (default: the setting escalate)",
+    )
+    test_option(parser)
+    model_option(parser)
+    thinking_options(parser)
+    parser.add_argument("--seconds", type=float, metavar="N", help="time limit of the whole request (default 300)")
+    spending_options(parser)
+    continue_option(parser)
+    parser.add_argument("--conversation", metavar="ID", help="continue this conversation")
+    parser.add_argument("--fork-session", action="store_true", help="continue in a copy of it")
+    parser.add_argument("--commit", action="store_true", help="commit what is promoted, without what you have staged")
+    parser.add_argument("--template", metavar="NAME", help="put the request into a form, such as surgical_patch")
+    parser.add_argument("--then", action="append", default=[], metavar="REQUEST", help="the next request; repeatable")
+    parser.add_argument("-r", "--resume", nargs="?", const="", metavar="RUN", help="resume an interrupted run")
+    record_option(parser)
+    parser.add_argument("-p", "--print", action="store_true", help="for programs: no questions, one result at the end")
+    parser.add_argument(
+        "--output-format",
+        choices=["text", "json", "stream-json"],
+        default="text",
+        help="with -p: the answer, one object, or every event as a line (default text)",
+    )
+    parser.add_argument("--json-schema", metavar="F", help="with -p: the result must fit this JSON schema")
+
+
+def approve_words(parser: ArgumentParser) -> None:
+    parser.add_argument("id", nargs="?", metavar="ID", help="the run (default: the newest that waits)")
+    answer = parser.add_mutually_exclusive_group()
+    answer.add_argument("--yes", action="store_true", help="approve all of it")
+    answer.add_argument("--reject", metavar="REASON", help="reject it and say why")
+    answer.add_argument("--hunks", metavar="N,…", help="approve only these hunks")
+    answer.add_argument("--edit", action="store_true", help="edit the patch in $EDITOR and approve the result")
+    answer.add_argument("--patch", metavar="FILE", help="approve the edited patch in this file; '-' for stdin")
+    parser.add_argument("--full", action="store_true", help="show all of what waits, however long")
+    parser.add_argument("--digest", metavar="SHA", help="refuse if what waits is not exactly this")
+
+
+DECLARED = {
+    "do": Command(
+        words=do_words,
+        example="pawl do 'add a --verbose option'\n  pawl do --approve never 'make the tests pass'",
+        read=mixed,
+    ),
+    "approve": Command(words=approve_words, example="pawl approve r4f1c09ab --yes"),
 }
 
 
@@ -51,28 +109,117 @@ def carry(
     `finish` shows the report and gives the exit code.
     """
     finish = finish or _finish
-    talk = EventRenderer(call.out, call.aside, quiet=call.options.json, show_thoughts=thoughts)
-    with opened_session(shop, call, listener(call, talk)) as session:
-        try:
-            report = _asked(session, begin(session), call)
-            while session.queued and report.state is RunState.ENDED:
-                talk.close()
-                finish(shop, report, call)
-                following = session.go_on()
-                assert following is not None
-                report = _asked(session, following, call)
-        finally:
-            talk.close()
+    with shown_session(shop, call, thoughts=thoughts) as session:
+        report = _asked(session, begin(session), call)
+        while session.queued and report.state is RunState.ENDED:
+            finish(shop, report, call)
+            following = session.go_on()
+            assert following is not None
+            report = _asked(session, following, call)
     code = finish(shop, report, call)
     if call.interruptions.heard is not None and report.state is RunState.WORKING:
         raise call.interruptions.heard
     return code
 
 
+@contextmanager
+def shown_session(shop: Project, call: Call, *, thoughts: bool = False) -> Iterator[Session]:
+    """A session whose events are shown to a person; to a program only the end counts."""
+    renderer = EventRenderer(call, call.meter, raw=not call.out.is_terminal, thoughts=thoughts)
+
+    def hear(event: Event) -> None:
+        if not call.options.json:
+            renderer.hear(event)
+
+    with opened_session(shop, call, hear) as session:
+        try:
+            yield session
+        finally:
+            renderer.finish()
+
+
+@contextmanager
+def opened_session(shop: Project, call: Call, hear: Callable[[Event], object]) -> Iterator[Session]:
+    """A session for one use of the command line: a signal stops its run, and its end calls the hooks for it."""
+    with call.interruptions.stopping() as cancel:
+        session = Session(shop, hear, cancel)
+        try:
+            yield session
+        finally:
+            session.end()
+
+
+def start(session: Session, call: Call) -> Report:
+    """A new run, or the one to go on with."""
+    options = call.options
+    if options.resume is not None:
+        run = options.resume or session.interrupted()
+        if not run:
+            raise UsageError("there is no interrupted run to go on with", advice="start one: pawl do 'REQUEST'")
+        return session.resume(run)
+    order = _order(call, _conversation(session, call))
+    if options.template is not None:
+        order = replace(order, text=session.request(options.template, order.text))
+    if options.then and options.print:
+        raise UsageError("--then has no place with -p, which gives one result", advice="call 'pawl -p -c' again")
+    for text in options.then:
+        session.queue(replace(order, text=text, conversation=""))
+    return session.do(order)
+
+
+def _conversation(session: Session, call: Call) -> str:
+    options = call.options
+    chosen = options.conversation or ""
+    if options.go_on and not chosen:
+        known = session.conversations(limit=1)
+        if not known:
+            raise UnknownEntry("there is no conversation to go on with", advice="start one without -c")
+        chosen = known[0].id
+    if options.fork_session and not chosen:
+        raise UsageError("--fork-session copies a conversation", advice="name it with -c or --conversation ID")
+    return session.fork(chosen) if options.fork_session else chosen
+
+
+def _order(call: Call, conversation: str) -> RunRequest:
+    options = call.options
+    limits = spending(call)
+    if options.seconds is not None:
+        check_range("--seconds", options.seconds, 1, 86_400, "300 is the usual limit")
+        limits["seconds"] = options.seconds
+    return RunRequest(
+        text=piped_input(call, " ".join(options.request)),
+        mode=Mode(options.mode),
+        approval=Approval(options.approve),
+        model=options.model or "",
+        test_command=call.test_command,
+        reasoning=options.reasoning or "",
+        budget=limits,
+        conversation=conversation,
+        commit="on" if options.commit else "",
+        record=options.record or "",
+        schema=_schema(options.json_schema),
+        loop={} if options.escalate is None else escalation() if options.escalate else dict(NO_ESCALATION),
+    )
+
+
+def _schema(path: str | None) -> dict[str, object] | None:
+    if path is None:
+        return None
+    try:
+        schema = read_json(bounded.read_text(path))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"--json-schema {path!r} cannot be read: {error}", advice="name a file that holds one"
+        ) from error
+    if not isinstance(schema, dict):
+        raise UsageError(f"--json-schema {path!r} holds no schema", advice="a schema is a JSON object")
+    return schema
+
+
 def _asked(session: Session, report: Report, call: Call) -> Report:
     """The report when the user has answered what the run asked, or will answer it later."""
     while report.state is RunState.WAITING and call.can_ask:
-        given = ask_inline(session, report, call)
+        given = ask_approval(session, report, call)
         if given is None:
             break
         try:
@@ -84,55 +231,56 @@ def _asked(session: Session, report: Report, call: Call) -> Report:
     return report
 
 
-def listener(call: Call, talk: EventRenderer) -> Callable[[Event], None]:
-    """Shows what happens: the words of the model, the steps of the run, the checks."""
-
-    def hear(event: Event) -> None:
-        if call.options.json:
-            return
-        if isinstance(event, NodeEntered):
-            if said := SAID.get(event.place.at):
-                again = f" (attempt {event.place.attempt})" if event.place.attempt > 1 else ""
-                talk.note(f"· {said}{again}")
-        elif isinstance(event, ClimbEvent):
-            for line in lines_of(event):
-                talk.note(line)
-        elif isinstance(event, HookSaid):
-            talk.note(f"! {event.event} hook: {brief(event.text, 160)}")
-        elif isinstance(event, CheckResult):
-            mark = {Status.PASS: "✓", Status.FAIL: "✗"}.get(event.standing, "–")
-            talk.note(f"  {mark} {event.step}: {brief(event.reason, 100) or event.standing}")
-        elif isinstance(event, RunEvent):
-            talk.take(event)
-
-    return hear
-
-
-def ask_inline(session: Session, report: Report, call: Call) -> ApprovalResponse | None:
-    """The user's answer in the terminal; None to answer later."""
-    return ask_approval(session, report, call, Typed(call, session.shop.config.environment))
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """Fits `approving.Asker`: lines from stdin."""
-
-    call: Call
-    environment: Mapping[str, str]
-
-    def line(self, question: str) -> str | None:
-        return self.call.aside.ask_line(question)
-
-    def edited(self, text: str, suffix: str) -> str:
-        return edited(text, suffix, self.environment)
-
-
 def _finish(shop: Project, report: Report, call: Call) -> int:
     changes = changes_of(shop, report)
     if call.options.json:
-        call.emit(as_body(shop, report, changes))
+        call.emit(report_json(shop, report, changes))
         return exit_code(report)
     if report.state is RunState.WAITING and not call.can_ask:
         show_waiting(shop, report, call, changes)
     tell(shop, report, call, changes)
     return exit_code(report)
+
+
+def approve(shop: Project, call: Call) -> int:
+    with shown_session(shop, call) as session:
+        report = session.waiting(call.options.id)
+        if report.state is not RunState.WAITING:
+            raise UsageError(f"the run {report.run} does not wait for an answer", advice=f"it is {report.state}")
+        given = _answer(session, report, call)
+        if given is not None:
+            report = session.answer(report.run, given)
+    changes = changes_of(shop, report)
+    if call.options.json:
+        call.emit(report_json(shop, report, changes))
+    else:
+        if report.state is RunState.WAITING:
+            show_waiting(shop, report, call, changes, whole=call.options.full)
+        tell(shop, report, call, changes)
+    return exit_code(report)
+
+
+def _answer(session: Session, report: Report, call: Call) -> ApprovalResponse | None:
+    """None only shows what is waited for."""
+    options = call.options
+    question = report.question
+    assert question is not None
+    yes = ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=options.digest or question.digest)
+    if options.reject is not None:
+        return replace(yes, answer=ApprovalAnswer.REJECT, reason=options.reject)
+    if options.hunks is not None:
+        return replace(yes, hunks=_numbers(options.hunks))
+    if options.edit:
+        return replace(yes, patch=edited_patch(session, report.run))
+    if options.patch is not None:
+        return replace(yes, patch=patch_from(options.patch))
+    if options.yes:
+        return yes
+    return ask_approval(session, report, call) if call.can_ask else None
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts or not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+        raise UsageError(f"--hunks {text!r} names no hunks", advice="give their numbers, such as --hunks 1,3")
+    return tuple(dict.fromkeys(int(part) for part in parts))

@@ -6,11 +6,12 @@ import os
 import shlex
 import textwrap
 import time
+from argparse import ArgumentParser, BooleanOptionalAction
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from pawl.agent.session import Session
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts, counts_json
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
 from pawl.core.display import safe_text
 from pawl.core.errors import PathRefused, UsageError
 from pawl.core.patch import unified
@@ -30,17 +31,47 @@ from pawl.repair.model import (
     StageBegun,
 )
 from pawl.sandbox.environment import real_path
-from pawl.ui.cli.call import Call
-from pawl.ui.cli.loop import after_reflex
-from pawl.ui.cli.shapes import changes_json, words_of
-from pawl.ui.screen.report import counted
-from pawl.ui.screen.screen import Screen, brief
-from pawl.ui.screen.talk import money
+from pawl.ui.cli.call import Call, check_range
+from pawl.ui.cli.do import carry
+from pawl.ui.cli.encoder import Json, changes_json, picked
+from pawl.ui.cli.loop import after_reflex, finish
+from pawl.ui.cli.parser import Command, dry_run_option, install_option, test_option
+from pawl.ui.screen.renderer import MARKS
+from pawl.ui.screen.report import counts_text
+from pawl.ui.screen.screen import Screen, brief, counted, money
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
+
+
+def words(parser: ArgumentParser) -> None:
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="sources to edit, or tests to mend (default: all)")
+    test_option(parser)
+    parser.add_argument(
+        "--seconds", type=float, metavar="N", help="time limit of the search (default: the setting fix_seconds, 60)"
+    )
+    install_option(parser)
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="processes that try candidates (default 2)")
+    parser.add_argument("--pick", type=int, metavar="N", help="take this one of several patches")
+    parser.add_argument("--accept-first", action="store_true", help="take the likeliest even if patches disagree")
+    parser.add_argument("--explain", action="store_true", help="show suspicious lines, steps and figures")
+    dry_run_option(parser)
+    parser.add_argument(
+        "--escalate",
+        action=BooleanOptionalAction,
+        help="let models mend the rest, as pawl loop does, or not (default: the setting escalate)",
+    )
+    parser.add_argument("--model", metavar="NAME", help="the model for the rest (default: the configured one)")
+    parser.add_argument("--max-cost", metavar="USD", help="the most that it may cost (default: your budget, or 5)")
+
+
+DECLARED = {
+    "fix": Command(
+        words=words, example="pawl fix\n  pawl fix src/cart.py --test 'pytest tests/unit' --seconds 30 --explain"
+    )
+}
 
 
 def order_after(shop: Project, call: Call, request: FixRequest, outcome: FixOutcome) -> RunRequest | None:
@@ -176,8 +207,7 @@ def _detail(event: object) -> str:
             return f"{len(event.failing)} failing, {event.passed} passing"
         case Progressed():
             found = f", {event.plausible} would do" if event.plausible else ""
-            thing = "candidate" if event.tried == 1 else "candidates"
-            return f"{event.tried:,} {thing}, {event.rate:,.0f} a CPU second{found}"
+            return f"{counted(event.tried, 'candidate')}, {event.rate:,.0f} a CPU second{found}"
         case ProblemFound():
             return f"{event.place}: {event.kind}"
         case CheckResult():
@@ -199,7 +229,6 @@ EXIT = {
 }
 LEFT = frozenset({FixOutcome.PARTLY, FixOutcome.DISPUTED, FixOutcome.NOT_FIXED})
 """What leaves something for a model."""
-MARKS = {Status.PASS: "✓", Status.FAIL: "✗", Status.SKIPPED: "–"}
 MOST_SHOWN = 10
 WIDTH = 120
 """Of a line that is not for a terminal."""
@@ -213,9 +242,6 @@ def fix(shop: Project, call: Call) -> int:
     if not call.options.json:
         _tell(shop, report, call)
     if report.outcome in LEFT and not request.dry_run and call.options.escalate is not False:
-        from pawl.ui.cli.do import carry
-        from pawl.ui.cli.loop import finish
-
         order = order_after(shop, call, request, report.outcome)
         if order is not None:
             return carry(shop, call, lambda session: session.do(order), finish=finish)
@@ -227,17 +253,15 @@ def fix(shop: Project, call: Call) -> int:
 def _request(shop: Project, call: Call) -> FixRequest:
     options = call.options
     seconds = shop.config.settings.fix_seconds if options.seconds is None else options.seconds
-    if not 1 <= seconds <= 86_400:
-        raise UsageError(f"--seconds {seconds:g} is not between 1 and 86400", advice="60 suits most bugs")
-    if not 1 <= options.workers <= 64:
-        raise UsageError(f"--workers {options.workers} is not between 1 and 64", advice="one for each core")
+    check_range("--seconds", seconds, 1, 86_400, "60 suits most bugs")
+    check_range("--workers", options.workers, 1, 64, "one for each core")
     if options.pick is not None and options.accept_first:
         raise UsageError("--pick and --accept-first cannot both be had", advice="--accept-first takes the first one")
     if options.pick is not None and options.pick < 1:
         raise UsageError(f"--pick {options.pick}: patches are counted from 1", advice="give one of their numbers")
     return FixRequest(
         targets=_targets(shop, call),
-        test_command=words_of(options.test),
+        test_command=call.test_command,
         seconds=seconds,
         workers=options.workers,
         pick=options.pick,
@@ -261,9 +285,8 @@ def _targets(shop: Project, call: Call) -> tuple[str, ...]:
 def _tell(shop: Project, report: FixReport, call: Call) -> None:
     out = call.out
     if report.outcome is FixOutcome.NOTHING_FAILS:
-        out.say(
-            f"nothing fails: {counted(report.before)}" if not report.reason else f"nothing to mend: {report.reason}"
-        )
+        fails = f"nothing fails: {counts_text(report.before)}"
+        out.say(f"nothing to mend: {report.reason}" if report.reason else fails)
         _tell_notes(report, out)
         return
     _tell_tests(out, "before", report.before, report.failing_before)
@@ -289,7 +312,7 @@ def _tell_notes(report: FixReport, out: Screen) -> None:
 
 
 def _tell_tests(out: Screen, when: str, counts: TestCounts | None, failing: tuple[Diagnostic, ...]) -> None:
-    out.say(f"{when:<9} {counted(counts)}")
+    out.say(f"{when:<9} {counts_text(counts)}")
     width = out.width - 1 if out.is_terminal else WIDTH
     for finding in failing[:MOST_SHOWN]:
         name = finding.test or f"{finding.path}:{finding.line}".strip(":0") or finding.tool
@@ -399,37 +422,21 @@ def _mark(verdict: CheckResult) -> str:
     return f"{mark} {verdict.counts.passed}{old}"
 
 
-def _json(shop: Project, report: FixReport, call: Call) -> dict[str, object]:
+def _json(shop: Project, report: FixReport, call: Call) -> Json:
+    finding = "test path line message"
+    verdicts = [{**picked(one, "step standing reason"), "seconds": round(one.seconds, 3)} for one in report.verdicts]
     return {
-        "outcome": report.outcome,
-        "reason": report.reason,
+        **picked(report, "outcome reason"),
         "advice": _advice(report, call),
-        "before": counts_json(report.before),
-        "after": counts_json(report.after),
-        "failing_before": [_finding_json(finding) for finding in report.failing_before],
-        "failing_after": [_finding_json(finding) for finding in report.failing_after],
-        "repairs": [
-            {
-                "path": one.path,
-                "line": one.line,
-                "what": one.what,
-                "why": one.why,
-                "rivals": one.rivals,
-                "agreement": one.agreement,
-            }
-            for one in report.repairs
-        ],
-        "rivals": [
-            {"number": one.number, "entry": one.entry, "path": one.path, "line": one.line, "what": one.what}
-            for one in report.rivals
-        ],
-        "verdicts": [
-            {"step": one.step, "standing": one.standing, "reason": one.reason, "seconds": round(one.seconds, 3)}
-            for one in report.verdicts
-        ],
-        "suspicious": [{"path": one.path, "line": one.line, "score": one.score} for one in report.suspicious],
+        **picked(report, "before after"),
+        "failing_before": [picked(one, finding) for one in report.failing_before],
+        "failing_after": [picked(one, finding) for one in report.failing_after],
+        "repairs": report.repairs,
+        "rivals": [picked(one, "number entry path line what") for one in report.rivals],
+        "verdicts": verdicts,
+        "suspicious": report.suspicious,
         "changes": changes_json(report.changes, shop.store.blobs),
-        "notes": list(report.notes),
+        "notes": report.notes,
         "entry": report.promotion.entry if report.promotion else None,
         "kept": report.kept,
         "candidates": report.tried,
@@ -437,7 +444,3 @@ def _json(shop: Project, report: FixReport, call: Call) -> dict[str, object]:
         "seconds": round(report.seconds, 3),
         "cost_usd": 0.0,
     }
-
-
-def _finding_json(finding: Diagnostic) -> dict[str, object]:
-    return {"test": finding.test, "path": finding.path, "line": finding.line, "message": finding.message}

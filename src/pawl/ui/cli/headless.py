@@ -15,10 +15,10 @@ from pawl.core.events import HookSaid, NodeEntered, RequestAnswered, RequestSent
 from pawl.core.redact import redacted
 from pawl.core.run import Report, RunState
 from pawl.ui.cli.call import Call, Interrupted
-from pawl.ui.cli.ordering import opened_session, start
-from pawl.ui.cli.shapes import as_body, as_json, exit_code
+from pawl.ui.cli.do import opened_session, start
+from pawl.ui.cli.encoder import as_json, exit_code, report_json
+from pawl.ui.screen.renderer import is_for_pawl
 from pawl.ui.screen.report import changes_of
-from pawl.ui.screen.talk import is_for_pawl
 from pawl.workspace.project import Project
 
 SUBTYPES = {
@@ -71,7 +71,7 @@ class HeadlessWriter:
                 "subtype": "init",
                 "cwd": self.shop.workspace,
                 "model": self.model,
-                "tools": list(tools),
+                "tools": tools,
                 "mcp_servers": [],
                 "permissionMode": self.call.options.approve,
             }
@@ -126,7 +126,7 @@ class HeadlessWriter:
                 self._line({"type": "system", "subtype": "check", "step": step, "standing": standing, "reason": reason})
 
     def ended(self, report: Report, code: int) -> None:
-        body = as_body(self.shop, report, changes_of(self.shop, report))
+        body = report_json(self.shop, report, changes_of(self.shop, report))
         waits = report.state is RunState.WAITING
         text = report.answer
         if waits:
@@ -151,7 +151,7 @@ class HeadlessWriter:
             "modelUsage": {report.model: {"inputTokens": report.input_tokens, "outputTokens": report.output_tokens}}
             if report.model
             else {},
-            "permission_denials": list(report.denials),
+            "permission_denials": report.denials,
         }
         if report.structured is not None:
             result["structured_output"] = report.structured

@@ -1,17 +1,73 @@
-"""`pawl history` and `pawl diff`."""
+"""What was done: `history` and `diff` show it, `undo`, `redo`, `checkpoint` and `restore` go back and forth in it."""
 
 from __future__ import annotations
 
 import re
+from argparse import ArgumentParser
 
 from pawl.core.change import ChangeSet
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.history import Checkpoint, Entry, EntryState
 from pawl.ui.cli.call import Call
-from pawl.ui.cli.shapes import changes_json, checkpoint_json, entry_json
+from pawl.ui.cli.encoder import changes_json, checkpoint_json, entry_json
+from pawl.ui.cli.parser import Command, dry_run_option
 from pawl.ui.screen.screen import brief, when
 from pawl.workspace.history import OnConflict, Reversal, Wish
 from pawl.workspace.project import Project
+
+
+def history_words(parser: ArgumentParser) -> None:
+    parser.add_argument("--all", action="store_true", help="also show what was kept, rolled back or left in conflict")
+    parser.add_argument("--run", metavar="RUN", help="only this run")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="how many (default: 20)")
+
+
+def diff_words(parser: ArgumentParser) -> None:
+    parser.add_argument("id", nargs="?", metavar="ID", help="the entry (default: the newest)")
+    _file_option(parser)
+    parser.add_argument("--stat", action="store_true", help="names and counts only")
+
+
+def undo_words(parser: ArgumentParser) -> None:
+    parser.add_argument("id", nargs="?", metavar="ID", help="entry number or run (default: the newest entry)")
+    _file_option(parser)
+    redo_words(parser)
+
+
+def restore_words(parser: ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="name or number (default: the newest)")
+    _file_option(parser)
+    redo_words(parser)
+
+
+def redo_words(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--on-conflict",
+        choices=("stop", "keep", "overwrite", "mark"),
+        default="stop",
+        help="where you changed the same place since: stop (default), keep yours, overwrite it (undo brings it back), "
+        "or mark both in the file",
+    )
+    dry_run_option(parser)
+
+
+def checkpoint_words(parser: ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="its name (default: checkpoint-1, -2, …)")
+    parser.add_argument("--list", action="store_true", help="list the checkpoints instead")
+
+
+def _file_option(parser: ArgumentParser) -> None:
+    parser.add_argument("--file", action="append", default=[], metavar="F", help="only this file or folder; repeatable")
+
+
+DECLARED = {
+    "history": Command(words=history_words, example="pawl history --all", reads=True),
+    "diff": Command(words=diff_words, example="pawl diff 3 --file src", reads=True),
+    "undo": Command(words=undo_words, example="pawl undo\n  pawl undo 3 --file src/app.py"),
+    "redo": Command(words=redo_words, example="pawl redo"),
+    "checkpoint": Command(words=checkpoint_words, example="pawl checkpoint before-upgrade"),
+    "restore": Command(words=restore_words, example="pawl restore before-upgrade --dry-run"),
+}
 
 
 def history(shop: Project, call: Call) -> int:
@@ -128,7 +184,7 @@ def _tell(shop: Project, call: Call, reversal: Reversal, wish: Wish) -> int:
                 "entry": done.entry if done else None,
                 "changes": changes_json(reversal.changes, shop.store.blobs),
                 "conflicts": conflicts,
-                "notices": list(done.notices) if done else [],
+                "notices": done.notices if done else [],
             }
         )
         return 0

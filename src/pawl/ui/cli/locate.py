@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 
 from pawl.checks.suspicion import suspected
 from pawl.code.librarian import everything, open_librarian
-from pawl.core.code import Definition, Hit, Query
+from pawl.core.code import Hit, Query
 from pawl.core.errors import UsageError
 from pawl.settings import files as bounded
 from pawl.ui.cli.call import Call
+from pawl.ui.cli.encoder import Json, picked
+from pawl.ui.cli.parser import Command
 from pawl.workspace.project import Project
 
 _LARGEST_ISSUE = 4 << 20
 _HEAD = 8192
+
+
+def words(parser: ArgumentParser) -> None:
+    parser.add_argument("text", nargs="*", metavar="TEXT", help="what is wrong or should change; or pipe it in")
+    parser.add_argument("--issue-file", metavar="F", help="read the text from a file; '-' for stdin")
+    parser.add_argument("--workspace", metavar="DIR", help="the same as -C")
+    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many files (default 10)")
+    parser.add_argument("--symbols", action="store_true", help="show the definitions that may change")
+    parser.add_argument("--no-tests", action="store_true", help="leave out test files")
+    parser.add_argument("--no-history", action="store_true", help="do not use the commit history")
+
+
+DECLARED = {
+    "locate": Command(
+        words=words,
+        example="pawl locate 'prices are rounded twice'\n  pawl locate --issue-file issue.md --symbols --top 5",
+        reads=True,
+    )
+}
 
 
 def locate(shop: Project, call: Call) -> int:
@@ -32,7 +54,7 @@ def locate(shop: Project, call: Call) -> int:
         hits = librarian.locate(query, options.top)
         empty = not hits and librarian.is_empty
     if options.json:
-        call.emit({"files": [_shape(hit) for hit in hits]})
+        call.emit({"files": [_json(hit) for hit in hits]})
     else:
         _show(hits, call, empty=empty)
     return 0
@@ -40,15 +62,15 @@ def locate(shop: Project, call: Call) -> int:
 
 def _text(call: Call) -> str:
     """The words of the command line, a file, or what is piped in."""
-    words, file = " ".join(call.options.text), call.options.issue_file
-    if words.strip() and file is not None:
+    given, file = " ".join(call.options.text), call.options.issue_file
+    if given.strip() and file is not None:
         raise UsageError("there is a text and an --issue-file", advice="give one of them")
     if file is not None and file != "-":
         text = _read(Path(file))
     elif file == "-" or (not call.options.text and not sys.stdin.isatty()):
         text = _decoded(sys.stdin.buffer.read(_LARGEST_ISSUE), "what is piped in")
     else:
-        text = words
+        text = given
     if not text.strip():
         raise UsageError("there is nothing to look for", advice="pawl locate 'what is wrong', or --issue-file FILE")
     return text
@@ -71,16 +93,9 @@ def _decoded(data: bytes, what: str) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _shape(hit: Hit) -> dict[str, object]:
-    return {
-        "path": hit.path,
-        "score": hit.score,
-        "reasons": list(hit.reasons),
-        "symbols": [
-            {"name": one.qualified, "kind": one.kind, "line": one.line, "start": one.start, "end": one.end}
-            for one in hit.symbols
-        ],
-    }
+def _json(hit: Hit) -> Json:
+    symbols = [{"name": one.qualified, **picked(one, "kind line start end")} for one in hit.symbols]
+    return {**picked(hit, "path score reasons"), "symbols": symbols}
 
 
 def _show(hits: list[Hit], call: Call, *, empty: bool) -> None:
@@ -94,8 +109,4 @@ def _show(hits: list[Hit], call: Call, *, empty: bool) -> None:
             call.out.hint(f"         {'; '.join(hit.reasons)}")
         if call.options.symbols:
             for symbol in hit.symbols:
-                call.out.say(f"         {hit.path}:{symbol.line}  {_told(symbol)}")
-
-
-def _told(symbol: Definition) -> str:
-    return f"{symbol.kind} {symbol.qualified}"
+                call.out.say(f"         {hit.path}:{symbol.line}  {symbol.kind} {symbol.qualified}")

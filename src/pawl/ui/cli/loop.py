@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from argparse import ArgumentParser, Namespace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pawl.agent.audit import as_markdown, audited, audited_runs
 from pawl.agent.escalation import MOST_COST, LadderWish, LoopWish, interrupted_loop, loop_of
@@ -16,16 +15,77 @@ from pawl.agent.session import Session
 from pawl.core.errors import PathRefused, UsageError
 from pawl.core.run import Approval, Report, RunRequest, RunState
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState
-from pawl.ui.cli.call import Call
+from pawl.ui.cli.call import Call, amount_of
 from pawl.ui.cli.do import carry
-from pawl.ui.cli.shapes import as_body, exit_code, words_of
-from pawl.ui.screen.report import attempts, changes_of, show_waiting, tell
-from pawl.ui.screen.talk import money
+from pawl.ui.cli.encoder import Json, exit_code, picked, report_json
+from pawl.ui.cli.parser import Command, CommandParser, model_option, record_option, test_option, thinking_options
+from pawl.ui.screen.report import changes_of, show_waiting, tell
+from pawl.ui.screen.screen import counted, money
 from pawl.workspace.project import Project
 
 LIKE_A_FILE = re.compile(r"\S*/\S*|\S*\w\.\w+")
 """A word that nobody begins a sentence with."""
 TARGET = "name the file that is to change, or put what is wanted in quotes"
+
+
+SIMPLE = 5
+
+
+def loop_words(parser: ArgumentParser) -> None:
+    parser.add_argument("target", nargs="?", metavar="TARGET", help="the file to change (default: detected)")
+    parser.add_argument("objective", nargs="*", metavar="OBJECTIVE", help="the aim (default: failing tests pass)")
+    parser.add_argument(
+        "--simple", nargs="?", type=int, const=SIMPLE, metavar="N", help="iterations of simple mode (default 5)"
+    )
+    parser.add_argument("--full", action="store_true", help="begin with full mode: librarian, artisan, critic")
+    parser.add_argument("--no-escalate", action="store_true", help="stop after the first tier that asks a model")
+    parser.add_argument("--no-reflex", action="store_true", help="skip the search without a model")
+    parser.add_argument("--tiers", metavar="FILE", help="read the tiers from a YAML file, which overrides the flags")
+    test_option(parser)
+    parser.add_argument("--no-generate", action="store_true", help="do not write a test for a target that has none")
+    parser.add_argument("--max-cost", metavar="USD", help="stop before a request that could cost more (default 5)")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="the same in tokens (default 5,000,000)")
+    parser.add_argument("--max-minutes", type=float, metavar="N", help="time limit of the whole (default 240)")
+    parser.add_argument("--max-iterations", type=int, metavar="N", help="iterations of all tiers (default 100)")
+    parser.add_argument("--samples", type=int, metavar="N", help="attempts per iteration; the checks choose")
+    parser.add_argument("--parallel", type=int, metavar="N", help="attempts side by side, each on its own bench")
+    parser.add_argument("--chaos", action="store_true", help="attack a verified change before it counts")
+    parser.add_argument(
+        "--approve",
+        choices=["final", "never"],
+        default="never",
+        help="ask before a verified change is promoted, or only above the guardrails' limits (default)",
+    )
+    model_option(parser)
+    thinking_options(parser)
+    parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="resume an interrupted loop")
+    record_option(parser)
+    parser.add_argument("--max-runtime", type=float, metavar="SECONDS", help="the same as --max-minutes, in seconds")
+    parser.add_argument("--completion-promise", metavar="TEXT", help="accepted and ignored: the checks decide")
+
+
+def audit_words(parser: ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", metavar="RUN", help="one run (default: the newest loop)")
+    parser.add_argument("--list", action="store_true", help="list every loop")
+
+
+def read(parser: CommandParser, words: list[str]) -> Namespace:
+    """`--simple` before a word that is no number stands alone."""
+    made: list[str] = []
+    for number, word in enumerate(words):
+        alone = word == "--simple" and not "".join(words[number + 1 : number + 2]).isdigit()
+        made.append(f"--simple={SIMPLE}" if alone else word)
+    return parser.parse_intermixed_args(made)
+
+
+DECLARED = {
+    "loop": Command(
+        words=loop_words,
+        example="pawl loop\n  pawl loop src/cart.py 'prices are rounded once' --simple 3 --max-cost 0.50",
+        read=read,
+    ),
+    "audit": Command(words=audit_words, example="pawl audit\n  pawl audit r4f1c09ab --json", reads=True),
+}
 
 
 def loop(shop: Project, call: Call) -> int:
@@ -36,9 +96,9 @@ def loop(shop: Project, call: Call) -> int:
 def after_reflex(shop: Project, call: Call, target: str) -> RunRequest:
     """What the reflex left, on the tiers above it."""
     options = call.options
-    wish = LoopWish(target=target, test_command=words_of(options.test), model=options.model or "")
+    wish = LoopWish(target=target, test_command=call.test_command, model=options.model or "")
     # The user is told the most that it may cost, so that this is a limit like one of his own.
-    ladder = LadderWish(reflex=False, max_cost=_money(options.max_cost), allowed_cost=MOST_COST)
+    ladder = LadderWish(reflex=False, max_cost=amount_of("--max-cost", options.max_cost), allowed_cost=MOST_COST)
     order, _ = loop_of(shop, wish, ladder)
     return order
 
@@ -46,13 +106,13 @@ def after_reflex(shop: Project, call: Call, target: str) -> RunRequest:
 def _started(session: Session, shop: Project, call: Call) -> Report:
     if call.options.resume is not None:
         return session.resume(call.options.resume or interrupted_loop(shop))
-    order, warnings = order_of(shop, call)
+    order, warnings = _order(shop, call)
     for warning in warnings:
         call.aside.say(f"! {warning}", "yellow")
     return session.do(order)
 
 
-def order_of(shop: Project, call: Call) -> tuple[RunRequest, tuple[str, ...]]:
+def _order(shop: Project, call: Call) -> tuple[RunRequest, tuple[str, ...]]:
     options = call.options
     target, objective = _words(shop, call)
     minutes = options.max_minutes
@@ -64,7 +124,7 @@ def order_of(shop: Project, call: Call) -> tuple[RunRequest, tuple[str, ...]]:
         escalate=not options.no_escalate,
         reflex=not options.no_reflex,
         tiers=None if options.tiers is None else Path(options.tiers),
-        max_cost=_money(options.max_cost),
+        max_cost=amount_of("--max-cost", options.max_cost),
         max_minutes=minutes,
         max_iterations=options.max_iterations,
         samples=options.samples,
@@ -74,7 +134,7 @@ def order_of(shop: Project, call: Call) -> tuple[RunRequest, tuple[str, ...]]:
     wish = LoopWish(
         objective=objective,
         target=target,
-        test_command=words_of(options.test),
+        test_command=call.test_command,
         generate=not options.no_generate,
         approval=Approval(options.approve),
         model=options.model or "",
@@ -101,9 +161,7 @@ def _words(shop: Project, call: Call) -> tuple[str, str]:
         return "", " ".join(words)
     place = os.path.join(shop.workspace, inside)
     if os.path.isdir(place):
-        raise UsageError(
-            f"{words[0]!r} is a folder", advice="name the file that is to change, or what is wanted in quotes"
-        )
+        raise UsageError(f"{words[0]!r} is a folder", advice=TARGET)
     if not os.path.isfile(place):
         if LIKE_A_FILE.fullmatch(words[0]):
             raise UsageError(f"there is no file {words[0]!r}", advice=TARGET)
@@ -111,17 +169,10 @@ def _words(shop: Project, call: Call) -> tuple[str, str]:
     return inside, " ".join(words[1:])
 
 
-def _money(text: str | None) -> Decimal | None:
-    try:
-        return None if text is None else Decimal(text)
-    except InvalidOperation as error:
-        raise UsageError(f"--max-cost {text!r} is no amount", advice="give dollars such as 2.50") from error
-
-
 def finish(shop: Project, report: Report, call: Call) -> int:
     changes = changes_of(shop, report)
     if call.options.json:
-        call.emit({**as_body(shop, report, changes), "loop": loop_json(report.climb)})
+        call.emit({**report_json(shop, report, changes), "loop": _climb_json(report.climb)})
         return exit_code(report)
     if report.state is RunState.WAITING and not call.can_ask:
         show_waiting(shop, report, call, changes)
@@ -140,35 +191,29 @@ def _tell_tiers(climb: EscalationState, call: Call) -> None:
             continue
         cost = sum((one.cost for one in made if one.cost is not None), Decimal(0))
         ended = "verified" if any(one.end is AttemptEnd.VERIFIED for one in made) else left.get(number, "not verified")
-        call.out.say(f"tier      {tier.name}: {attempts(len(made))}, {money(cost)}, {ended}")
+        call.out.say(f"tier      {tier.name}: {counted(len(made), 'attempt')}, {money(cost)}, {ended}")
 
 
-def loop_json(climb: EscalationState | None) -> dict[str, object] | None:
+def _climb_json(climb: EscalationState | None) -> Json | None:
     if climb is None:
         return None
     return {
-        "failing": list(climb.failing),
-        "tiers": [{"name": tier.name, "mode": tier.mode, "iterations": tier.iterations} for tier in climb.ladder.tiers],
-        "left": [{"tier": gate.tier, "reason": gate.reason} for gate in climb.gates],
-        "attempts": [attempt_json(one) for one in climb.attempts],
+        "failing": climb.failing,
+        "tiers": [picked(tier, "name mode iterations") for tier in climb.ladder.tiers],
+        "left": [picked(gate, "tier reason") for gate in climb.gates],
+        "attempts": [_attempt_json(one) for one in climb.attempts],
     }
 
 
-def attempt_json(one: Attempt) -> dict[str, object]:
+def _attempt_json(one: Attempt) -> Json:
     return {
         "tier": one.at.tier,
         "iteration": one.at.number,
-        "sample": one.sample,
-        "mode": one.mode,
-        "model": one.model,
+        **picked(one, "sample mode model"),
         "ended": one.end,
-        "failing": None if one.failing is None else list(one.failing),
-        "paths": list(one.paths),
-        "refused": list(one.refused),
-        "better": one.better,
-        "cost_usd": None if one.cost is None else float(one.cost),
-        "tokens": one.tokens,
-        "seconds": one.seconds,
+        **picked(one, "failing paths refused better"),
+        "cost_usd": one.cost,
+        **picked(one, "tokens seconds"),
     }
 
 
@@ -177,7 +222,7 @@ def audit(shop: Project, call: Call) -> int:
         return _list(shop, call)
     found = audited(shop, call.options.run)
     if call.options.json:
-        call.emit(_plain(found))
+        call.emit(found)
     else:
         call.out.lines(as_markdown(found).rstrip("\n"))
     return 0
@@ -188,22 +233,10 @@ def _list(shop: Project, call: Call) -> int:
         raise UsageError("--list and a run cannot both be had", advice="leave out one of them")
     runs = audited_runs(shop)
     if call.options.json:
-        call.emit({"runs": [_plain(one) for one in runs]})
+        call.emit({"runs": runs})
         return 0
     for one in runs:
         call.out.lines(f"{one['run']}  {one['began']}  {one['why'] or 'under way':<10}  {one['objective']}")
     if not runs:
         call.out.say("no ladder was climbed in this workspace yet")
     return 0
-
-
-def _plain(value: Any) -> Any:
-    """As JSON has it: amounts of money are numbers."""
-    match value:
-        case Decimal():
-            return float(value)
-        case Mapping():
-            return {key: _plain(inner) for key, inner in value.items()}
-        case list() | tuple():
-            return [_plain(inner) for inner in value]
-    return value

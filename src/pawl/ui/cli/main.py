@@ -3,64 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
 from pawl.core.errors import PawlError, UsageError
 from pawl.ui.cli.overview import overview
-from pawl.ui.cli.parser import WrongWords, read
+from pawl.ui.cli.parser import WrongWords, declared, read, runner
 
 if TYPE_CHECKING:
     from pawl.settings.config import Config
-    from pawl.ui.cli.call import Call
-    from pawl.ui.screen.opening import Opening
     from pawl.ui.screen.screen import Screen
     from pawl.workspace.project import Project
 
 
-MODULES = {
-    "session": "lending",
-    "run": "run",
-    "fix": "fix",
-    "verify": "verify",
-    "dev": "dev",
-    "ask": "ask",
-    "do": "do",
-    "loop": "loop",
-    "audit": "loop",
-    "approve": "approve",
-    "locate": "locate",
-    "models": "models",
-    "policy": "rules",
-    "prompts": "rules",
-    "permissions": "permissions",
-    "trust": "permissions",
-    "memory": "memory",
-    "promote": "patch",
-    "patch": "patch",
-    "history": "history",
-    "diff": "history",
-    "undo": "history",
-    "redo": "history",
-    "checkpoint": "history",
-    "restore": "history",
-    "doctor": "upkeep",
-    "gc": "upkeep",
-}
-
-READING = frozenset({"ask", "audit", "locate", "models", "policy", "prompts", "history", "diff", "doctor"})
-"""Commands that never write the workspace."""
-
-
-OpenSession = Callable[["Opening"], int]
-"""How a session in a terminal is opened; another interface, which whoever starts both of them lends to this one."""
-
-
-def run(arguments: Sequence[str], open_session: OpenSession) -> int:
+def run(arguments: Sequence[str]) -> int:
     try:
         options = read(arguments)
     except WrongWords as error:
@@ -73,15 +35,15 @@ def run(arguments: Sequence[str], open_session: OpenSession) -> int:
 
         _tell(sys.stdout, overview().removesuffix("\n") if options.command == "help" else f"pawl {__version__}")
         return 0
-    return _call(options, open_session)
+    return _call(options)
 
 
-def _call(options: argparse.Namespace, open_session: OpenSession) -> int:
+def _call(options: argparse.Namespace) -> int:
     sys.excepthook = _Defect(options)
     from pawl.ui.cli.call import Interrupted
 
     try:
-        return _dispatch(options, open_session)
+        return _dispatch(options)
     except PawlError as error:
         return _report(options, error.code, error.message, error.advice, error.exit_code, _conflicts(error))
     except Interrupted as error:
@@ -93,7 +55,7 @@ def _call(options: argparse.Namespace, open_session: OpenSession) -> int:
         return _report(options, "system", f"the system says{named}: {error.strerror or error}", "", 1)
 
 
-def _dispatch(options: argparse.Namespace, open_session: OpenSession) -> int:
+def _dispatch(options: argparse.Namespace) -> int:
     from pawl.settings.config import load
     from pawl.settings.project import find_workspace
     from pawl.ui.cli.call import Call
@@ -102,31 +64,38 @@ def _dispatch(options: argparse.Namespace, open_session: OpenSession) -> int:
     config = load()
     draws = config.environment.get("TERM", "dumb") != "dumb"
     aside = Screen(sys.stderr, color=config.color, aside=True, draws=draws)
-    call = Call(options, Screen(sys.stdout, color=config.color, draws=draws), aside)
+    out = Screen(sys.stdout, color=config.color, draws=draws)
+    call = Call(options, out, aside, environment=config.environment)
     call.interruptions.listen()
     sys.excepthook = _Defect(options, config)
-    workspace = find_workspace(_start(options), config, exact=options.workspace is not None, reads=_only_reads(options))
+    command = declared(options.command)
+    reads = command.reads if isinstance(command.reads, bool) else options.action in command.reads
+    workspace = find_workspace(_start(options), config, exact=options.workspace is not None, reads=reads)
     if options.command == "session":
-        from pawl.ui.cli.lending import opening_of
-
-        return open_session(opening_of(config, workspace, call, _command, _tell_recovery))
+        return runner("session")(config, workspace, call)
     from pawl.workspace.project import Project
 
     with Project.open(config, workspace) as shop:
-        _tell_recovery(shop, call.aside)
-        return _command(options)(shop, call)
+        tell_recovery(shop, call.aside)
+        return runner(options.command)(shop, call)
 
 
-def _command(options: argparse.Namespace) -> Callable[[Project, Call], int]:
-    import importlib
+def run_words(shop: Project, words: Sequence[str], out: Screen) -> int:
+    """Runs a command for a session with nobody to ask; what it says goes to that screen."""
+    from pawl.ui.cli.call import Call
 
-    module = importlib.import_module(f"pawl.ui.cli.{MODULES[options.command]}")
-    command: Callable[[Project, Call], int] = getattr(module, options.command)
-    return command
-
-
-def _only_reads(options: argparse.Namespace) -> bool:
-    return options.command in READING or (options.command == "memory" and options.action in ("list", "show", "session"))
+    help_text = io.StringIO()
+    try:
+        with redirect_stdout(help_text):
+            options = read(words)
+    except WrongWords as error:
+        raise UsageError(error.message, advice=error.hint) from error
+    except SystemExit:  # The help of the command.
+        out.lines(help_text.getvalue().rstrip())
+        return 0
+    if options.json:
+        raise UsageError("--json is for programs", advice="leave it out here")
+    return runner(options.command)(shop, Call(options, out, out, asks=False))
 
 
 def _start(options: argparse.Namespace) -> Path:
@@ -140,7 +109,7 @@ def _start(options: argparse.Namespace) -> Path:
         raise UsageError("the folder you are in is gone", advice="change to one that exists") from error
 
 
-def _tell_recovery(shop: Project, aside: Screen) -> None:
+def tell_recovery(shop: Project, aside: Screen) -> None:
     if shop.store.set_aside is not None:
         aside.say(f"pawl: the state file was damaged; it is kept as {str(shop.store.set_aside)!r}")
         aside.say("      a new one was started")
@@ -161,7 +130,7 @@ def _report(
     conflicts: Sequence[str] = (),
 ) -> int:
     if options.json:
-        from pawl.ui.cli.shapes import as_json
+        from pawl.ui.cli.encoder import as_json
 
         body = {"error": name, "message": message, "advice": advice, "exit_code": exit_code}
         _tell(sys.stdout, as_json(body | ({"conflicts": list(conflicts)} if conflicts else {})))

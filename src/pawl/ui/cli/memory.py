@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from collections.abc import Callable, Collection
 
 from pawl.agent import learning as remembering
-from pawl.core.errors import UnknownEntry, UsageError
-from pawl.core.memory import Memory, MemoryTier, SessionMemory
-from pawl.ui.cli.call import Call
-from pawl.ui.screen.screen import brief, when
+from pawl.core.errors import UsageError
+from pawl.core.memory import Memory, MemoryTier
+from pawl.ui.cli.call import Call, number_of
+from pawl.ui.cli.encoder import Json, picked
+from pawl.ui.cli.parser import Command, mixed
+from pawl.ui.screen.screen import brief, counted, when
 from pawl.workspace.project import Project
 
-_LONGEST_NUMBER = 18
+
+def words(parser: ArgumentParser) -> None:
+    actions = ["list", "show", "add", "forget", "session"]
+    help = "list, show, add, forget or session"
+    parser.add_argument("action", nargs="?", choices=actions, default="list", metavar="ACTION", help=help)
+    parser.add_argument("words", nargs="*", metavar="WORD", help="words to search for, a number, or what to remember")
+    parser.add_argument("--tier", choices=["fact", "decision", "outcome"], help="list only these, or add it as one")
+    parser.add_argument("--all", action="store_true", help="forget everything, stored answers too")
+
+
+DECLARED = {
+    "memory": Command(
+        words=words,
+        example="pawl memory add 'tests run with: make test'\n  pawl memory list parser\n  pawl memory forget 3",
+        reads=frozenset({"list", "show", "session"}),
+        read=mixed,
+    )
+}
 
 
 def memory(shop: Project, call: Call) -> int:
@@ -25,8 +45,8 @@ def memory(shop: Project, call: Call) -> int:
 
 def _list(shop: Project, call: Call) -> int:
     options = call.options
-    words = " ".join(options.words)
-    found = remembering.memories(shop, words, MemoryTier(options.tier) if options.tier else None)
+    sought = " ".join(options.words)
+    found = remembering.memories(shop, sought, MemoryTier(options.tier) if options.tier else None)
     kept = remembering.persistent(shop)
     gone, estimates = remembering.taken_back(shop, found), remembering.estimates(shop)
     if options.json:
@@ -44,24 +64,32 @@ def _list(shop: Project, call: Call) -> int:
         if call.out.is_terminal:
             call.out.hint("pawl memory show ID · pawl memory forget ID")
     else:
-        call.out.say("nothing is remembered of that" if words or options.tier else "nothing is remembered yet")
-    if not words and not options.tier and (kept.answers or kept.conversations):
-        talks = _count(len(kept.conversations), "conversation")
-        call.out.hint(f"also kept: {_count(kept.answers, 'answer')} about {_count(len(kept.files), 'file')}, {talks}")
+        call.out.say("nothing is remembered of that" if sought or options.tier else "nothing is remembered yet")
+    if not sought and not options.tier and (kept.answers or kept.conversations):
+        talks = counted(len(kept.conversations), "conversation")
+        call.out.hint(f"also kept: {counted(kept.answers, 'answer')} about {counted(len(kept.files), 'file')}, {talks}")
         for name, one in estimates.items():
-            times = _count(one.requests, "request")
+            times = counted(one.requests, "request")
             call.out.hint(f"{name} counts {one.ratio:.2f} times the tokens that Pawl estimates ({times})")
     return 0
 
 
 def _session(shop: Project, call: Call) -> int:
     """What a conversation has seen and touched."""
-    words = call.options.words
-    if len(words) > 1:
+    named = call.options.words
+    if len(named) > 1:
         raise UsageError("'pawl memory session' takes one conversation", advice="without one it shows the last")
-    number, one = remembering.session(shop, *words)
+    number, one = remembering.session(shop, *named)
     if call.options.json:
-        call.emit({"conversation": number, **_session_json(one)})
+        call.emit(
+            {
+                "conversation": number,
+                "exchanges": [picked(said, "question answer") for said in one.exchanges],
+                "seen": [seen.path for seen in one.seen],
+                "accessed": [picked(access, "path kind") for access in one.accessed],
+                "edits": [picked(edit, "path what entry") for edit in one.edits],
+            }
+        )
         return 0
     call.out.say(f"conversation {number}")
     parts = {
@@ -75,15 +103,6 @@ def _session(shop: Project, call: Call) -> int:
         for line in lines:
             call.out.say(f"  {line}")
     return 0
-
-
-def _session_json(one: SessionMemory) -> dict[str, object]:
-    return {
-        "exchanges": [{"question": said.question, "answer": said.answer} for said in one.exchanges],
-        "seen": [seen.path for seen in one.seen],
-        "accessed": [{"path": access.path, "kind": access.kind} for access in one.accessed],
-        "edits": [{"path": edit.path, "what": edit.what, "entry": edit.entry} for edit in one.edits],
-    }
 
 
 def _show(shop: Project, call: Call) -> int:
@@ -115,9 +134,9 @@ def _forget(shop: Project, call: Call) -> int:
             raise UsageError("--all forgets everything; it takes no number", advice="leave out one of them")
         gone = remembering.forget_all(shop)
         if options.json:
-            call.emit({"memories": gone.memories, "answers": gone.answers})
+            call.emit(picked(gone, "memories answers"))
         else:
-            call.out.say(f"forgot {_count(gone.memories, 'memory', 'memories')} and {_count(gone.answers, 'answer')}")
+            call.out.say(f"forgot {counted(gone.memories, 'memory', 'memories')} and {counted(gone.answers, 'answer')}")
         return 0
     one = remembering.forget(shop, _number(call))
     if options.json:
@@ -129,35 +148,18 @@ def _forget(shop: Project, call: Call) -> int:
 
 def _number(call: Call) -> int:
     """The memory as a person names it."""
-    action, words = call.options.action, call.options.words
-    if len(words) != 1:
+    action, given = call.options.action, call.options.words
+    if len(given) != 1:
         raise UsageError(f"'pawl memory {action}' takes one number", advice="'pawl memory list' lists them")
-    text = words[0]
-    if not text.isascii() or not text.isdigit():
-        raise UsageError(f"{text!r} is not the number of a memory", advice="'pawl memory list' lists them")
-    if len(text) > _LONGEST_NUMBER:
-        raise UnknownEntry(f"there is no memory {text}", advice="'pawl memory list' lists them")
-    return int(text)
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or f'{one}s'}"
+    return number_of(given[0], "a memory", "pawl memory list")
 
 
 def _mark(one: Memory, gone: Collection[int]) -> str:
     return "(taken back) " if one.id in gone else ""
 
 
-def _json(one: Memory, gone: Collection[int] = ()) -> dict[str, object]:
-    return {
-        "id": one.id,
-        "tier": one.tier,
-        "text": one.text,
-        "source": one.source,
-        "run": one.run,
-        "created": one.created,
-        "taken_back": one.id in gone,
-    }
+def _json(one: Memory, gone: Collection[int] = ()) -> Json:
+    return {**picked(one, "id tier text source run created"), "taken_back": one.id in gone}
 
 
 _ACTIONS: dict[str, Callable[[Project, Call], int]] = {

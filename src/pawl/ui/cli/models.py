@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from decimal import Decimal
 
 from pawl.agent.context_builder import configured
 from pawl.models import listing
 from pawl.models.listing import Listed
 from pawl.ui.cli.call import Call
+from pawl.ui.cli.encoder import Json, picked
+from pawl.ui.cli.parser import Command
 from pawl.workspace.project import Project
+
+
+def words(parser: ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="NAME", help="look at this one instead of the configured default")
+    parser.add_argument("--offline", action="store_true", help="do not try to reach the models")
+
+
+DECLARED = {"models": Command(words=words, example="pawl models --offline", reads=True)}
 
 
 def models(shop: Project, call: Call) -> int:
@@ -16,21 +27,7 @@ def models(shop: Project, call: Call) -> int:
     found = listing.listed(config, look=not call.options.offline, only=call.options.model or "")
     providers = listing.providers_listed(config)
     if call.options.json:
-        call.emit(
-            {
-                "models": [_json(one) for one in found],
-                "providers": [
-                    {
-                        "name": one.name,
-                        "address": one.address,
-                        "has_key": one.has_key,
-                        "key_names": list(one.key_names),
-                        "local": one.local,
-                    }
-                    for one in providers
-                ],
-            }
-        )
+        call.emit({"models": [_json(one) for one in found], "providers": providers})
     else:
         _tell(call, found)
         ready = [one.name for one in providers if one.key_names and one.has_key]
@@ -70,15 +67,10 @@ def _amount(price: Decimal) -> str:
     return f"{price.normalize():f}" if price else "0"
 
 
-def _json(one: Listed) -> dict[str, object]:
+def _json(one: Listed) -> Json:
     return {
-        "model": one.model,
-        "used_for": list(one.used_for),
-        "ready": one.ready,
-        "detail": one.detail,
-        "advice": one.advice,
-        "input_usd_per_million": None if one.input_price is None else float(one.input_price),
-        "output_usd_per_million": None if one.output_price is None else float(one.output_price),
-        "context": one.context,
-        "tools": one.tools,
+        **picked(one, "model used_for ready detail advice"),
+        "input_usd_per_million": one.input_price,
+        "output_usd_per_million": one.output_price,
+        **picked(one, "context tools"),
     }

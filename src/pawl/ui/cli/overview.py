@@ -1,61 +1,61 @@
 """The page that `pawl --help` shows. Imports nothing, so that it is there at once."""
 
 COMMANDS = {
-    "session": "a session in the terminal; `pawl` alone is the same",
-    "run": "run a command on a bench, see what it changed, promote it or not",
-    "fix": "repair failing tests and type errors, with no model",
+    "session": "start a session in the terminal; `pawl` alone does the same",
+    "run": "run a command on a bench and choose what to do with its changes",
+    "fix": "repair failing tests and type errors without a model",
     "verify": "check the project: syntax, types, lint, build, server, tests",
-    "dev": "the project's dev server, on a bench: start, status, logs, stop",
-    "ask": "ask a model about the workspace; it may only read",
-    "do": "carry out a request: on a bench, verified, promoted if you agree",
+    "dev": "run the project's dev server on a bench: start, status, logs, stop",
+    "ask": "ask a model about the workspace; it can only read",
+    "do": "carry out a request on a bench; promote it verified and approved",
     "loop": "work until the tests pass or a limit is reached, cheapest first",
-    "audit": "what ladders cost and came to, attempt by attempt",
-    "approve": "what a run waits for, and your answer to it",
-    "locate": "which files and definitions an issue is about, with no model",
-    "models": "which models are configured, reachable, priced",
-    "policy": "who may do what: tools by mode, stage and role",
-    "prompts": "what is sent to models: list, show, check",
-    "permissions": "what an agent may do without asking, and what is said of a call",
-    "trust": "let this folder's own files configure Pawl, as they are now",
-    "memory": "what Pawl remembers of the workspace: list, show, add, forget",
+    "audit": "show what each loop cost and achieved, attempt by attempt",
+    "approve": "show what a run waits for, and answer it",
+    "locate": "find the files and definitions an issue is about, with no model",
+    "models": "list the configured models: reachable or not, and their prices",
+    "policy": "show who may do what: tools by mode, stage and role",
+    "prompts": "list, show and check the prompts that models get",
+    "permissions": "show what an agent may do without asking, and check one call",
+    "trust": "let the files of this folder configure Pawl, as they are now",
+    "memory": "list, show, add and forget what Pawl remembers of the workspace",
     "promote": "bring a kept entry into the workspace",
     "patch": "apply a patch, or replace a text that occurs exactly once",
-    "history": "what was done in this workspace",
-    "diff": "what an entry changed, as a git patch",
-    "undo": "take an entry back; what you changed since is kept",
-    "redo": "bring back what the last undo took",
+    "history": "list what was done in this workspace",
+    "diff": "show what an entry changed, as a git patch",
+    "undo": "undo an entry; your later edits stay",
+    "redo": "redo what the last undo took back",
     "checkpoint": "mark this point of the history",
-    "restore": "take back everything since a checkpoint",
-    "doctor": "what protection this machine gives, and how to get more",
-    "gc": "drop old history and free space",
+    "restore": "undo everything since a checkpoint",
+    "doctor": "show what protection this machine gives, and how to get more",
+    "gc": "drop old history and free disk space",
 }
 
 _TOP = """\
 usage: pawl [COMMAND] [options]
 
-Changes code on a bench, promotes what should land, and takes anything back.
+Pawl changes code on a bench, promotes what you approve, and undoes anything.
 
 commands:
 """
 
 _BOTTOM = """
 options:
-  -h, --help     this page; 'pawl COMMAND --help' is about one command
-  -V, --version  the version
-  -C DIR         the workspace (default: the repository around you)
-  --json         one JSON object on stdout, for programs
+  -h, --help     show this page; 'pawl COMMAND --help' is about one command
+  -V, --version  show the version
+  -C DIR         the workspace (default: the current repository)
+  --json         write one JSON object to stdout, for programs
 
 try:  pawl run -- make test
       pawl history
       pawl undo
 
 exit codes:
-  0 done   1 error   2 wrong words   4 waits for your approval
-  41 no or wrong key   42 wrong request
-  44 no sandbox here   52 wrong settings   53 no turns or time left
-  54 over budget   75 busy, try again   130 interrupted   143 terminated
-  'pawl run' passes on the command's own code: 124 when its time was up,
-  127 when there is no such command, 128+n when signal n ended it.
+  0 done   1 failed   2 usage error   4 waits for your approval
+  41 key missing or refused   42 invalid request   44 no sandbox here
+  52 invalid settings   53 no turns or time left   54 over budget
+  75 busy, try again   130 interrupted   143 terminated
+  'pawl run' returns the command's own exit code: 124 after its time limit,
+  127 when the command is not found, 128+n when signal n ended it.
 """
 
 

@@ -1,8 +1,9 @@
-"""`pawl patch`: a change that comes as text."""
+"""`pawl patch` applies a change that comes as text, `pawl promote` one that was kept."""
 
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 
 from pawl.code.patching import PatchProposal, propose_patch, propose_text
@@ -10,10 +11,37 @@ from pawl.core.errors import Refused, UsageError
 from pawl.core.history import EntryKind
 from pawl.settings import files as bounded
 from pawl.ui.cli.call import Call
+from pawl.ui.cli.encoder import changes_json, held_json
+from pawl.ui.cli.parser import Command, dry_run_option, protected_option
 from pawl.ui.cli.run import hint_protected, tell_held
-from pawl.ui.cli.shapes import changes_json, path_json
 from pawl.workspace.commands import KeptEntry, propose_entry
 from pawl.workspace.project import Project
+
+
+def patch_words(parser: ArgumentParser) -> None:
+    parser.add_argument("patch", nargs="?", metavar="FILE", help="a git or unified patch; '-' or none for stdin")
+    parser.add_argument("--path", metavar="F", help="replace a text in this file: it must occur exactly once")
+    parser.add_argument("--old", metavar="TEXT", help="the text to replace (with --path)")
+    parser.add_argument("--new", metavar="TEXT", help="the text to put there (with --path)")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="why, for the history")
+    protected_option(parser)
+    parser.add_argument("--yes", action="store_true", help="exceed the guardrails' size limits without asking")
+    dry_run_option(parser)
+
+
+def promote_words(parser: ArgumentParser) -> None:
+    parser.add_argument("id", nargs="?", metavar="ID", help="the entry (default: the newest, if it was kept)")
+    protected_option(parser)
+    dry_run_option(parser)
+
+
+DECLARED = {
+    "patch": Command(
+        words=patch_words,
+        example="git diff | pawl patch -\n  pawl patch --path app.py --old 'retries = 3' --new 'retries = 5'",
+    ),
+    "promote": Command(words=promote_words, example="pawl promote 3"),
+}
 
 
 def patch(shop: Project, call: Call) -> int:
@@ -30,7 +58,7 @@ def patch(shop: Project, call: Call) -> int:
             {
                 "entry": promotion.entry if promotion else None,
                 "changes": changes_json(changes, shop.store.blobs),
-                "breaches": list(proposal.breaches),
+                "breaches": proposal.breaches,
                 "notices": [*proposal.notices, *(promotion.notices if promotion else ())],
             }
         )
@@ -108,8 +136,8 @@ def promote(shop: Project, call: Call) -> int:
                 "entry": promotion.entry if promotion else None,
                 "from": entry.id,
                 "changes": changes_json(promotion.changes if promotion else kept.changes, shop.store.blobs),
-                "held": [{**path_json(one.path), "reason": one.reason, "rule": one.rule} for one in kept.held],
-                "notices": list(promotion.notices) if promotion else [],
+                "held": [held_json(one) for one in kept.held],
+                "notices": promotion.notices if promotion else [],
             }
         )
         return 0

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
+
 from pawl.core.errors import UsageError
 from pawl.core.run import Mode
 from pawl.settings import permissions as permitting
 from pawl.settings.trust import FolderTrust, TrustStatus, folder_trust, is_listed, revoke, trusted_folders
 from pawl.settings.trust import trust as trust_folder
 from pawl.ui.cli.call import Call
+from pawl.ui.cli.encoder import picked
+from pawl.ui.cli.parser import Command, mixed
 from pawl.workspace.hooks import hooks_notice
 from pawl.workspace.project import Project
 
+
+def permissions_words(parser: ArgumentParser) -> None:
+    actions = ["list", "check"]
+    parser.add_argument("action", nargs="?", choices=actions, default="list", metavar="ACTION", help="list or check")
+    parser.add_argument("call", nargs="?", metavar="CALL", help="the call to check, such as 'Bash(git push)'")
+    parser.add_argument("--net", action="store_true", help="as for commands with network access")
+    parser.add_argument("--mode", choices=["chat", "agent"], help="as for runs in this mode (default: agent)")
+
+
+def trust_words(parser: ArgumentParser) -> None:
+    wish = parser.add_mutually_exclusive_group()
+    wish.add_argument("--revoke", action="store_true", help="no longer trust this folder")
+    wish.add_argument("--list", action="store_true", help="list the trusted folders")
+
+
+DECLARED = {
+    "permissions": Command(words=permissions_words, example="pawl permissions check 'Bash(git push)'", read=mixed),
+    "trust": Command(words=trust_words, example="pawl trust\n  pawl trust --revoke"),
+}
 _DEFAULTS = {
     "reads": "reading",
     "writes": "edits",
@@ -51,7 +74,7 @@ def _list(found: permitting.Permitting, call: Call) -> int:
             for ruling, several in lists.items()
             for rule in several
         ]
-        call.emit({"preset": preset.name, "rules": named, "defaults": defaults, "notices": list(found.notices)})
+        call.emit({"preset": preset.name, "rules": named, "defaults": defaults, "notices": found.notices})
         return 0
     rows = [(ruling, rule.text, rule.source) for ruling, several in lists.items() for rule in several]
     call.out.table(("says", "rule", "from"), rows, flexible=1)
@@ -63,15 +86,7 @@ def _list(found: permitting.Permitting, call: Call) -> int:
 def _check(permit: permitting.Permit, call: Call) -> int:
     said = permitting.asked(permit, call.options.call)
     if call.options.json:
-        call.emit(
-            {
-                "ruling": said.ruling,
-                "reason": said.reason,
-                "rule": said.rule,
-                "source": said.source,
-                "suggestions": list(said.suggestions),
-            }
-        )
+        call.emit(picked(said, "ruling reason rule source suggestions"))
         return 0
     call.out.say(f"{said.ruling}: {said.reason}")
     if said.rule:
@@ -89,7 +104,7 @@ def trust(shop: Project, call: Call) -> int:
     before = folder_trust(shop.config, shop.workspace)
     after = trust_folder(shop.config, shop.workspace)
     if call.options.json:
-        call.emit({"folder": shop.workspace, **_shown(after), "changed": list(before.changed)})
+        call.emit({"folder": shop.workspace, **_shown(after), "changed": before.changed})
         return 0
     call.out.say(f"trusted: {shop.workspace}")
     for path in after.files:
@@ -115,14 +130,8 @@ def _revoke(shop: Project, call: Call) -> int:
 def _folders(shop: Project, call: Call) -> int:
     found = [(one, folder_trust(shop.config, one.folder)) for one in trusted_folders(shop.config)]
     if call.options.json:
-        call.emit(
-            {
-                "folders": [
-                    {"folder": one.folder, "at": one.at, **_shown(now), "changed": list(now.changed)}
-                    for one, now in found
-                ]
-            }
-        )
+        folders = [{**picked(one, "folder at"), **_shown(now), "changed": now.changed} for one, now in found]
+        call.emit({"folders": folders})
         return 0
     rows = [(one.folder, str(now.standing), " ".join(now.changed)) for one, now in found]
     if not rows:
@@ -133,4 +142,4 @@ def _folders(shop: Project, call: Call) -> int:
 
 
 def _shown(now: FolderTrust) -> dict[str, object]:
-    return {"trusted": now.standing is TrustStatus.TRUSTED, "standing": now.standing, "files": list(now.files)}
+    return {"trusted": now.standing is TrustStatus.TRUSTED, "standing": now.standing, "files": now.files}

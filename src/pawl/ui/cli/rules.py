@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import difflib
+from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 
 from pawl.agent import rules
 from pawl.core.errors import UsageError
 from pawl.core.run import Mode, RoleName, Stage
 from pawl.ui.cli.call import Call
+from pawl.ui.cli.encoder import picked
+from pawl.ui.cli.parser import Command
 from pawl.workspace.project import Project
+
+
+def policy_words(parser: ArgumentParser) -> None:
+    parser.add_argument("--mode", choices=["chat", "agent"], help="only this mode")
+    parser.add_argument("--stage", choices=[str(stage) for stage in Stage], help="only this stage")
+    parser.add_argument("--role", choices=[str(role) for role in RoleName], help="only this role")
+    parser.add_argument("--markdown", action="store_true", help="the whole table as Markdown")
+
+
+def prompts_words(parser: ArgumentParser) -> None:
+    parser.add_argument("action", choices=["list", "show", "check"], metavar="ACTION", help="list, show or check")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the prompt to show, such as stages/act")
+
+
+DECLARED = {
+    "policy": Command(words=policy_words, example="pawl policy --mode chat --role artisan", reads=True),
+    "prompts": Command(words=prompts_words, example="pawl prompts show stages/act", reads=True),
+}
 
 
 def policy(shop: Project, call: Call) -> int:
@@ -25,26 +46,14 @@ def policy(shop: Project, call: Call) -> int:
         RoleName(options.role) if options.role else None,
     )
     if options.json:
-        call.emit({"rows": [_row(row) for row in rows]})
+        told = "tools prompts reasoning approval contract"
+        call.emit({"rows": [{**picked(row, "mode stage role"), **picked(row.decision, told)} for row in rows]})
         return 0
     lines = [
         (row.mode, row.stage, row.role, row.decision.reasoning, " ".join(row.decision.tools) or "–") for row in rows
     ]
     call.out.table(("mode", "stage", "role", "reasoning", "tools"), lines, flexible=4)
     return 0
-
-
-def _row(row: rules.Row) -> dict[str, object]:
-    return {
-        "mode": row.mode,
-        "stage": row.stage,
-        "role": row.role,
-        "tools": list(row.decision.tools),
-        "prompts": list(row.decision.prompts),
-        "reasoning": row.decision.reasoning,
-        "approval": row.decision.approval,
-        "contract": row.decision.contract,
-    }
 
 
 def prompts(shop: Project, call: Call) -> int:
@@ -58,9 +67,7 @@ def _list(shop: Project, call: Call) -> int:
     repository = rules.prompts(shop.config, shop.workspace)
     found = [repository.get(name) for name in repository.names()]
     if call.options.json:
-        call.emit(
-            {"prompts": [{"name": one.name, "purpose": one.purpose, "source": one.source} for one in found]},
-        )
+        call.emit({"prompts": [picked(one, "name purpose source") for one in found]})
         return 0
     rows = [(one.name, one.purpose, "" if one.source.startswith("prompts/") else one.source) for one in found]
     call.out.table(("prompt", "purpose", "overridden by"), rows, flexible=1)
@@ -76,7 +83,7 @@ def _show(shop: Project, call: Call) -> int:
         raise UsageError(f"there is no prompt {call.options.name!r}", advice=_similar(call.options.name, names))
     prompt = repository.get(call.options.name)
     if call.options.json:
-        call.emit({"name": prompt.name, "purpose": prompt.purpose, "source": prompt.source, "text": prompt.text})
+        call.emit(picked(prompt, "name purpose source text"))
         return 0
     call.out.lines(prompt.text)
     return 0
@@ -90,7 +97,7 @@ def _similar(name: str, known: Sequence[str]) -> str:
 def _check(shop: Project, call: Call) -> int:
     faults = rules.prompt_faults(shop.config, shop.workspace)
     if call.options.json:
-        call.emit({"faults": [{"path": one.path, "line": one.line, "what": one.what} for one in faults]})
+        call.emit({"faults": [picked(one, "path line what") for one in faults]})
     else:
         for fault in faults:
             call.out.say(fault.text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from argparse import REMAINDER, ArgumentParser, Namespace
 from collections.abc import Iterable
 from contextlib import suppress
 from enum import Enum
@@ -15,15 +16,47 @@ from pawl.core.display import SafeStream
 from pawl.core.errors import PawlError, UsageError
 from pawl.core.execution import Completed, Ending, Network, Secrets, Stream
 from pawl.ui.cli.call import Call, Interrupted, Interruptions
-from pawl.ui.cli.shapes import Json, changes_json, path_json
-from pawl.ui.screen.screen import Screen, warnings
+from pawl.ui.cli.encoder import Json, changes_json, held_json, picked
+from pawl.ui.cli.parser import Command, CommandParser, protected_option
+from pawl.ui.screen.screen import Screen, counted, warnings
 from pawl.workspace.capture import HeldBack
 from pawl.workspace.commands import CommandRequest, Landing, Ran, keep, land, run_on_bench
 from pawl.workspace.hiding import hidden_note
 from pawl.workspace.project import Project
 
 
+def words(parser: ArgumentParser) -> None:
+    parser.usage = "pawl run [options] -- CMD ..."
+    fate = parser.add_mutually_exclusive_group()
+    fate.add_argument("--ask", dest="fate", action="store_const", const="ask", help="show and ask (in a terminal)")
+    fate.add_argument("--apply", dest="fate", action="store_const", const="apply", help="promote if it succeeds")
+    kept = "promote nothing, keep the changes as an entry (default without a terminal)"
+    fate.add_argument("--discard", dest="fate", action="store_const", const="discard", help=kept)
+    parser.add_argument("--net", action="store_true", help="allow network access")
+    parser.add_argument("--seconds", type=float, metavar="N", help="time limit (default: the setting run_seconds, 600)")
+    parser.add_argument("--secrets", action="store_true", help="let the command read .env and key files")
+    parser.add_argument("--ignored", action="store_true", help="promote ignored files too")
+    protected_option(parser)
+    parser.add_argument("argv", nargs=REMAINDER, metavar="CMD", help="the command and its arguments, after '--'")
+
+
+def read(parser: CommandParser, words: list[str]) -> Namespace:
+    """What stands behind `--` is the command's; argparse treats it differently in different versions of Python."""
+    cut = words.index("--") if "--" in words else len(words)
+    options = parser.parse_args(words[:cut])
+    tail = words[cut:] if options.argv else words[cut + 1 :]
+    options.argv = [*options.argv, *tail]
+    return options
+
+
+DECLARED = {
+    "run": Command(words=words, example="pawl run --apply -- sed -i s/colour/color/ README.md", read=read),
+}
+
+
 class Live:
+    """Shows the command's output as it comes."""
+
     def __init__(self, interruptions: Interruptions) -> None:
         self._interruptions = interruptions
         self._streams: dict[Stream, TextIO] = {Stream.STDOUT: sys.stdout, Stream.STDERR: sys.stderr}
@@ -135,8 +168,7 @@ def hint_protected(screen: Screen, held: Iterable[HeldBack], entry: int) -> None
 
 
 def tell_changes(screen: Screen, changes: ChangeSet, blobs: BlobReader) -> None:
-    count = len(changes)
-    screen.say(f"{count} change{'' if count == 1 else 's'} on the bench", "bold")
+    screen.say(f"{counted(len(changes), 'change')} on the bench", "bold")
     screen.changes(changes, blobs, most=_MOST)
 
 
@@ -305,22 +337,19 @@ def _landed(shop: Project, ran: Ran, verdict: RunDecision) -> Landing:
 def _json(shop: Project, ran: Ran, landing: Landing, code: int) -> Json:
     done = ran.completed
     return {
-        "argv": list(ran.request.argv),
-        "ending": done.ending,
-        "code": done.code,
-        "signal": done.signal,
+        "argv": ran.request.argv,
+        **picked(done, "ending code signal"),
         "exit_code": code,
         "seconds": round(done.seconds, 3),
         "peak_memory_bytes": done.peak_memory_bytes,
         "stdout": done.stdout.text,
         "stderr": done.stderr.text,
         "output_dropped": done.stdout.dropped + done.stderr.dropped,
-        "confinement": done.confinement,
-        "notices": list(done.notices),
+        **picked(done, "confinement notices"),
         "changes": changes_json(ran.capture.changes, shop.store.blobs),
-        "ignored": list(ran.capture.ignored),
-        "held": [{**path_json(held.path), "reason": held.reason, "rule": held.rule} for held in landing.held],
-        "conflicts": list(landing.conflicts),
+        "ignored": ran.capture.ignored,
+        "held": [held_json(held) for held in landing.held],
+        "conflicts": landing.conflicts,
         "promoted": landing.promotion.entry if landing.promotion else None,
         "kept": landing.kept,
         "run": shop.run_id,

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from argparse import ArgumentParser
 
 from pawl.core.errors import SandboxUnavailable
 from pawl.core.execution import Confinement
 from pawl.ui.cli.call import Call
+from pawl.ui.cli.encoder import picked
+from pawl.ui.cli.parser import Command
+from pawl.ui.screen.screen import counted
 from pawl.workspace import upkeep
 from pawl.workspace.project import Project
 from pawl.workspace.upkeep import Examination
 
+
+def doctor_words(parser: ArgumentParser) -> None:
+    parser.add_argument("--verify", action="store_true", help="also check all stored contents (reads the whole store)")
+
+
+def gc_words(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--days", type=int, metavar="N", help="keep what is younger (default: the setting retention_days, 30)"
+    )
+    kept = "keep the last N changes of each file (default: the setting backups, 5)"
+    parser.add_argument("--backups", type=int, metavar="N", help=kept)
+
+
+DECLARED = {
+    "doctor": Command(words=doctor_words, example="pawl doctor", reads=True),
+    "gc": Command(words=gc_words, example="pawl gc --days 7"),
+}
 _WORDS = {
     Confinement.NAMESPACES: "full: commands see the bench and system folders only",
     Confinement.LANDLOCK: "weaker: commands are held by Landlock on a copied bench",
@@ -26,17 +46,14 @@ def doctor(shop: Project, call: Call) -> int:
         call.emit(
             {
                 "ok": code == 0,
-                "confinement": report.protection.confinement,
-                "overlay": report.protection.overlay,
-                "probes": [asdict(probe) for probe in report.protection.probes],
+                **picked(report.protection, "confinement overlay"),
+                "probes": report.protection.probes,
                 "workspace": shop.workspace,
                 "state": str(shop.store.path),
-                "state_bytes": report.state_bytes,
-                "benches": report.benches,
+                **picked(report, "state_bytes benches"),
                 "guardrails": shop.guardrails.name,
                 "settings": str(shop.config.file),
-                "hooks": [asdict(hook) for hook in report.hooks],
-                "problems": list(report.problems),
+                **picked(report, "hooks problems"),
             }
         )
         return code
@@ -47,14 +64,14 @@ def doctor(shop: Project, call: Call) -> int:
 def gc(shop: Project, call: Call) -> int:
     cleaned = upkeep.clean(shop, days=_bounded(call.options.days), backups=_bounded(call.options.backups))
     if call.options.json:
-        call.emit(asdict(cleaned))
+        call.emit(cleaned)
         return 0
     call.out.say(
-        f"dropped the contents of {_counted(cleaned.entries, 'old entry', 'old entries')}, "
+        f"dropped the contents of {counted(cleaned.entries, 'old entry', 'old entries')}, "
         f"freed {cleaned.bytes_freed / 1e6:.1f} MB"
     )
     if cleaned.benches:
-        call.out.say(f"removed {_counted(cleaned.benches, 'abandoned bench', 'abandoned benches')}")
+        call.out.say(f"removed {counted(cleaned.benches, 'abandoned bench', 'abandoned benches')}")
     call.out.say(f"kept what is younger than {cleaned.days} days, and the last {cleaned.backups} changes of each file")
     return 0
 
@@ -75,7 +92,7 @@ def _tell(shop: Project, call: Call, report: Examination) -> None:
         if not probe.works and probe.remedy and probe.remedy not in remedies:
             out.say(f"      {probe.remedy}")
             remedies.append(probe.remedy)
-    benches = f", {_counted(report.benches, 'open bench', 'open benches')}" if report.benches else ""
+    benches = f", {counted(report.benches, 'open bench', 'open benches')}" if report.benches else ""
     out.say(f"workspace   {shop.workspace}")
     out.say(f"state       {shop.store.path} ({report.state_bytes / 1e6:.1f} MB{benches})")
     out.say(f"settings    {shop.config.file}{'' if shop.config.file.exists() else ' (not there: defaults)'}")
@@ -97,7 +114,3 @@ def _tell(shop: Project, call: Call, report: Examination) -> None:
 
 def _bounded(number: int | None) -> int | None:
     return None if number is None else min(number, _MOST_NUMBER)
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"

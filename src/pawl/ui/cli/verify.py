@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
+
 from pawl.checks.baseline import StopPolicy
 from pawl.checks.packages import PackagePolicy
 from pawl.checks.project import CheckKind
@@ -9,13 +11,25 @@ from pawl.checks.verifier import BaselinePolicy, Verifier, VerifyReport
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import UsageError
 from pawl.ui.cli.call import Call
-from pawl.ui.cli.shapes import words_of
+from pawl.ui.cli.encoder import Json, picked
+from pawl.ui.cli.parser import Command, install_option, test_option
+from pawl.ui.screen.renderer import MARKS
 from pawl.ui.screen.screen import Screen, brief
 from pawl.workspace.bench_folder import sweep
 from pawl.workspace.commands import bench_places
 from pawl.workspace.project import Project
 
-MARKS = {Status.PASS: "✓", Status.FAIL: "✗", Status.SKIPPED: "–"}
+
+def words(parser: ArgumentParser) -> None:
+    parser.add_argument("--all", action="store_true", help="run every step, also after one has failed")
+    test_option(parser)
+    parser.add_argument("--fresh", action="store_true", help="also run steps whose files have not changed since")
+    install_option(parser)
+    parser.add_argument("--set-baseline", action="store_true", help="take the present findings as old from now on")
+    parser.add_argument("--no-baseline", action="store_true", help="count old findings too")
+
+
+DECLARED = {"verify": Command(words=words, example="pawl verify\n  pawl verify --all --json")}
 MOST_SHOWN = 20
 NAME_WIDTH = 22
 WIDTH = 120
@@ -41,7 +55,7 @@ def verify(shop: Project, call: Call) -> int:
     everything = options.all or options.set_baseline
     verifier = Verifier(
         shop=shop,
-        test_command=words_of(options.test),
+        test_command=call.test_command,
         stop=StopPolicy.NEVER if everything else StopPolicy.AT_FIRST_FAILURE,
         cached=not options.fresh,
         packages=PackagePolicy(install=options.install, say=say),
@@ -105,16 +119,20 @@ def _verdict(report: VerifyReport) -> str:
     return f"verified: {passed}; " + "; ".join(f"{one.step} NOT run: {one.reason}" for one in idle)
 
 
-def _json(report: VerifyReport) -> dict[str, object]:
+def _json(report: VerifyReport) -> Json:
     return {
         "accepted": report.accepted,
         "seconds": round(report.seconds, 3),
         "baseline": report.has_baseline,
-        "notes": list(report.notes),
-        "steps": [_shape(verdict, report) for verdict in report.verdicts],
+        "notes": report.notes,
+        "steps": [_step_json(verdict, report) for verdict in report.verdicts],
     }
 
 
-def _shape(verdict: CheckResult, report: VerifyReport) -> dict[str, object]:
-    more = {"seconds": round(verdict.seconds, 3), "cached": verdict.step in report.kept, "old": len(verdict.old)}
-    return {**verdict.to_json(), **more}
+def _step_json(verdict: CheckResult, report: VerifyReport) -> Json:
+    return {
+        **picked(verdict, "step standing reason findings counts"),
+        "seconds": round(verdict.seconds, 3),
+        "cached": verdict.step in report.kept,
+        "old": len(verdict.old),
+    }

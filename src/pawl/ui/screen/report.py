@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import Status, TestCounts
-from pawl.core.events import AttemptEnded, ClimbBegun, ClimbEvent, EscalationWarned, IterationBegun, TierBegun, TierLeft
 from pawl.core.run import DeliveryState, Intent, Report, RunState
-from pawl.core.tiers import Attempt, AttemptEnd, TierMode
 from pawl.ui.screen.diff import show_diff
-from pawl.ui.screen.screen import Screen, brief
-from pawl.ui.screen.talk import money
+from pawl.ui.screen.renderer import MARKS
+from pawl.ui.screen.screen import Face, Screen, brief, counted, money
 from pawl.workspace.project import Project
 
 ENDED = {
@@ -22,35 +18,16 @@ ENDED = {
     "out_of_turns": "no turns were left (--max-turns)",
     "out_of_time": "no time was left (--seconds)",
 }
-_MARKS = {Status.PASS: "✓", Status.FAIL: "✗", Status.SKIPPED: "–"}
 
 
-class Screens(Protocol):
-    """Where a person is told things."""
-
-    @property
-    def out(self) -> Screen:
-        """What was asked for."""
-        ...
-
-    @property
-    def aside(self) -> Screen:
-        """What Pawl says beside it."""
-        ...
-
-    def command(self, words: str) -> str:
-        """How a command is written here, such as `pawl undo 3`."""
-        ...
-
-
-def tell(shop: Project, report: Report, screens: Screens, changes: ChangeSet) -> None:
-    out = screens.out
+def tell(shop: Project, report: Report, face: Face, changes: ChangeSet) -> None:
+    out = face.out
     if report.exit_code is not None:
-        _tell_errand(report, screens)
+        _tell_errand(report, face)
         return
     if report.before is not None or report.after is not None:
-        out.say(f"before    {counted(report.before)}")
-        out.say(f"after     {counted(report.after)}")
+        out.say(f"before    {counts_text(report.before)}")
+        out.say(f"after     {counts_text(report.after)}")
     if report.verdicts:
         out.say("verified  " + "  ".join(_verdict(one) for one in report.verdicts))
     if changes:
@@ -61,16 +38,16 @@ def tell(shop: Project, report: Report, screens: Screens, changes: ChangeSet) ->
         out.say(f"note: {line}", "yellow")
     if report.review is not None:
         _tell_review(report, out)
-    _tell_end(report, screens)
-    _tell_cost(report, screens)
+    _tell_end(report, face)
+    _tell_cost(report, face)
 
 
-def show_question(shop: Project, report: Report, screens: Screens, changes: ChangeSet, *, whole: bool = False) -> bool:
+def show_question(shop: Project, report: Report, face: Face, changes: ChangeSet, *, whole: bool = False) -> bool:
     """What the user is asked about, with its hunks numbered; nothing in it is obeyed by the terminal.
 
     Whether all of it was shown: of what is very long only the head and the tail, unless it is asked for `whole`.
     """
-    out = screens.out
+    out = face.out
     question = report.question
     assert question is not None
     if question.kind == "call":
@@ -91,10 +68,10 @@ def show_question(shop: Project, report: Report, screens: Screens, changes: Chan
     return complete
 
 
-def show_waiting(shop: Project, report: Report, screens: Screens, changes: ChangeSet, *, whole: bool = False) -> None:
+def show_waiting(shop: Project, report: Report, face: Face, changes: ChangeSet, *, whole: bool = False) -> None:
     """The question where nobody can answer it now."""
-    if not show_question(shop, report, screens, changes, whole=whole):
-        screens.out.hint(f"! not all of it is shown; see all with: {screens.command(f'approve {report.run} --full')}")
+    if not show_question(shop, report, face, changes, whole=whole):
+        face.out.hint(f"! not all of it is shown; see all with: {face.command(f'approve {report.run} --full')}")
 
 
 def changes_of(shop: Project, report: Report) -> ChangeSet:
@@ -105,18 +82,18 @@ def changes_of(shop: Project, report: Report) -> ChangeSet:
     return ChangeSet() if number is None else shop.changes(shop.entry(number))
 
 
-def _tell_errand(report: Report, screens: Screens) -> None:
+def _tell_errand(report: Report, face: Face) -> None:
     """What was asked for is the answer; a talk has shown it already."""
     if report.answer.strip() and (not report.conversation or not report.ended):
-        screens.out.lines(report.answer.rstrip("\n"))
+        face.out.lines(report.answer.rstrip("\n"))
     if report.kept is not None:
-        screens.aside.hint(f"what it changed is kept as entry {report.kept}: {screens.command(f'diff {report.kept}')}")
+        face.aside.hint(f"what it changed is kept as entry {report.kept}: {face.command(f'diff {report.kept}')}")
     if report.entry is not None:
-        screens.aside.hint(f"take it back with: {screens.command(f'undo {report.entry}')}")
+        face.aside.hint(f"take it back with: {face.command(f'undo {report.entry}')}")
     if report.ended in ENDED:
-        screens.aside.say(f"! {ENDED[report.ended]}", "bold yellow")
+        face.aside.say(f"! {ENDED[report.ended]}", "bold yellow")
     if report.requests:
-        _tell_cost(report, screens)
+        _tell_cost(report, face)
 
 
 def _tell_review(report: Report, out: Screen) -> None:
@@ -127,13 +104,13 @@ def _tell_review(report: Report, out: Screen) -> None:
         out.say(f"  · {brief(line, 160)}")
 
 
-def _tell_end(report: Report, screens: Screens) -> None:
-    out = screens.out
+def _tell_end(report: Report, face: Face) -> None:
+    out = face.out
     if report.stale:
         out.say(f"! the approval was not taken: {report.stale}; nothing was written", "bold yellow")
     if report.state is RunState.WAITING:
         hunks = " | --hunks 1,3" if report.question is None or report.question.kind == "change" else ""
-        how = screens.command(f"approve {report.run} [--yes | --reject REASON{hunks}]")
+        how = face.command(f"approve {report.run} [--yes | --reject REASON{hunks}]")
         out.say(f"waits for your approval: {how}", "bold")
     elif report.state is RunState.WORKING:
         trouble = report.trouble
@@ -142,10 +119,10 @@ def _tell_end(report: Report, screens: Screens) -> None:
             if trouble.advice:
                 out.hint(trouble.advice)
         what = "loop" if report.intent is Intent.LOOP else "do"
-        out.hint(f"go on with: {screens.command(f'{what} --resume {report.run}')}")
+        out.hint(f"go on with: {face.command(f'{what} --resume {report.run}')}")
     elif report.entry is not None:
         more = f"; all of it is kept as entry {report.kept}" if report.kept is not None else ""
-        undo = screens.command(f"undo {report.entry}")
+        undo = face.command(f"undo {report.entry}")
         done = report.delivery is DeliveryState.DONE
         word, colour = ("done", "bold green") if done else ("partly done, as you chose", "bold yellow")
         out.say(f"{word}; promoted as entry {report.entry}{more}; undo with: {undo}", colour)
@@ -154,11 +131,11 @@ def _tell_end(report: Report, screens: Screens) -> None:
     elif report.delivery is DeliveryState.DONE:
         out.say("done; nothing had to change")
     else:
-        _tell_not_done(report, screens)
+        _tell_not_done(report, face)
 
 
-def _tell_not_done(report: Report, screens: Screens) -> None:
-    out = screens.out
+def _tell_not_done(report: Report, face: Face) -> None:
+    out = face.out
     why = ENDED.get(report.ended, "")
     if report.rejected is not None:
         why = f"rejected{f': {report.rejected}' if report.rejected else ''}"
@@ -168,28 +145,27 @@ def _tell_not_done(report: Report, screens: Screens) -> None:
     if report.trouble is not None and report.trouble.advice:
         out.hint(report.trouble.advice)
     if report.kept is not None:
-        see, take = (screens.command(f"{word} {report.kept}") for word in ("diff", "promote"))
+        see, take = (face.command(f"{word} {report.kept}") for word in ("diff", "promote"))
         out.hint(f"what was made is kept as entry {report.kept}: {see}, {take}")
 
 
-def _tell_cost(report: Report, screens: Screens) -> None:
+def _tell_cost(report: Report, face: Face) -> None:
     if not report.requests:
-        screens.aside.hint(f"no model was asked · {report.seconds:.1f} s · $0.00 · run {report.run}")
+        face.aside.hint(f"no model was asked · {report.seconds:.1f} s · $0.00 · run {report.run}")
         return
-    requests = f"{report.requests} request{'s' if report.requests != 1 else ''}"
-    screens.aside.hint(
-        f"{report.model} · {requests} · {report.input_tokens:,} tokens in, {report.output_tokens:,} out · "
-        f"{money(report.cost)} · {report.seconds:.1f} s · run {report.run}"
+    face.aside.hint(
+        f"{report.model} · {counted(report.requests, 'request')} · {report.input_tokens:,} tokens in, "
+        f"{report.output_tokens:,} out · {money(report.cost)} · {report.seconds:.1f} s · run {report.run}"
     )
 
 
 def _verdict(verdict: tuple[str, str, str]) -> str:
     step, standing, reason = verdict
-    mark = _MARKS[Status(standing)]
+    mark = MARKS[Status(standing)]
     return f"{step} {mark}" + (f" ({brief(reason, 40)})" if standing == Status.SKIPPED else "")
 
 
-def counted(counts: TestCounts | None) -> str:
+def counts_text(counts: TestCounts | None) -> str:
     if counts is None:
         return "no count"
     pairs = (
@@ -199,49 +175,3 @@ def counted(counts: TestCounts | None) -> str:
         (counts.skipped, "skipped"),
     )
     return ", ".join(f"{number} {word}" for number, word in pairs if number) or "no tests"
-
-
-MARKS = {AttemptEnd.VERIFIED: "✓", AttemptEnd.REFUSED: "✗", AttemptEnd.SENT_BACK: "↩"}
-
-
-def lines_of(event: ClimbEvent) -> tuple[str, ...]:
-    """What a person is told: a banner at the start, a header for each tier, a line for each attempt."""
-    match event:
-        case ClimbBegun(ladder=ladder, failing=failing, done=done, spent=spent):
-            names = " → ".join(
-                tier.name if tier.mode is TierMode.REFLEX else f"{tier.name} {tier.iterations}" for tier in ladder.tiers
-            )
-            cost = "" if ladder.max_cost is None else f", at most {money(ladder.max_cost)}"
-            time = "" if ladder.max_minutes is None else f" and {ladder.max_minutes:g} minutes"
-            first = f"loop: {names or 'no tier can work here'}{cost}{time}; {failing} failing"
-            gone = f"  goes on after {attempts(done)}, {money(spent)} spent"
-            return (first, gone) if done else (first,)
-        case TierBegun(tier=tier, number=number, of=of):
-            models = ", ".join(f"{role} {model}" for role, model in tier.models)
-            return (f"── tier {number} of {of}: {tier.name} ({tier.mode}{f'; {models}' if models else ''})",)
-        case IterationBegun(tier=tier, number=number, of=of, samples=samples) if of > 1:
-            return (f"· {tier} {number} of {of}" + (f", up to {samples} samples" if samples > 1 else ""),)
-        case AttemptEnded(attempt=attempt):
-            return (f"  {told(attempt)}",)
-        case TierLeft(tier=tier, reason=reason):
-            return (f"  {tier} is left: {brief(reason, 120)}",)
-        case EscalationWarned(text=text):
-            return (f"! {text}",)
-    return ()
-
-
-def told(attempt: Attempt) -> str:
-    mark = MARKS.get(attempt.end, "–")
-    failing = "" if attempt.failing is None else f", {len(attempt.failing)} failing"
-    cost = (
-        ""
-        if attempt.mode is TierMode.REFLEX
-        else f", {'price unknown' if attempt.cost is None else money(attempt.cost)}"
-    )
-    why = f": {brief(attempt.refused[0], 90)}" if attempt.refused and attempt.end is not AttemptEnd.VERIFIED else ""
-    better = " (a step forward, kept)" if attempt.better else ""
-    return f"{mark} {attempt.end}{better}{failing}{cost}, {attempt.seconds:.1f} s{why}"
-
-
-def attempts(number: int) -> str:
-    return f"{number} attempt{'' if number == 1 else 's'}"

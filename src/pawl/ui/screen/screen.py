@@ -8,7 +8,8 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import TextIO
+from decimal import Decimal
+from typing import Protocol, TextIO
 
 from pawl.core.change import BlobReader, Change, ChangeSet, Node, NodeKind
 from pawl.core.display import ERASE_LINE, Flag, safe_drawing, safe_text, safe_words
@@ -159,6 +160,49 @@ class Screen:
                 raise
 
 
+class Face(Protocol):
+    """Where a person follows a run and is asked: one use of the command line, or a session."""
+
+    @property
+    def out(self) -> Screen:
+        """What was asked for."""
+        ...
+
+    @property
+    def aside(self) -> Screen:
+        """What Pawl says beside it."""
+        ...
+
+    @property
+    def live(self) -> bool:
+        """Whether `activity` and `preview` are seen."""
+        ...
+
+    def command(self, words: str) -> str:
+        """How a command is written here, such as `pawl undo 3`."""
+        ...
+
+    def line(self, question: str) -> str | None:
+        """Asks for a line and waits for it; None when the input has ended, or for later."""
+        ...
+
+    def edited(self, text: str, suffix: str) -> str:
+        """The text after the user has changed it in an editor."""
+        ...
+
+    def activity(self, text: str) -> None:
+        """Shows what is being done; empty for nothing."""
+        ...
+
+    def preview(self, text: str) -> None:
+        """Shows the end of what is being said and is not finished."""
+        ...
+
+    def make_room(self) -> None:
+        """Called before a line that stays."""
+        ...
+
+
 class FoldingScreen(Screen):
     """A screen whose lines are folded between words, with the rest of a line below its first word."""
 
@@ -256,13 +300,28 @@ def cells(text: str) -> int:
     )
 
 
-def padded(text: str, width: int) -> str:
-    excess = cells(text) - width
-    if excess <= 0:
-        return text + " " * -excess
+def cut(text: str, width: int) -> str:
+    """The start of the text, in so many cells."""
+    if cells(text) <= width:
+        return text
     while text and cells(text) > width - 1:
         text = text[:-1]
-    return padded(f"{text}…", width)
+    return f"{text}…"
+
+
+def padded(text: str, width: int) -> str:
+    shown = cut(text, width)
+    return shown + " " * (width - cells(shown))
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def money(cost: Decimal | None) -> str:
+    if cost is None:
+        return "price unknown"
+    return f"${cost:.2f}" if cost == 0 or cost >= Decimal("0.1") else f"${cost:.4f}"
 
 
 def _forget_what_was_typed() -> None:
@@ -285,7 +344,9 @@ class LiveLine:
         """The line from now on; of a `tail` that is too long its end is shown, because what came last tells most."""
         if not self._screen.draws:
             return
-        line = self._cut(one_line(text), tail=tail)
+        line = one_line(text)
+        width = self._screen.width - 1
+        line = cut(line[::-1], width)[::-1] if tail else cut(line, width)
         if line != self._shown:
             self._screen.draw(f"{ERASE_LINE if self._shown else ''}{line}")
             self._shown = line
@@ -295,14 +356,6 @@ class LiveLine:
         if self._shown:
             self._screen.draw(ERASE_LINE)
             self._shown = ""
-
-    def _cut(self, line: str, *, tail: bool) -> str:
-        width = self._screen.width - 1
-        if cells(line) <= width:
-            return line
-        while cells(line) > width - 1:
-            line = line[1:] if tail else line[:-1]
-        return f"…{line}" if tail else f"{line}…"
 
 
 def when(created: str, *, today: bool = False) -> str:

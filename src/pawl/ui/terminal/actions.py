@@ -1,16 +1,20 @@
-"""What the commands of a session do that are not commands of the command line: its settings, its conversations."""
+"""The commands of a session that are not commands of the command line: its settings, conversations and work."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import textwrap
+from dataclasses import replace
+from pathlib import Path
 
-from pawl.core.errors import UsageError
-from pawl.core.run import Approval, Mode
-from pawl.ui.screen.screen import one_line
-from pawl.ui.screen.talk import money
-from pawl.ui.terminal.commands import SessionCommand
-from pawl.ui.terminal.keys_help import ASKS, KEYS
-from pawl.ui.terminal.session import TerminalSession
+from pawl.core.dialogue import Speaker, TranscriptLine
+from pawl.core.errors import UnknownEntry, UsageError
+from pawl.core.run import Approval, Mode, RunState
+from pawl.ui.screen.diff import show_diff
+from pawl.ui.screen.markdown import Blocks, drawn, inert
+from pawl.ui.screen.screen import Screen, brief, money, one_line, when
+from pawl.ui.terminal.session import TerminalSession, words_of
+from pawl.ui.terminal.status import ASKS, KEYS
 
 GROUPS = {
     "session": "session",
@@ -20,31 +24,33 @@ GROUPS = {
     "memory": "knowledge",
     "yours": "yours",
 }
+MOST_LISTED = 15
+MOST_TOLD = 2
+"""Exchanges that are shown of a conversation that is taken up again."""
 
 
 class Actions:
-    """Those that touch nothing but the session itself, at any time, in the thread of the input."""
+    """A method for each command, by its name. Those that need nothing but the session run in the thread of the input.
+
+    What only some of them need is imported there: it would take a quarter of a second at the start of every session.
+    """
 
     def __init__(self, sitting: TerminalSession) -> None:
         self._sitting = sitting
         self._wishes = sitting.wishes
 
+    def carry_out(self, name: str, words: str) -> None:
+        getattr(self, name)(words)
+
     @property
-    def by_name(self) -> dict[str, Callable[[str], None]]:
-        return {
-            "help": self.help,
-            "status": self.status,
-            "mode": self.mode,
-            "plan": self.plan,
-            "approval": self.approval,
-            "reasoning": self.reasoning,
-            "cost": self.cost,
-            "queue": self.queue,
-            "quit": self.quit,
-        }
+    def _out(self) -> Screen:
+        return self._sitting.face.out
+
+    def _say(self, text: str) -> None:
+        self._out.say(f"  {text}")
 
     def help(self, words: str) -> None:
-        out = self._sitting.face.out
+        out = self._out
         commands = self._sitting.shared.commands
         if words:
             one = commands.find(words.lstrip("/").lower())
@@ -59,9 +65,9 @@ class Actions:
             rows = [one for one in commands.every if one.group == group]
             if rows:
                 out.say(title, "bold")
-                _rows(self._sitting, [(_name(one), one.help) for one in rows])
+                _rows(out, [(one.usage, one.help) for one in rows])
         out.say("keys", "bold")
-        _rows(self._sitting, list(KEYS))
+        _rows(out, list(KEYS))
 
     def status(self, words: str) -> None:
         from pawl.core.version import __version__
@@ -69,7 +75,7 @@ class Actions:
         sitting, wishes = self._sitting, self._wishes
         rows = [
             ("pawl", __version__),
-            ("workspace", str(sitting.opening.workspace)),
+            ("workspace", str(sitting.workspace)),
             ("model", sitting.shared.model or "none: set PAWL_MODEL or /model NAME"),
             ("mode", f"{wishes.mode_word}, {ASKS[wishes.approval]}"),
             ("conversation", wishes.conversation or "new"),
@@ -81,7 +87,7 @@ class Actions:
             rows.append(("waits", f"run {sitting.shared.waits} for your answer: /approve"))
         if sitting.shared.trust:
             rows.append(("trust", sitting.shared.trust))
-        _rows(sitting, rows)
+        _rows(self._out, rows)
 
     def mode(self, words: str) -> None:
         if words:
@@ -118,7 +124,7 @@ class Actions:
             (model, str(one.requests), f"{one.input:,}", f"{one.cached:,}", f"{one.output:,}", money(one.cost))
             for model, one in sitting.meter.by_model.items()
         ]
-        sitting.face.out.table(("model", "requests", "in", "cached", "out", "cost"), rows, flexible=0)
+        self._out.table(("model", "requests", "in", "cached", "out", "cost"), rows, flexible=0)
         self._say(f"this session: {money(sitting.meter.cost)}")
 
     def queue(self, words: str) -> None:
@@ -137,19 +143,190 @@ class Actions:
     def quit(self, words: str) -> None:
         self._sitting.face.leave()
 
-    def _say(self, text: str) -> None:
-        self._sitting.face.out.say(f"  {text}")
+    def model(self, words: str) -> None:
+        sitting = self._sitting
+        if not words:
+            sitting.run_line("models", "--offline")
+            self._say(f"the next request asks {sitting.shared.model or 'no model'}")
+            return
+        if not sitting.session.offered(words)[0]:
+            raise UsageError(f"there is no model {words!r}", advice="/model lists what is configured")
+        self._wishes.model = words
+        sitting.look_around()
+        self._say(f"the next request asks {sitting.shared.model}")
+
+    def new(self, words: str) -> None:
+        self._wishes.conversation = ""
+        self._sitting.meter.context_tokens = 0
+        self._say("a new conversation begins; the last one stays: /resume")
+
+    def clear(self, words: str) -> None:
+        self._sitting.face.clear()
+        self.new(words)
+
+    def resume(self, words: str) -> None:
+        """A conversation or a run by its id; without one the user chooses."""
+        session = self._sitting.session
+        if words:
+            if any(run.id == words for run in session.runs()):
+                self._go_on_with_run(words)
+            else:
+                self.take_up(words)
+            return
+        choices = self._choices()
+        if not choices:
+            raise UnknownEntry("there is nothing to go on with yet", advice="say what is to be done")
+        rows = [(str(number), *cells) for number, (_, *cells) in enumerate(choices, start=1)]
+        self._out.table(("", "id", "last", "what"), rows, flexible=3)
+        said = (self._sitting.face.line("which? [number or id, Enter: none] ") or "").strip()
+        if not said:
+            return
+        chosen = choices[int(said) - 1][0] if said.isdigit() and 0 < int(said) <= len(choices) else said
+        self.resume(chosen)
+
+    def _choices(self) -> list[tuple[str, str, str, str]]:
+        """Id, id as shown, when, what; runs that stand still come first."""
+        session = self._sitting.session
+        still = {RunState.WORKING: "stopped", RunState.WAITING: "waits"}
+        found = [
+            (run.id, run.id, when(run.created, today=True), f"{still[run.state]}: {brief(run.order.text, 200)}")
+            for run in session.runs(limit=50)
+            if run.state in still
+        ][:5]
+        for one in session.conversations(limit=MOST_LISTED):
+            found.append((one.id, one.id, when(one.last, today=True), f"{one.turns} × {brief(one.title, 200)}"))
+        return found
+
+    def _go_on_with_run(self, run: str) -> None:
+        self._sitting.carry(lambda: self._sitting.session.resume(run))
+
+    def take_up(self, conversation: str) -> None:
+        """Goes on with a conversation, and shows how it ended."""
+        said = self._sitting.session.transcript(conversation)
+        self._wishes.conversation = conversation
+        spoken = [one for one in said if one.message.text.strip() and one.message.speaker is not Speaker.TOOL]
+        if len(spoken) > 2 * MOST_TOLD:
+            self._out.hint(f"  … {len(spoken) - 2 * MOST_TOLD} earlier messages: /export writes them all")
+        for one in spoken[-2 * MOST_TOLD :]:
+            self._retell(one)
+        self._out.hint(f"  conversation {conversation} goes on")
+
+    def _retell(self, said: TranscriptLine) -> None:
+        if said.message.speaker is Speaker.USER:
+            self._out.lines(f"› {brief(said.message.text, 500)}")
+            return
+        blocks = Blocks()
+        for block in (*blocks.feed(said.message.text), *blocks.close()):
+            self._out.draw(f"{drawn(block, self._out.width - 1, color=self._out.color)}\n\n")
+
+    def fork(self, words: str) -> None:
+        if not self._wishes.conversation:
+            raise UsageError("there is no conversation to fork yet", advice="say something first, or /resume one")
+        self._wishes.conversation = self._sitting.session.fork(self._wishes.conversation)
+        self._say(f"goes on as {self._wishes.conversation}; the first one stays as it is")
+
+    def compact(self, words: str) -> None:
+        from pawl.agent.compacting import compact
+
+        if not self._wishes.conversation:
+            raise UsageError("there is nothing to compact yet", advice="say something first")
+        made = compact(self._sitting.session.shop, self._wishes.conversation)
+        if made.why_not:
+            self._say(f"not compacted: {made.why_not} ({made.before_tokens:,} tokens)")
+            return
+        self._say(f"compacted: {made.before_tokens:,} → {made.after_tokens:,} tokens are sent again")
+        self._out.hint(f"  the whole one stays: /resume {self._wishes.conversation}")
+        self._wishes.conversation = made.conversation
+
+    def context(self, words: str) -> None:
+        from pawl.agent.compacting import sent_again
+
+        meter = self._sitting.meter
+        if meter.fill is not None:
+            filled = round(min(meter.fill, 100) / 5)
+            self._say(f"[{'#' * filled}{'.' * (20 - filled)}] {meter.fill}%")
+            self._say(f"latest request: {meter.context_tokens:,} of {meter.context_window:,} tokens")
+        if self._wishes.conversation:
+            count, tokens = sent_again(self._sitting.session.shop, self._wishes.conversation)
+            self._say(f"sent again of this conversation: {count} messages, about {tokens:,} tokens")
+        elif meter.fill is None:
+            self._say("empty: a new conversation")
+
+    def export(self, words: str) -> None:
+        conversation = self._wishes.conversation
+        if not conversation:
+            raise UsageError("there is no conversation to export yet", advice="say something first, or /resume one")
+        path = Path(words or f"conversation-{conversation}.md").expanduser()
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise UsageError(
+                f"{str(path)!r} cannot be written: {error.strerror}", advice="name another: /export FILE"
+            ) from error
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(as_markdown(conversation, list(self._sitting.session.transcript(conversation))))
+        self._say(f"written: {path}")
+
+    def approve(self, words: str) -> None:
+        report = self._sitting.session.waiting(words or None)
+        if report.state is not RunState.WAITING:
+            raise UsageError(f"the run {report.run} does not wait for an answer", advice=f"it is {report.state}")
+        self._sitting.carry(lambda: report)
+
+    def diff(self, words: str) -> None:
+        sitting = self._sitting
+        if not words and sitting.shared.waits:
+            show_diff(self._out, sitting.session.shown(sitting.shared.waits), sitting.session.shop.store.blobs)
+            self._out.hint(f"  run {sitting.shared.waits} waits for your answer: /approve")
+            return
+        sitting.run_line("diff", *words_of(words))
+
+    def review(self, words: str) -> None:
+        from pawl.agent.editing import hidden_names, present_diff, review_request
+
+        sitting = self._sitting
+        sitting.face.activity("reading what git says is changed")
+        diff, left_out = present_diff(sitting.session.shop)
+        text = review_request(diff, words, left_out)
+        if left_out:
+            self._out.hint(f"  left out, because they are hidden: {hidden_names(left_out)}")
+        order = sitting.wishes.order(text)
+        sitting.carry(lambda: sitting.session.do(replace(order, mode=Mode.CHAT)))
+
+    def init(self, words: str) -> None:
+        """A draft by rule, made more of by a model where there is one; promoted after the user's own yes."""
+        from pawl.agent import agents_file as drafting
+
+        sitting = self._sitting
+        shop = sitting.session.shop
+        text = drafting.drafted(shop)
+        if sitting.shared.model:
+            order = replace(sitting.wishes.order(drafting.draft_request(text)), mode=Mode.CHAT, conversation="")
+            report = sitting.session.do(order)
+            sitting.renderer.finish()
+            if report.trouble is not None:
+                sitting.tell(report)
+                return
+            text = drafting.answered_text(report.answer)
+        while True:
+            changes = drafting.proposed(shop, text)
+            if not changes:
+                self._say(f"{drafting.FILE} says that already")
+                return
+            show_diff(self._out, changes, shop.store.blobs)
+            said = (sitting.face.line("promote this? [y yes, n no, e edit] ") or "").strip().lower()
+            if said in ("y", "yes"):
+                entry = drafting.promote(shop, changes)
+                self._out.say(f"promoted as entry {entry}; take it back with: /undo {entry}", "bold green")
+                return
+            if said not in ("e", "edit"):
+                self._say("nothing was written")
+                return
+            text = sitting.face.edited(text, ".md")
 
 
-def _name(command: SessionCommand) -> str:
-    return command.usage
-
-
-def _rows(sitting: TerminalSession, rows: list[tuple[str, str]]) -> None:
+def _rows(out: Screen, rows: list[tuple[str, str]]) -> None:
     """Two columns; the second is folded below itself, and below the first where there is no room beside it."""
-    import textwrap
-
-    out = sitting.face.out
     width = min(max((len(name) for name, _ in rows), default=0), 30)
     room = out.width - width - 5
     for name, text in rows:
@@ -173,3 +350,21 @@ def _one_of(word: str, allowed: tuple[str, ...], what: str) -> str:
     if word.lower() not in allowed:
         raise UsageError(f"{what} takes {' or '.join(allowed)}, not {word!r}", advice=f"such as {what} {allowed[0]}")
     return word.lower()
+
+
+def as_markdown(conversation: str, said: list[TranscriptLine]) -> str:
+    """A conversation as a page: what was said, and which tools were called."""
+    parts = [f"# Conversation {conversation}", ""]
+    for one in said:
+        message = one.message
+        if message.speaker is Speaker.TOOL:
+            continue
+        who = "You" if message.speaker is Speaker.USER else "Pawl"
+        parts += [f"## {who} · {when(one.time)}", ""]
+        if message.text.strip():
+            parts += [message.text.strip(), ""]
+        for call in message.calls:
+            parts += [f"- called `{one_line(call.name)}`: `{one_line(brief(str(call.arguments), 200))}`"]
+        if message.calls:
+            parts.append("")
+    return inert("\n".join(parts))

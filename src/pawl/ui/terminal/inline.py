@@ -11,27 +11,33 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TextIO, cast
 
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, get_app
 from prompt_toolkit.application.run_in_terminal import run_in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
 from prompt_toolkit.input import create_input
-from prompt_toolkit.layout import Layout
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
+from prompt_toolkit.layout.containers import Container
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from pawl.ui.screen.approving import edited
-from pawl.ui.screen.screen import FoldingScreen, Screen, one_line
-from pawl.ui.terminal.commands import command, completes
-from pawl.ui.terminal.face import Listener
-from pawl.ui.terminal.keys import Handlers, Parts, bindings, layout
+from pawl.ui.screen.approval import edited
+from pawl.ui.screen.diff import folded
+from pawl.ui.screen.screen import FoldingScreen, Screen, cut, one_line
+from pawl.ui.terminal.commands import command
+from pawl.ui.terminal.input_line import completes
+from pawl.ui.terminal.session import TerminalSession
 
 
 class FrameOutput(Vt100_Output):
@@ -110,18 +116,20 @@ class InlineQuestion:
 
 
 class Inline:
-    """Fits `face.Face`. Its methods but `run` may be called from any thread."""
+    """The face with an input line. Its methods but `run` may be called from any thread."""
+
+    live = True
 
     def __init__(
         self,
-        listener: Listener,
+        sitting: TerminalSession,
         *,
         color: bool,
         environment: dict[str, str],
         history: History | None = None,
         completer: Completer | None = None,
     ) -> None:
-        self.listener = listener
+        self._sitting = sitting
         self._environment = environment
         self._output = FrameOutput(sys.stdout, color=color)
         stream = cast(TextIO, LineStream(self._print, sys.stdout))
@@ -175,7 +183,7 @@ class Inline:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK)
-            if self.listener.is_working:
+            if self._sitting.is_working:
                 self._app.invalidate()
 
     def command(self, words: str) -> str:
@@ -221,15 +229,16 @@ class Inline:
         self._preview = text
         self._call(self._app.invalidate)
 
+    def make_room(self) -> None:
+        if self._preview:
+            self.preview("")
+
     def clear(self) -> None:
         self._call(self._clear)
 
     def _clear(self) -> None:
         self._app.renderer.clear()
         self._print("\n")
-
-    def refresh(self) -> None:
-        self._call(self._app.invalidate)
 
     @property
     def asks(self) -> bool:
@@ -245,7 +254,7 @@ class Inline:
         if text.strip():
             self.buffer.append_to_history()
             self.buffer.reset()
-            self.listener.entered(text.strip())
+            self._sitting.entered(text.strip())
 
     def put_aside(self) -> bool:
         """Gives up the question that is asked; whether there was one."""
@@ -272,7 +281,7 @@ class Inline:
     def _application(self) -> Application[None]:
         app: Application[None] = Application(
             layout=Layout(layout(self.buffer, self._parts)),
-            key_bindings=bindings(Handlers(input=self, listener=self.listener)),
+            key_bindings=bindings(Handlers(input=self, sitting=self._sitting)),
             output=self._output,
             input=create_input(sys.stdin),
             full_screen=False,
@@ -286,14 +295,14 @@ class Inline:
 
     def _parts(self, width: int) -> Parts:
         text, since = self._activity
-        working = self.listener.is_working
+        working = self._sitting.is_working
         question = self._question.text if self._question is not None else ""
         return Parts(
             preview=self._preview if working else "",
             activity=text if working and not question else "",
             seconds=time.monotonic() - since,
             question=question,
-            status=one_line(self.listener.status(width, asked=bool(question))),
+            status=one_line(self._sitting.status(width, asked=bool(question))),
         )
 
     def _print(self, text: str) -> None:
@@ -327,3 +336,209 @@ class Inline:
                 loop.call_soon_threadsafe(function, *arguments)
         elif function == self._draw:
             self._draw()
+
+
+TWICE = 2.0
+"""Seconds in which a second press means the same intent."""
+TYPED_AHEAD = 0.5
+"""Seconds after the start in which what was typed before it is read."""
+
+
+@dataclass(slots=True)
+class Handlers:
+    input: Inline
+    sitting: TerminalSession
+    _pressed: float = field(default=-TWICE)
+    _begun: float = field(default_factory=time.monotonic)
+
+    def enter(self, event: KeyPressEvent) -> None:
+        self._pressed = -TWICE
+        buffer = event.current_buffer
+        state = buffer.complete_state
+        if state is not None and state.current_completion is not None:
+            buffer.complete_state = None
+        elif buffer.document.text_before_cursor.endswith("\\") and not self.input.asks:
+            buffer.delete_before_cursor()
+            buffer.insert_text("\n")
+        else:
+            buffer.complete_state = None
+            self.input.submit()
+
+    def new_line(self, event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    def line_feed(self, event: KeyPressEvent) -> None:
+        """What was typed before the terminal was Pawl's own ends its lines so."""
+        if time.monotonic() - self._begun < TYPED_AHEAD:
+            self.enter(event)
+        else:
+            self.new_line(event)
+
+    def tab(self, event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        text = buffer.text.strip()
+        if buffer.complete_state is not None:
+            buffer.complete_next()
+        elif completes(buffer.document.text_before_cursor):
+            buffer.start_completion(select_first=True)
+        elif text and self.sitting.is_working and not self.input.asks:
+            buffer.append_to_history()
+            buffer.reset()
+            self.sitting.queued(text)
+
+    def back(self, event: KeyPressEvent) -> None:
+        if event.current_buffer.complete_state is not None:
+            event.current_buffer.complete_previous()
+
+    def escape(self, event: KeyPressEvent) -> None:
+        if event.current_buffer.complete_state is not None:
+            event.current_buffer.cancel_completion()
+        elif not self.input.put_aside():
+            self.sitting.stop()
+
+    def interrupt(self, event: KeyPressEvent) -> None:
+        """The first press stops what works, gives up a question or empties the input; the second leaves."""
+        now = time.monotonic()
+        again = now - self._pressed < TWICE
+        self._pressed = now
+        if again:
+            self.input.leave()
+        elif not self.input.put_aside() and not self.sitting.stop():
+            if event.current_buffer.text:
+                # The arrow keys bring it back.
+                event.current_buffer.append_to_history()
+                event.current_buffer.reset()
+                self._pressed = -TWICE
+            else:
+                self.input.out.hint("Ctrl-C again, or Ctrl-D, leaves")
+
+    def end(self, event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.delete()
+        else:
+            self.input.leave()
+
+    def clear(self, event: KeyPressEvent) -> None:
+        self.input.clear()
+
+    def suspend(self, event: KeyPressEvent) -> None:
+        event.app.suspend_to_background()
+
+
+def bindings(handlers: Handlers) -> KeyBindings:
+    made = KeyBindings()
+    made.add("enter")(handlers.enter)
+    made.add("escape", "enter")(handlers.new_line)
+    made.add("c-j")(handlers.line_feed)
+    made.add("tab")(handlers.tab)
+    made.add("s-tab")(handlers.back)
+    made.add("escape")(handlers.escape)
+    made.add("c-c")(handlers.interrupt)
+    made.add("c-d")(handlers.end)
+    made.add("c-l")(handlers.clear)
+    made.add("c-z")(handlers.suspend)
+    return made
+
+
+PROMPT, MORE, ASKED = "› ", "  ", "? "
+MOST_INPUT, MOST_PREVIEW, MOST_OFFERED = 10, 5, 6
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_DIM = "fg:ansibrightblack"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What there is to be shown now."""
+
+    preview: str
+    activity: str
+    seconds: float
+    question: str
+    status: str
+
+
+def layout(buffer: Buffer, parts: Callable[[int], Parts]) -> Container:
+    def now() -> Parts:
+        return parts(_width())
+
+    def prefix(number: int, wrapped: int) -> StyleAndTextTuples:
+        asked = bool(now().question)
+        first = number == 0 and wrapped == 0
+        return [("bold", (ASKED if asked else PROMPT) if first else MORE)]
+
+    return HSplit(
+        [
+            _shown(lambda: _preview(now().preview)),
+            _shown(lambda: _activity(now())),
+            _shown(lambda: _question(now().question)),
+            Window(
+                BufferControl(buffer, focus_on_click=False),
+                height=Dimension(min=1, max=MOST_INPUT),
+                wrap_lines=True,
+                dont_extend_height=True,
+                get_line_prefix=prefix,
+            ),
+            _shown(lambda: _offered(buffer)),
+            Window(
+                FormattedTextControl(lambda: [(_DIM, cut(now().status, _width()))]),
+                height=1,
+                dont_extend_height=True,
+                wrap_lines=False,
+            ),
+        ]
+    )
+
+
+def _width() -> int:
+    # The last column stays free: a line that fills it is folded differently by different terminals.
+    return max(10, get_app().output.get_size().columns - 1)
+
+
+def _shown(text: Callable[[], StyleAndTextTuples]) -> Container:
+    """Some lines, and none when there is nothing to show."""
+    return ConditionalContainer(
+        Window(FormattedTextControl(text), dont_extend_height=True, wrap_lines=False),
+        filter=Condition(lambda: bool(text())),
+    )
+
+
+def _preview(text: str) -> StyleAndTextTuples:
+    if not text.strip():
+        return []
+    lines = [part for line in text.split("\n") for part in folded(line.replace("\t", "    "), _width())]
+    return [("", "\n".join(lines[-MOST_PREVIEW:]))]
+
+
+def _activity(parts: Parts) -> StyleAndTextTuples:
+    if not parts.activity:
+        return []
+    turn = SPINNER[int(time.monotonic() * 8) % len(SPINNER)] if _has_marks() else "*"
+    seconds = f" {parts.seconds:.0f} s" if parts.seconds >= 1 else ""
+    return [("fg:ansicyan", f"{turn} "), (_DIM, cut(f"{parts.activity}{seconds}", _width() - 2))]
+
+
+def _question(text: str) -> StyleAndTextTuples:
+    return [("bold", "\n".join(folded(text.rstrip(), _width())))] if text else []
+
+
+def _offered(buffer: Buffer) -> StyleAndTextTuples:
+    """The candidates around the chosen one."""
+    state = buffer.complete_state
+    if state is None or not state.completions:
+        return []
+    chosen = state.complete_index
+    start = max(0, min((chosen or 0) - MOST_OFFERED // 2, len(state.completions) - MOST_OFFERED))
+    part = state.completions[start : start + MOST_OFFERED]
+    names = [one.display_text for one in part]
+    room = min(max(map(len, names)), _width() // 2)
+    lines: StyleAndTextTuples = []
+    for at, one in enumerate(part, start=start):
+        mark = ">" if at == chosen else " "
+        line = f"{mark} {cut(one.display_text, room):<{room}}  {one.display_meta_text}".rstrip()
+        end = "\n" if at < start + len(part) - 1 else ""
+        lines.append(("bold" if at == chosen else _DIM, cut(line, _width()) + end))
+    return lines
+
+
+def _has_marks() -> bool:
+    return get_app().output.encoding().lower().replace("-", "") == "utf8"

@@ -1,41 +1,85 @@
-"""Opens a session: with an input line drawn in place where the terminal can do that, line by line where it cannot."""
+"""`pawl session`: with an input line drawn in place where the terminal can do that, line by line where it cannot."""
 
 from __future__ import annotations
 
 import sys
 import time
+from argparse import ArgumentParser
+from pathlib import Path
 
 from pawl.core.errors import PawlError, UnknownEntry
-from pawl.core.run import Approval, Mode, RunState
-from pawl.ui.screen.opening import Opening
-from pawl.ui.screen.screen import FoldingScreen, brief, one_line
+from pawl.core.run import RunState
+from pawl.settings.config import Config
+from pawl.ui.cli.call import Call
+from pawl.ui.cli.main import tell_recovery
+from pawl.ui.cli.parser import Command, continue_option, mixed, mode_options, model_option
+from pawl.ui.screen.approval import edited
+from pawl.ui.screen.screen import FoldingScreen, Screen, brief, one_line
 from pawl.ui.terminal.actions import Actions
-from pawl.ui.terminal.commands import OWN, Commands, SessionCommand
-from pawl.ui.terminal.face import SessionChoices
-from pawl.ui.terminal.keys_help import can_draw
+from pawl.ui.terminal.commands import OWN, Commands, SessionCommand, command
 from pawl.ui.terminal.session import TerminalSession
+from pawl.ui.terminal.status import can_draw
 
+
+def words(parser: ArgumentParser) -> None:
+    parser.usage = "pawl [session] [options] [REQUEST ...]"
+    parser.add_argument("request", nargs="*", metavar="REQUEST", help="the first request")
+    which = parser.add_mutually_exclusive_group()
+    continue_option(which)
+    which.add_argument(
+        "-r", "--resume", nargs="?", const="", metavar="ID", help="resume this conversation or run; choose one without"
+    )
+    parser.add_argument("--fork-session", action="store_true", help="with -c or -r: continue in a copy of it")
+    model_option(parser)
+    mode_options(parser)
+
+
+DECLARED = {
+    "session": Command(words=words, example="pawl session -c\n  pawl session -r c0ffee12 --fork-session", read=mixed)
+}
 QUICK = 0.3
 """Seconds in which a workspace is looked through again after each run; a larger one only at the start."""
+
+
+def session(config: Config, workspace: Path, call: Call) -> int:
+    """Until the user leaves; the exit code."""
+    sitting = TerminalSession(config, workspace, call, begin)
+    sitting.act = Actions(sitting).carry_out
+    if not can_draw(config.environment.get("TERM", "")):
+        return Plain(sitting).run()
+    # prompt_toolkit takes a tenth of a second, which a session through pipes does not pay.
+    from pawl.ui.terminal.inline import Inline
+    from pawl.ui.terminal.input_line import PrivateHistory, Suggestions, history_path
+
+    face = Inline(
+        sitting,
+        color=config.color,
+        environment=dict(config.environment),
+        history=PrivateHistory(history_path(config.state, str(workspace))),
+        completer=Suggestions(lambda: sitting.shared.commands.every, lambda: sitting.shared.paths),
+    )
+    FoldingScreen(sys.stdout, color=config.color).hint(greeting(sitting))
+    try:
+        face.run(lambda: sitting.start(face))
+    finally:
+        sitting.leave()
+    return 128 + face.heard if face.heard else 0
 
 
 def greeting(sitting: TerminalSession) -> str:
     """The first line: a terminal that is empty to its top would otherwise lose lines of what is drawn there."""
     from pawl.core.version import __version__
 
-    home, place = str(sitting.opening.config.home), str(sitting.opening.workspace)
+    home, place = str(sitting.config.home), str(sitting.workspace)
     short = f"~{place.removeprefix(home)}" if place == home or place.startswith(f"{home}/") else place
     return f"pawl {__version__} in {one_line(short)} · /help"
 
 
 def begin(sitting: TerminalSession) -> None:
     from pawl.settings.trust import folder_trust, is_trusted
-    from pawl.ui.terminal.work_actions import WorkActions
 
-    actions = WorkActions(sitting)
-    sitting.actions |= actions.by_name
-    shop, config = sitting.session.shop, sitting.opening.config
-    sitting.opening.tell_recovery(shop, sitting.face.aside)
+    shop, config = sitting.session.shop, sitting.config
+    tell_recovery(shop, sitting.face.aside)
     files = folder_trust(config, shop.workspace).files
     if files:
         trusted = is_trusted(config, shop.workspace)
@@ -49,12 +93,12 @@ def begin(sitting: TerminalSession) -> None:
     if not sitting.shared.model:
         sitting.tell_no_model()
     _waiting(sitting)
-    _take_up(sitting, actions)
+    _take_up(sitting)
     look_for_files(sitting)
     sitting.look_again = look_for_files
     sitting.face.activity("")
-    if sitting.opening.request:
-        request = sitting.opening.request
+    request = " ".join(sitting.call.options.request).strip()
+    if request:
         sitting.job(lambda: sitting.request(request))
 
 
@@ -80,7 +124,7 @@ def look_for_files(sitting: TerminalSession) -> None:
                 source=one.source,
                 needs=frozenset({"idle"}),
             )
-            for one in own_commands(sitting.opening.config, shop.workspace)
+            for one in own_commands(sitting.config, shop.workspace)
         )
     )
 
@@ -94,22 +138,20 @@ def _waiting(sitting: TerminalSession) -> None:
         sitting.face.out.say(f"! run {found[0].id} waits for your answer ({what}): /approve", "bold yellow")
 
 
-def _take_up(sitting: TerminalSession, actions: object) -> None:
-    from pawl.ui.terminal.work_actions import WorkActions
-
-    assert isinstance(actions, WorkActions)
-    opening, session = sitting.opening, sitting.session
+def _take_up(sitting: TerminalSession) -> None:
+    """The conversation or run that the options name."""
+    options, actions = sitting.call.options, Actions(sitting)
     try:
-        if opening.resume is not None and not opening.resume:
+        if options.resume is not None and not options.resume:
             sitting.job(lambda: actions.resume(""))
-        elif opening.resume:
-            actions.resume(opening.resume)
-        elif opening.go_on:
-            known = session.conversations(limit=1)
+        elif options.resume:
+            actions.resume(options.resume)
+        elif options.go_on:
+            known = sitting.session.conversations(limit=1)
             if not known:
                 raise UnknownEntry("there is no conversation to go on with", advice="say what is to be done")
             actions.take_up(known[0].id)
-        if opening.fork and sitting.wishes.conversation:
+        if options.fork_session and sitting.wishes.conversation:
             actions.fork("")
     except PawlError as error:
         if not sys.stdin.isatty():
@@ -117,34 +159,74 @@ def _take_up(sitting: TerminalSession, actions: object) -> None:
         sitting.tell_error(error)
 
 
-def open_session(opening: Opening) -> int:
-    """Until the user leaves; the exit code."""
-    wishes = SessionChoices(model=opening.model, mode=Mode(opening.mode), approval=Approval(opening.approval))
-    sitting = TerminalSession(opening, wishes, begin)
-    sitting.actions |= Actions(sitting).by_name
-    if can_draw(opening.config.environment.get("TERM", "")):
-        return _drawn(opening, sitting)
-    from pawl.ui.terminal.plain import Plain
-
-    return Plain(sitting).run()
+PROMPT = "> "
 
 
-def _drawn(opening: Opening, sitting: TerminalSession) -> int:
-    from pawl.ui.terminal.commands import Suggestions
-    from pawl.ui.terminal.history import PrivateHistory, history_path
-    from pawl.ui.terminal.inline import Inline
+class Plain:
+    """The face where nothing can be drawn in place: through pipes, in an editor's shell, in a dumb terminal.
 
-    config = opening.config
-    face = Inline(
-        sitting,
-        color=config.color,
-        environment=dict(config.environment),
-        history=PrivateHistory(history_path(config.state, str(opening.workspace))),
-        completer=Suggestions(lambda: sitting.shared.commands.every, lambda: sitting.shared.paths),
-    )
-    FoldingScreen(sys.stdout, color=config.color).hint(greeting(sitting))
-    try:
-        face.run(lambda: sitting.start(face))
-    finally:
-        sitting.leave()
-    return 128 + face.heard if face.heard else 0
+    Lines are read one after the other, and each is carried out before the next; a signal stops what works.
+    """
+
+    live = False
+
+    def __init__(self, sitting: TerminalSession) -> None:
+        self._sitting = sitting
+        self._left = False
+        self._asks = sys.stdin.isatty()
+
+    @property
+    def out(self) -> Screen:
+        return self._sitting.call.out
+
+    @property
+    def aside(self) -> Screen:
+        return self._sitting.call.aside
+
+    def run(self) -> int:
+        """Until the input ends or the user leaves."""
+        sitting = self._sitting
+        with sitting.here(self):
+            while not self._left:
+                line = self._read(PROMPT)
+                if line is None:
+                    break
+                if line.strip():
+                    with sitting.call.interruptions.stopping() as cancel:
+                        sitting.session.cancel = cancel
+                        sitting.entered(line.strip(), echo=not self._asks)
+                        sitting.work()
+                        sitting.session.cancel = None
+        return 0
+
+    def command(self, words: str) -> str:
+        return command(words)
+
+    def line(self, question: str) -> str | None:
+        return self._read(question)
+
+    def edited(self, text: str, suffix: str) -> str:
+        return edited(text, suffix, self._sitting.config.environment)
+
+    def activity(self, text: str) -> None:
+        """There is no place for it."""
+
+    def preview(self, text: str) -> None:
+        """Nor for this: what is said is shown when it is whole."""
+
+    def make_room(self) -> None:
+        """Nothing stands in the way."""
+
+    def clear(self) -> None:
+        """What was printed stays."""
+
+    def leave(self) -> None:
+        self._left = True
+
+    def _read(self, prompt: str) -> str | None:
+        if self._asks:
+            self.out.put(prompt)
+        line = sys.stdin.readline()
+        if not line:
+            return None
+        return line.rstrip("\n")

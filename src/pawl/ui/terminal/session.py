@@ -10,19 +10,21 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from pawl.core.errors import PawlError, StoreError, UsageError
-from pawl.core.run import Report, RunState
-from pawl.ui.screen.opening import Opening
-from pawl.ui.screen.screen import one_line
+from pawl.core.run import Approval, Mode, Report, RunState
+from pawl.ui.cli.call import Call
+from pawl.ui.cli.main import run_words
+from pawl.ui.screen.renderer import EventRenderer, Meter
+from pawl.ui.screen.screen import Face, one_line
 from pawl.ui.terminal.commands import IDLE, MODEL, OWN, Commands, SessionCommand, split, spoken_here
-from pawl.ui.terminal.face import Meter, SessionChoices, SessionScreen
-from pawl.ui.terminal.keys_help import status_line
+from pawl.ui.terminal.status import SessionChoices, status_line
 
 if TYPE_CHECKING:
     from pawl.agent.session import Session
-    from pawl.ui.terminal.showing import Showing
+    from pawl.settings.config import Config
 
 
 OPENING_SECONDS = 60.0
@@ -52,17 +54,30 @@ class Shared:
     """How the folder stands, where that matters."""
 
 
-class TerminalSession:
-    """Fits `face.Listener`."""
+class SessionFace(Face, Protocol):
+    """The face of a session. Its methods may be called from any thread, and from the one of the runs above all."""
 
-    def __init__(self, opening: Opening, wishes: SessionChoices, begin: Callable[[TerminalSession], None]) -> None:
-        self.opening = opening
-        self.wishes = wishes
+    def clear(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+
+class TerminalSession:
+    """The session itself, whatever face it has."""
+
+    def __init__(self, config: Config, workspace: Path, call: Call, begin: Callable[[TerminalSession], None]) -> None:
+        self.config = config
+        self.workspace = workspace
+        self.call = call
+        options = call.options
+        self.wishes = SessionChoices(
+            model=options.model or "", mode=Mode(options.mode), approval=Approval(options.approve)
+        )
         self._begin = begin
         self.meter = Meter()
         self.shared = Shared()
-        self.actions: dict[str, Callable[[str], None]] = {}
-        """What a command does that is no command of the command line, by its name."""
+        self.act: Callable[[str, str], None] = lambda name, words: None
+        """Carries out a command that is no command of the command line."""
         self.look_again: Callable[[TerminalSession], None] = lambda sitting: None
         self.left = threading.Event()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -73,12 +88,12 @@ class TerminalSession:
         self._failed: BaseException | None = None
         self._opened = threading.Event()
         self._session: Session | None = None
-        self.face: SessionScreen
-        self.showing: Showing
+        self.face: SessionFace
+        self.renderer: EventRenderer
 
     # The thread of the input.
 
-    def start(self, face: SessionScreen) -> None:
+    def start(self, face: SessionFace) -> None:
         self.face = face
         self._thread.start()
 
@@ -109,13 +124,21 @@ class TerminalSession:
         return status_line(self.wishes, self.meter, model=self.shared.model, doing=doing, width=width)
 
     def entered(self, text: str, *, echo: bool = True) -> None:
+        """A request or a command."""
+        self._typed(text, self.take, echo=echo)
+
+    def queued(self, text: str) -> None:
+        """A request for afterwards, or a command."""
+        self._typed(text, self.follow)
+
+    def _typed(self, text: str, take: Callable[[str], None], *, echo: bool = True) -> None:
         if echo:
             self.face.out.lines(_echo(text))
         named = split(text)
         if named is not None:
             self._command(*named)
         else:
-            self.take(text)
+            take(text)
 
     def take(self, text: str) -> None:
         """A request, or words for the run that works."""
@@ -128,14 +151,6 @@ class TerminalSession:
         else:
             self.job(lambda: self.request(text))
 
-    def queued(self, text: str) -> None:
-        self.face.out.lines(_echo(text))
-        named = split(text)
-        if named is not None:
-            self._command(*named)
-        else:
-            self.follow(text)
-
     def follow(self, text: str) -> None:
         """A request for afterwards; at once when nothing works."""
         if not self.is_working:
@@ -145,6 +160,7 @@ class TerminalSession:
         self.face.out.hint(f"  queued; {len(self.session.queued)} to follow")
 
     def stop(self) -> bool:
+        """Stops what works; False when there is nothing to stop."""
         if not self.is_working or self._session is None:
             return False
         self._session.interrupt()
@@ -161,7 +177,7 @@ class TerminalSession:
             if MODEL in found.needs and not self.shared.model:
                 self.tell_no_model()
             elif found.group != OWN and IDLE not in found.needs and not found.line:
-                self.actions[found.name](words)
+                self.act(found.name, words)
             else:
                 if self.is_working:
                     self.face.out.hint("  waits for the run that works")
@@ -175,22 +191,21 @@ class TerminalSession:
     def _open(self) -> Iterator[None]:
         from pawl.agent.session import Session
         from pawl.code.watcher import follow
-        from pawl.ui.terminal.showing import Showing
         from pawl.workspace.project import Project
 
-        self.showing = Showing(self.face, self.meter)
+        self.renderer = EventRenderer(self.face, self.meter)
         self.face.out.reword = self.face.aside.reword = spoken_here
-        with Project.open(self.opening.config, self.opening.workspace) as shop, follow(shop):
-            self._session = Session(shop, self.showing.hear)
+        with Project.open(self.config, self.workspace) as shop, follow(shop):
+            self._session = Session(shop, self.renderer.hear)
+            self._opened.set()
+            self._begin(self)
             yield
 
     @contextmanager
-    def here(self, face: SessionScreen) -> Iterator[None]:
+    def here(self, face: SessionFace) -> Iterator[None]:
         """For a face with one thread: the session is open in it, and `work` does what there is to do."""
         self.face = face
         with self._open():
-            self._opened.set()
-            self._begin(self)
             self.work()
             yield
 
@@ -218,8 +233,6 @@ class TerminalSession:
     def _serve(self) -> None:
         try:
             with self._open():
-                self._opened.set()
-                self._begin(self)
                 while (job := self._jobs.get()) is not None:
                     self._do(job)
         except BaseException as error:
@@ -246,13 +259,12 @@ class TerminalSession:
 
     def settled(self, report: Report) -> Report:
         """Asks the user as long as the run waits and there is an answer."""
-        from pawl.ui.screen.approving import ask_approval
+        from pawl.ui.screen.approval import ask_approval
 
         while report.state is RunState.WAITING and not self.left.is_set():
-            self.showing.finish()
+            self.renderer.finish()
             self.face.activity("")
-            self.face.preview("")
-            given = ask_approval(self.session, report, self.face, self.face)
+            given = ask_approval(self.session, report, self.face)
             if given is None:
                 break
             try:
@@ -265,7 +277,7 @@ class TerminalSession:
     def tell(self, report: Report) -> None:
         from pawl.ui.screen.report import changes_of, tell
 
-        self.showing.finish()
+        self.renderer.finish()
         shop = self.session.shop
         if any(one.id == report.conversation for one in self.session.conversations()):
             self.wishes.conversation = report.conversation
@@ -285,15 +297,19 @@ class TerminalSession:
         """What the thread of the input needs to know."""
         self.shared.model = self.session.offered(self.wishes.model)[0]
 
+    def run_line(self, *words: str) -> None:
+        """Runs a command of the command line."""
+        run_words(self.session.shop, words, self.face.out)
+
     def _carry_out(self, command: SessionCommand, words: str) -> None:
         if command.prompt:
             from pawl.agent.commands import filled
 
             self.request(filled(command.prompt, words), model=command.model)
         elif command.line:
-            self.opening.run_command(self.session.shop, (*command.line, *words_of(words)), self.face.out)
+            self.run_line(*command.line, *words_of(words))
         else:
-            self.actions[command.name](words)
+            self.act(command.name, words)
 
 
 def words_of(text: str) -> list[str]:

@@ -10,13 +10,13 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from pawl.agent.session import Session
 from pawl.core.errors import UsageError
 from pawl.core.run import ApprovalAnswer, ApprovalResponse, Report
 from pawl.settings import files as bounded
-from pawl.ui.screen.report import Screens, show_question
+from pawl.ui.screen.report import show_question
+from pawl.ui.screen.screen import Face
 
 FALLBACKS = ("sensible-editor", "nano", "vi")
 MOST_BYTES = 16 << 20
@@ -80,84 +80,72 @@ CHOICES = "y yes, n no, 1,3 these hunks, e edit, d diff, l later"
 CHOICES_OF_CALL = "y yes, n no, d show all, l later"
 
 
-class LineAsker(Protocol):
-    """How a person is asked for a line."""
-
-    def line(self, question: str) -> str | None:
-        """What was typed; None when the input has ended."""
-        ...
-
-    def edited(self, text: str, suffix: str) -> str:
-        """The text after the user has changed it in an editor."""
-        ...
-
-
-def ask_approval(session: Session, report: Report, screens: Screens, asker: LineAsker) -> ApprovalResponse | None:
+def ask_approval(session: Session, report: Report, face: Face) -> ApprovalResponse | None:
     """Shows what is asked about and asks until there is an answer; None to answer later."""
     question = report.question
     assert question is not None
     if report.stale:
-        screens.aside.say(f"! the approval was not taken: {report.stale}", "bold yellow")
+        face.aside.say(f"! the approval was not taken: {report.stale}", "bold yellow")
     changes = session.shown(report.run)
-    screens.out.say()
-    complete = show_question(session.shop, report, screens, changes)
+    face.out.say()
+    complete = show_question(session.shop, report, face, changes)
     if not complete:
-        screens.aside.say("! not all of it is shown; d shows all of it", "bold yellow")
+        face.aside.say("! not all of it is shown; d shows all of it", "bold yellow")
     of_call = question.kind == "call"
     prompt = f"carry it out? [{CHOICES_OF_CALL}] " if of_call else f"promote this? [{CHOICES}] "
     while True:
-        said = asker.line(prompt)
+        said = face.line(prompt)
         word, _, rest = (said or "").strip().partition(" ")
         word = word.lower()
         if not word or word in LATER:
             return None
         if word in YES and not rest and not complete:
-            screens.aside.say("part of it was not shown: d shows all of it, y approves it as it is", "bold yellow")
+            face.aside.say("part of it was not shown: d shows all of it, y approves it as it is", "bold yellow")
             complete = True
             continue
         if word in YES and not rest:
             return ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=question.digest)
         if word in NO:
-            reason = rest.strip() or (asker.line("why? [Enter: no reason] ") or "").strip()
+            reason = rest.strip() or (face.line("why? [Enter: no reason] ") or "").strip()
             return ApprovalResponse(answer=ApprovalAnswer.REJECT, digest=question.digest, reason=reason)
         if word in SHOW and not rest:
-            complete = show_question(session.shop, report, screens, changes, whole=True)
+            complete = show_question(session.shop, report, face, changes, whole=True)
             continue
-        given = None if of_call else _part(session, report, screens, asker, (said or "").strip())
+        given = None if of_call else _part(session, report, face, (said or "").strip())
         if given is not None:
             return given
 
 
-def _edited(session: Session, report: Report, screens: Screens, asker: LineAsker) -> ApprovalResponse | None:
+def _edited(session: Session, report: Report, face: Face) -> ApprovalResponse | None:
     question = report.question
     assert question is not None
     shown = f"{REMARKS}{session.patch(report.run)}"
     try:
-        patch = asker.edited(shown, ".diff")
+        patch = face.edited(shown, ".diff")
     except UsageError as error:
-        screens.aside.say(f"{error.message}; {error.advice}")
+        face.aside.say(f"{error.message}; {error.advice}")
         return None
     if patch.strip() and patch != shown:
         return ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=question.digest, patch=patch)
-    screens.aside.say("the patch is as it was; nothing is answered yet" if patch.strip() else "the patch is empty")
+    face.aside.say("the patch is as it was; nothing is answered yet" if patch.strip() else "the patch is empty")
     return None
 
 
-def _part(session: Session, report: Report, screens: Screens, asker: LineAsker, said: str) -> ApprovalResponse | None:
+def _part(session: Session, report: Report, face: Face, said: str) -> ApprovalResponse | None:
     """Some hunks, or the patch as the user edits it; None for words that say neither."""
     question = report.question
     assert question is not None
     if said.lower() in EDIT:
-        return _edited(session, report, screens, asker)
+        return _edited(session, report, face)
     found = _HUNKS.fullmatch(said.lower())
     if found is None:
-        screens.aside.say(f"{said!r} is no answer; say {CHOICES}")
+        face.aside.say(f"{said!r} is no answer; say {CHOICES}")
         return None
     numbers = tuple(dict.fromkeys(int(one) for one in re.split(r"[\s,]+", found["numbers"])))
     most = len(session.hunks(report.run))
     wrong = [one for one in numbers if not 1 <= one <= most]
     if wrong:
-        screens.aside.say(f"there is no hunk {wrong[0]}; the hunks are 1 to {most}")
+        face.aside.say(f"there is no hunk {wrong[0]}; the hunks are 1 to {most}")
         return None
     return ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=question.digest, hunks=numbers)
 

@@ -1,0 +1,347 @@
+"""Shows a person what happens in a run: the model's words as they come, one line for everything else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from pawl.agent.events import Event
+from pawl.core.diagnostic import CheckResult, Status
+from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolCall
+from pawl.core.display import SafeWords
+from pawl.core.events import (
+    AttemptEnded,
+    ClimbBegun,
+    ClimbEvent,
+    Corrected,
+    EscalationWarned,
+    HookSaid,
+    IterationBegun,
+    Metered,
+    NodeEntered,
+    RequestAnswered,
+    RequestSent,
+    RunEnded,
+    Shortened,
+    Steered,
+    TierBegun,
+    TierLeft,
+    ToolEnded,
+    ToolStarted,
+    Warned,
+)
+from pawl.core.run import RoleName, Stage
+from pawl.core.tiers import Attempt, AttemptEnd, TierMode
+from pawl.ui.screen.markdown import Blocks, drawn
+from pawl.ui.screen.screen import Face, brief, counted, cut, money, one_line
+
+_WHAT = ("path", "query", "command", "what")
+"""Arguments that say best what a call is about."""
+_UNSEEN = frozenset({Stage.INTENT, Stage.PLAN, Stage.QA, Stage.EVALUATE, Stage.STUDY})
+"""Stages whose answers are for Pawl: what comes of them is told in other words."""
+_AT_WORK = {
+    RoleName.LIBRARIAN: "the librarian chooses the files that matter",
+    RoleName.CRITIC: "the critic reads the change",
+    RoleName.CHAOS: "chaos looks for inputs that break it",
+    RoleName.PLANNER: "the planner plans",
+    RoleName.WORKER: "a worker works",
+    RoleName.FIXER: "the fixer mends",
+}
+"""Roles of a ladder that answer by their contract, and what a person is told instead."""
+_NODES = {
+    "intent": "understanding",
+    "read": "reading",
+    "run": "running",
+    "undo": "taking it back",
+    "mend": "the reflex looks for a patch, with no model",
+    "plan": "planning",
+    "prove": "running the tests as they stand",
+    "act": "working",
+    "verify": "verifying on a fresh bench",
+    "apply": "promoting",
+    "qa": "reviewing",
+}
+_TOLD_NODES = frozenset({"mend", "plan", "prove", "verify", "apply"})
+"""Nodes that are worth a line of their own."""
+MARKS = {Status.PASS: "✓", Status.FAIL: "✗", Status.SKIPPED: "–"}
+_STYLES = {"✓": "green", "✗": "red", "!": "yellow"}
+_ATTEMPT_MARKS = {AttemptEnd.VERIFIED: "✓", AttemptEnd.REFUSED: "✗", AttemptEnd.SENT_BACK: "↩"}
+_CODE = re.compile(r"\A[a-z_]+: ")
+_SAID_BEFORE = "It said:\n"
+"""What stands before the failure of a call that is not carried out again."""
+_LONGEST = 110
+
+
+@dataclass(slots=True)
+class ModelSpending:
+    """The requests, tokens and cost of one model."""
+
+    requests: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: Decimal | None = Decimal(0)
+
+    def add(self, answered: RequestAnswered) -> None:
+        self.requests += 1
+        self.input += answered.usage.input
+        self.output += answered.usage.output
+        self.cached += answered.usage.cached
+        self.cost = None if self.cost is None or answered.cost is None else self.cost + answered.cost
+
+
+@dataclass(slots=True)
+class Meter:
+    """Spending by model, and how full the context was last."""
+
+    by_model: dict[str, ModelSpending] = field(default_factory=dict)
+    context_tokens: int = 0
+    context_window: int = 0
+
+    def hear(self, event: object) -> None:
+        if isinstance(event, RequestAnswered):
+            self.by_model.setdefault(event.model, ModelSpending()).add(event)
+        elif isinstance(event, Metered):
+            self.context_tokens, self.context_window = event.context_tokens, event.context_window
+
+    @property
+    def cost(self) -> Decimal | None:
+        every = [one.cost for one in self.by_model.values()]
+        return None if None in every else sum((one for one in every if one is not None), Decimal(0))
+
+    @property
+    def fill(self) -> int | None:
+        """Percent of the context; None before anything is known."""
+        return round(100 * self.context_tokens / self.context_window) if self.context_window else None
+
+
+class EventRenderer:
+    """Hears the events of runs and shows them on a face. Nothing that a model says is obeyed by the terminal.
+
+    A `raw` answer goes out as it comes, line by line, for whoever reads the pipe; otherwise its Markdown is drawn.
+    """
+
+    def __init__(self, face: Face, meter: Meter, *, raw: bool = False, thoughts: bool = False) -> None:
+        self._face = face
+        self._meter = meter
+        self._raw = raw
+        self._show_thoughts = thoughts
+        self._safe = SafeWords()
+        self._blocks = Blocks()
+        self._doing = ""
+        self._unseen = False
+        self._said = False
+        """The last thing shown was a block of the answer."""
+        self._line = ""
+        """The line of a raw answer that has begun: secrets are known in whole lines only."""
+        self._thought = ""
+        """The line of the reasoning that has begun."""
+
+    def hear(self, event: Event) -> None:
+        self._meter.hear(event)
+        if isinstance(event, RequestSent):
+            self._unseen = is_for_pawl(event)
+        if isinstance(event, ThoughtDelta):
+            self._think(event.text)
+        else:
+            self._end_thought()
+            if isinstance(event, TextDelta) and not self._unseen:
+                self._answer(event.text)
+            for line in self._lines(event):
+                self.note(line)
+        if isinstance(event, RunEnded):
+            self.finish()
+        if (doing := self._activity(event)) not in (None, self._doing):
+            self._doing = doing or ""
+            self._face.activity(self._doing)
+        self._face.preview(self._blocks.rest)
+
+    def finish(self) -> None:
+        """Shows the rest of the answer and ends its last line."""
+        self._end_thought()
+        if not self._raw:
+            for block in (*self._blocks.feed(self._safe.close()), *self._blocks.close()):
+                self._print(block)
+        elif line := self._line + self._safe.close():
+            self._line = ""
+            self._face.out.put(f"{line}\n")
+        self._face.make_room()
+
+    def note(self, text: str) -> None:
+        """A line beside the answer."""
+        self.finish()
+        aside = self._face.aside
+        if self._said:
+            aside.say()
+        self._said = False
+        line = one_line(text)
+        aside.say(cut(line, aside.width - 1) if aside.is_terminal else line, _STYLES.get(text.lstrip()[:1], "dim"))
+
+    def _think(self, text: str) -> None:
+        """Shows whole lines: reasoning comes in pieces of a word."""
+        if self._show_thoughts:
+            *lines, self._thought = f"{self._thought}{text}".split("\n")
+            for line in lines:
+                if line.strip():
+                    self.note(f"… {line}")
+
+    def _end_thought(self) -> None:
+        line, self._thought = self._thought, ""
+        if line.strip():
+            self.note(f"… {line}")
+
+    def _answer(self, text: str) -> None:
+        if not self._raw:
+            for block in self._blocks.feed(self._safe.feed(text)):
+                self._print(block)
+            return
+        whole, found, self._line = (self._line + self._safe.feed(text)).rpartition("\n")
+        self._face.out.put(whole + found)
+
+    def _print(self, block: str) -> None:
+        self._face.make_room()
+        out = self._face.out
+        gap = "\n" if self._said else ""
+        out.draw(f"{gap}{drawn(block, out.width - 1, color=out.color)}\n")
+        self._said = True
+
+    def _activity(self, event: Event) -> str | None:
+        """What is being done from now on; None where the event does not change it."""
+        match event:
+            case TextDelta():
+                return None if self._unseen else "answering"
+            case ThoughtDelta():
+                return "thinking"
+            case RequestSent(model=model):
+                return f"asking {model.rpartition('/')[2]}"
+            case ToolStarted(call=call):
+                return _called(call)
+            case NodeEntered(place=place):
+                return _node(place.at, place.attempt)
+            case RunEnded():
+                return ""
+        # The steps of the reflex are many; the live line is enough for them.
+        name = "" if isinstance(event, Corrected) else getattr(event, "name", "")
+        return f"the reflex: {brief(name, 40)}" if isinstance(name, str) and name else None
+
+    def _lines(self, event: Event) -> tuple[str, ...]:
+        """What a person is told in lines of their own."""
+        match event:
+            case RequestSent():
+                return _at_work(event)
+            case ToolStarted() | ToolEnded():
+                return self._call(event)
+            case NodeEntered(place=place) if place.at in _TOLD_NODES:
+                return (f"· {_node(place.at, place.attempt)}",)
+            case CheckResult(step=step, standing=standing, reason=reason):
+                return (f"  {MARKS[standing]} {step}: {brief(reason, 100) or standing}",)
+            case Retrying(why=why, wait_seconds=seconds, begun=begun):
+                lost = "; what was said so far does not count" if begun else ""
+                when = f"; trying again in {seconds:.1f} s{lost}"
+                room = self._face.aside.width - len(when) - 3 if self._face.aside.is_terminal else _LONGEST
+                return (f"! {brief(why, max(20, min(100, room)))}{when}",)
+            case FellBack(model=model, to=other, why=why):
+                return (f"! {model} could not answer ({brief(why, 80)}); {other} takes over, as you configured",)
+            case Shortened(before_tokens=before, after_tokens=after):
+                return (f"! the dialogue was long: its older part was shortened, {before:,} → {after:,} tokens",)
+            case ClimbBegun() | TierBegun() | IterationBegun() | AttemptEnded() | TierLeft() | EscalationWarned():
+                return climb_lines(event)
+        return _said_lines(event)
+
+    def _call(self, event: ToolStarted | ToolEnded) -> tuple[str, ...]:
+        """Told with its outcome where a live line shows the call; elsewhere when it starts, and again if it fails."""
+        if isinstance(event, ToolStarted):
+            return () if self._face.live else (f"· {_called(event.call)}",)
+        answer = event.answer
+        if not self._face.live:
+            return (f"  ✗ {brief(_reason(answer.text), 100)}",) if answer.failed else ()
+        call = _called(event.call)
+        if answer.failed:
+            return (brief(f"✗ {call}: {_reason(answer.text)}", _LONGEST),)
+        lines = answer.text.strip().split("\n")
+        came = f"{len(lines)} lines" if len(lines) > 1 else brief(lines[0], 40)
+        seconds = f", {event.seconds:.1f} s" if event.seconds >= 0.1 else ""
+        return (brief(f"· {call}{f' → {came}' if came else ''}{seconds}", _LONGEST),)
+
+
+def is_for_pawl(sent: RequestSent) -> bool:
+    """Whether the answer is a value by a contract, which is not for a person's eyes."""
+    return sent.stage in _UNSEEN or sent.role in _AT_WORK
+
+
+def _at_work(sent: RequestSent) -> tuple[str, ...]:
+    """Who begins to work on a ladder; nothing for whoever speaks for himself."""
+    said = _AT_WORK.get(sent.role, "") if sent.number == 1 and sent.stage is not Stage.PLAN else ""
+    return (f"· {said}",) if said else ()
+
+
+def _node(name: str, attempt: int) -> str:
+    said = _NODES.get(name, "")
+    return f"{said} (attempt {attempt})" if said and attempt > 1 else said
+
+
+def _called(call: ToolCall) -> str:
+    arguments = call.arguments or {}
+    said = [str(arguments[name]) for name in _WHAT if arguments.get(name)]
+    return f"{call.name} {brief(' '.join(said), 80)}".rstrip()
+
+
+def _reason(text: str) -> str:
+    """Why a call failed, without the words that are for the model: the code before it and the advice after it."""
+    message = text.partition(_SAID_BEFORE)[2] or text
+    return _CODE.sub("", message.partition("\nnext: ")[0], count=1)
+
+
+def _said_lines(event: Event) -> tuple[str, ...]:
+    match event:
+        case Corrected(name=name):
+            return (f"! sent back: {name.replace('_', ' ')}",)
+        case Warned(text=text):
+            return (f"! {brief(text, 200)}",)
+        case HookSaid(event=hook, text=text):
+            return (f"! {hook} hook: {brief(text, 160)}",)
+        case Steered():
+            return ("· your words were taken",)
+    return ()
+
+
+def climb_lines(event: ClimbEvent) -> tuple[str, ...]:
+    """A banner at the start, a header for each tier, a line for each attempt."""
+    match event:
+        case ClimbBegun():
+            return tuple(_climb_begun(event))
+        case TierBegun(tier=tier, number=number, of=of):
+            models = ", ".join(f"{role} {model}" for role, model in tier.models)
+            return (f"── tier {number} of {of}: {tier.name} ({tier.mode}{f'; {models}' if models else ''})",)
+        case IterationBegun(tier=name, number=number, of=of, samples=samples) if of > 1:
+            return (f"· {name} {number} of {of}" + (f", up to {samples} samples" if samples > 1 else ""),)
+        case AttemptEnded(attempt=attempt):
+            return (f"  {_attempt(attempt)}",)
+        case TierLeft(tier=name, reason=reason):
+            return (f"  {name} is left: {brief(reason, 120)}",)
+        case EscalationWarned(text=text):
+            return (f"! {text}",)
+    return ()
+
+
+def _climb_begun(begun: ClimbBegun) -> Iterator[str]:
+    ladder = begun.ladder
+    names = " → ".join(
+        tier.name if tier.mode is TierMode.REFLEX else f"{tier.name} {tier.iterations}" for tier in ladder.tiers
+    )
+    cost = "" if ladder.max_cost is None else f", at most {money(ladder.max_cost)}"
+    time = "" if ladder.max_minutes is None else f" and {ladder.max_minutes:g} minutes"
+    yield f"loop: {names or 'no tier can work here'}{cost}{time}; {begun.failing} failing"
+    if begun.done:
+        yield f"  goes on after {counted(begun.done, 'attempt')}, {money(begun.spent)} spent"
+
+
+def _attempt(attempt: Attempt) -> str:
+    mark = _ATTEMPT_MARKS.get(attempt.end, "–")
+    failing = "" if attempt.failing is None else f", {len(attempt.failing)} failing"
+    cost = "" if attempt.mode is TierMode.REFLEX else f", {money(attempt.cost)}"
+    why = f": {brief(attempt.refused[0], 90)}" if attempt.refused and attempt.end is not AttemptEnd.VERIFIED else ""
+    better = " (a step forward, kept)" if attempt.better else ""
+    return f"{mark} {attempt.end}{better}{failing}{cost}, {attempt.seconds:.1f} s{why}"
