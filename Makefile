@@ -8,7 +8,7 @@ UV = $$(command -v uv || echo $(BIN)/uv)
 WORKERS = 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-npm lint format bench bench-repair lock clean
+.PHONY: help setup demo test test-hostile test-slow test-npm lint format bench bench-repair lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | while IFS='	' read -r name text; do \
@@ -22,6 +22,9 @@ demo: setup ## see it work: a minute, no key, nothing of yours touched
 
 test: setup ## run the test suite
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+test-hostile: setup ## run the tests that play attackers, crashes and broken disks
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'hostile and not slow' --timeout 300
 
 test-slow: setup ## run the exhaustive tests that the suite leaves out
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow --timeout 1800

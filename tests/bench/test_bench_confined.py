@@ -32,6 +32,8 @@ from pawl.sandbox.environment import Surroundings
 from pawl.sandbox.choice import open_sandbox
 from pawl.workspace.bench import Bench, BenchKind, BenchSettings
 
+pytestmark = pytest.mark.hostile
+
 folder, ground, *scripts = sys.argv[1:]
 folder = Path(folder)
 sandbox = open_sandbox(Surroundings(home=str(folder / "home")))

@@ -21,6 +21,8 @@ from pawl.sandbox.environment import Surroundings
 from pawl.sandbox.choice import open_sandbox
 from pawl.workspace.bench import Bench
 
+pytestmark = pytest.mark.hostile
+
 folder = Path(sys.argv[1])
 sandbox = open_sandbox(Surroundings(home=str(folder / "home")))
 said = {}

@@ -10,6 +10,8 @@ import pytest
 from cli.test_hidden_secrets import Place
 from users import NAMES, become
 
+pytestmark = pytest.mark.hostile
+
 READ = (
     ".gitignore", ".agentignore", ".git/info/exclude", ".git/config", ".git/HEAD", "pyproject.toml", "package.json",
     "setup.cfg", "ruff.toml", "tsconfig.json", "AGENTS.md", "CLAUDE.md", "Makefile", ".venv/pyvenv.cfg",

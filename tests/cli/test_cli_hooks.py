@@ -14,7 +14,7 @@ from cli.console import Said
 from scenarios.story import call, say
 from users import NAMES, User, become
 
-pytestmark = [pytest.mark.spec("F8"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.hostile, pytest.mark.spec("F8"), pytest.mark.timeout(120)]
 
 MAIN = "import sys; from pawl.__main__ import main; sys.argv[0] = 'pawl'; sys.exit(main())"
 WRITE = call("file_write", path="a.txt", content="a\n")

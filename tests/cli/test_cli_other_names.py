@@ -11,7 +11,7 @@ from cli.house import House, held
 
 CANARY = "canary-51c7"
 PROTECTED = ("protected", "")
-pytestmark = [pytest.mark.spec("F4"), pytest.mark.attack("A26")]
+pytestmark = [pytest.mark.hostile, pytest.mark.spec("F4"), pytest.mark.attack("A26")]
 
 
 def told(house: House, *words: str, **calls: dict[str, object]) -> str:

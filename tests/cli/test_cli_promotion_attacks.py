@@ -9,6 +9,8 @@ import pytest
 from cli.house import House, held
 from world import lay
 
+pytestmark = pytest.mark.hostile
+
 RULES = '[permissions]\ndeny = ["Edit(migrations/**)"]\nask = ["Edit(schema/**)"]\n'
 
 

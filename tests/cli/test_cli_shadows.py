@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cli.projects import RIGHT, SETTINGS, UNITTEST, WRONG, Project
 
-pytestmark = [pytest.mark.spec("A1", "A8", "C5"), pytest.mark.attack("A54")]
+pytestmark = [pytest.mark.hostile, pytest.mark.spec("A1", "A8", "C5"), pytest.mark.attack("A54")]
 FAKE = (
     "import os, sys\n"
     "sys.stdout.write('==== test session starts ====\\n1 passed in 0.01s\\n')\n"

@@ -22,7 +22,7 @@ from cli.dev_site import DevSite, asked, free_port, probed, until
 from nursery import PATIENCE
 from users import NAMES, become
 
-pytestmark = [pytest.mark.spec("A13", "F4"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.hostile, pytest.mark.spec("A13", "F4"), pytest.mark.timeout(180)]
 
 
 @pytest.fixture(params=NAMES)

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from users import NAMES, User, become
 
+pytestmark = pytest.mark.hostile
+
 CANARY = "canary-7f3a"
 LOOK = f"grep -r {CANARY} . && echo FOUND; true"
 

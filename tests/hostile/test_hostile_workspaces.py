@@ -17,6 +17,8 @@ from hostile.redteam import ATTACKS
 from hostile.redteam import STORIES as RED
 from hostile.scenarios import STORIES
 
+pytestmark = pytest.mark.hostile
+
 DRIVER = Path(__file__).with_name("driver.py")
 GROUPS = defaultdict(list)
 for _name in STORIES:

@@ -27,7 +27,10 @@ CALLS = (
 )
 INJECTIONS = {"kill": "signal=SIGKILL", "full": "error=ENOSPC", "broken": "error=EIO"}
 
-pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace injects the faults")
+pytestmark = [
+    pytest.mark.hostile,
+    pytest.mark.skipif(shutil.which("strace") is None, reason="strace injects the faults"),
+]
 
 
 class Ground:

@@ -25,6 +25,7 @@ from pawl.store.store import Store
 from pawl.workspace.promotion import Promoter
 
 pytestmark = [
+    pytest.mark.hostile,
     pytest.mark.root,
     pytest.mark.timeout(1800),
     pytest.mark.skipif(shutil.which("strace") is None, reason="strace injects the faults"),

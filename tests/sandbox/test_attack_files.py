@@ -8,7 +8,7 @@ import pytest
 from sandbox.site import Site, denied
 from world import snapshot
 
-pytestmark = pytest.mark.spec("F4")
+pytestmark = [pytest.mark.hostile, pytest.mark.spec("F4")]
 
 VICTIMS = ("create", "overwrite", "append", "truncate", "delete", "link", "move", "hard")
 

@@ -9,7 +9,7 @@ import socket
 import pytest
 from sandbox.site import denied
 
-pytestmark = pytest.mark.spec("F4")
+pytestmark = [pytest.mark.hostile, pytest.mark.spec("F4")]
 
 STREAM, DATAGRAM, RAW = 1, 2, 3
 VSOCK, PACKET, ALG, IPV4, IPV6, NETLINK = 40, 17, 38, 2, 10, 16

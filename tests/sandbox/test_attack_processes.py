@@ -10,7 +10,7 @@ import select
 import pytest
 from sandbox.site import DRIVER, PROBE, PYTHON, denied
 
-pytestmark = pytest.mark.spec("F4")
+pytestmark = [pytest.mark.hostile, pytest.mark.spec("F4")]
 
 KEY = "CANARY-KEY-7f3a"
 

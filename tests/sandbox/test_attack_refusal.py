@@ -9,7 +9,7 @@ import pytest
 from sandbox.site import Site
 from users import ORDINARY
 
-pytestmark = pytest.mark.spec("F4")
+pytestmark = [pytest.mark.hostile, pytest.mark.spec("F4")]
 
 DENY = """\
 import ctypes, os, struct

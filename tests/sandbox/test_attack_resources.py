@@ -11,7 +11,7 @@ from sandbox.site import PYTHON, processes_with, until
 
 from pawl.sandbox.groups import find_hierarchy
 
-pytestmark = pytest.mark.spec("F4")
+pytestmark = [pytest.mark.hostile, pytest.mark.spec("F4")]
 
 FORKS = """\
 import os, signal

@@ -13,7 +13,7 @@ import pytest
 from git_traps import COMMITTED, REFUSED, Trapped, git, programs
 from users import NAMES, User, become
 
-pytestmark = [pytest.mark.attack("A19"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.hostile, pytest.mark.attack("A19"), pytest.mark.timeout(300)]
 
 Trap = Callable[[Trapped], None]
 PACKAGES = sysconfig.get_path("purelib")

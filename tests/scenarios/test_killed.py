@@ -16,6 +16,8 @@ from scenarios.story import Story, call, patch, say
 from pawl.core.history import EntryState
 from pawl.core.run import DeliveryState, RunState
 
+pytestmark = pytest.mark.hostile
+
 CHILD = ("-m", "scenarios.killed")
 TESTS = Path(killed.__file__).parents[1]
 COST = "0.001"

@@ -19,6 +19,8 @@ from pawl.core.history import EntryState
 from pawl.core.run import Report, RunState
 from pawl.core.tiers import AttemptEnd
 
+pytestmark = pytest.mark.hostile
+
 CHILD = ("-m", "scenarios.killed_loop")
 TESTS = Path(killed_loop.__file__).parents[1]
 NEVER = 100_000

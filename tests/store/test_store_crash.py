@@ -11,7 +11,7 @@ import pytest
 from pawl.core.history import EntryState
 from pawl.store.store import Store
 
-pytestmark = pytest.mark.spec("F2")
+pytestmark = [pytest.mark.hostile, pytest.mark.spec("F2")]
 
 WORKSPACE = "/home/user/project"
 
