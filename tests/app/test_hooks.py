@@ -440,10 +440,10 @@ def test_the_users_hooks_come_from_the_settings_and_the_shared_file(config: Conf
 @pytest.mark.parametrize(
     ("table", "why"),
     [
-        ({"PreToolUs": []}, "there is no event"),
-        ({"Stop": {}}, "list of tables"),
-        ({"Stop": [{"hooks": [{"type": "http", "url": "x"}]}]}, "'url' is not one"),
-        ({"Stop": [{"hooks": [{"type": "prompt", "command": "x"}]}]}, "of the type 'prompt'"),
+        ({"PreToolUs": []}, "no event"),
+        ({"Stop": {}}, "must be a list"),
+        ({"Stop": [{"hooks": [{"type": "http", "url": "x"}]}]}, "url"),
+        ({"Stop": [{"hooks": [{"type": "prompt", "command": "x"}]}]}, "'prompt'"),
         ({"Stop": [{"hooks": [{"command": ""}]}]}, "empty"),
         ({"Stop": [{"hooks": [{"command": "x", "timeout": 0}]}]}, "timeout"),
         ({"Stop": [{"hooks": [{"command": "x", "args": "y"}]}]}, "args"),

@@ -190,4 +190,4 @@ def test_a_broken_prompt_of_an_untrusted_workspace_is_not_even_looked_at(pawl: P
 def test_trust_that_cannot_be_read_trusts_nobody(pawl: Pawl, settings: Settings, table: str):
     settings(f"[trust]\n{table}\n")
     said = pawl("prompts", "list")
-    assert said.code == 52 and "[trust] takes folders" in said.err
+    assert said.code == 52 and "trust" in said.err

@@ -348,7 +348,7 @@ def test_questions_of_one_form_share_an_answer_that_still_holds(installed: Insta
         ('tools = ["nobody"]', "todos = 1", ("'nobody'", "there are: todos")),
         ('tools = ["file_read"]', "", ("'file_read'", "Pawl's own")),
         ('tools = "todos"', "", ("must be a list",)),
-        ('tool = ["todos"]', "", ("'tool'",)),
+        ('tool = ["todos"]', "", ("tool",)),
     ],
 )
 def test_an_extension_that_cannot_be_used_is_named(installed: Installed, table: str, code: str, words: tuple[str, ...]):

@@ -77,7 +77,7 @@ def test_a_session_remembers_the_last_ten_exchanges():
 def test_a_sessions_memory_comes_back_from_json():
     memory = SessionMemory().with_seen("a.py", "1").with_exchange("q", "a").with_edit("a.py", "what")
     assert SessionMemory.from_json(json.loads(json.dumps(memory.to_json()))) == memory
-    for broken in ({}, {**memory.to_json(), "seen": [1]}, {**memory.to_json(), "accessed": [["a", "eaten"]]}):
+    for broken in ({**memory.to_json(), "seen": [1]}, {**memory.to_json(), "accessed": [["a", "eaten"]]}):
         with pytest.raises(ValueError):
             SessionMemory.from_json(broken)
     with pytest.raises(ValueError):
