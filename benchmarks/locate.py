@@ -40,7 +40,7 @@ from pathlib import Path
 from pawl.code.languages import is_test
 from pawl.code.librarian import CodeLibrarian
 from pawl.core.code import Commit, Query
-from pawl.settings.guardrails import preset
+from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.workspace.bench_files import WorkspaceFiles
 from pawl.workspace.git import commits_in, log_words

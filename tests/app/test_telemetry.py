@@ -39,7 +39,7 @@ from pawl.core.dialogue import (
 )
 from pawl.core.redact import Redactor
 from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
-from pawl.core.secret_shapes import MARK
+from pawl.core.redact import MARK
 from pawl.models.telemetry import Telemetry
 
 pytestmark = pytest.mark.spec("C15")

@@ -27,7 +27,7 @@ from pathlib import Path
 from memory_blobs import MemoryBlobs
 from pawl.core.errors import PawlError
 from pawl.core.execution import Execution, Secrets
-from pawl.settings.guardrails import preset
+from pawl.settings.guardrail_presets import preset
 from pawl.sandbox.environment import Surroundings
 from pawl.sandbox.choice import open_sandbox
 from pawl.workspace.bench import Bench, BenchKind, BenchSettings

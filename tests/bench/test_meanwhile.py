@@ -11,8 +11,8 @@ from world import lay, snapshot
 
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
 from pawl.core.errors import MissingBlob
-from pawl.core.rebase import Conflict
-from pawl.core.rebase import ConflictReason as Why
+from pawl.core.merge import Conflict
+from pawl.core.merge import ConflictReason as Why
 from pawl.workspace.capture import Capture, CaptureRules, HeldBack, HeldReason, capture
 from pawl.workspace.ignore import Ignore
 

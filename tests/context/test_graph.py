@@ -9,7 +9,7 @@ import pytest
 
 from pawl.code.imports import ImportMap, Resolver
 from pawl.code.librarian import Index
-from pawl.settings.guardrails import preset
+from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.workspace.bench_files import WorkspaceFiles
 

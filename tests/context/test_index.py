@@ -16,7 +16,7 @@ from pawl.code import indexing
 from pawl.code.librarian import Index
 from pawl.code.ranking.shelf import IndexTables
 from pawl.core.errors import StoreBusy, StoreError
-from pawl.settings.guardrails import preset
+from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.workspace.bench_files import WorkspaceFiles
 
@@ -230,7 +230,7 @@ import os, signal, sys
 from pathlib import Path
 from pawl.code import indexing
 from pawl.code.librarian import Index
-from pawl.settings.guardrails import preset
+from pawl.settings.guardrail_presets import preset
 from pawl.workspace.bench_files import WorkspaceFiles
 from pawl.settings.tree import Tree
 
@@ -337,7 +337,7 @@ sys.path.insert(0, sys.argv[3])
 from pawl.code import indexing
 from pawl.code.librarian import Index
 from pawl.core.errors import StoreBusy
-from pawl.settings.guardrails import preset
+from pawl.settings.guardrail_presets import preset
 from pawl.workspace.bench_files import WorkspaceFiles
 from pawl.settings.tree import Tree
 with Index(Path(sys.argv[2]), WorkspaceFiles(Tree(sys.argv[1]), preset("standard"))) as index:

@@ -18,7 +18,7 @@ from pawl.code.rows import IndexPage, Rows, read
 from pawl.code.tokens import WORD, Tokens, tokens
 from pawl.core import redact
 from pawl.core.redact import Redactor
-from pawl.settings.guardrails import preset
+from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.workspace.bench_files import WorkspaceFiles
 

@@ -22,7 +22,7 @@ from pawl.agent.memory_bank import (
     worth_keeping,
 )
 from pawl.agent.monitor import MOST_FILES, MOST_TASKS, WorkingContext
-from pawl.core.code import CHARACTERS_PER_TOKEN
+from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.memory import (
     LONGEST_MEMORY,
     Access,
@@ -37,7 +37,7 @@ from pawl.core.memory import (
     SessionMemory,
     Worksheet,
 )
-from pawl.settings.guardrails import preset
+from pawl.settings.guardrail_presets import preset
 
 GUARDRAILS = preset("standard")
 CANARY = "Zq8vT3xLm2RpW9ydKc5B"

@@ -11,7 +11,7 @@ import pytest
 from pawl.code.librarian import CodeLibrarian
 from pawl.core.code import Commit, Hit, Query, Suspicion
 from pawl.core.errors import UsageError
-from pawl.settings.guardrails import preset
+from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.workspace.bench_files import WorkspaceFiles
 

@@ -8,7 +8,7 @@ from memory_blobs import MemoryBlobs
 
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import UsageError
-from pawl.core.hunks import hunks, select
+from pawl.core.patch import hunks, select
 
 BLOBS = MemoryBlobs()
 OLD = b"def first():\n" + b"".join(b"    %d\n" % at for at in range(30))

@@ -64,13 +64,10 @@ def test_the_same_change_on_both_sides_is_had_once():
     assert merge3(base, both, both.replace(b"5", b"five")).data == b"1\ntwo\n3\n4\nfive\n"
 
 
-def test_markers_hold_both_versions_and_the_base_when_asked():
+def test_markers_hold_both_versions():
     merged = merge3(b"1\n2\n3", b"1\n2\nours", b"1\n2\ntheirs")
     assert with_markers(merged, ours="mine", theirs="yours") == (
         b"1\n2\n<<<<<<< mine\nours\n=======\ntheirs\n>>>>>>> yours\n"
-    )
-    assert with_markers(merged, ours="mine", theirs="yours", base="before") == (
-        b"1\n2\n<<<<<<< mine\nours\n||||||| before\n3\n=======\ntheirs\n>>>>>>> yours\n"
     )
 
 

@@ -11,7 +11,7 @@ from memory_blobs import MemoryBlobs
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import BadPatch, Conflicted
 from pawl.core.patch import git_patch
-from pawl.core.patch_format import LARGEST, BinaryContent
+from pawl.core.patch_reader import LARGEST, BinaryContent
 from pawl.core.patch_reader import read_patch
 from pawl.core.patch_resolver import resolve
 

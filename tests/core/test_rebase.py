@@ -8,7 +8,7 @@ from memory_blobs import MemoryBlobs
 
 from pawl.core.change import EMPTY, Change, ChangeSet, Node
 from pawl.core.errors import CannotCompose, MissingBlob
-from pawl.core.rebase import Conflict, ConflictReason, rebase
+from pawl.core.merge import Conflict, ConflictReason, rebase
 
 BLOBS = MemoryBlobs()
 TEXT = b"1\n2\n3\n4\n5\n6\n"

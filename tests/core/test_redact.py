@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.core.redact import redacted, redacted_body, redacted_command
-from pawl.core.secret_shapes import MARK
+from pawl.core.redact import MARK
 
 pytestmark = pytest.mark.spec("B13")
 

@@ -10,7 +10,7 @@ import string
 import pytest
 
 from pawl.core.redact import redacted, redacted_each
-from pawl.core.secret_shapes import MARK
+from pawl.core.redact import MARK
 
 pytestmark = pytest.mark.spec("B13")
 

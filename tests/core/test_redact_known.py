@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pawl.core import redact
 from pawl.core.redact import Redactor, redacted, register
-from pawl.core.secret_shapes import MARK
+from pawl.core.redact import MARK
 
 pytestmark = pytest.mark.spec("B13")
 

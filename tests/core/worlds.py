@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memory_blobs import MemoryBlobs
 
 from pawl.core.change import Change, ChangeSet, Node, NodeKind, is_directory, parents
-from pawl.core.rebase import difference
+from pawl.core.merge import difference
 
 Tree = dict[str, Node]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pawl.core.guardrails import Guardrails
-from pawl.settings.guardrails import preset
+from pawl.settings.guardrail_presets import preset
 
 GUARDRAILS: Guardrails = preset()
 

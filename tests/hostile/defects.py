@@ -188,7 +188,7 @@ DEFECTS: Mapping[str, Defect] = {
     ),
     "values of tokens": Defect(12, ("value of a token",), {"pawl.workspace.project:register_secrets": _always(None)}),
     "names that were not protected": Defect(
-        12, ("automation poisoning: newer names",), {"pawl.settings.guardrails:parse": _fewer_names}
+        12, ("automation poisoning: newer names",), {"pawl.settings.guardrail_presets:parse": _fewer_names}
     ),
     "special bits": Defect(
         12,

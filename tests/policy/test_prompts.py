@@ -21,7 +21,7 @@ from pawl.agent.tools.registry import ToolLimits, ToolRegistry
 from pawl.agent.tools.toolbox import Ports, toolbox
 from pawl.core.errors import PromptError
 from pawl.core.run import Detail, Mode, Reasoning, RoleName, Stage
-from pawl.settings.guardrails import preset
+from pawl.settings.guardrail_presets import preset
 
 pytestmark = pytest.mark.spec("C10")
 

@@ -14,7 +14,7 @@ from world import lay
 
 from pawl.core.errors import Conflicted, NothingToDo, StoreError, UnknownEntry
 from pawl.core.history import EntryKind, EntryState, Retention, RollbackPolicy
-from pawl.core.rebase import ConflictReason
+from pawl.core.merge import ConflictReason
 from pawl.workspace.history import Wish
 
 pytestmark = pytest.mark.spec("B9")

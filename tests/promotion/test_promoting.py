@@ -28,7 +28,7 @@ from pawl.core.errors import (
     StoreError,
 )
 from pawl.core.history import EntryState
-from pawl.settings.lock import writer_lock
+from pawl.settings.files import writer_lock
 from pawl.workspace.promotion import Promoter
 
 pytestmark = pytest.mark.spec("F2")
@@ -532,7 +532,7 @@ def test_a_promotion_tells_what_it_found_interrupted(filled: Yard) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from pawl.settings.lock import writer_lock
+from pawl.settings.files import writer_lock
 with writer_lock(Path(sys.argv[1]), sys.argv[2]):
     print("held", flush=True)
     sys.stdin.read()

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
-from pawl.core.secret_shapes import MARK
+from pawl.core.redact import MARK
 
 pytestmark = pytest.mark.spec("C15")
 

@@ -21,7 +21,7 @@ from pawl.core.dialogue import (
 )
 from pawl.core.errors import StoreCorrupt
 from pawl.core.history import Retention
-from pawl.core.secret_shapes import MARK
+from pawl.core.redact import MARK
 
 CANARY = "Zq8vT3xLm2RpW9ydKc5B"
 CALL = ToolCall(id="1", name="read", arguments={"path": "odd \ud800"}, raw='{"path": "odd \\ud800"}', provider_id="p")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pawl.settings.config import Config
-from pawl.settings.overrides import Folder, files_of
+from pawl.settings.project_files import Folder, files_of
 from pawl.settings.trust import trusted_files
 
 FOLDERS = (".pawl/commands", ".claude/commands")

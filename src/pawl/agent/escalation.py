@@ -12,6 +12,7 @@ from pawl.agent.context_builder import configured
 from pawl.agent.tier_file import ITERATIONS, MOST_ITERATIONS, MOST_PARALLEL, MOST_SAMPLES, KnownModel, read_tiers
 from pawl.core.errors import UnknownModel, UsageError
 from pawl.core.run import Approval, Mode, RunRequest, RunState
+from pawl.core.typed import plain
 from pawl.core.tiers import (
     Attempt,
     AttemptEnd,
@@ -21,7 +22,6 @@ from pawl.core.tiers import (
     Iteration,
     Tier,
     TierMode,
-    ladder_body,
 )
 from pawl.models.providers import ModelName
 from pawl.workspace.project import Project
@@ -162,7 +162,7 @@ class LoopWish:
 def escalation() -> dict[str, object]:
     """What an ordinary request climbs when the checks keep refusing: the tier above what it has tried by itself."""
     full = Tier(name="full", mode=TierMode.FULL, iterations=ITERATIONS[TierMode.FULL])
-    return {"escalate": ladder_body(Escalation(tiers=(full,)))}
+    return {"escalate": plain(Escalation(tiers=(full,)))}
 
 
 NO_ESCALATION: Mapping[str, object] = {"escalate": False}
@@ -203,7 +203,7 @@ def loop_order(wish: LoopWish, ladder: Escalation) -> RunRequest:
         budget=budget,
         record=wish.record,
         loop={
-            "ladder": ladder_body(ladder),
+            "ladder": plain(ladder),
             "target": wish.target,
             "objective": wish.objective,
             "generate": wish.generate,

@@ -16,6 +16,7 @@ from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import NoTests
 from pawl.core.patch import unified
+from pawl.core.typed import plain, typed
 from pawl.core.tiers import (
     Attempt,
     AttemptEnd,
@@ -24,8 +25,6 @@ from pawl.core.tiers import (
     Iteration,
     climb_body,
     climb_from,
-    ladder_body,
-    ladder_from,
 )
 from pawl.workspace.project import Project
 
@@ -105,7 +104,7 @@ class ClimbRecord:
         loop = self.base.order.loop
         body = self.base.value(LADDER) or loop.get("ladder") or loop["escalate"]
         assert isinstance(body, dict)
-        return ladder_from(body)
+        return typed(Escalation, body)
 
     @property
     def is_begun(self) -> bool:
@@ -161,7 +160,7 @@ class ClimbRecord:
         known = self.base.value(CLIMB)
         if isinstance(known, dict):
             return climb_from(ladder, known)
-        self.base.put(LADDER, ladder_body(ladder))
+        self.base.put(LADDER, plain(ladder))
         return EscalationState(ladder=ladder, failing=failing(before.findings))
 
     def keep(self, climb: EscalationState, tried: Tried | None = None) -> None:

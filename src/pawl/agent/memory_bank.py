@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pawl.core.code import CHARACTERS_PER_TOKEN
+from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.errors import PawlError
 from pawl.core.guardrails import Guardrails
 from pawl.core.memory import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory
 from pawl.core.redact import redacted
-from pawl.core.secret_shapes import MARK
+from pawl.core.redact import MARK
 from pawl.core.text import Text
 from pawl.workspace.bench_files import Files
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from pawl.core.code import tokens_of
+from pawl.core.text import tokens_of
 from pawl.core.dialogue import Usage
 from pawl.core.errors import UnregisteredAgent
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from pawl.core.errors import PromptError
 from pawl.core.run import Mode, PolicyDecision
-from pawl.settings.overrides import Folder, files_of
+from pawl.settings.project_files import Folder, files_of
 
 VARIABLES = ("project_root", "user_input", "tool_summary", "last_step_outcome")
 STABLE = ("base", "project_root", "modes/", "roles/", "detail/", "reasoning/")

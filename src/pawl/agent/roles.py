@@ -14,7 +14,7 @@ from pawl.core.errors import PawlError, PolicyViolation, PromptError
 from pawl.core.formats import read_toml
 from pawl.core.run import RoleName
 from pawl.settings.allowances import allowances
-from pawl.settings.overrides import Folder, files_of
+from pawl.settings.project_files import Folder, files_of
 
 Validator = Callable[[str, str], object]
 """From the name of a contract and an answer to its value; a `PawlError` when the answer does not fit."""

@@ -14,7 +14,7 @@ from pawl.models.configuration import ModelConfig
 from pawl.settings.allowances import ROLE_CONTRACT, ToolKind, allowances
 from pawl.settings.config import Config
 from pawl.settings.extensions import own_kinds
-from pawl.settings.overrides import Folder
+from pawl.settings.project_files import Folder
 from pawl.settings.trust import trusted_files
 
 

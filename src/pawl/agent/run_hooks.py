@@ -18,7 +18,7 @@ from pawl.core.events import HookSaid
 from pawl.core.redact import redacted_body
 from pawl.core.run import Approval, ApprovalRequest, Mode, RunRequest
 from pawl.sandbox.cancel import CancelToken
-from pawl.settings.call_display import shown_call
+from pawl.settings.shell_permissions import shown_call
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:

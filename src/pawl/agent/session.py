@@ -24,7 +24,7 @@ from pawl.checks.verifier import Verifier
 from pawl.core.change import ChangeSet
 from pawl.core.dialogue import Conversation, TranscriptLine
 from pawl.core.errors import UnknownEntry, UnknownModel, UsageError
-from pawl.core.hunks import Hunk, hunks
+from pawl.core.patch import Hunk, hunks
 from pawl.core.patch import git_patch
 from pawl.core.run import (
     ApprovalAnswer,
@@ -42,7 +42,7 @@ from pawl.core.run import (
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import load
 from pawl.settings.permissions import Permit
-from pawl.settings.project import find_workspace
+from pawl.settings.project_files import find_workspace
 from pawl.workspace.project import Project, new_run_id
 
 if TYPE_CHECKING:

@@ -10,20 +10,11 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pawl.core.code import (
-    CHARACTERS_PER_TOKEN,
-    LEAST_BUDGET,
-    ContextBundle,
-    Definition,
-    DefinitionKind,
-    Excerpt,
-    Hit,
-    PackFile,
-    PackRequest,
-)
+from pawl.core.code import LEAST_BUDGET, ContextBundle, Definition, DefinitionKind, Excerpt, Hit, PackFile, PackRequest
+from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.errors import UsageError
 from pawl.core.redact import redacted
-from pawl.core.secret_shapes import MARK
+from pawl.core.redact import MARK
 
 LONGEST_LINE = 1_000
 """A longer one is data, and stands as a mark."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pawl.core.text import tokens_of
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineEdit:
@@ -184,14 +186,8 @@ class Commit:
     """What it changed."""
 
 
-CHARACTERS_PER_TOKEN = 4
 LEAST_BUDGET = 200
 """Tokens below which there is no room for anything of use."""
-
-
-def tokens_of(text: str) -> int:
-    """A rough count, rounded up."""
-    return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

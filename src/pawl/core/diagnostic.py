@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+from pawl.core.typed import plain, typed
 
 
 class Severity(StrEnum):
@@ -99,35 +101,17 @@ class CheckResult:
 
     def to_json(self, most: int | None = None) -> dict[str, Any]:
         """The whole result, or with so many of its findings at most."""
-        body = asdict(self)
-        return body if most is None else {**body, "findings": body["findings"][:most], "old": body["old"][:most]}
+        return plain(replace(self, findings=self.findings[:most], old=self.old[:most]))  # type: ignore[no-any-return]
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> CheckResult:
-        """Also of what earlier versions wrote, with fewer fields; `KeyError`, `TypeError` or `ValueError` otherwise."""
-        return cls(
-            step=str(body["step"]),
-            standing=Status(body["standing"]),
-            reason=str(body["reason"]),
-            findings=tuple(_diagnostics(body["findings"])),
-            old=tuple(_diagnostics(body.get("old", ()))),
-            counts=counts_of(body["counts"]),
-            seconds=float(body.get("seconds", 0.0)),
-        )
-
-
-def _diagnostics(rows: Iterable[Mapping[str, Any]]) -> Iterator[Diagnostic]:
-    for row in rows:
-        frames = tuple(Location(**one) for one in row.get("frames", ()))
-        severity = Severity(row.get("severity", Severity.ERROR))
-        yield Diagnostic(**{**row, "severity": severity, "frames": frames})
+    def from_json(cls, body: object) -> CheckResult:
+        """Also of what earlier versions wrote, with fewer fields; `ValueError` otherwise."""
+        return typed(cls, body)
 
 
 def counts_json(counts: TestCounts | None) -> dict[str, int] | None:
-    return None if counts is None else asdict(counts)
+    return None if counts is None else plain(counts)
 
 
 def counts_of(body: object) -> TestCounts | None:
-    if not isinstance(body, Mapping):
-        return None
-    return TestCounts(**{name: int(body.get(name, 0)) for name in ("passed", "failed", "errors", "skipped")})
+    return typed(TestCounts, body) if isinstance(body, Mapping) else None

@@ -1,53 +1,4 @@
-"""The one error tree. A name says what went wrong; `advice` says what to try next.
-
-PawlError
-├── UsageError                 the request itself is wrong                        exit 42
-├── ConfigError                a setting is wrong                                 exit 52
-├── SandboxUnavailable         no way to confine a command here                   exit 44
-│   └── OverlayUnavailable     confinement works, a copy-on-write view does not
-├── StoreError                 the state file
-│   ├── StoreTooNew, StoreCorrupt  written by a newer Pawl; damaged and set aside
-│   ├── StoreBusy              another process holds the writer's lock            exit 75
-│   └── UnknownEntry           no such entry, run or checkpoint                   exit 42
-├── ChangeError                the algebra of changes
-│   ├── CannotCompose, MissingBlob  no chain of changes; content that is no longer stored
-│   └── BadPatch               a patch file that cannot be read
-├── Conflicted                 what was to change has changed meanwhile
-├── PromotionFailed            the tree could not be written and is as it was
-├── GitFailed                  git gives no answer, or no commit was made; the change itself stands
-├── Refused                    a guardrail says no
-│   ├── PathRefused            a path that leaves the workspace or is not a plain name
-│   ├── SecretRefused          a file that holds secrets
-│   ├── ProtectedRefused       a file that configures or executes; needs the user's own yes
-│   └── TooLarge               a file or change above the preset's limit
-├── ModelError                 a model could not be asked, or its answer cannot be used
-│   ├── UnknownModel           no such provider, name or file                     exit 52
-│   ├── NotAuthorized          the key is missing, wrong or revoked               exit 41
-│   ├── RateLimited            the provider says later; `wait_seconds` when known exit 75
-│   ├── QuotaExhausted, Overloaded  the account has nothing left; the provider cannot cope  exit 75
-│   ├── Unreachable, ModelTimedOut  no connection; connected, but silent or too slow    exit 75
-│   ├── AnswerInterrupted, AnswerUnusable  it did not end properly (`text` is what came); not what the format allows
-│   ├── RequestRejected        the provider refuses the request itself
-│   │   ├── ContextTooLong     more than the model can read
-│   │   └── BrokenHistory      it does not accept the turns as they are
-│   ├── Diverted               it sent Pawl to another host, where the key must not go
-│   ├── SchemaUnmet            the answer does not fit its schema; sent back once
-│   └── ScriptEnded            the scripted model has no turn for this request    exit 52
-├── TaskValidationError        what a task needs does not hold; `failed` lists it all  exit 42
-├── BudgetExceeded             the next request could cost more than is left      exit 54
-├── LimitReached               turns or time are used up                          exit 53
-├── Cancelled                  the user stopped it                                exit 130
-├── HookRefused                a hook of the user's says no
-├── PolicyViolation            a request that the user's terms or the table forbid
-├── UnregisteredAgent          an agent that the context monitor does not know
-├── PromptError                a prompt or a role file that cannot be used        exit 52
-└── ToolError                  a tool call that failed; every mode of failure is its own type
-    ├── NoMatches, NotFound, AlreadyThere, NotAFile, BinaryFile, PermissionDenied, DiskFull
-    ├── TextNotFound, AmbiguousMatch, LineMismatch, TooManyEdits, TooManyLines, NothingToDo
-    ├── StaleRead, NeverRead, SyntaxBroken, ImportsDropped, BadEncoding, Unjustified, WriteFailed
-    ├── RestoreFailed, UnknownTool, BadArguments, TimedOut, ServerUnavailable, ParseFailed
-    └── CommandNotFound        no such program, as a shell says it                exit 127
-"""
+"""The one error tree. A name says what went wrong; `advice` says what to try next; the exit code goes with the type."""
 
 from __future__ import annotations
 
@@ -70,14 +21,20 @@ class PawlError(Exception):
 
 
 class UsageError(PawlError):
+    """The request itself is wrong."""
+
     exit_code = 42
 
 
 class ConfigError(PawlError):
+    """A setting is wrong."""
+
     exit_code = 52
 
 
 class SandboxUnavailable(PawlError):
+    """There is no way to confine a command here."""
+
     exit_code = 44
 
 
@@ -86,39 +43,45 @@ class OverlayUnavailable(SandboxUnavailable):
 
 
 class StoreError(PawlError):
-    pass
+    """The state file cannot be used."""
 
 
 class StoreTooNew(StoreError):
-    pass
+    """A newer Pawl wrote it."""
 
 
 class StoreCorrupt(StoreError):
-    pass
+    """It is damaged, and set aside."""
 
 
 class StoreBusy(StoreError):
+    """Another process holds the writer's lock."""
+
     exit_code = 75
 
 
 class UnknownEntry(StoreError):
+    """There is no such entry, run or checkpoint."""
+
     exit_code = 42
 
 
 class ChangeError(PawlError):
-    pass
+    """The algebra of changes."""
 
 
 class CannotCompose(ChangeError):
-    pass
+    """The changes are no chain."""
 
 
 class BadPatch(ChangeError):
+    """A patch file that cannot be read."""
+
     exit_code = 42
 
 
 class MissingBlob(ChangeError):
-    pass
+    """Content that is no longer stored."""
 
 
 class Conflicted(PawlError):
@@ -130,55 +93,65 @@ class Conflicted(PawlError):
 
 
 class NoTests(PawlError):
+    """There is nothing to prove a repair with."""
+
     exit_code = 42
 
 
 class CannotFix(PawlError):
-    pass
+    """The reflex cannot work here."""
 
 
 class PromotionFailed(PawlError):
-    pass
+    """The tree could not be written and is as it was."""
 
 
 class GitFailed(PawlError):
-    pass
+    """Git gives no answer, or no commit was made; the change itself stands."""
 
 
 class Refused(PawlError):
-    pass
+    """A guardrail says no."""
 
 
 class PathRefused(Refused):
-    pass
+    """A path that leaves the workspace or is not a plain name."""
 
 
 class SecretRefused(Refused):
-    pass
+    """A file that holds secrets."""
 
 
 class ProtectedRefused(Refused):
-    pass
+    """A file that configures or executes; it needs the user's own yes."""
 
 
 class TooLarge(Refused):
-    pass
+    """A file or change above the preset's limit."""
 
 
 class ModelError(PawlError):
+    """A model could not be asked, or its answer cannot be used."""
+
     begun = False
     """The model had begun to answer, so that the request is paid for."""
 
 
 class UnknownModel(ModelError):
+    """No such provider, name or file."""
+
     exit_code = 52
 
 
 class NotAuthorized(ModelError):
+    """The key is missing, wrong or revoked."""
+
     exit_code = 41
 
 
 class RateLimited(ModelError):
+    """The provider says later."""
+
     exit_code = 75
 
     def __init__(self, message: str, wait_seconds: float | None = None, *, advice: str = "") -> None:
@@ -187,18 +160,26 @@ class RateLimited(ModelError):
 
 
 class QuotaExhausted(ModelError):
+    """The account has nothing left."""
+
     exit_code = 75
 
 
 class Overloaded(ModelError):
+    """The provider cannot cope."""
+
     exit_code = 75
 
 
 class Unreachable(ModelError):
+    """There is no connection."""
+
     exit_code = 75
 
 
 class ModelTimedOut(ModelError):
+    """Connected, but silent or too slow."""
+
     exit_code = 75
 
 
@@ -211,23 +192,23 @@ class AnswerInterrupted(ModelError):
 
 
 class AnswerUnusable(ModelError):
-    pass
+    """It is not what the format allows."""
 
 
 class RequestRejected(ModelError):
-    pass
+    """The provider refuses the request itself."""
 
 
 class ContextTooLong(RequestRejected):
-    pass
+    """More than the model can read."""
 
 
 class BrokenHistory(RequestRejected):
-    pass
+    """It does not accept the turns as they are."""
 
 
 class Diverted(ModelError):
-    pass
+    """It sent Pawl to another host, where the key must not go."""
 
 
 class SchemaUnmet(ModelError):
@@ -239,10 +220,14 @@ class SchemaUnmet(ModelError):
 
 
 class ScriptEnded(ModelError):
+    """The scripted model has no turn for this request."""
+
     exit_code = 52
 
 
 class TaskValidationError(PawlError):
+    """What a task needs does not hold; `failed` lists it all."""
+
     exit_code = 42
 
     def __init__(self, message: str, failed: tuple[str, ...] = (), *, advice: str = "") -> None:
@@ -251,37 +236,45 @@ class TaskValidationError(PawlError):
 
 
 class BudgetExceeded(PawlError):
+    """The next request could cost more than is left."""
+
     exit_code = 54
 
 
 class LimitReached(PawlError):
+    """Turns or time are used up."""
+
     exit_code = 53
 
 
 class Cancelled(PawlError):
+    """The user stopped it."""
+
     exit_code = 130
     begun = False
     """A model had begun to answer, so that the request is paid for."""
 
 
 class HookRefused(PawlError):
-    pass
+    """A hook of the user's says no."""
 
 
 class PolicyViolation(PawlError):
-    pass
+    """A request that the user's terms or the table forbid."""
 
 
 class UnregisteredAgent(PawlError):
-    pass
+    """An agent that the context monitor does not know."""
 
 
 class PromptError(PawlError):
+    """A prompt or a role file that cannot be used."""
+
     exit_code = 52
 
 
 class ToolError(PawlError):
-    pass
+    """A tool call that failed; every mode of failure is its own type."""
 
 
 class NoMatches(ToolError):
@@ -377,6 +370,8 @@ class BadArguments(ToolError):
 
 
 class CommandNotFound(ToolError):
+    """No such program, as a shell says it."""
+
     exit_code = 127
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from pawl.core.typed import plain, typed
+
 LONGEST_MEMORY = 400
 """Characters: a memory is a sentence or two."""
 
@@ -169,38 +171,13 @@ class SessionMemory:
         note = EditNote(path=path, what=what, entry=entry)
         return replace(self, edits=_last((*self.edits, note), MOST_EDITS)).with_access(path, AccessKind.WRITTEN)
 
-    def changed(self, digests: Mapping[str, str]) -> tuple[str, ...]:
-        """Files that were seen and are otherwise now, or gone; `digests` is how the files stand."""
-        return tuple(one.path for one in self.seen if digests.get(one.path) != one.digest)
-
     def to_json(self) -> dict[str, Any]:
-        return {
-            "seen": [[one.path, one.digest] for one in self.seen],
-            "exchanges": [[one.question, one.answer] for one in self.exchanges],
-            "accessed": [[one.path, one.kind.value] for one in self.accessed],
-            "edits": [[one.path, one.what, one.entry] for one in self.edits],
-        }
+        return plain(self)  # type: ignore[no-any-return]
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> SessionMemory:
         """The memory of such values; `ValueError` when they are not."""
-        try:
-            return cls(
-                seen=_last([SeenFile(path=path, digest=digest) for path, digest in body["seen"]], MOST_FILES),
-                exchanges=_last(
-                    [Exchange(question=question, answer=answer) for question, answer in body["exchanges"]],
-                    MOST_EXCHANGES,
-                ),
-                accessed=_last(
-                    [Access(path=path, kind=AccessKind(kind)) for path, kind in body["accessed"]], MOST_ACCESSES
-                ),
-                edits=_last(
-                    [EditNote(path=path, what=what, entry=int(entry)) for path, what, entry in body["edits"]],
-                    MOST_EDITS,
-                ),
-            )
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"this is no session's memory: {error}") from error
+        return typed(cls, body)
 
 
 def _last(values: Sequence[_One], most: int) -> tuple[_One, ...]:
@@ -250,18 +227,12 @@ class Worksheet:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
-        return {"task": self.task, "done": list(self.done), "next": list(self.next), "read": list(self.read)}
+        return plain(self)  # type: ignore[no-any-return]
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Worksheet:
         """The worksheet of such values; `ValueError` when they are not."""
-        task, lists = body.get("task", ""), [body.get(name, []) for name in ("done", "next", "read")]
-        if not isinstance(task, str) or not all(
-            isinstance(one, list) and all(isinstance(line, str) for line in one) for one in lists
-        ):
-            raise ValueError("this is no worksheet")
-        done, following, read = (_added((), map(_line, one)) for one in lists)
-        return cls(task=task, done=done, next=following, read=read)
+        return typed(cls, body)
 
 
 def _line(text: str) -> str:

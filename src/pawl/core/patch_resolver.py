@@ -9,13 +9,15 @@ from itertools import islice
 
 from pawl.core.change import BlobStore, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import Conflicted
-from pawl.core.hunks import content
+from pawl.core.patch import content
 from pawl.core.patch import git_object_name
-from pawl.core.patch_format import LINK_MODE, FileAction, bad, check_room
+from pawl.core.patch_reader import LINK_MODE, FileAction, bad, check_room
 from pawl.core.patch_reader import FilePatch, PatchHunk
-from pawl.core.rebase import difference
+from pawl.core.merge import difference
 from pawl.core.text import split_lines
 
+_LONGEST_NUMBER = 63
+_COPY = 0x80
 _SHOWN_LINES = 3
 _SHOWN_PLACES = 5
 _SHOWN_BYTES = 80
@@ -348,7 +350,8 @@ class _Resolving:
         if patch.action is not FileAction.CREATE and not _is_object(source, patch.old_object):
             problem = "its content is not the one that the patch starts from"
             raise _NoFit(RejectedHunk(path=patch.old_path, line=patch.line, problem=problem))
-        data = patch.binary.applied(source)
+        binary = patch.binary
+        data = _Delta(binary.data, binary.line).applied(source) if binary.is_delta else binary.data
         self.made += len(data)
         check_room(self.made, patch.line)
         is_named = patch.action is not FileAction.DELETE and len(patch.new_object) in (40, 64)
@@ -406,3 +409,59 @@ class _Resolving:
 def _is_object(data: bytes, name: str) -> bool:
     """Whether git's name, possibly shortened, is that of this content."""
     return len(name) >= 7 and git_object_name(data, "sha256" if len(name) > 40 else "sha1").startswith(name)
+
+
+class _Delta:
+    """Instructions that build a content from pieces of another and bytes of their own."""
+
+    def __init__(self, data: bytes, line: int) -> None:
+        self._data = data
+        self._line = line
+        self._at = 0
+
+    def applied(self, source: bytes) -> bytes:
+        if self._size() != len(source):
+            raise bad(self._line, f"the binary delta starts from another file than one of {len(source)} bytes")
+        size = self._size()
+        check_room(size, self._line)
+        target = bytearray()
+        while self._at < len(self._data) and len(target) <= size:
+            target += self._piece(source)
+        if len(target) != size:
+            raise bad(self._line, f"expected the binary delta to make {size} bytes")
+        return bytes(target)
+
+    def _piece(self, source: bytes) -> bytes:
+        instruction = self._byte()
+        if instruction & _COPY:
+            start = self._number(instruction, 4)
+            size = self._number(instruction >> 4, 3) or 0x10000
+            if start + size > len(source):
+                raise bad(self._line, "the binary delta copies from beyond the end of the file")
+            return source[start : start + size]
+        piece = self._data[self._at : self._at + instruction]
+        self._at += instruction
+        if not instruction or len(piece) != instruction:
+            raise bad(self._line, "the binary delta is cut off")
+        return piece
+
+    def _number(self, present: int, size: int) -> int:
+        """A little-endian number of which only the bytes marked as present are written."""
+        return sum(self._byte() << (8 * at) for at in range(size) if present >> at & 1)
+
+    def _size(self) -> int:
+        """A number in groups of seven bits, the lowest first."""
+        size, shift = 0, 0
+        while shift < _LONGEST_NUMBER:
+            byte = self._byte()
+            size |= (byte & 0x7F) << shift
+            shift += 7
+            if not byte & 0x80:
+                return size
+        raise bad(self._line, "expected a size in the binary delta")
+
+    def _byte(self) -> int:
+        if self._at >= len(self._data):
+            raise bad(self._line, "the binary delta is cut off")
+        self._at += 1
+        return self._data[self._at - 1]

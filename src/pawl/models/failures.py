@@ -35,7 +35,7 @@ from pawl.core.errors import (
     Unreachable,
 )
 from pawl.core.redact import redacted
-from pawl.core.secret_shapes import MARK
+from pawl.core.redact import MARK
 from pawl.models.endpoint import LOOPBACK, Endpoint
 from pawl.models.json_text import scrubbed
 

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pawl.core.errors import ConfigError
 from pawl.core.formats import Unreadable, read_toml
+from pawl.core.typed import Above, AtLeast, Reader
 from pawl.settings import files as bounded
-from pawl.settings.guardrails import presets
+from pawl.settings.guardrail_presets import presets
 
 if TYPE_CHECKING:
     from pawl.core.execution import Limits
 
 
-CHOICES = {
-    "minimum_confinement": ("namespaces", "landlock"),
-    "reasoning": ("on", "off"),
-    "detail": ("terse", "exhaustive"),
-    "review": ("auto", "on", "off"),
-    "evaluator": ("rules", "model"),
-    "commit": ("on", "off"),
-    "attribution": ("none", "co-authored-by", "assisted-by"),
-    "memory_bank": ("auto", "on", "off"),
-    "escalate": ("auto", "on", "off"),
-}
-
-
-MAY_BE_NONE = frozenset({"model_retries", "context_tokens"})
-"""Settings that 0 switches off."""
-
+Seconds = Annotated[float, Above(0)]
+Count = Annotated[int, Above(0)]
+Switch = Literal["on", "off"]
+AutoSwitch = Literal["auto", "on", "off"]
 
 framework_folders: list[Path] = []
 """Where the user has test frameworks of their own (B10); read by the first who asks for frameworks."""
@@ -45,42 +33,42 @@ class Settings:
 
     preset: str = "standard"
     """Which guardrails apply."""
-    minimum_confinement: str = "landlock"
+    minimum_confinement: Literal["namespaces", "landlock"] = "landlock"
     """The weakest sandbox that is accepted: `namespaces` or `landlock`."""
-    run_seconds: float = 600.0
+    run_seconds: Seconds = 600.0
     """For `pawl run`."""
-    fix_seconds: float = 60.0
+    fix_seconds: Seconds = 60.0
     """What the reflex may take for its search."""
-    tool_seconds: float = 30.0
-    file_seconds: float = 5.0
-    memory_mb: int = 4096
-    processes: int = 512
-    output_kb: int = 1024
-    file_mb: int = 1024
-    disk_mb: int = 4096
-    reasoning: str = "off"
+    tool_seconds: Seconds = 30.0
+    file_seconds: Seconds = 5.0
+    memory_mb: Count = 4096
+    processes: Count = 512
+    output_kb: Count = 1024
+    file_mb: Count = 1024
+    disk_mb: Count = 4096
+    reasoning: Switch = "off"
     """Whether models are asked to reason: `on` or `off`."""
-    detail: str = "terse"
+    detail: Literal["terse", "exhaustive"] = "terse"
     """How much models are asked to say: `terse` or `exhaustive`."""
-    review: str = "auto"
+    review: AutoSwitch = "auto"
     """Whether a second role looks at finished work: `auto` for larger changes, `on` or `off`."""
-    evaluator: str = "rules"
+    evaluator: Literal["rules", "model"] = "rules"
     """Who scores what came of a run: `rules` or a `model`."""
-    commit: str = "off"
+    commit: Switch = "off"
     """Whether each change that a run promotes is committed to git by itself."""
-    attribution: str = "none"
+    attribution: Literal["none", "co-authored-by", "assisted-by"] = "none"
     """What a commit says of the model that wrote it: `none`, `co-authored-by` or `assisted-by`."""
-    context_tokens: int = 800
+    context_tokens: Annotated[int, AtLeast(0)] = 800
     """How much of the code that it may be about a model is given with a request; 0 for nothing."""
-    memory_bank: str = "auto"
+    memory_bank: AutoSwitch = "auto"
     """Whether runs that succeed add to the memory bank: `auto` where there is one, `on` or `off`."""
-    escalate: str = "auto"
+    escalate: AutoSwitch = "auto"
     """Whether models go on where the checks keep refusing: `auto` only with the user's leave, `on` or `off`."""
-    model_retries: int = 3
+    model_retries: Annotated[int, AtLeast(0)] = 3
     """How often a request that failed for a passing reason is sent again."""
-    retention_days: int = 30
-    backups: int = 5
-    rollback_depth: int = 5
+    retention_days: Count = 30
+    backups: Count = 5
+    rollback_depth: Count = 5
 
     def limits(self, seconds: float) -> Limits:
         from pawl.core.execution import Limits
@@ -131,7 +119,15 @@ class Config:
 
 
 def load(environment: Mapping[str, str] | None = None) -> Config:
-    """The configuration of this process."""
+    """The configuration of this process; `ConfigError` where the settings file is wrong."""
+    config, mistakes = partly_loaded(environment)
+    if mistakes is not None:
+        raise mistakes
+    return config
+
+
+def partly_loaded(environment: Mapping[str, str] | None = None) -> tuple[Config, ConfigError | None]:
+    """The configuration with defaults in the place of what is wrong in the settings file, and what is wrong there."""
     env = os.environ if environment is None else environment
     home = Path(env.get("HOME") or os.path.expanduser("~"))
     if not home.is_absolute():
@@ -145,8 +141,8 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
     )
     if not state.is_absolute():
         raise ConfigError(f"PAWL_STATE is {str(state)!r}, which is not absolute", advice="give the whole path")
-    settings, tables = _settings(file, required=bool(env.get("PAWL_CONFIG")))
-    return Config(
+    settings, tables, mistakes = _settings(file, required=bool(env.get("PAWL_CONFIG")))
+    config = Config(
         home=home,
         state=state,
         file=file,
@@ -158,6 +154,7 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
         tables=tables,
         environment=dict(env),
     )
+    return config, mistakes
 
 
 def _folder(env: Mapping[str, str], name: str, default: Path) -> Path:
@@ -166,58 +163,37 @@ def _folder(env: Mapping[str, str], name: str, default: Path) -> Path:
     return Path(value) if os.path.isabs(value) else default
 
 
-def _settings(file: Path, *, required: bool) -> tuple[Settings, SettingsTables]:
+_Read = tuple[Settings, SettingsTables, ConfigError | None]
+
+
+def _settings(file: Path, *, required: bool) -> _Read:
     try:
-        text = bounded.read_text(file)
+        return _checked_settings(read_toml(bounded.read_text(file)), file)
     except FileNotFoundError:
-        if required:
-            raise ConfigError(
-                f"PAWL_CONFIG names {str(file)!r}, which is not there", advice="create it or unset PAWL_CONFIG"
-            ) from None
-        return Settings(), SettingsTables()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{str(file)!r} cannot be read: {error}", advice="mend or remove the file") from error
-    try:
-        table = read_toml(text)
+        told = f"PAWL_CONFIG names {str(file)!r}, which is not there", "create it or unset PAWL_CONFIG"
+        if not required:
+            return Settings(), SettingsTables(), None
     except Unreadable as error:
-        raise ConfigError(f"{str(file)!r} is not TOML: {error}", advice="mend that line") from error
-    return _checked_settings(table, file)
+        told = f"{str(file)!r} is not TOML: {error}", "mend that line"
+    except (OSError, UnicodeDecodeError) as error:
+        told = f"{str(file)!r} cannot be read: {error}", "mend or remove the file"
+    return Settings(), SettingsTables(), ConfigError(told[0], advice=told[1])
 
 
-def _checked_settings(table: Mapping[str, object], file: Path) -> tuple[Settings, SettingsTables]:
+def _checked_settings(table: Mapping[str, object], file: Path) -> _Read:
     """Every mistake is reported at once."""
-    defaults = Settings()
-    tables = {one.name: table[one.name] for one in fields(SettingsTables) if one.name in table}
-    known = {one.name: type(getattr(defaults, one.name)) for one in fields(Settings)}
-    values = {
-        name: float(value) if type(value) is int and known.get(name) is float else value
-        for name, value in table.items()
-        if name not in tables
-    }
-    mistakes = [f"{name} must be a table, not {value!r}" for name, value in tables.items() if type(value) is not dict]
-    mistakes += [
-        mistake for name in values if (mistake := _settings_mistake(name, values[name], known.get(name))) is not None
-    ]
-    if mistakes:
-        raise ConfigError(
-            f"{str(file)!r}: " + "; ".join(mistakes),
-            advice=f"the settings are {', '.join(sorted(known))}; "
-            f"the tables are {', '.join(one.name for one in fields(SettingsTables))}",
-        )
-    return Settings(**values), SettingsTables(**tables)  # type: ignore[arg-type]
-
-
-def _settings_mistake(name: str, value: object, kind: type | None) -> str | None:
-    if kind is None:
-        return f"{name!r} is not a setting"
-    if type(value) is not kind:
-        words = {int: "a whole number", float: "a number", str: "a text in quotes"}
-        return f"{name} must be {words[kind]}, not {value!r}"
-    if isinstance(value, int | float) and not (0 < value < math.inf or (value == 0 and name in MAY_BE_NONE)):
-        return f"{name} must be above 0, not {value!r}"
-    choices = CHOICES.get(name)
-    if choices is not None and value not in choices:
-        return f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}"
-    if name == "preset" and value not in presets():
-        return f"no guardrail preset {value!r}; there are {', '.join(presets())}"
-    return None
+    reader = Reader()
+    settings, tables = ([one.name for one in fields(kind)] for kind in (Settings, SettingsTables))
+    read = reader.table(Settings, {name: table[name] for name in settings if name in table}, "") or Settings()
+    if read.preset not in presets():
+        reader.mistakes.append(f"no guardrail preset {read.preset!r}; there are {', '.join(presets())}")
+        read = replace(read, preset=Settings.preset)
+    for name in table:
+        if name not in settings and name not in tables:
+            reader.wrong(repr(name), "is not a setting")
+    given = {name: reader.value(Mapping[str, object], table[name], name) for name in tables if name in table}
+    mistakes = ConfigError(
+        f"{str(file)!r}: " + "; ".join(reader.mistakes),
+        advice=f"the settings are {', '.join(sorted(settings))}; the tables are {', '.join(tables)}",
+    )
+    return read, SettingsTables(**given), mistakes if reader.mistakes else None

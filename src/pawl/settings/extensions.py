@@ -11,10 +11,11 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pawl.core.errors import ConfigError, PawlError
+from pawl.core.typed import Reader
 from pawl.settings.allowances import ToolKind, allowances
 from pawl.settings.config import Config
 
@@ -62,25 +63,15 @@ class Extension:
 
 def extension_settings(config: Config) -> ExtensionSettings:
     """The table as it is meant; every mistake at once."""
-    table, mistakes = config.tables.extensions, []
-    known = [one.name for one in fields(ExtensionSettings)]
-    mistakes += [f"{key!r} is not one of its fields" for key in table if key not in known]
-    tools = table.get("tools", [])
-    if not isinstance(tools, list) or not all(isinstance(one, str) for one in tools):
-        mistakes.append(f"tools must be a list of names, not {tools!r:.200}")
-        tools = []
-    for name in tools:
+    reader = Reader()
+    read = reader.table(ExtensionSettings, config.tables.extensions, "extensions") or ExtensionSettings()
+    for name in read.tools:
         if not _NAME.fullmatch(name):
-            mistakes.append(f"{name!r:.80} is no name of a tool: small letters, digits and _")
+            reader.mistakes.append(f"{name!r:.80} is no name of a tool: small letters, digits and _")
         elif name in allowances().tools:
-            mistakes.append(f"{name!r} is a tool of Pawl's own")
-    texts = {key: table.get(key, "") for key in known if key != "tools"}
-    mistakes += [f"{key} must be a name, not {one!r:.200}" for key, one in texts.items() if not isinstance(one, str)]
-    if mistakes:
-        raise ConfigError(
-            f"{str(config.file)!r}: [extensions]: " + "; ".join(mistakes), advice=f"it takes {', '.join(known)}"
-        )
-    return ExtensionSettings(tools=tuple(dict.fromkeys(tools)), **{key: str(one) for key, one in texts.items()})
+            reader.mistakes.append(f"{name!r} is a tool of Pawl's own")
+    reader.check(str(config.file))
+    return replace(read, tools=tuple(dict.fromkeys(read.tools)))
 
 
 def own_kinds(config: Config) -> Mapping[str, ToolKind]:

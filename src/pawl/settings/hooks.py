@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Annotated, Literal
 
 from pawl.core.errors import ConfigError
+from pawl.core.typed import Above, Reader, near
 from pawl.settings.permission_rules import PathBase, Rule, names_of, parse_rule
 from pawl.settings.permissions import applies
 
@@ -74,13 +75,13 @@ class HookCommand:
         return ("/bin/sh", "-c", self.command) if self.args is None else (self.command, *self.args)
 
     def is_meant(self, payload: Mapping[str, object], place: PathBase) -> bool:
-        field = MATCHED.get(self.event)
-        value = str(payload.get(field, "")) if field else ""
-        names = names_of(value) if field == "tool_name" else (value,)
-        if field and not any(_matches(self.matcher, name) for name in names):
+        looked_at = MATCHED.get(self.event)
+        value = str(payload.get(looked_at, "")) if looked_at else ""
+        names = names_of(value) if looked_at == "tool_name" else (value,)
+        if looked_at and not any(_matches(self.matcher, name) for name in names):
             return False
         arguments = payload.get("tool_input", {})
-        if self.condition is None or field != "tool_name":
+        if self.condition is None or looked_at != "tool_name":
             return True
         return isinstance(arguments, Mapping) and applies(self.condition, value, arguments, place)
 
@@ -94,86 +95,71 @@ def _matches(matcher: str, name: str) -> bool:
     return re.search(matcher, name) is not None
 
 
-def hook_commands(table: Mapping[str, object], source: str, *, own: bool = False) -> tuple[HookCommand, ...]:
-    """The commands of a table of events, in the form that agents share; only the user's own may ask for the host."""
-    found = tuple(one for name, groups in table.items() for one in _of_event(name, groups, source))
-    if not own and any(one.host for one in found):
-        raise _wrong(source, "host = true is not a repository's to say", "put that hook into your own settings")
-    if len(found) > MOST_HOOKS:
-        raise ConfigError(f"{source!r}: [hooks]: {len(found)} hooks are too many", advice=f"at most {MOST_HOOKS}")
-    return tuple(replace(one, is_own=True) for one in found) if own else found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hook:
+    """A command as it is written, in the form that agents share."""
+
+    command: str
+    type: Literal["command"] = "command"
+    args: tuple[str, ...] | None = None
+    timeout: Annotated[float, Above(0)] = DEFAULT_SECONDS
+    condition: str = field(default="", metadata={"key": "if"})
+    host: bool = False
+
+    def mistakes(self) -> Iterator[str]:
+        if not self.command.strip() or "\0" in self.command:
+            yield "command must not be empty"
+        if self.host and not self.command.startswith(("/", "~/")):
+            yield f"host = true needs an absolute program, with its words in args, not {self.command!r:.80}"
 
 
-def _of_event(name: str, groups: object, source: str) -> Iterator[HookCommand]:
-    if name not in set(HookEvent):
-        raise _wrong(source, f"there is no event {name!r}", f"the events are {', '.join(HookEvent)}")
-    for group in _tables(groups, source, name):
-        _check_fields(group, {"matcher", "hooks"}, source, name)
-        matcher = _text(group.get("matcher", ""), source, f"{name}: matcher")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    matcher: str = ""
+    hooks: tuple[_Hook, ...] = ()
+
+    def mistakes(self) -> Iterator[str]:
         try:
-            re.compile(matcher if matcher != "*" else "")
+            re.compile(self.matcher if self.matcher != "*" else "")
         except re.error as error:
-            raise _wrong(
-                source, f"{name}: the matcher {matcher!r} is wrong: {error}", "write names as Edit|Write"
-            ) from error
-        for hook in _tables(group.get("hooks", []), source, f"{name}: hooks"):
-            yield _hook(HookEvent(name), matcher, hook, source)
+            yield f"matcher {self.matcher!r} is wrong, write names as Edit|Write: {error}"
+        yield from (mistake for hook in self.hooks for mistake in hook.mistakes())
 
 
-def _hook(event: HookEvent, matcher: str, hook: Mapping[str, object], source: str) -> HookCommand:
-    _check_fields(hook, {"type", "command", "args", "timeout", "if", "host"}, source, event)
-    if hook.get("type", "command") != "command":
-        raise _wrong(source, f"{event}: hooks of the type {hook['type']!r} are not known", 'use type = "command"')
-    command = _text(hook.get("command"), source, f"{event}: command")
-    if not command.strip():
-        raise _wrong(source, f"{event}: the command is empty", "name what is to be run")
-    args = hook.get("args")
-    if args is not None and not (isinstance(args, list) and all(isinstance(one, str) for one in args)):
-        raise _wrong(source, f"{event}: args must be a list of texts", 'write args = ["--check"]')
-    seconds = hook.get("timeout", DEFAULT_SECONDS)
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
-        raise _wrong(source, f"{event}: the timeout {seconds!r} is not a number of seconds", "write timeout = 60")
-    condition = _text(hook.get("if", ""), source, f"{event}: if")
-    host = hook.get("host", False)
-    if not isinstance(host, bool):
-        raise _wrong(source, f"{event}: host must be true or false, not {host!r:.80}", "write host = true")
-    if host and not command.startswith(("/", "~/")):
-        raise _wrong(
-            source,
-            f"{event}: host = true needs an absolute program, not {command!r:.80}",
-            "name it by its whole path, with its words in args",
-        )
+def hook_commands(table: Mapping[str, object], source: str, *, own: bool = False) -> tuple[HookCommand, ...]:
+    """The commands of a table of events; every mistake at once. Only the user's own may ask for the host."""
+    reader = Reader()
+    found: list[HookCommand] = []
+    for name, given in table.items():
+        if name not in set(HookEvent):
+            reader.mistakes.append(f"hooks has no event {name!r}{near(name, HookEvent)}")
+            continue
+        for group in reader.value(tuple[_Group, ...], given, f"hooks.{name}"):
+            if isinstance(group, _Group):
+                for mistake in group.mistakes():
+                    reader.wrong(f"hooks.{name}:", mistake)
+                found += (_command(HookEvent(name), group.matcher, hook, source, reader) for hook in group.hooks)
+    if not own and any(one.host for one in found):
+        reader.wrong("hooks:", "host = true is not a repository's to say; put that hook into your own settings")
+    if len(found) > MOST_HOOKS:
+        reader.wrong("hooks:", f"{len(found)} hooks are too many; at most {MOST_HOOKS}")
+    reader.check(source)
+    return tuple(replace(one, is_own=True) for one in found) if own else tuple(found)
+
+
+def _command(event: HookEvent, matcher: str, hook: _Hook, source: str, reader: Reader) -> HookCommand:
+    condition = None
+    try:
+        condition = parse_rule(hook.condition, source) if hook.condition else None
+    except ConfigError as error:
+        reader.mistakes.append(f"hooks.{event}: if: {error.message}; {error.advice}")
     return HookCommand(
         event=event,
-        command=command,
-        args=None if args is None else tuple(args),
+        command=hook.command,
+        args=hook.args,
         matcher=matcher,
-        seconds=float(seconds),
-        condition=parse_rule(condition, source) if condition else None,
+        seconds=hook.timeout,
+        condition=condition,
         source=source,
-        host=host,
+        host=hook.host,
     )
-
-
-def _check_fields(table: Mapping[str, object], known: set[str], source: str, where: str) -> None:
-    unknown = sorted(set(table) - known)
-    if unknown:
-        raise _wrong(
-            source, f"{where}: {unknown[0]!r} is not one of its fields", f"it takes {', '.join(sorted(known))}"
-        )
-
-
-def _tables(value: object, source: str, where: str) -> list[Mapping[str, object]]:
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise _wrong(source, f"{where} must be a list of tables", "see docs/settings.md")
-    return value
-
-
-def _text(value: object, source: str, where: str) -> str:
-    if not isinstance(value, str) or "\0" in value:
-        raise _wrong(source, f"{where} must be a text", "see docs/settings.md")
-    return value
-
-
-def _wrong(source: str, what: str, advice: str) -> ConfigError:
-    return ConfigError(f"{source!r}: [hooks]: {what}", advice=advice)

@@ -16,26 +16,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import resources
-
+from typing import Any
 from pawl.core.change import Change, NodeKind
 from pawl.core.errors import ConfigError, UsageError
 from pawl.core.guardrails import Decision, Guardrails, Judge, OtherNames, Permission, folded
 from pawl.core.run import Mode
+from pawl.core.typed import Reader
 from pawl.settings.allowances import CHANGES, STANDS_FOR, ToolKind, allowances
 from pawl.settings.config import Config
 from pawl.settings.extensions import extension_settings, own_kinds
 from pawl.settings.permission_rules import COMMAND_TOOL, PathBase, Rule, aliases, has_wildcards, parse_rule, rule_for
-from pawl.settings.project import SETTINGS, project_settings
+from pawl.settings.project_files import SETTINGS, project_settings
 from pawl.settings.project_files import ProjectFiles
 from pawl.settings.shell import Doubt, Script, ShellCommand, plain_words, read_shell
-from pawl.settings.shell_permissions import CommandJudge, RuleSet
+from pawl.settings.shell_permissions import CommandJudge, RuleSet, script_of
 from pawl.settings.trust import trusted_files
+from pawl.core.change import ChangeSet
+from pawl.core.guardrails import Guardrails, Permission
 
 DEFAULT = "caged"
 """Whoever works on a confined bench need not be asked at each step: nothing there is the user's yet."""
-
-Table = Mapping[str, Mapping[str, object]]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
@@ -57,11 +57,11 @@ class Defaults:
 class Preset:
     name: str
     defaults: Defaults
-    deny: tuple[Rule, ...]
-    ask: tuple[Rule, ...]
-    allow: tuple[Rule, ...]
     examples: Mapping[Decision, tuple[str, ...]]
     """Commands, and what must be said of them."""
+    deny: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    allow: tuple[Rule, ...] = ()
 
 
 def presets() -> tuple[str, ...]:
@@ -73,49 +73,26 @@ def presets() -> tuple[str, ...]:
 @functools.cache
 def preset(name: str = DEFAULT) -> Preset:
     """The preset of that name."""
-    return parse(name, _table(name))
-
-
-def parse(name: str, table: Table) -> Preset:
-    rules = table["rules"]
-    try:
-        defaults = Defaults(**{key: Decision(str(value)) for key, value in table["defaults"].items()})
-    except (TypeError, ValueError) as error:
-        raise ConfigError(
-            f"the permission preset {name!r} is wrong: {error}", advice="each default is deny, ask or allow"
-        ) from error
-    source = f"the preset {name}"
+    table, source = _table(name), f"the preset {name}"
+    rules: dict[str, Any] = {key: tuple(parse_rule(text, source) for text in texts) for key, texts in table["rules"].items()}
     return Preset(
         name=name,
-        defaults=defaults,
-        deny=_preset_rules(rules.get("deny", []), source),
-        ask=_preset_rules(rules.get("ask", []), source),
-        allow=_preset_rules(rules.get("allow", []), source),
-        examples={ruling: _strings(table["examples"].get(ruling, [])) for ruling in Decision},
+        defaults=Defaults(**{key: Decision(value) for key, value in table["defaults"].items()}),
+        examples={ruling: tuple(table["examples"].get(ruling, ())) for ruling in Decision},
+        **rules,
     )
 
 
-def _preset_rules(texts: object, source: str) -> tuple[Rule, ...]:
-    return tuple(parse_rule(text, source) for text in _strings(texts))
-
-
-def _strings(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise ConfigError(f"a permission preset has {value!r} in the place of texts", advice="write a list of texts")
-    return tuple(value)
-
-
-def _table(name: str) -> Table:
+def _table(name: str) -> dict[str, dict[str, Any]]:
     if name not in presets():
         raise ConfigError(f"there is no permission preset {name!r}", advice=f"use one of {', '.join(presets())}")
     file = tomllib.loads((resources.files("pawl.settings") / "permissions" / f"{name}.toml").read_text("utf-8"))
     extended = file.pop("extends", None)
-    below: Table = _table(extended) if extended else {}
+    below = _table(extended) if extended else {}
     merged = {section: {**below.get(section, {}), **file.get(section, {})} for section in ("defaults", "rules")}
     return {**merged, "examples": file.get("examples", {})}
 
 
-_SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"})
 _MOST_SUGGESTIONS = 20
 _OUTSIDE = "it writes outside of the workspace"
 _NOTHING_IN_CHAT = CHANGES | {ToolKind.DELEGATES}
@@ -319,23 +296,6 @@ def _paths(arguments: Mapping[str, object]) -> Iterator[str]:
                 yield change["path"]
 
 
-def script_of(arguments: Mapping[str, object]) -> Script | None:
-    """The command of the call, whether a shell reads it or not."""
-    command, argv = arguments.get("command"), arguments.get("argv")
-    if argv is not None and not (isinstance(argv, Sequence) and all(isinstance(word, str) for word in argv)):
-        return None
-    if (command is not None and not isinstance(command, str)) or isinstance(argv, str | bytes):
-        return None
-    words = tuple(str(word) for word in argv or ())
-    if len(words) == 3 and words[0] in _SHELLS and words[1] == "-c":
-        command, words = f"{command}\n{words[2]}" if command else words[2], ()
-    script = read_shell(command or "")
-    if not words:
-        return script
-    given = (Doubt.HIDDEN,) if read_shell(" ".join(words)).doubts[:1] == (Doubt.HIDDEN,) else ()
-    return replace(script, commands=(*script.commands, plain_words(words)), doubts=(*script.doubts, *given))
-
-
 def _is_about(rule: Rule, tool: str, paths: Sequence[str], place: PathBase, *, tightens: bool) -> bool:
     if not rule.is_about(tool):
         return False
@@ -361,22 +321,6 @@ def _by(rule: Rule, ruling: Decision) -> Permission:
         firm=ruling is not Decision.ALLOW,
     )
 
-
-__all__ = [
-    "Decision",
-    "Permission",
-    "PermissionSettings",
-    "Permissions",
-    "Permitting",
-    "SandboxMode",
-    "asked",
-    "permission_settings",
-    "permissions_of",
-    "permit_of",
-    "presets",
-    "read_rules",
-    "unasked",
-]
 
 Permit = Callable[[str, Mapping[str, object]], Permission]
 READ_TOOL, SEARCH_TOOL = "file_read", "file_search"
@@ -488,25 +432,33 @@ def _refused(rules: Permissions, guardrails: Guardrails, tool: str, arguments: M
 
 def permission_settings(table: Mapping[str, object], source: str) -> PermissionSettings:
     """The table as it is meant; every mistake of its form is reported at once."""
-    mistakes = [f"{key!r} is not one of its fields" for key in table if key not in ("preset", *LISTS)]
-    for key in LISTS:
-        value = table.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            mistakes.append(f"{key} must be a list of rules, not {value!r:.200}")
-    chosen = table.get("preset", DEFAULT)
-    if chosen not in presets():
-        mistakes.append(f"there is no preset {chosen!r:.80}")
-    if mistakes:
-        raise ConfigError(
-            f"{source!r}: [permissions]: " + "; ".join(mistakes),
-            advice=f"it takes preset ({', '.join(presets())}), deny, ask and allow",
-        )
-    lists = {key: tuple(map(str, value)) for key in LISTS if isinstance(value := table.get(key, []), list)}
-    return PermissionSettings(preset=str(chosen), **lists)
+    reader = Reader()
+    read = reader.table(PermissionSettings, table, "permissions") or PermissionSettings()
+    if read.preset not in presets():
+        reader.wrong("permissions.preset", f"must be one of {', '.join(presets())}, not {read.preset!r:.80}")
+    reader.check(source)
+    return read
+
+
+def own_rules(config: Config) -> tuple[Rule, ...]:
+    """All rules of the user's settings. Tools of the user's own are known by name."""
+    tools = config.tables.extensions.get("tools", ())
+    known = [str(one) for one in tools] if isinstance(tools, list) else []
+    own = permission_settings(config.tables.permissions, str(config.file))
+    return _workspace_rules((*own.deny, *own.ask, *own.allow), str(config.file), known)
 
 
 def _workspace_rules(texts: Iterable[str], source: str, known: Iterable[str]) -> tuple[Rule, ...]:
-    return tuple(parse_rule(text, source, known=known) for text in texts)
+    rules: list[Rule] = []
+    wrong: list[ConfigError] = []
+    for text in texts:
+        try:
+            rules.append(parse_rule(text, source, known=known))
+        except ConfigError as error:
+            wrong.append(error)
+    if wrong:
+        raise ConfigError("; ".join(error.message for error in wrong), advice=wrong[0].advice)
+    return tuple(rules)
 
 
 def _tightening(texts: Iterable[str], config: Config, known: Iterable[str]) -> tuple[Rule, ...]:
@@ -567,3 +519,37 @@ def asked(permit: Permit, call: str) -> Permission:
     tools = aliases().get(name, frozenset({name}))
     tool = next((one for one in (COMMAND_TOOL, READ_TOOL, "file_write") if one in tools), sorted(tools)[0])
     return permit(tool, {"command": what} if tool == COMMAND_TOOL else {"path": what} if what else {})
+
+
+class ReadGate:
+    """The rules about reading, with the guardrails.
+
+    A rule that asks refuses here, because whoever packs or searches cannot ask. A single file that the user says yes to
+    is granted where it was asked about.
+    """
+
+    def __init__(self, permissions: Permissions, guardrails: Guardrails) -> None:
+        self._guardrails = guardrails
+        self._reads = permissions.judge_reads()
+        self._lists = permissions.judge_reads(searching=True)
+
+    def judge(self, path: str) -> Permission | None:
+        """The rule that denies reading the file or asks about it; None where none does."""
+        return self._reads(path)
+
+    def lists(self, path: str) -> bool:
+        """Whether the file may be named in a list or a search."""
+        return self._lists(path) is None
+
+    def shows(self, path: str) -> bool:
+        """Whether the file may be named and quoted: no rule is against it, and it holds no secrets."""
+        return self.lists(path) and not self._guardrails.is_secret(path) and not self._guardrails.never(path)
+
+    def shown(self, changes: ChangeSet) -> ChangeSet:
+        """The changes of files that may be quoted."""
+        return changes.without(path for path in changes.paths if not self.shows(path))
+
+
+def read_gate(config: Config, workspace: str, guardrails: Guardrails) -> ReadGate:
+    """The gate of a workspace, by the rules as they stand now."""
+    return ReadGate(read_rules(config, workspace, guardrails.others), guardrails)

@@ -1,15 +1,14 @@
-"""Judges a shell command by the permission rules: each command in it, what wrappers run, and what it writes."""
+"""Shell commands before the permission rules: each is judged with what it runs and writes, and shown whole."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pawl.core.guardrails import Decision, Permission, strictest
 from pawl.settings.permission_rules import COMMAND_TOOL, PathBase, Rule, command_text
-from pawl.settings.shell import Doubt, Redirection, Script, ShellCommand, Word, read_shell
+from pawl.settings.shell import Doubt, Redirection, Script, ShellCommand, Word, plain_words, read_shell
 from pawl.settings.shell_programs import (
     base_name,
     git_words,
@@ -20,6 +19,10 @@ from pawl.settings.shell_programs import (
     unwrapped,
     writes_what_it_names,
 )
+from collections.abc import Iterator, Mapping
+from pawl.core.display import MARK, Shown, head_and_tail, shown_text
+from pawl.settings.permission_rules import COMMAND_TOOL
+from pawl.settings.shell import Doubt, ShellCommand
 
 _MORE_THAN_A_WORD = re.compile(r"[\s;&|<>()$`]")
 _SEPARATORS = re.compile(r"[=:@,]")
@@ -27,6 +30,8 @@ _MOST_PARTS = 8
 _MOST_DIRECTORIES = 16
 _MOST_STARTS = 64
 _HARMLESS_TARGETS = re.compile(r"/dev/(?:null|stdout|stderr|tty|fd/\d+)")
+
+_SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"})
 
 JudgePath = Callable[[str, Sequence[str]], Permission]
 """What the rules say of a tool that reads or writes these full paths."""
@@ -150,6 +155,23 @@ class CommandJudge:
         return None
 
 
+def script_of(arguments: Mapping[str, object]) -> Script | None:
+    """The command of the call, whether a shell reads it or not."""
+    command, argv = arguments.get("command"), arguments.get("argv")
+    if argv is not None and not (isinstance(argv, Sequence) and all(isinstance(word, str) for word in argv)):
+        return None
+    if (command is not None and not isinstance(command, str)) or isinstance(argv, str | bytes):
+        return None
+    words = tuple(str(word) for word in argv or ())
+    if len(words) == 3 and words[0] in _SHELLS and words[1] == "-c":
+        command, words = f"{command}\n{words[2]}" if command else words[2], ()
+    script = read_shell(command or "")
+    if not words:
+        return script
+    given = (Doubt.HIDDEN,) if read_shell(" ".join(words)).doubts[:1] == (Doubt.HIDDEN,) else ()
+    return replace(script, commands=(*script.commands, plain_words(words)), doubts=(*script.doubts, *given))
+
+
 def unfolded(script: Script) -> tuple[list[ShellCommand], bool]:
     """Every command, and those that programs would run from the text of a word; and whether all could be read."""
     found, readable = list(script.commands), script.readable
@@ -265,3 +287,63 @@ def _allow(rule: Rule) -> Permission:
 
 def _short(text: str) -> str:
     return text if len(text) <= 120 else f"{text[:119]}…"
+
+
+_COMMANDS_HEAD, _COMMANDS_TAIL = 40, 20
+
+
+def shown_call(tool: str, arguments: Mapping[str, object], *, whole: bool = False) -> Shown:
+    """Lines that name each argument and each separate command, with what in them may deceive."""
+    flags: dict[str, None] = {}
+    lines = [line for name, value in arguments.items() for line in _argument(name, value, flags, whole=whole)]
+    if tool == COMMAND_TOOL:
+        lines += _commands(arguments, flags, whole=whole)
+    return Shown(tuple(lines), tuple(flags))
+
+
+def _argument(name: str, value: object, flags: dict[str, None], *, whole: bool) -> Iterator[str]:
+    label = _on_one_line(str(name), flags)
+    inner: list[str] = []
+    match value:
+        case Mapping():
+            inner = [row for key, one in value.items() for row in _argument(str(key), one, flags, whole=whole)]
+        case list() | tuple() if not all(isinstance(one, int | float) for one in value):
+            inner = [row for at, one in enumerate(value, 1) for row in _argument(f"[{at}]", one, flags, whole=whole)]
+        case _:
+            inner = _text(str(value), flags, whole=whole)
+            if len(inner) == 1:
+                yield f"{label}: {inner[0]}"
+                return
+    yield f"{label}:"
+    yield from (f"  {row}" for row in inner)
+
+
+def _commands(arguments: Mapping[str, object], flags: dict[str, None], *, whole: bool) -> Iterator[str]:
+    script = script_of(arguments)
+    if script is None:
+        return
+    commands, readable = unfolded(script)
+    flags |= dict.fromkeys(str(doubt) for doubt in script.doubts if doubt is not Doubt.HIDDEN)
+    if not readable:
+        flags["more than can be read"] = None
+    if len(commands) < 2:
+        return
+    yield f"{len(commands):,} commands:"
+    rows = [f"{at}  {_written(one)}" for at, one in enumerate(commands, 1)]
+    shown = rows if whole else head_and_tail(rows, "commands", _COMMANDS_HEAD, _COMMANDS_TAIL)
+    yield from (f"  {row if row[0] == MARK else _on_one_line(row, flags)}" for row in shown)
+
+
+def _written(command: ShellCommand) -> str:
+    """The command in one way of writing it, its redirections after its words."""
+    return " ".join((*(word.shown for word in (*command.assignments, *command.words)), *command.signs))
+
+
+def _on_one_line(text: str, flags: dict[str, None]) -> str:
+    return " \\n ".join(_text(text, flags, whole=False))
+
+
+def _text(text: str, flags: dict[str, None], *, whole: bool) -> list[str]:
+    shown = shown_text(text, whole=whole)
+    flags |= dict.fromkeys(shown.flags)
+    return list(shown.lines)

@@ -13,12 +13,20 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
-from pawl.core.errors import ConfigError, UsageError
+from pawl.core.errors import UsageError
+from pawl.core.typed import Reader
 from pawl.settings.config import Config
-from pawl.settings.lock import writer_lock
+from pawl.settings.files import writer_lock
 from pawl.settings.project_files import ProjectFiles, configures, project_files
 
 FILE = "trust.json"
+
+
+@dataclass(frozen=True, slots=True)
+class TrustSettings:
+    """The table [trust]."""
+
+    folders: tuple[str, ...] = ()
 
 
 class TrustStatus(StrEnum):
@@ -141,14 +149,8 @@ def trusted_files(config: Config, workspace: str) -> ProjectFiles | None:
 
 def is_listed(config: Config, workspace: str) -> bool:
     """Whether the workspace, or a folder above it, is listed under `folders` in the table [trust]."""
-    table = config.tables.trust
-    folders = table.get("folders", [])
-    unknown = sorted(set(table) - {"folders"})
-    if unknown or not isinstance(folders, list) or not all(isinstance(one, str) and one for one in folders):
-        raise ConfigError(
-            f"{str(config.file)!r}: [trust] takes folders, a list of paths"
-            + (f", not {unknown[0]}" if unknown else ""),
-            advice='write folders = ["/home/you/project"]',
-        )
-    trusted = [os.path.realpath(Path(one).expanduser()) for one in folders]
+    reader = Reader()
+    listed = reader.table(TrustSettings, config.tables.trust, "trust") or TrustSettings()
+    reader.check(str(config.file), 'write folders = ["/home/you/project"]')
+    trusted = [os.path.realpath(Path(one).expanduser()) for one in listed.folders if one]
     return any(workspace == one or workspace.startswith(f"{one.rstrip('/')}/") for one in trusted)

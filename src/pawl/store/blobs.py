@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from pawl.core.change import BlobStore, blob_digest
 from pawl.core.errors import MissingBlob, StoreCorrupt, StoreError
-from pawl.store.database import Clock, Database
+from pawl.store.database import Clock, Database, StorePart
 from pawl.store.schema import OWNERS
 
 GRACE_SECONDS = 3600.0
@@ -26,14 +26,8 @@ _NAMED = " UNION ALL ".join(
 _COUNTED = f"SELECT name, count(*) AS named FROM ({_NAMED}) WHERE name IS NOT NULL GROUP BY name"
 
 
-class Blobs:
+class Blobs(StorePart):
     """Contents in the state file. Fits `BlobStore`."""
-
-    __slots__ = ("_clock", "_database")
-
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
 
     def put(self, data: bytes) -> str:
         """Stores a content and returns its name; keeps one that is stored already from being collected."""

@@ -154,6 +154,16 @@ class Database:
         self._connection.close()
 
 
+class StorePart:
+    """One part of the open state file."""
+
+    __slots__ = ("_clock", "_database")
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+
 def store_error(error: sqlite3.Error, path: Path) -> StoreError:
     """The error of the house for an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", 0)

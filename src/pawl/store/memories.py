@@ -19,8 +19,8 @@ from pawl.core.memory import (
     RestKind,
 )
 from pawl.core.redact import redacted
-from pawl.core.secret_shapes import MARK
-from pawl.store.database import Clock, Database, Row, iso, readable
+from pawl.core.redact import MARK
+from pawl.store.database import Clock, Database, Row, StorePart, iso, readable
 
 MOST = {MemoryTier.FACT: 200, MemoryTier.DECISION: 200, MemoryTier.OUTCOME: 50}
 """For each workspace; the oldest of a tier make room. The user's own never do."""
@@ -31,13 +31,7 @@ _MOST_WORDS = 40
 """Words of a query that are looked for."""
 
 
-class Memories:
-    __slots__ = ("_clock", "_database")
-
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
-
+class Memories(StorePart):
     def add(self, workspace: str, new: NewMemory) -> Memory:
         """Keeps a memory, without secrets. One that says the same in the same words is renewed, not kept twice."""
         text = " ".join(readable(redacted(new.text)).split())
@@ -137,14 +131,8 @@ Similar = Callable[[str, str], bool]
 _ANSWER_COLUMNS = "id, asked_of, query, text, rests, created"
 
 
-class Answers:
+class Answers(StorePart):
     """Whether an answer still holds is for the caller to find out; here it is only kept."""
-
-    __slots__ = ("_clock", "_database")
-
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
 
     def find(self, workspace: str, asked_of: str, query: str) -> Sequence[KeptAnswer]:
         """The answers to this very query, the last used first: one for each state of the code."""

@@ -11,21 +11,15 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from pawl.core.errors import StoreCorrupt, StoreError
 from pawl.store import schema
 from pawl.store.blobs import GRACE_SECONDS, Blobs
 from pawl.store.database import Clock, Database
-from pawl.store.events import Events
+from pawl.store.events import Events, Requests, Transcripts
 from pawl.store.journal import Journal
-
-if TYPE_CHECKING:
-    from pawl.store.events import Requests
-    from pawl.store.memories import Answers, Memories
-    from pawl.store.runs import Runs, Snapshots
-    from pawl.store.transcripts import Transcripts
-
+from pawl.store.memories import Answers, Memories
+from pawl.store.runs import Runs, Snapshots
 
 FILE_NAME = "pawl.db"
 _LOCK_NAME = "pawl.lock"
@@ -193,17 +187,20 @@ def _set_aside(path: Path) -> Path:
 class Store:
     """An open state file. For the thread that opened it."""
 
-    __slots__ = ("_clock", "_database", "blobs", "events", "journal", "path", "set_aside")
-
     def __init__(self, database: Database, set_aside: Path | None, clock: Clock) -> None:
         self._database = database
-        self._clock = clock
         self.path = database.path
         self.set_aside = set_aside
         """Where a damaged state file was moved on opening, so that a person can be told."""
         self.blobs = Blobs(database, clock)
         self.journal = Journal(database, self.blobs, clock)
         self.events = Events(database, clock)
+        self.requests = Requests(database, clock)
+        self.transcripts = Transcripts(database, clock)
+        self.memories = Memories(database, clock)
+        self.answers = Answers(database, clock)
+        self.snapshots = Snapshots(database, clock)
+        self.runs = Runs(database, clock)
 
     @classmethod
     def open(cls, directory: Path, *, clock: Clock = time.time, busy_seconds: float = 5.0) -> Store:
@@ -213,44 +210,6 @@ class Store:
         """
         database, set_aside = open_database(directory, busy_seconds=busy_seconds)
         return cls(database, set_aside, clock)
-
-    # Commands that ask no model do not pay for the values of a dialogue.
-
-    @property
-    def requests(self) -> Requests:
-        from pawl.store.events import Requests
-
-        return Requests(self._database, self._clock)
-
-    @property
-    def transcripts(self) -> Transcripts:
-        from pawl.store.transcripts import Transcripts
-
-        return Transcripts(self._database, self._clock)
-
-    @property
-    def memories(self) -> Memories:
-        from pawl.store.memories import Memories
-
-        return Memories(self._database, self._clock)
-
-    @property
-    def answers(self) -> Answers:
-        from pawl.store.memories import Answers
-
-        return Answers(self._database, self._clock)
-
-    @property
-    def snapshots(self) -> Snapshots:
-        from pawl.store.runs import Snapshots
-
-        return Snapshots(self._database, self._clock)
-
-    @property
-    def runs(self) -> Runs:
-        from pawl.store.runs import Runs
-
-        return Runs(self._database, self._clock)
 
     @contextmanager
     def together(self) -> Iterator[None]:

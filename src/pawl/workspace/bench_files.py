@@ -31,7 +31,7 @@ from pawl.workspace.paths import clean, parent
 from pawl.workspace.surface import Surface
 
 if TYPE_CHECKING:
-    from pawl.settings.read_gate import ReadGate
+    from pawl.settings.permissions import ReadGate
 
 
 _NEW_FILE = 0o644

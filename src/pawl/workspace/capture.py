@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from pawl.core import rebase
+from pawl.core.merge import ConflictReason
 from pawl.core.change import EMPTY, BlobStore, Change, ChangeSet, Node, NodeKind
 from pawl.core.errors import Conflicted, NotAFile, NotFound, PathRefused, TooLarge
 from pawl.core.guardrails import Decision, Guardrails, Judge, is_git
-from pawl.core.rebase import Conflict
+from pawl.core.merge import Conflict
 from pawl.settings.tree import LARGEST_BLOB, Seen
 from pawl.store.blobs import StagedBlobs
 from pawl.workspace.gate import LinkJudge, adds_bits, in_repositories, turns_link
@@ -320,7 +320,7 @@ class _Sorting:
             self._hold(difference, reason)
         else:
             self.conflicts[difference.path] = Conflict(
-                path=difference.path, base=None, ours=bench, theirs=workspace, reason=rebase.ConflictReason.MEANWHILE
+                path=difference.path, base=None, ours=bench, theirs=workspace, reason=ConflictReason.MEANWHILE
             )
             self.left.append(difference)
 

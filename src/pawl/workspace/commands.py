@@ -11,7 +11,7 @@ from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.errors import Conflicted, NothingToDo, ProtectedRefused, StoreBusy
 from pawl.core.execution import Completed, Confinement, Execution, Network, Secrets, Stream
 from pawl.core.history import Entry, EntryKind, EntryState, NewEntry
-from pawl.core.rebase import difference
+from pawl.core.merge import difference
 from pawl.core.redact import redacted_command
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.choice import ChosenSandbox, open_sandbox

@@ -34,7 +34,7 @@ from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.settings.hooks import HookCommand, HookEvent, hook_commands
 from pawl.settings.permission_rules import PathBase, names_of
-from pawl.settings.project import FOLDER, hooks_of, joined_hooks, project_settings
+from pawl.settings.project_files import FOLDER, hooks_of, joined_hooks, project_settings
 from pawl.settings.trust import trusted_files
 from pawl.workspace.bench import Bench
 from pawl.workspace.paths import way_of

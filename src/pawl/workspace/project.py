@@ -18,14 +18,14 @@ from pawl.core.redact import redacted, redacted_body
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config, framework_folders
 from pawl.settings.environment import register_secrets
-from pawl.settings.guardrails import preset
+from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.store.store import Store
 from pawl.workspace.hiding import Listings, Names
 
 if TYPE_CHECKING:
-    from pawl.core.rebase import Conflict
-    from pawl.settings.read_gate import ReadGate
+    from pawl.core.merge import Conflict
+    from pawl.settings.permissions import ReadGate
     from pawl.workspace.history import History, Reversal, Wish
     from pawl.workspace.promotion import Promoter, Promotion, Recovery
 
@@ -101,7 +101,7 @@ class Project:
 
     def read_gate(self) -> ReadGate:
         """What models and helpers may read of the workspace, by the rules as they stand now."""
-        from pawl.settings.read_gate import read_gate
+        from pawl.settings.permissions import read_gate
 
         return read_gate(self.config, self.workspace, self.guardrails)
 
@@ -148,7 +148,7 @@ class Project:
 
     def rebased(self, changes: ChangeSet) -> ChangeSet:
         """The change set over the workspace as it stands now."""
-        from pawl.core.rebase import difference, rebase
+        from pawl.core.merge import difference, rebase
 
         now = self.promoter.nodes(changes.paths, changes.blobs)
         since = difference({change.path: change.before for change in changes}, now)

@@ -22,7 +22,7 @@ from pawl.core.errors import (
 )
 from pawl.core.guardrails import Judge
 from pawl.core.history import REVERSALS, Entry, EntryKind, EntryState, NewEntry
-from pawl.settings.lock import LOCK_SECONDS, writer_lock
+from pawl.settings.files import LOCK_SECONDS, writer_lock
 from pawl.settings.tree import Tree
 from pawl.store.blobs import StagedBlobs
 from pawl.store.journal import Journal

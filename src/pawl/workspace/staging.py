@@ -13,7 +13,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from pawl.settings.lock import writer_lock
+from pawl.settings.files import writer_lock
 
 STAGING_PREFIX = ".pawl-tmp-"
 _KEY = "staging-key"

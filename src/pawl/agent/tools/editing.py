@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pawl.agent.tools.registry import Editor, Effect, Tool, ToolPage
-from pawl.agent.tools.schema import AtLeast
+from pawl.core.typed import AtLeast
 from pawl.code.imports import DependencyMap
 from pawl.core.code import Edited, EditType, FileOperation, LineEdit, Modification
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
-from pawl.core.errors import PawlError, UsageError
+from pawl.core.errors import ConfigError, PawlError, UsageError
 from pawl.ui.cli.overview import overview
 from pawl.ui.cli.parser import WrongWords, declared, read, runner
 
@@ -45,6 +45,7 @@ def _call(options: argparse.Namespace) -> int:
     try:
         return _dispatch(options)
     except PawlError as error:
+        error = _complete(error)
         return _report(options, error.code, error.message, error.advice, error.exit_code, _conflicts(error))
     except Interrupted as error:
         return _report(options, error.word, error.word, "nothing was left half done", error.exit_code)
@@ -57,7 +58,7 @@ def _call(options: argparse.Namespace) -> int:
 
 def _dispatch(options: argparse.Namespace) -> int:
     from pawl.settings.config import load
-    from pawl.settings.project import find_workspace
+    from pawl.settings.project_files import find_workspace
     from pawl.ui.cli.call import Call
     from pawl.ui.screen.screen import Screen
 
@@ -137,6 +138,15 @@ def _report(
         return exit_code
     _tell(sys.stderr, f"pawl: {message}" + (f"\n      {advice}" if advice else ""))
     return exit_code
+
+
+def _complete(error: PawlError) -> PawlError:
+    """Who has to correct the settings is told all that is wrong there."""
+    if not isinstance(error, ConfigError):
+        return error
+    from pawl.ui.cli.mistakes import with_every_mistake
+
+    return with_every_mistake(error)
 
 
 def _conflicts(error: PawlError) -> list[str]:

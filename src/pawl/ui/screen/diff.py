@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pawl.core.change import BlobReader, Change, ChangeSet, NodeKind
 from pawl.core.display import AFTER_BLANKS, FAR_BLANKS, MOST_WHOLE, safe_text, shown_line
-from pawl.core.hunks import Hunk, content, hunks, text_hunks
+from pawl.core.patch import Hunk, content, hunks, text_hunks
 from pawl.core.text import is_binary
 from pawl.ui.screen.screen import Screen, cells, one_line, warnings
 

@@ -1,0 +1,253 @@
+"""Dataclasses as JSON and back, by the types of their fields. Whatever does not fit is named with its place."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from pawl.core.errors import ConfigError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A bound of a number, as an annotation of its field."""
+
+    value: float
+
+    def mistake(self, given: float) -> str:
+        return "" if self.value <= given < math.inf else f"must be at least {self.value:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    value: float
+
+    def mistake(self, given: float) -> str:
+        return "" if self.value < given < math.inf else f"must be above {self.value:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    value: float
+
+    def mistake(self, given: float) -> str:
+        return "" if given <= self.value else f"must not be above {self.value:g}"
+
+
+def plain(value: object, *, sparse: bool = False) -> Any:
+    """The value as JSON can hold it; a sparse one is without the fields that are empty and can be left out."""
+    match value:
+        case str():
+            return str(value)
+        case bool() | int() | float() | None:
+            return value
+        case Decimal():
+            return str(value)
+        case Mapping():
+            return {str(key): plain(inner, sparse=sparse) for key, inner in value.items()}
+        case list() | tuple() | frozenset():
+            return [plain(inner, sparse=sparse) for inner in value]
+    body = {}
+    for field in dataclasses.fields(cast("Any", value)):
+        inner = plain(getattr(value, field.name), sparse=sparse)
+        is_empty = inner is None or inner is False or inner in ("", [], {})
+        if not sparse or not is_empty or (_is_required(field) and inner != ""):
+            body[field.name] = inner
+    return body
+
+
+def typed(kind: type[T], given: object) -> T:
+    """The value that such JSON stands for; `ValueError` names what is wrong. Unknown names are passed over."""
+    reader = _Stored()
+    value = reader.value(kind, given, "")
+    if reader.mistakes:
+        raise ValueError("; ".join(reader.mistakes))
+    return cast("T", value)
+
+
+class Reader:
+    """Reads what people write. What is wrong goes into `mistakes`, and the field counts as left out."""
+
+    words: ClassVar[Mapping[object, str]] = {
+        str: "a text in quotes",
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+    }
+    joint, table_word, whole = " ", "a table", "the whole"
+    unknown, missing, there_are = "is not a field", "is missing", "there are"
+
+    def __init__(self, mistakes: list[str] | None = None) -> None:
+        self.mistakes: list[str] = [] if mistakes is None else mistakes
+
+    def table(self, kind: type[T], given: object, where: str, base: T | None = None) -> T | None:
+        """The dataclass; what is left out, or wrong, is as in `base` or by default. None where that is not enough."""
+        if not isinstance(given, Mapping):
+            self.wrong(where, f"must be {self.table_word}, not {shown(given)}")
+            return base
+        fields: _Fields = _fields(kind)  # type: ignore[arg-type]
+        self._pass(given, fields, where)
+        values: dict[str, Any] = {}
+        for key, (field, hint) in fields.items():
+            place = f"{where}.{key}" if where else key
+            if key in given:
+                before = len(self.mistakes)
+                value = self.value(hint, given[key], place)
+                if len(self.mistakes) == before:
+                    values[field.name] = value
+            elif base is None and _is_required(field):
+                self.wrong(place, self.missing)
+        if base is not None:
+            return cast("T", dataclasses.replace(cast("Any", base), **values))
+        complete = all(field.name in values or not _is_required(field) for field, _ in fields.values())
+        return kind(**values) if complete else None
+
+    def value(self, hint: Any, given: object, where: str) -> Any:
+        origin, inner = get_origin(hint), get_args(hint)
+        if origin is None:
+            return self._plain(hint, given, where)
+        if origin is Annotated:
+            return self._annotated(inner, given, where)
+        if origin is tuple:
+            return self._tuple(inner, given, where)
+        if origin is Literal:
+            return self._choice(inner, given, where, " or ".join(map(repr, inner)))
+        if origin in (Union, types.UnionType):
+            (kind,) = (one for one in inner if one is not types.NoneType)
+            return None if given is None else self.value(kind, given, where)
+        return self._mapping(inner[1], given, where)
+
+    def _plain(self, hint: Any, given: object, where: str) -> Any:
+        if hint in (object, Any):
+            return given
+        if hint is Decimal:
+            return self._amount(given, where)
+        if hint in self.words:
+            return self._scalar(hint, given, where)
+        if issubclass(hint, StrEnum):
+            choices = [str(one) for one in hint if one.value]
+            found = self._choice(choices, given, where, f"one of {', '.join(choices)}")
+            return None if found is None else hint(found)
+        return self.table(hint, given, where)
+
+    def check(self, what: str, advice: str = "docs/settings.md has all fields") -> None:
+        """One error that names all mistakes, if there are any."""
+        if self.mistakes:
+            raise ConfigError(f"{what!r}: " + "; ".join(self.mistakes), advice=advice)
+
+    def wrong(self, where: str, what: str) -> None:
+        self.mistakes.append(f"{where or self.whole}{self.joint}{what}")
+
+    def _pass(self, given: Mapping[str, object], known: Iterable[str], where: str) -> None:
+        """Names that no field has are mistakes too."""
+        names = list(known)
+        for name in given:
+            if name not in names:
+                meant = near(name, names) or f"; {self.there_are} {', '.join(names)}"
+                self.wrong(f"{where}.{name}" if where else str(name), f"{self.unknown}{meant}")
+
+    def _annotated(self, inner: tuple[Any, ...], given: object, where: str) -> Any:
+        hint, *notes = inner
+        if SINGLE in notes and isinstance(given, str):
+            given = [given]
+        value = self.value(hint, given, where)
+        bounds = [note for note in notes if isinstance(note, AtLeast | Above | AtMost)]
+        if isinstance(value, int | float):
+            wrong = next(filter(None, (bound.mistake(value) for bound in bounds)), "")
+            if wrong:
+                self.wrong(where, f"{wrong}, not {value!r}")
+        return value
+
+    def _scalar(self, hint: type, given: object, where: str) -> object:
+        if hint is float and type(given) is int:
+            return float(given)
+        if not isinstance(given, hint) or (isinstance(given, bool) and hint is not bool):
+            self.wrong(where, f"must be {self.words[hint]}, not {shown(given)}")
+        return given
+
+    def _amount(self, given: object, where: str) -> Decimal | None:
+        """Exact: a number as it is written, or a text of one."""
+        try:
+            amount = Decimal("NaN") if isinstance(given, bool) else Decimal(str(given))
+        except InvalidOperation:
+            amount = Decimal("NaN")
+        if amount.is_finite() and amount >= 0:
+            return amount
+        self.wrong(where, f"must be an amount from 0 on, not {shown(given)}")
+        return None
+
+    def _choice(self, choices: Sequence[str], given: object, where: str, words: str) -> object:
+        if given in choices:
+            return given
+        meant = near(given, choices) if isinstance(given, str) else ""
+        self.wrong(where, f"must be {words}, not {shown(given)}{meant}")
+        return None
+
+    def _tuple(self, inner: tuple[Any, ...], given: object, where: str) -> tuple[object, ...]:
+        if not isinstance(given, list | tuple) or (inner[-1] is not Ellipsis and len(given) != len(inner)):
+            self.wrong(where, f"must be a list, not {shown(given)}")
+            return ()
+        kinds = inner[:1] * len(given) if inner[-1] is Ellipsis else inner
+        return tuple(self.value(kinds[at], one, f"{where}[{at}]") for at, one in enumerate(given))
+
+    def _mapping(self, kind: Any, given: object, where: str) -> Mapping[str, object]:
+        if not isinstance(given, Mapping):
+            self.wrong(where, f"must be {self.table_word}, not {shown(given)}")
+            return {}
+        return {str(name): self.value(kind, one, f"{where}.{name}") for name, one in given.items()}
+
+
+class _Stored(Reader):
+    """Reads what Pawl has written. Later versions may have more fields; a list may stand for the fields in order."""
+
+    def _pass(self, given: Mapping[str, object], known: Iterable[str], where: str) -> None:
+        pass
+
+    def table(self, kind: type[T], given: object, where: str, base: T | None = None) -> T | None:
+        fields: _Fields = _fields(kind)  # type: ignore[arg-type]
+        if isinstance(given, list):
+            given = dict(zip(fields, given, strict=False))
+        if isinstance(given, Mapping):
+            texts = {name: "" for name, (field, hint) in fields.items() if hint is str and _is_required(field)}
+            given = {**texts, **given}
+        return super().table(kind, given, where, base)
+
+
+SINGLE = "one text stands for a list of one"
+Texts = Annotated[tuple[str, ...], SINGLE]
+
+
+def near(word: object, known: Iterable[str]) -> str:
+    """What may have been meant, as the end of a sentence; empty where nothing is near."""
+    import difflib  # Only mistakes pay for it.
+
+    found = difflib.get_close_matches(str(word).lower(), [str(one) for one in known], 1)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+_Fields = Mapping[str, tuple[dataclasses.Field[Any], Any]]
+
+
+@functools.cache
+def _fields(kind: type) -> _Fields:
+    """The fields of a dataclass by the names that they have in a file, with their types."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {str(one.metadata.get("key", one.name)): (one, hints[one.name]) for one in dataclasses.fields(kind)}
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
