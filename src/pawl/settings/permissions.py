@@ -73,8 +73,10 @@ def presets() -> tuple[str, ...]:
 @functools.cache
 def preset(name: str = DEFAULT) -> Preset:
     """The preset of that name."""
-    table, source = _table(name), f"the preset {name}"
-    rules: dict[str, Any] = {key: tuple(parse_rule(text, source) for text in texts) for key, texts in table["rules"].items()}
+    table = _table(name)
+    rules: dict[str, Any] = {
+        key: tuple(parse_rule(text, f"the preset {name}") for text in texts) for key, texts in table["rules"].items()
+    }
     return Preset(
         name=name,
         defaults=Defaults(**{key: Decision(value) for key, value in table["defaults"].items()}),
