@@ -24,8 +24,8 @@ from memory_blobs import MemoryBlobs
 
 from pawl.core.change import Node, is_directory
 from pawl.core.patch import git_object_name, git_patch
-from pawl.core.patch_reader import read_patch
-from pawl.core.patch_resolver import resolve
+from pawl.code.patch_reader import read_patch
+from pawl.code.patch_resolver import resolve
 
 GIT_MODES = (0o644, 0o755)
 EXAMPLES = 45

@@ -11,9 +11,9 @@ from memory_blobs import MemoryBlobs
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import BadPatch, Conflicted
 from pawl.core.patch import git_patch
-from pawl.core.patch_reader import LARGEST, BinaryContent
-from pawl.core.patch_reader import read_patch
-from pawl.core.patch_resolver import resolve
+from pawl.code.patch_reader import LARGEST, BinaryContent
+from pawl.code.patch_reader import read_patch
+from pawl.code.patch_resolver import resolve
 
 BLOBS = MemoryBlobs()
 TEXT = b"".join(b"line %d\n" % at for at in range(1, 13))

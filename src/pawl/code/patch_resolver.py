@@ -11,8 +11,8 @@ from pawl.core.change import BlobStore, ChangeSet, Node, NodeKind, is_directory,
 from pawl.core.errors import Conflicted
 from pawl.core.patch import content
 from pawl.core.patch import git_object_name
-from pawl.core.patch_reader import LINK_MODE, FileAction, bad, check_room
-from pawl.core.patch_reader import FilePatch, PatchHunk
+from pawl.code.patch_reader import LINK_MODE, FileAction, bad, check_room
+from pawl.code.patch_reader import FilePatch, PatchHunk
 from pawl.core.merge import difference
 from pawl.core.text import split_lines
 
