@@ -11,9 +11,9 @@ from memory_blobs import MemoryBlobs
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import BadPatch, Conflicted
 from pawl.core.patch import git_patch
-from pawl.code.patch_reader import LARGEST, BinaryContent
+from pawl.code.patch_reader import LARGEST
 from pawl.code.patch_reader import read_patch
-from pawl.code.patch_resolver import resolve
+from pawl.code.patch_resolver import Delta, resolve
 
 BLOBS = MemoryBlobs()
 TEXT = b"".join(b"line %d\n" % at for at in range(1, 13))
@@ -299,12 +299,12 @@ def test_a_binary_content_that_is_not_the_one_named_is_refused():
 )
 def test_a_malformed_delta_is_refused(delta, message):
     with pytest.raises(BadPatch, match=f"line 3 .*{message}"):
-        BinaryContent(line=3, data=delta, is_delta=True).applied(b"data")
+        Delta(delta, 3).applied(b"data")
 
 
 def test_a_delta_copies_and_inserts():
     delta = b"\x04\x06" + b"\x90\x02" + b"\x02XY" + b"\x91\x02\x02"
-    assert BinaryContent(line=1, data=delta, is_delta=True).applied(b"data") == b"daXYta"
+    assert Delta(delta, 1).applied(b"data") == b"daXYta"
     assert LARGEST >= 64 << 20
 
 

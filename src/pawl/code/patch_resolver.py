@@ -351,7 +351,7 @@ class _Resolving:
             problem = "its content is not the one that the patch starts from"
             raise _NoFit(RejectedHunk(path=patch.old_path, line=patch.line, problem=problem))
         binary = patch.binary
-        data = _Delta(binary.data, binary.line).applied(source) if binary.is_delta else binary.data
+        data = Delta(binary.data, binary.line).applied(source) if binary.is_delta else binary.data
         self.made += len(data)
         check_room(self.made, patch.line)
         is_named = patch.action is not FileAction.DELETE and len(patch.new_object) in (40, 64)
@@ -411,7 +411,7 @@ def _is_object(data: bytes, name: str) -> bool:
     return len(name) >= 7 and git_object_name(data, "sha256" if len(name) > 40 else "sha1").startswith(name)
 
 
-class _Delta:
+class Delta:
     """Instructions that build a content from pieces of another and bytes of their own."""
 
     def __init__(self, data: bytes, line: int) -> None:
