@@ -14,8 +14,8 @@ from pawl.core.change import Node
 from pawl.core.errors import StoreBusy
 from pawl.core.execution import Secrets
 from pawl.core.history import EntryKind, EntryState
-from pawl.settings.guardrail_presets import preset
 from pawl.settings.files import writer_lock
+from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.workspace.capture import CaptureRules, HeldReason, capture
 from pawl.workspace.commands import CommandRequest, keep, land, run_on_bench

@@ -37,9 +37,8 @@ from pawl.core.dialogue import (
     tool_answers,
     user,
 )
-from pawl.core.redact import Redactor
+from pawl.core.redact import MARK, Redactor
 from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
-from pawl.core.redact import MARK
 from pawl.models.telemetry import Telemetry
 
 pytestmark = pytest.mark.spec("C15")

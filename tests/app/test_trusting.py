@@ -19,8 +19,7 @@ from pawl.core.guardrails import Decision
 from pawl.core.run import Mode
 from pawl.settings.config import Config, load
 from pawl.settings.permissions import SandboxMode, permission_settings, permissions_of
-from pawl.settings.project_files import project_settings
-from pawl.settings.project_files import project_files, read_text
+from pawl.settings.project_files import project_files, project_settings, read_text
 from pawl.settings.trust import (
     FILE,
     FolderTrust,

@@ -22,7 +22,6 @@ from pawl.agent.memory_bank import (
     worth_keeping,
 )
 from pawl.agent.monitor import MOST_FILES, MOST_TASKS, WorkingContext
-from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.memory import (
     LONGEST_MEMORY,
     Access,
@@ -37,6 +36,7 @@ from pawl.core.memory import (
     SessionMemory,
     Worksheet,
 )
+from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.settings.guardrail_presets import preset
 
 GUARDRAILS = preset("standard")

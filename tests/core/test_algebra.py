@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 
 from pawl.core.change import EMPTY, Change, ChangeSet, Node
 from pawl.core.errors import CannotCompose
-from pawl.core.patch import hunks, select
 from pawl.core.merge import difference, rebase
+from pawl.core.patch import hunks, select
 
 
 @pytest.mark.spec("B9", "A7")

@@ -22,10 +22,10 @@ from core.worlds import (
 from hypothesis import given, settings
 from memory_blobs import MemoryBlobs
 
-from pawl.core.change import Node, is_directory
-from pawl.core.patch import git_object_name, git_patch
 from pawl.code.patch_reader import read_patch
 from pawl.code.patch_resolver import resolve
+from pawl.core.change import Node, is_directory
+from pawl.core.patch import git_object_name, git_patch
 
 GIT_MODES = (0o644, 0o755)
 EXAMPLES = 45

@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_blobs import MemoryBlobs
 
+from pawl.code.patch_reader import LARGEST, read_patch
+from pawl.code.patch_resolver import Delta, resolve
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import BadPatch, Conflicted
 from pawl.core.patch import git_patch
-from pawl.code.patch_reader import LARGEST
-from pawl.code.patch_reader import read_patch
-from pawl.code.patch_resolver import Delta, resolve
 
 BLOBS = MemoryBlobs()
 TEXT = b"".join(b"line %d\n" % at for at in range(1, 13))

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.core.redact import redacted, redacted_body, redacted_command
-from pawl.core.redact import MARK
+from pawl.core.redact import MARK, redacted, redacted_body, redacted_command
 
 pytestmark = pytest.mark.spec("B13")
 

@@ -9,8 +9,7 @@ import string
 
 import pytest
 
-from pawl.core.redact import redacted, redacted_each
-from pawl.core.redact import MARK
+from pawl.core.redact import MARK, redacted, redacted_each
 
 pytestmark = pytest.mark.spec("B13")
 

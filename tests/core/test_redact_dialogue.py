@@ -8,8 +8,7 @@ import pytest
 
 from pawl.core import redact
 from pawl.core.dialogue import Message, Request, Speaker, Thought, ToolAnswer, ToolCall, ToolOffer, assistant, user
-from pawl.core.redact import Redactor, redacted_arguments, redacted_message, redacted_request
-from pawl.core.redact import MARK
+from pawl.core.redact import MARK, Redactor, redacted_arguments, redacted_message, redacted_request
 
 pytestmark = pytest.mark.spec("B13")
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.core import redact
-from pawl.core.redact import Redactor, redacted, register
-from pawl.core.redact import MARK
+from pawl.core.redact import MARK, Redactor, redacted, register
 
 pytestmark = pytest.mark.spec("B13")
 

@@ -16,8 +16,7 @@ from pawl.core.guardrails import Decision, Permission
 from pawl.core.run import Mode
 from pawl.settings.guardrail_presets import preset as preset_of
 from pawl.settings.permission_rules import PathBase, parse_rule
-from pawl.settings.permissions import Permissions, SandboxMode, preset, presets
-from pawl.settings.permissions import ReadGate
+from pawl.settings.permissions import Permissions, ReadGate, SandboxMode, preset, presets
 
 ALLOW, ASK, DENY = Decision.ALLOW, Decision.ASK, Decision.DENY
 # Plain programs, as a user would allow them one by one.

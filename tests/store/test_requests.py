@@ -9,8 +9,8 @@ from decimal import Decimal
 
 import pytest
 
-from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
 from pawl.core.redact import MARK
+from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
 
 pytestmark = pytest.mark.spec("C15")
 

@@ -23,8 +23,8 @@ from pawl.agent.tools import reading as file_read
 from pawl.agent.tools import search as file_search
 from pawl.agent.tools.registry import Effect, Tool, ToolFailure, ToolPage, ToolRegistry, ToolResult, page, rendered
 from pawl.agent.tools.schema import decode, schema
-from pawl.core.typed import AtLeast
 from pawl.core.errors import BadArguments, ConfigError, DiskFull, PawlError, TimedOut
+from pawl.core.typed import AtLeast
 
 NAMES = (
     "file_search",

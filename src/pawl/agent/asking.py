@@ -39,8 +39,8 @@ from pawl.models.opening import Models
 from pawl.models.telemetry import Telemetry
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings import files as bounded
-from pawl.settings.project_files import files_of
 from pawl.settings.permissions import permissions_of, permit_of, unasked
+from pawl.settings.project_files import files_of
 from pawl.workspace.project import Project
 
 _CITED = re.compile(

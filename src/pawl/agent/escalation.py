@@ -12,7 +12,6 @@ from pawl.agent.context_builder import configured
 from pawl.agent.tier_file import ITERATIONS, MOST_ITERATIONS, MOST_PARALLEL, MOST_SAMPLES, KnownModel, read_tiers
 from pawl.core.errors import UnknownModel, UsageError
 from pawl.core.run import Approval, Mode, RunRequest, RunState
-from pawl.core.typed import plain
 from pawl.core.tiers import (
     Attempt,
     AttemptEnd,
@@ -23,6 +22,7 @@ from pawl.core.tiers import (
     Tier,
     TierMode,
 )
+from pawl.core.typed import plain
 from pawl.models.providers import ModelName
 from pawl.workspace.project import Project
 

@@ -16,7 +16,6 @@ from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import NoTests
 from pawl.core.patch import unified
-from pawl.core.typed import plain, typed
 from pawl.core.tiers import (
     Attempt,
     AttemptEnd,
@@ -26,6 +25,7 @@ from pawl.core.tiers import (
     climb_body,
     climb_from,
 )
+from pawl.core.typed import plain, typed
 from pawl.workspace.project import Project
 
 MOST_DIFF_LINES = 16

@@ -10,13 +10,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.errors import PawlError
 from pawl.core.guardrails import Guardrails
 from pawl.core.memory import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory
-from pawl.core.redact import redacted
-from pawl.core.redact import MARK
-from pawl.core.text import Text
+from pawl.core.redact import MARK, redacted
+from pawl.core.text import CHARACTERS_PER_TOKEN, Text
 from pawl.workspace.bench_files import Files
 
 FOLDER = ".pawl/memory"

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from pawl.core.text import tokens_of
 from pawl.core.dialogue import Usage
 from pawl.core.errors import UnregisteredAgent
+from pawl.core.text import tokens_of
 
 _MOST_MEASURED = 1_000
 _MEMORY = 200

@@ -24,8 +24,7 @@ from pawl.checks.verifier import Verifier
 from pawl.core.change import ChangeSet
 from pawl.core.dialogue import Conversation, TranscriptLine
 from pawl.core.errors import UnknownEntry, UnknownModel, UsageError
-from pawl.core.patch import Hunk, hunks
-from pawl.core.patch import git_patch
+from pawl.core.patch import Hunk, git_patch, hunks
 from pawl.core.run import (
     ApprovalAnswer,
     ApprovalResponse,

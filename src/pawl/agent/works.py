@@ -18,8 +18,7 @@ from pawl.core.diagnostic import CheckResult
 from pawl.core.errors import Conflicted, PawlError, UsageError
 from pawl.core.guardrails import Touched
 from pawl.core.history import EntryKind, EntryState, NewEntry
-from pawl.core.patch import content, hunks, select
-from pawl.core.patch import summary
+from pawl.core.patch import content, hunks, select, summary
 from pawl.core.redact import redacted, without_known
 from pawl.core.run import Task
 from pawl.sandbox.cancel import CancelToken

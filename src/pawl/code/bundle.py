@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pawl.core.code import LEAST_BUDGET, ContextBundle, Definition, DefinitionKind, Excerpt, Hit, PackFile, PackRequest
-from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.errors import UsageError
-from pawl.core.redact import redacted
-from pawl.core.redact import MARK
+from pawl.core.redact import MARK, redacted
+from pawl.core.text import CHARACTERS_PER_TOKEN
 
 LONGEST_LINE = 1_000
 """A longer one is data, and stands as a mark."""

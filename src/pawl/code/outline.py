@@ -13,11 +13,10 @@ from pawl.code.languages import Language, language_of, languages, may_be_source
 from pawl.code.parsers import Parsers, SourceFile
 from pawl.code.parsing import Parsed
 from pawl.core.code import Definition, DefinitionKind, FileOutline, FolderSize, Outline
-from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.errors import NoMatches, NotAFile, NotFound, ParseFailed, PathRefused, PawlError, SecretRefused, TimedOut
 from pawl.core.guardrails import Guardrails
 from pawl.core.redact import redacted
-from pawl.core.text import Text
+from pawl.core.text import CHARACTERS_PER_TOKEN, Text
 from pawl.workspace.bench_files import Files
 
 _FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.METHOD})

@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from pawl.code.patch_reader import LINK_MODE, FileAction, FilePatch, PatchHunk, bad, check_room
 from pawl.core.change import BlobStore, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import Conflicted
-from pawl.core.patch import content
-from pawl.core.patch import git_object_name
-from pawl.code.patch_reader import LINK_MODE, FileAction, bad, check_room
-from pawl.code.patch_reader import FilePatch, PatchHunk
 from pawl.core.merge import difference
+from pawl.core.patch import content, git_object_name
 from pawl.core.text import split_lines
 
 _LONGEST_NUMBER = 63

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pawl.code.editor import BenchEditor
+from pawl.code.patch_reader import read_patch
+from pawl.code.patch_resolver import resolve
 from pawl.core.change import Change, ChangeSet, Node, NodeKind
 from pawl.core.errors import Conflicted, ProtectedRefused, SecretRefused, TooLarge
 from pawl.core.guardrails import Touched
 from pawl.core.patch import summary
-from pawl.code.patch_reader import read_patch
-from pawl.code.patch_resolver import resolve
 from pawl.workspace.commands import open_bench
 from pawl.workspace.gate import LinkJudge, in_repositories, refuse_denied, refuse_links
 from pawl.workspace.paths import clean

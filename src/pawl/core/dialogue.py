@@ -9,8 +9,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.run import Reasoning
+from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.typed import plain, typed
 
 

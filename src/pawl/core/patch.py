@@ -5,14 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pawl.core.change import BlobReader, Change, ChangeSet, Node, NodeKind, is_directory
-from pawl.core.display import safe_text
-from pawl.core.text import is_binary
-from collections.abc import Collection, Iterable, Sequence
+
 from pawl.core.change import BlobReader, BlobStore, Change, ChangeSet, Node, NodeKind, is_directory, parents
+from pawl.core.display import safe_text
 from pawl.core.errors import UsageError
 from pawl.core.text import LineChange, edits, grouped, is_binary, split_lines
 

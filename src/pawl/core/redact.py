@@ -11,14 +11,23 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 from urllib.parse import quote, quote_plus
+
 from pawl.core.dialogue import Message, Request, Thought, ToolAnswer, ToolCall, ToolOffer
-from pawl.core.secret_names import is_placeholder, is_secret_argument
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from pawl.core.secret_names import NEEDLES, PATTERN, compiled, is_base64_pair, is_mixed, is_placeholder, is_random, secret_span, without_references
+from pawl.core.secret_names import (
+    NEEDLES,
+    PATTERN,
+    compiled,
+    is_base64_pair,
+    is_mixed,
+    is_placeholder,
+    is_random,
+    is_secret_argument,
+    secret_span,
+    without_references,
+)
 
 MARK = "[redacted]"
 

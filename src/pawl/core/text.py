@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import codecs
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
-from pawl.core.errors import BadEncoding, BinaryFile
-from bisect import bisect_left
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
+
+from pawl.core.errors import BadEncoding, BinaryFile
 
 STEPS = 1_000_000
 """The work one comparison may cost; what is left then counts as replaced."""

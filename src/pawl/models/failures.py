@@ -34,8 +34,7 @@ from pawl.core.errors import (
     UnknownModel,
     Unreachable,
 )
-from pawl.core.redact import redacted
-from pawl.core.redact import MARK
+from pawl.core.redact import MARK, redacted
 from pawl.models.endpoint import LOOPBACK, Endpoint
 from pawl.models.json_text import scrubbed
 

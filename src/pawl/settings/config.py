@@ -187,7 +187,7 @@ def _checked_settings(table: Mapping[str, object], file: Path) -> _Read:
     read = reader.table(Settings, {name: table[name] for name in settings if name in table}, "") or Settings()
     if read.preset not in presets():
         reader.mistakes.append(f"no guardrail preset {read.preset!r}; there are {', '.join(presets())}")
-        read = replace(read, preset=Settings.preset)
+        read = replace(read, preset=Settings().preset)
     for name in table:
         if name not in settings and name not in tables:
             reader.wrong(repr(name), "is not a setting")

@@ -44,7 +44,9 @@ def _sections(text: str) -> dict[str, dict[str, Any]]:
     table = tomllib.loads(text)
     extended = table.pop("extends", None)
     below = _sections(_text(extended)) if extended else {}
-    return {section: {**below.get(section, {}), **table.get(section, {})} for section in ("limits", "paths", "examples")}
+    return {
+        section: {**below.get(section, {}), **table.get(section, {})} for section in ("limits", "paths", "examples")
+    }
 
 
 def _check_examples(guardrails: Guardrails, examples: Mapping[str, list[str]]) -> None:

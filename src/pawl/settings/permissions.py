@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import resources
 from typing import Any
-from pawl.core.change import Change, NodeKind
+
+from pawl.core.change import Change, ChangeSet, NodeKind
 from pawl.core.errors import ConfigError, UsageError
 from pawl.core.guardrails import Decision, Guardrails, Judge, OtherNames, Permission, folded
 from pawl.core.run import Mode
@@ -26,16 +27,14 @@ from pawl.settings.allowances import CHANGES, STANDS_FOR, ToolKind, allowances
 from pawl.settings.config import Config
 from pawl.settings.extensions import extension_settings, own_kinds
 from pawl.settings.permission_rules import COMMAND_TOOL, PathBase, Rule, aliases, has_wildcards, parse_rule, rule_for
-from pawl.settings.project_files import SETTINGS, project_settings
-from pawl.settings.project_files import ProjectFiles
-from pawl.settings.shell import Doubt, Script, ShellCommand, plain_words, read_shell
+from pawl.settings.project_files import SETTINGS, ProjectFiles, project_settings
+from pawl.settings.shell import Script, ShellCommand
 from pawl.settings.shell_permissions import CommandJudge, RuleSet, script_of
 from pawl.settings.trust import trusted_files
-from pawl.core.change import ChangeSet
-from pawl.core.guardrails import Guardrails, Permission
 
 DEFAULT = "caged"
 """Whoever works on a confined bench need not be asked at each step: nothing there is the user's yet."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:

@@ -6,6 +6,8 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+from pawl.core.display import MARK, Shown, head_and_tail, shown_text
 from pawl.core.guardrails import Decision, Permission, strictest
 from pawl.settings.permission_rules import COMMAND_TOOL, PathBase, Rule, command_text
 from pawl.settings.shell import Doubt, Redirection, Script, ShellCommand, Word, plain_words, read_shell
@@ -19,10 +21,6 @@ from pawl.settings.shell_programs import (
     unwrapped,
     writes_what_it_names,
 )
-from collections.abc import Iterator, Mapping
-from pawl.core.display import MARK, Shown, head_and_tail, shown_text
-from pawl.settings.permission_rules import COMMAND_TOOL
-from pawl.settings.shell import Doubt, ShellCommand
 
 _MORE_THAN_A_WORD = re.compile(r"[\s;&|<>()$`]")
 _SEPARATORS = re.compile(r"[=:@,]")

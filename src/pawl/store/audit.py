@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pawl.core.errors import StoreTooNew
 from pawl.core.redact import redacted
-from pawl.core.typed import plain
 from pawl.core.tiers import Attempt, Escalation
+from pawl.core.typed import plain
 from pawl.store.database import Clock, Database, Row, iso, readable
 
 FILE_NAME = "audit.db"

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from pawl.core.change import BlobStore, blob_digest
 from pawl.core.errors import MissingBlob, StoreCorrupt, StoreError
-from pawl.store.database import Clock, Database, StorePart
+from pawl.store.database import StorePart
 from pawl.store.schema import OWNERS
 
 GRACE_SECONDS = 3600.0

@@ -13,7 +13,7 @@ from pawl.core.errors import StoreCorrupt
 from pawl.core.redact import redacted, redacted_message
 from pawl.core.run import RequestRecord
 from pawl.core.typed import typed
-from pawl.store.database import Clock, Database, Row, StorePart, iso, readable
+from pawl.store.database import Row, StorePart, iso, readable
 
 _PAGE = 500
 _LONGEST_TITLE = 80

@@ -18,9 +18,8 @@ from pawl.core.memory import (
     NewMemory,
     RestKind,
 )
-from pawl.core.redact import redacted
-from pawl.core.redact import MARK
-from pawl.store.database import Clock, Database, Row, StorePart, iso, readable
+from pawl.core.redact import MARK, redacted
+from pawl.store.database import Row, StorePart, iso, readable
 
 MOST = {MemoryTier.FACT: 200, MemoryTier.DECISION: 200, MemoryTier.OUTCOME: 50}
 """For each workspace; the oldest of a tier make room. The user's own never do."""

@@ -10,7 +10,15 @@ from pawl.core.change import ChangeSet
 from pawl.core.errors import StoreCorrupt, UnknownEntry
 from pawl.core.redact import redacted, redacted_body, redacted_value
 from pawl.core.run import DeliveryState, RunCursor, RunRequest, RunRow, RunState, order_body, order_from
-from pawl.store.database import CHANGE_COLUMNS, Clock, Database, Row, StorePart, change_set, insert_changes, iso, readable
+from pawl.store.database import (
+    CHANGE_COLUMNS,
+    Row,
+    StorePart,
+    change_set,
+    insert_changes,
+    iso,
+    readable,
+)
 
 _RUN = "SELECT id, workspace, created, state, node, task, attempt, request, delivery FROM run"
 

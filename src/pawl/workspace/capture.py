@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from pawl.core.merge import ConflictReason
 from pawl.core.change import EMPTY, BlobStore, Change, ChangeSet, Node, NodeKind
 from pawl.core.errors import Conflicted, NotAFile, NotFound, PathRefused, TooLarge
 from pawl.core.guardrails import Decision, Guardrails, Judge, is_git
-from pawl.core.merge import Conflict
+from pawl.core.merge import Conflict, ConflictReason
 from pawl.settings.tree import LARGEST_BLOB, Seen
 from pawl.store.blobs import StagedBlobs
 from pawl.workspace.gate import LinkJudge, adds_bits, in_repositories, turns_link

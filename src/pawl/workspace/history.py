@@ -10,8 +10,7 @@ from enum import StrEnum
 from pawl.core.change import BlobStore, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import Conflicted, NothingToDo, UnknownEntry
 from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry, RollbackPolicy
-from pawl.core.merge import merge3, with_markers
-from pawl.core.merge import Conflict, difference, rebase
+from pawl.core.merge import Conflict, difference, merge3, rebase, with_markers
 from pawl.core.text import is_binary
 from pawl.settings.tree import Tree
 from pawl.store.journal import Journal

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pawl.agent.tools.registry import Editor, Effect, Tool, ToolPage
-from pawl.core.typed import AtLeast
 from pawl.code.imports import DependencyMap
 from pawl.core.code import Edited, EditType, FileOperation, LineEdit, Modification
+from pawl.core.typed import AtLeast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pawl.agent.tools.registry import Editor, Effect, Tool, ToolLimits, ToolPage
-from pawl.core.typed import AtLeast
 from pawl.core.code import Definition, FileOutline, Outline
 from pawl.core.errors import BadArguments
+from pawl.core.typed import AtLeast
 from pawl.workspace.bench_files import Files
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import IO, Annotated
 
 from pawl.agent.tools.registry import Effect, Tool, ToolLimits, ToolPage
-from pawl.core.typed import AtLeast
 from pawl.core.errors import BadArguments, Cancelled, NoMatches, NotAFile, NotFound, PawlError, TimedOut, ToolError
 from pawl.core.guardrails import Guardrails
 from pawl.core.text import Text
+from pawl.core.typed import AtLeast
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.bench_files import Files
 
