@@ -21,8 +21,8 @@ from pawl.core.tiers import (
     Iteration,
     Tier,
     TierMode,
+    ladder_body,
 )
-from pawl.core.typed import plain
 from pawl.models.providers import ModelName
 from pawl.workspace.project import Project
 
@@ -162,7 +162,7 @@ class LoopWish:
 def escalation() -> dict[str, object]:
     """What an ordinary request climbs when the checks keep refusing: the tier above what it has tried by itself."""
     full = Tier(name="full", mode=TierMode.FULL, iterations=ITERATIONS[TierMode.FULL])
-    return {"escalate": plain(Escalation(tiers=(full,)))}
+    return {"escalate": ladder_body(Escalation(tiers=(full,)))}
 
 
 NO_ESCALATION: Mapping[str, object] = {"escalate": False}
@@ -203,7 +203,7 @@ def loop_order(wish: LoopWish, ladder: Escalation) -> RunRequest:
         budget=budget,
         record=wish.record,
         loop={
-            "ladder": plain(ladder),
+            "ladder": ladder_body(ladder),
             "target": wish.target,
             "objective": wish.objective,
             "generate": wish.generate,

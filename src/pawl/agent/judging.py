@@ -24,8 +24,9 @@ from pawl.core.tiers import (
     Iteration,
     climb_body,
     climb_from,
+    ladder_body,
+    ladder_from,
 )
-from pawl.core.typed import plain, typed
 from pawl.workspace.project import Project
 
 MOST_DIFF_LINES = 16
@@ -104,7 +105,7 @@ class ClimbRecord:
         loop = self.base.order.loop
         body = self.base.value(LADDER) or loop.get("ladder") or loop["escalate"]
         assert isinstance(body, dict)
-        return typed(Escalation, body)
+        return ladder_from(body)
 
     @property
     def is_begun(self) -> bool:
@@ -160,7 +161,7 @@ class ClimbRecord:
         known = self.base.value(CLIMB)
         if isinstance(known, dict):
             return climb_from(ladder, known)
-        self.base.put(LADDER, plain(ladder))
+        self.base.put(LADDER, ladder_body(ladder))
         return EscalationState(ladder=ladder, failing=failing(before.findings))
 
     def keep(self, climb: EscalationState, tried: Tried | None = None) -> None:

@@ -20,8 +20,7 @@ from pawl.core.run import (
     RunState,
     Trouble,
 )
-from pawl.core.tiers import Escalation, EscalationState, climb_from
-from pawl.core.typed import typed
+from pawl.core.tiers import EscalationState, climb_from, ladder_from
 from pawl.workspace.project import Project
 
 QUESTION, RESPONSE = "question", "response"
@@ -132,7 +131,7 @@ def composed(shop: Project, run: str) -> Report:
 
 
 def _climb(ladder: Any, body: Any) -> EscalationState | None:
-    return climb_from(typed(Escalation, ladder), body) if ladder and body else None
+    return climb_from(ladder_from(ladder), body) if ladder and body else None
 
 
 def _review(body: Any) -> Review | None:

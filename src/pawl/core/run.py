@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 from pawl.core.diagnostic import TestCounts
 from pawl.core.errors import UsageError
 from pawl.core.tiers import EscalationState
-from pawl.core.typed import plain, typed
 
 
 class Mode(StrEnum):
@@ -229,13 +228,15 @@ class RunRequest:
                 raise UsageError(f"there is no {name} {value!r}", advice=f"it is one of {', '.join(kind)}") from error
 
 
-def order_body(order: RunRequest) -> dict[str, Any]:
+def order_body(order: RunRequest) -> dict[str, object]:
     """The order as JSON can hold it, without what is empty."""
-    return plain(order, sparse=True)  # type: ignore[no-any-return]
+    return {key: value for key, value in asdict(order).items() if value not in ("", (), None, {})}
 
 
 def order_from(body: object) -> RunRequest:
-    return typed(RunRequest, body if isinstance(body, Mapping) else {})
+    given = dict(body) if isinstance(body, Mapping) else {}
+    given["test_command"] = tuple(given.get("test_command", ()))
+    return RunRequest(**{"text": "", **given})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +315,8 @@ class ApprovalRequest:
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> ApprovalRequest:
         """The question as the record keeps it."""
-        return typed(cls, body)
+        several = {name: tuple(body.get(name, ())) for name in ("why", "shown", "flags")}
+        return cls(**{**body, **several})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

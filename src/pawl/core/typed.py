@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import re
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -117,10 +118,12 @@ class Reader:
             return self._plain(hint, given, where)
         if origin is Annotated:
             return self._annotated(inner, given, where)
-        if origin is tuple:
-            return self._tuple(inner, given, where)
+        if origin in (tuple, frozenset):
+            return self._listed(origin, inner, given, where)
         if origin is Literal:
             return self._choice(inner, given, where, " or ".join(map(repr, inner)))
+        if origin is re.Pattern:
+            return self._pattern(inner[0], given, where)
         if origin in (Union, types.UnionType):
             (kind,) = (one for one in inner if one is not types.NoneType)
             return None if given is None else self.value(kind, given, where)
@@ -185,6 +188,15 @@ class Reader:
         self.wrong(where, f"must be an amount from 0 on, not {shown(given)}")
         return None
 
+    def _pattern(self, kind: type, given: object, where: str) -> re.Pattern[Any] | None:
+        """Of several lines; of bytes where the field says so."""
+        try:
+            text = self._scalar(str, given, where)
+            return re.compile(text if kind is str else text.encode(), re.MULTILINE) if isinstance(text, str) else None
+        except re.error as error:
+            self.wrong(where, f"is no regular expression: {error}")
+            return None
+
     def _choice(self, choices: Sequence[str], given: object, where: str, words: str) -> object:
         if given in choices:
             return given
@@ -192,12 +204,13 @@ class Reader:
         self.wrong(where, f"must be {words}, not {shown(given)}{meant}")
         return None
 
-    def _tuple(self, inner: tuple[Any, ...], given: object, where: str) -> tuple[object, ...]:
-        if not isinstance(given, list | tuple) or (inner[-1] is not Ellipsis and len(given) != len(inner)):
+    def _listed(self, origin: Any, inner: tuple[Any, ...], given: object, where: str) -> Any:
+        size = len(inner) if origin is tuple and inner[-1] is not Ellipsis else None
+        if not isinstance(given, list | tuple) or (size is not None and len(given) != size):
             self.wrong(where, f"must be a list, not {shown(given)}")
-            return ()
-        kinds = inner[:1] * len(given) if inner[-1] is Ellipsis else inner
-        return tuple(self.value(kinds[at], one, f"{where}[{at}]") for at, one in enumerate(given))
+            return origin()
+        kinds = inner if size is not None else inner[:1] * len(given)
+        return origin(self.value(kinds[at], one, f"{where}[{at}]") for at, one in enumerate(given))
 
     def _mapping(self, kind: Any, given: object, where: str) -> Mapping[str, object]:
         if not isinstance(given, Mapping):

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from pawl.core.errors import StoreTooNew
 from pawl.core.redact import redacted
-from pawl.core.tiers import Attempt, Escalation
-from pawl.core.typed import plain
+from pawl.core.tiers import Attempt, Escalation, ladder_body
 from pawl.store.database import Clock, Database, Row, iso, readable
 
 FILE_NAME = "audit.db"
@@ -132,7 +131,7 @@ class Audit:
                     os.fsencode(workspace),
                     iso(self._clock()),
                     readable(redacted(objective)),
-                    json.dumps(plain(ladder)),
+                    json.dumps(ladder_body(ladder)),
                     failing,
                 ),
             )

@@ -8,22 +8,20 @@ from collections.abc import Mapping, Sequence
 
 from pawl.core.change import ChangeSet
 from pawl.core.errors import StoreCorrupt, UnknownEntry
-from pawl.core.redact import redacted, redacted_body, redacted_value
+from pawl.core.redact import redacted, redacted_body
 from pawl.core.run import DeliveryState, RunCursor, RunRequest, RunRow, RunState, order_body, order_from
-from pawl.store.database import (
-    CHANGE_COLUMNS,
-    Row,
-    StorePart,
-    change_set,
-    insert_changes,
-    iso,
-    readable,
-)
+from pawl.store.database import CHANGE_COLUMNS, Clock, Database, Row, change_set, insert_changes, iso, readable
 
 _RUN = "SELECT id, workspace, created, state, node, task, attempt, request, delivery FROM run"
 
 
-class Runs(StorePart):
+class Runs:
+    __slots__ = ("_clock", "_database")
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
     def begin(self, workspace: str, place: RunCursor, order: RunRequest) -> None:
         """Records a new run, without secrets."""
         body = redacted_body(order_body(order))
@@ -83,7 +81,7 @@ class Runs(StorePart):
             self._database.run(
                 "INSERT INTO run_value (run, name, body) VALUES (?, ?, ?)"
                 " ON CONFLICT (run, name) DO UPDATE SET body = excluded.body",
-                (run, name, json.dumps(redacted_value(body))),
+                (run, name, json.dumps(_clean(body))),
             )
 
     def value(self, run: str, name: str) -> object:
@@ -150,6 +148,17 @@ class Runs(StorePart):
         self._database.run(f"DELETE FROM work WHERE {where}", values)
 
 
+def _clean(body: object) -> object:
+    match body:
+        case str():
+            return redacted(body)
+        case Mapping():
+            return redacted_body({str(key): value for key, value in body.items()})
+        case list() | tuple():
+            return [_clean(one) for one in body]
+    return body
+
+
 def _decoded(what: str, body: str) -> object:
     try:
         return json.loads(body)
@@ -170,8 +179,14 @@ def _row(row: Row) -> RunRow:
     )
 
 
-class Snapshots(StorePart):
+class Snapshots:
     """One value of each kind for each conversation; an empty name stands for the workspace itself."""
+
+    __slots__ = ("_clock", "_database")
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
 
     def put(self, workspace: str, conversation: str, kind: str, body: Mapping[str, object]) -> None:
         """Keeps the value, without secrets, in the place of the one before; durable when it returns."""
