@@ -162,9 +162,10 @@ class Reader:
         hint, *notes = inner
         if SINGLE in notes and isinstance(given, str):
             given = [given]
+        before = len(self.mistakes)
         value = self.value(hint, given, where)
         bounds = [note for note in notes if isinstance(note, AtLeast | Above | AtMost)]
-        if isinstance(value, int | float):
+        if isinstance(value, int | float) and len(self.mistakes) == before:
             wrong = next(filter(None, (bound.mistake(value) for bound in bounds)), "")
             if wrong:
                 self.wrong(where, f"{wrong}, not {value!r}")
