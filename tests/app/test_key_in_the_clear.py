@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pawl.models.configuration import model_config
-from pawl.models.opening import Models
 from pawl.models.providers import ModelName
+from pawl.models.router import Models
 from pawl.settings.config import load
 
 

@@ -14,7 +14,7 @@ from pawl.core.dialogue import Request, Sampling, user
 from pawl.core.errors import BudgetExceeded, ModelTimedOut
 from pawl.core.run import Reasoning
 from pawl.models.configuration import ModelConfig, model_config
-from pawl.models.opening import Models
+from pawl.models.router import Models
 from pawl.settings.config import load
 
 TABLES = """

@@ -18,14 +18,12 @@ from pawl.agent.rules import as_markdown
 from pawl.core import errors
 from pawl.core.dialogue import Sampling
 from pawl.core.run import Budget, RequestRecord
-from pawl.models.capabilities import Capabilities
-from pawl.models.configuration import RetryLimits, model_config
+from pawl.models.configuration import RetryLimits, Routes, model_config
 from pawl.models.endpoint import Quirks
 from pawl.models.local.header import LocalSettings, local_settings
 from pawl.models.prices import Rates
-from pawl.models.providers import Provider, builtin
-from pawl.models.router import Routes
-from pawl.models.script_file import FAULTS
+from pawl.models.providers import Capabilities, Provider, builtin
+from pawl.models.scripted import FAULTS
 from pawl.settings.config import Settings, SettingsTables, load
 from pawl.settings.extensions import ExtensionSettings
 from pawl.settings.hooks import HookEvent

@@ -7,10 +7,9 @@ import tomllib
 import pytest
 
 from pawl.core.errors import ConfigError, NotAuthorized, UnknownModel
-from pawl.models.capabilities import CallStyle, Capabilities, EditBlock, capabilities, rules
 from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Wire
-from pawl.models.opening import endpoint_for
-from pawl.models.providers import ModelName, builtin, merged
+from pawl.models.providers import CallStyle, Capabilities, EditBlock, ModelName, builtin, capabilities, merged, rules
+from pawl.models.router import endpoint_for
 
 
 def tables(text: str) -> dict[str, object]:
@@ -227,7 +226,7 @@ def test_every_mistake_in_what_is_said_of_models_is_reported_at_once():
     for part in (
         "tools must be one of",
         "context must be at least 1",
-        "edits may have",
+        "edits",
         "schemas is not a field",
         "stop",
     ):

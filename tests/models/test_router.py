@@ -26,11 +26,12 @@ from pawl.core.errors import (
 )
 from pawl.core.run import Budget
 from pawl.models import Model
+from pawl.models.configuration import Routes, routes
 from pawl.models.endpoint import Timeouts
-from pawl.models.ledger import Ledger, Share
+from pawl.models.ledger import Ledger
 from pawl.models.prices import Prices, likely_input, overrides
 from pawl.models.providers import ModelName, builtin
-from pawl.models.router import Charge, Router, Routes, routes
+from pawl.models.router import Charge, Router
 from pawl.models.scripted import ScriptedModel
 from pawl.sandbox.cancel import CancelToken
 
@@ -73,13 +74,13 @@ def answer_turn(text: str, more: str = USAGE) -> str:
 @pytest.mark.spec("E9", "E6")
 def test_the_named_model_answers_with_its_price_and_the_ledger_has_it(tmp_path: Path):
     house = House(tmp_path, {"openai/one": answer_turn("hi")}, budget=Budget(money=Decimal(1)))
-    worker = house.router.for_role("worker")
+    worker = house.router.conversation()
     events = list(worker.stream(request()))
     assert events[0] == TextDelta("hi")
     assert isinstance(events[-1], Answered)
     answer = events[-1].answer
     assert (answer.model, answer.cost) == ("openai/one", Decimal("0.00015"))
-    assert house.ledger.spent.by_role == {"worker": Share(money=Decimal("0.00015"), input=100, output=50, requests=1)}
+    assert (house.ledger.spent.money, house.ledger.spent.tokens, house.ledger.spent.requests) == (answer.cost, 150, 1)
     assert house.ledger.held == 0
     assert worker.charged == (
         Charge(model="openai/one", usage=Usage(input=100, output=50), cost=Decimal("0.00015"), attempts=1, ended="end"),
@@ -113,10 +114,10 @@ def test_a_model_that_another_took_over_from_is_not_asked_again_by_the_same_role
         "gemini/two": '[[turn]]\ntimes = 0\nanswer = "here"',
     }
     house = House(tmp_path, scripts, **{"openai/one": ("gemini/two",)})
-    role = house.router.for_role("artisan")
+    role = house.router.conversation()
     assert [sum(isinstance(event, FellBack) for event in role.stream(request())) for _ in range(2)] == [1, 0]
     assert [charge.model for charge in role.charged] == ["gemini/two"]
-    assert list(house.router.for_role("other").stream(request()))[-1].answer.text == "back"  # type: ignore[union-attr]
+    assert list(house.router.conversation().stream(request()))[-1].answer.text == "back"  # type: ignore[union-attr]
 
 
 @pytest.mark.spec("E9")
@@ -200,7 +201,7 @@ def test_attempts_that_had_begun_are_paid_for_with_the_answer(tmp_path: Path):
     answer = { text = "hi", usage = { input = 100, output = 50 } }
     """
     house = House(tmp_path, {"openai/one": text})
-    worker = house.router.for_role("worker")
+    worker = house.router.conversation()
     events = list(worker.stream(request()))
     lost = Usage(input=2 * likely_input(request()), output=2, estimated=True)
     cost = Decimal(lost.input + lost.output + 150) / 1_000_000
@@ -229,11 +230,11 @@ def test_retries_stop_when_the_next_attempt_could_cost_more_than_is_left(tmp_pat
 @pytest.mark.spec("E6")
 def test_an_answer_that_broke_off_is_paid_for(tmp_path: Path):
     house = House(tmp_path, {"openai/one": '[[turn]]\nanswer = "half of it"\nfault = "interrupted"\n'})
-    worker = house.router.for_role("worker")
+    worker = house.router.conversation()
     with pytest.raises(AnswerInterrupted):
         list(worker.stream(request()))
     assert worker.charged[0].ended == "answer_interrupted"
-    assert house.ledger.spent.by_model["openai/one"].output == 3
+    assert house.ledger.spent.output == 3
 
 
 @pytest.mark.spec("E6")
@@ -248,7 +249,7 @@ def test_an_answer_that_had_begun_with_a_call_and_failed_is_paid_for(ending: str
     script = [head(), *map(chunk, openai(said)[:2]), *steps]
     ledger = Ledger(Budget(money=Decimal(1)), PRICES)
     with provider(script) as server, asking(server, timeouts=Timeouts(idle=0.2), retries=ONCE) as model:
-        worker = Router(lambda _: model, routes=Routes(), ledger=ledger, providers=builtin()).for_role("worker")
+        worker = Router(lambda _: model, routes=Routes(), ledger=ledger, providers=builtin()).conversation()
         with pytest.raises((ModelTimedOut, Overloaded)):
             list(worker.stream(request()))
     assert ledger.spent.money == Decimal(likely_input(request())) / 1_000_000
@@ -258,7 +259,7 @@ def test_an_answer_that_had_begun_with_a_call_and_failed_is_paid_for(ending: str
 @pytest.mark.spec("E6")
 def test_a_request_that_failed_before_it_began_costs_nothing(tmp_path: Path):
     house = House(tmp_path, {"openai/one": '[[turn]]\nfault = "not_authorized"\n'}, budget=Budget(money=Decimal(1)))
-    worker = house.router.for_role("worker")
+    worker = house.router.conversation()
     with pytest.raises(NotAuthorized):
         list(worker.stream(request()))
     assert (house.ledger.spent.money, house.ledger.held, house.ledger.spent.requests) == (0, 0, 0)
@@ -275,7 +276,7 @@ def test_what_was_streamed_before_the_user_stopped_is_paid_for(tmp_path: Path):
     with pytest.raises(Cancelled):
         next(events)
     cancelled = house.ledger.spent.money
-    closed = house.router.for_role("critic")
+    closed = house.router.conversation()
     events = closed.stream(request())
     next(events)
     events.close()
@@ -302,7 +303,7 @@ def test_workers_side_by_side_stay_within_one_budget(tmp_path: Path):
     house = House(tmp_path, {"openai/one": script}, budget=budget)
 
     def work(number: int) -> None:
-        worker = house.router.for_role(f"worker-{number}")
+        worker = house.router.conversation()
         try:
             while True:
                 list(worker.stream(request()))

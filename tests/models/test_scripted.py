@@ -37,8 +37,7 @@ from pawl.core.errors import (
     ScriptEnded,
     UnknownModel,
 )
-from pawl.models.script_file import FAULTS, parse_script
-from pawl.models.scripted import ScriptedModel
+from pawl.models.scripted import FAULTS, ScriptedModel, parse_script
 from pawl.sandbox.cancel import CancelToken
 
 MODEL = "scripted:turns.toml"

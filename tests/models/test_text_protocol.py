@@ -28,9 +28,9 @@ from pawl.core.dialogue import (
     tool_answers,
     user,
 )
-from pawl.models.capabilities import CallStyle, Capabilities, EditBlock
-from pawl.models.json_text import parsed
+from pawl.models.calls import parsed
 from pawl.models.prices import likely_tokens
+from pawl.models.providers import CallStyle, Capabilities, EditBlock
 from pawl.models.scripted import ScriptedModel
 from pawl.models.text_protocol import (
     BARE,

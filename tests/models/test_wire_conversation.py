@@ -163,6 +163,6 @@ def test_a_server_that_does_not_stream_is_asked_so():
 
 @pytest.mark.spec("E9")
 def test_the_http_library_is_loaded_with_the_first_request_only():
-    code = "import sys, pawl.models.exchange; print('httpx2' in sys.modules, 'asyncio' in sys.modules)"
+    code = "import sys, pawl.models.router; print('httpx2' in sys.modules, 'asyncio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False False"

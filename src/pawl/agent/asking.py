@@ -35,7 +35,7 @@ from pawl.core.events import ReasoningShown, RequestAnswered, RunEvent, Warned
 from pawl.core.memory import KeptAnswer
 from pawl.core.run import Mode, Reasoning, RoleName, RunTerms
 from pawl.models.configuration import ModelConfig, budget
-from pawl.models.opening import Models
+from pawl.models.router import Models
 from pawl.models.telemetry import Telemetry
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings import files as bounded

@@ -50,8 +50,8 @@ from pawl.core.formats import Unreadable, read_python
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState, Iteration, TierMode
 from pawl.models.ledger import Ledger
-from pawl.models.opening import Models
 from pawl.models.providers import ModelName
+from pawl.models.router import Models
 from pawl.models.telemetry import Telemetry
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.permissions import Permit, unasked

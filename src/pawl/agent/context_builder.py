@@ -17,9 +17,8 @@ from pawl.core.errors import PawlError
 from pawl.core.events import RequestAnswered, RunEvent, Warned
 from pawl.core.run import Budget, Detail, RoleName, RunTerms
 from pawl.models.configuration import ModelConfig, model_config
-from pawl.models.opening import Models
-from pawl.models.request_log import RequestBook, metered
-from pawl.models.telemetry import Telemetry
+from pawl.models.router import Models
+from pawl.models.telemetry import RequestBook, Telemetry, metered
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.environment import LARGEST_BYTES, environment_of
 from pawl.settings.project_files import read_text
@@ -110,7 +109,8 @@ class ContextBuilder:
     ) -> AgentContext:
         """The context of a role; `hides` says which events were shown before."""
         policy = self.policy.narrowed_to(self.desk.names)
-        book = RequestBook(self.shop, self.models.router.for_role(role), self.telemetry)
+        model = self.models.router.conversation()
+        book = RequestBook(self.shop, model, self.telemetry)
         sampling = self.models.config.sampling
         most_output = self.models.most_output(self.terms.model_for(role))
 
@@ -128,7 +128,7 @@ class ContextBuilder:
             policy=policy,
             prompts=prompts(self.shop.config, self.shop.workspace),
             variables={"project_root": self.shop.workspace, "user_input": "", **self.variables},
-            model=book,
+            model=model,
             tools=self.desk,
             record=book.record,
             listen=hear,

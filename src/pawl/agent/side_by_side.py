@@ -25,7 +25,7 @@ from pawl.agent.workplace import spent_in
 from pawl.agent.works import BenchWorks
 from pawl.core.errors import Cancelled
 from pawl.core.tiers import Attempt, AttemptEnd, Iteration
-from pawl.models.opening import Models
+from pawl.models.router import Models
 from pawl.models.telemetry import Telemetry
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.project import Project

@@ -40,7 +40,7 @@ from pawl.core.run import (
     Stage,
 )
 from pawl.models.configuration import ModelConfig, budget
-from pawl.models.opening import Models
+from pawl.models.router import Models
 from pawl.models.telemetry import Telemetry
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.allowances import ToolKind, allowances

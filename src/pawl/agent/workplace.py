@@ -23,7 +23,7 @@ from pawl.checks.verifier import Verifier
 from pawl.core.change import ChangeSet
 from pawl.core.run import Reasoning, RoleName, RunTerms
 from pawl.core.tiers import Tier
-from pawl.models.opening import Models
+from pawl.models.router import Models
 from pawl.models.telemetry import Telemetry
 
 SHARED = frozenset({"scripts", "hook context", DENIALS})

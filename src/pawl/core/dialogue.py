@@ -91,8 +91,8 @@ class Sampling:
     """How an answer is drawn (A10)."""
 
     temperature: float = 0.1
-    top_p: float = 0.95
-    max_output: int = 4096
+    top_p: float = field(default=0.95, metadata={"most": 1})
+    max_output: int = field(default=4096, metadata={"least": 1})
     stop: tuple[str, ...] = ()
     seed: int | None = None
 

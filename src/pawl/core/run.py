@@ -130,9 +130,9 @@ class Budget:
 
     money: Decimal | None = None
     """In US dollars."""
-    tokens: int | None = None
+    tokens: int | None = field(default=None, metadata={"least": 1})
     """In and out, whatever they cost."""
-    turns: int = 50
+    turns: int = field(default=50, metadata={"least": 1})
     seconds: float = 1800.0
 
 

@@ -1,17 +1,135 @@
-"""Tool calls as providers stream them: in pieces, interleaved, with identities that repeat or are left out."""
+"""Tool calls and JSON as models write them: in pieces, interleaved, with identities that repeat or are left out.
+
+What is mended is mended in one way only; a value is never guessed.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from pawl.core.dialogue import Message, Speaker, ToolAnswer, ToolCall, user
-from pawl.models.json_text import scrubbed, scrubbed_value
+from pawl.core.dialogue import Message, ToolCall
 
 MOST_CALLS = 64
 _OWN_ID = re.compile(r"call_(\d{1,9})")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def scrubbed(text: str) -> str:
+    """The text with surrogate pairs joined and lone surrogates replaced."""
+    if text.isascii() or _SURROGATE.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def scrubbed_value(value: object) -> object:
+    """The same for every text in a JSON value."""
+    match value:
+        case str():
+            return scrubbed(value)
+        case list():
+            return [scrubbed_value(inner) for inner in value]
+        case dict():
+            return {scrubbed(str(key)): scrubbed_value(inner) for key, inner in value.items()}
+    return value
+
+
+class Scrubber:
+    """Scrubs a text that comes in pieces: a pair that two pieces share is one character."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def piece(self, text: str) -> str:
+        if not self._half and text.isascii():
+            return text
+        text = self._half + text
+        self._half = ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return scrubbed(text)
+
+    def rest(self) -> str:
+        """What is left when nothing follows."""
+        half, self._half = self._half, ""
+        return scrubbed(half)
+
+
+_MOST_CHARACTERS = 400_000
+_STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
+
+Parsed = tuple[object, str]
+"""A value and an empty text, or None and what is wrong."""
+
+
+def parsed(text: str) -> Parsed:
+    """The value of a JSON text.
+
+    Line breaks inside of strings, commas before a closing bracket and Python's way of writing the same value are read.
+    A text that is cut off, has a name twice or anything after the value is not.
+    """
+    if len(text) > _MOST_CHARACTERS:
+        return None, f"the JSON has more than {_MOST_CHARACTERS} characters"
+    try:
+        return scrubbed_value(_loads(text)), ""
+    except json.JSONDecodeError as error:
+        mistake = f"this is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+    except (ValueError, RecursionError) as error:
+        return None, f"this is not JSON that can be read: {error}"
+    try:
+        return scrubbed_value(_loads(_STRING_OR_COMMA.sub(_without_comma, text))), ""
+    except (ValueError, RecursionError):
+        pass
+    value = _python(text)
+    return (None, mistake) if value is None else (scrubbed_value(value), "")
+
+
+def objects(text: str) -> Iterator[tuple[int, int]]:
+    """Where the outermost JSON objects of a text begin and end; what stands around them is passed over."""
+    decoder = json.JSONDecoder(strict=False)
+    at = text.find("{")
+    while at != -1:
+        try:
+            _, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            yield at, end
+        at = text.find("{", end)
+
+
+def _loads(text: str) -> object:
+    return json.loads(text, strict=False, object_pairs_hook=_once, parse_constant=_refused)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is given twice")
+    return found
+
+
+def _refused(name: str) -> object:
+    raise ValueError(f"{name} is no value of JSON")
+
+
+def _without_comma(match: re.Match[str]) -> str:
+    return "" if match[0] == "," else match[0]
+
+
+def _python(text: str) -> object | None:
+    """A dict or list as Python writes it: other quotes, None, True and False, the same values."""
+    try:
+        value = ast.literal_eval(text.strip())
+        # What JSON has no word for, or a name that is no text, is not the same value.
+        said = json.dumps(value, allow_nan=False)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None
+    return value if isinstance(value, dict | list) and json.loads(said) == value else None
 
 
 @dataclass(slots=True)
@@ -97,15 +215,18 @@ class CallBook:
         for number, draft in enumerate(self._calls[:MOST_CALLS]):
             is_last = number == len(self._calls) - 1
             found.append(_call(draft, f"call_{start + number}", is_cut=is_cut and is_last))
-        if len(self._calls) > MOST_CALLS:
-            left_out = len(self._calls) - MOST_CALLS
-            last = found.pop()
-            mistake = (
-                f"the answer asked for {len(self._calls)} calls and at most {MOST_CALLS} are taken: "
-                f"this one and the {left_out} after it were left out"
-            )
-            found.append(ToolCall(id=last.id, name=last.name, arguments=None, raw=last.raw, mistake=mistake))
-        return tuple(found)
+        return limited(found, len(self._calls))
+
+
+def limited(calls: Sequence[ToolCall], asked: int) -> tuple[ToolCall, ...]:
+    """The first `MOST_CALLS` calls of those that were asked for; the last of them says what was left out."""
+    if asked <= MOST_CALLS:
+        return tuple(calls)
+    mistake = (
+        f"the answer asked for {asked} calls and at most {MOST_CALLS} are taken: "
+        f"this one and the {asked - MOST_CALLS} after it were left out"
+    )
+    return (*calls[: MOST_CALLS - 1], replace(calls[MOST_CALLS - 1], arguments=None, mistake=mistake))
 
 
 def next_number(messages: Sequence[Message]) -> int:
@@ -124,7 +245,8 @@ def parsed_arguments(raw: str) -> tuple[dict[str, object] | None, str]:
     if not raw.strip():
         return {}, ""
     try:
-        value = json.loads(raw, parse_constant=_refuse_constant)
+        # Escapes in the JSON can make half characters.
+        value = scrubbed_value(json.loads(raw, parse_constant=_refused))
     except json.JSONDecodeError as error:
         return None, f"the arguments are not JSON: {error.msg} at character {error.pos}"
     except (ValueError, RecursionError):
@@ -142,24 +264,12 @@ def _call(draft: CallDraft, own_id: str, *, is_cut: bool) -> ToolCall:
     return ToolCall(
         id=own_id,
         name=scrubbed(draft.name),
-        arguments=None if arguments is None else _plain(arguments, raw),
+        arguments=arguments,
         raw=raw,
         mistake=mistake,
         provider_id=scrubbed(draft.provider_id),
         signature=draft.signature,
     )
-
-
-def _plain(arguments: Mapping[str, object], raw: str) -> Mapping[str, object]:
-    """Escapes in the JSON can still make half characters."""
-    if "\\u" not in raw:
-        return arguments
-    value = scrubbed_value(arguments)
-    return value if isinstance(value, dict) else arguments
-
-
-def _refuse_constant(name: str) -> object:
-    raise ValueError(name)
 
 
 def _kind(value: object) -> str:
@@ -173,84 +283,3 @@ def _kind(value: object) -> str:
         case list():
             return "a list"
     return "a number"
-
-
-_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
-_LONGEST_ID = 40
-NOT_EXECUTED = "The call was not executed."
-CONTINUE = "Continue."
-
-
-def mended(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The same conversation with what providers refuse put right; turns that are right are kept as they are.
-
-    Calls without an answer get one that says so, answers without a call and second answers go, ids are made
-    different and of letters that every server takes, empty turns go, and a user speaks first.
-    """
-    turns: list[Message] = []
-    ids: set[str] = set()
-    position = 0
-    while position < len(messages):
-        message = messages[position]
-        position += 1
-        if message.speaker is not Speaker.ASSISTANT:
-            # The answers of tools are taken together with their calls; here they belong to none.
-            if message.speaker is Speaker.USER and message.text.strip():
-                turns.append(_only_text(message))
-            continue
-        following = position
-        while following < len(messages) and messages[following].speaker is Speaker.TOOL:
-            following += 1
-        turns.extend(_exchange(message, messages[position:following], ids))
-        position = following
-    if not turns or turns[0].speaker is not Speaker.USER:
-        turns.insert(0, user(CONTINUE))
-    return tuple(turns)
-
-
-def without_thoughts(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The conversation without the provider's own reasoning, for when it does not accept its signatures."""
-    return tuple(replace(message, thoughts=()) if message.thoughts else message for message in messages)
-
-
-def _only_text(message: Message) -> Message:
-    return replace(message, calls=(), answers=(), thoughts=()) if message.calls or message.answers else message
-
-
-def _exchange(message: Message, tools: Sequence[Message], ids: set[str]) -> list[Message]:
-    """An assistant's turn and the answers to its calls."""
-    if message.answers:
-        message = replace(message, answers=())
-    if not message.calls:
-        return [message] if message.text.strip() else []
-    given = [answer for turn in tools for answer in turn.answers]
-    calls: list[ToolCall] = []
-    answers: list[ToolAnswer] = []
-    for call in message.calls:
-        answer = next((one for one in given if one.call == call.id), None)
-        if answer is None:
-            answer = ToolAnswer(call=call.id, name=call.name, text=NOT_EXECUTED, failed=True)
-        else:
-            given.remove(answer)
-        own = _unused(call.id, ids)
-        ids.add(own)
-        calls.append(call if own == call.id else replace(call, id=own))
-        answers.append(answer if own == answer.call else replace(answer, call=own))
-    said = message if _same(calls, message.calls) else replace(message, calls=tuple(calls))
-    if len(tools) == 1 and _same(answers, tools[0].answers) and not tools[0].text:
-        return [said, tools[0]]
-    return [said, Message(speaker=Speaker.TOOL, answers=tuple(answers))]
-
-
-def _same(new: Iterable[object], old: Sequence[object]) -> bool:
-    items = list(new)
-    return len(items) == len(old) and all(one is other for one, other in zip(items, old, strict=True))
-
-
-def _unused(wanted: str, ids: set[str]) -> str:
-    base = own = _NOT_IN_IDS.sub("_", wanted)[-_LONGEST_ID:] or "call"
-    number = 2
-    while own in ids:
-        own = f"{base}_{number}"
-        number += 1
-    return own

@@ -3,22 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TypeVar
 
 from pawl.core.dialogue import Sampling
 from pawl.core.errors import ConfigError, UnknownModel
 from pawl.core.run import MODEL_SLOTS, Budget, RoleName
-from pawl.models.capabilities import CapabilityRule, rules
 from pawl.models.prices import Prices, Rates, overrides
-from pawl.models.providers import ModelName, Provider, builtin, merged
-from pawl.models.router import Routes, routes
+from pawl.models.providers import ModelName, Provider, Rules, builtin, merged, rules
 from pawl.settings.config import Config
 from pawl.settings.extensions import extension_settings
-from pawl.settings.tables import Fields, raise_mistakes
+from pawl.settings.tables import raise_mistakes, read_settings, read_table
 
 T = TypeVar("T")
-_ROUTES = ("default", "slots", "fallbacks")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routes:
+    """Which model answers for which slot, and what the user allows in its place."""
+
+    default: str = ""
+    slots: Mapping[str, str] = field(default_factory=dict)
+    fallbacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def model_for(self, slot: str) -> str:
+        """The model of a slot; one that is not set has the default."""
+        model = self.slots.get(slot) or self.default
+        if not model:
+            raise UnknownModel(
+                "no model is configured",
+                advice='name one with --model provider/name, or with `default = "provider/name"` under [models] '
+                "in the settings",
+            )
+        return model
+
+
+def routes(table: Mapping[str, object], providers: Mapping[str, Provider]) -> Routes:
+    """Routes from a configuration (`default`, `slots`, `fallbacks`); every mistake at once."""
+    mistakes: list[str] = []
+    read = read_table(Routes, table, where="", mistakes=mistakes) or Routes()
+    places = [("default", read.default), *((f"slots.{slot}", model) for slot, model in read.slots.items())]
+    places += [(f"fallbacks.{one}", model) for one, others in read.fallbacks.items() for model in (one, *others)]
+    for place, model in places:
+        try:
+            if model:
+                ModelName.parse(model, providers)
+        except UnknownModel as error:
+            mistakes.append(f"{place}: {error.message} ({error.advice})")
+    known = {*RoleName, *MODEL_SLOTS}
+    if unknown := sorted(set(read.slots) - known):
+        slots = ", ".join(sorted(known))
+        mistakes.append(f"models.slots has no {', '.join(map(repr, unknown))}; the slots are {slots}")
+    raise_mistakes("the models are wrong", mistakes, advice="a model is provider/name, local:FILE or scripted:FILE")
+    return read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +71,7 @@ class RetryLimits:
 class ModelConfig:
     providers: Mapping[str, Provider]
     routes: Routes
-    rules: tuple[CapabilityRule, ...]
+    rules: Rules
     prices: Prices
     budget: Budget
     sampling: Sampling
@@ -52,120 +89,56 @@ class ModelConfig:
             ModelName.parse(model, self.providers)
         except UnknownModel as error:
             raise UnknownModel(f"--model: {error.message}", advice=error.advice) from error
-        chosen = routes({**_table(self.routes), "default": model, "slots": {}}, self.providers)
-        return replace(self, routes=chosen)
+        return replace(self, routes=replace(self.routes, default=model, slots={}))
 
 
 def model_config(config: Config, environment: Mapping[str, str] | None = None) -> ModelConfig:
     """Reads the tables of the configuration; a mistake names the table and the field."""
     environment = config.environment if environment is None else environment
     tables = config.tables
-    reading = _Reading(str(config.file))
-    # A provider whose table is wrong is a provider all the same: that its models are unknown would be no news.
-    stand_ins: Mapping[str, Provider] = {**dict.fromkeys(tables.providers, builtin()["openai"]), **builtin()}
-    providers = reading.of(lambda: merged(tables.providers), stand_ins)
-    routed = {name: value for name, value in tables.models.items() if name in _ROUTES}
-    if named := environment.get("PAWL_MODEL", "").strip():
-        routed["default"] = named
-    patterns = {name: value for name, value in tables.models.items() if name not in _ROUTES}
-    no_prices: Mapping[str, Rates] = {}
-    read = ModelConfig(
-        providers=providers,
-        routes=reading.of(lambda: _known_slots(routes(routed, providers)), Routes()),
-        rules=reading.of(lambda: rules(patterns), ()),
-        prices=Prices(providers, reading.of(lambda: overrides(tables.prices), no_prices)),
-        budget=reading.of(lambda: budget(tables.budget), Budget()),
-        sampling=reading.of(lambda: sampling(tables.sampling), Sampling()),
-        retries=config.settings.model_retries,
-        retry_limits=reading.of(lambda: retry_limits(tables.retries), RetryLimits()),
-        retry_strategy=reading.of(lambda: extension_settings(config).retries, ""),
-        local=tables.local,
-        environment=environment,
-    )
-    reading.finish()
-    return read
+    errors: list[ConfigError] = []
 
-
-class _Reading:
-    """Reads tables one by one and reports the mistakes of all of them together."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-        self._errors: list[ConfigError] = []
-
-    def of(self, read: Callable[[], T], otherwise: T) -> T:
+    def tried(read: Callable[[], T], otherwise: T) -> T:
+        """Goes on after a mistake, so that those of all tables are told together."""
         try:
             return read()
         except ConfigError as error:
-            self._errors.append(error)
+            errors.append(error)
             return otherwise
 
-    def finish(self) -> None:
-        if self._errors:
-            raise ConfigError(
-                f"{self._file!r}: " + "; ".join(error.message for error in self._errors),
-                advice="; ".join(error.advice for error in self._errors),
-            )
-
-
-def _known_slots(read: Routes) -> Routes:
-    known = {*RoleName, *MODEL_SLOTS}
-    unknown = sorted(set(read.slots) - known)
-    if unknown:
-        raise ConfigError(
-            f"models.slots has no {', '.join(map(repr, unknown))}", advice=f"the slots are {', '.join(sorted(known))}"
-        )
+    # A provider whose table is wrong is a provider all the same: that its models are unknown would be no news.
+    stand_ins: Mapping[str, Provider] = {**dict.fromkeys(tables.providers, builtin()["openai"]), **builtin()}
+    providers = tried(lambda: merged(tables.providers), stand_ins)
+    names = {one.name for one in fields(Routes)}
+    routed = {name: value for name, value in tables.models.items() if name in names}
+    if named := environment.get("PAWL_MODEL", "").strip():
+        routed["default"] = named
+    patterns = {name: value for name, value in tables.models.items() if name not in names}
+    no_prices: Mapping[str, Rates] = {}
+    no_rules: Rules = {}
+    limits = RetryLimits()
+    read = ModelConfig(
+        providers=providers,
+        routes=tried(lambda: routes(routed, providers), Routes()),
+        rules=tried(lambda: rules(patterns), no_rules),
+        prices=Prices(providers, tried(lambda: overrides(tables.prices), no_prices)),
+        budget=tried(lambda: budget(tables.budget), Budget()),
+        sampling=tried(
+            lambda: read_settings(Sampling(), "sampling", tables.sampling),
+            Sampling(),
+        ),
+        retries=config.settings.model_retries,
+        retry_limits=tried(lambda: read_settings(limits, "retries", tables.retries), limits),
+        retry_strategy=tried(lambda: extension_settings(config).retries, ""),
+        local=tables.local,
+        environment=environment,
+    )
+    if errors:
+        message = "; ".join(error.message for error in errors)
+        raise ConfigError(f"{str(config.file)!r}: {message}", advice="; ".join(error.advice for error in errors))
     return read
 
 
 def budget(table: Mapping[str, object], base: Budget | None = None) -> Budget:
     """What a run may spend; `money` in US dollars, `tokens` in and out, whatever they cost."""
-    mistakes: list[str] = []
-    given = Fields("budget", table, mistakes)
-    base = base or Budget()
-    money, tokens = given.money("money"), given.whole("tokens", least=1)
-    turns, seconds = given.whole("turns", least=1), given.seconds("seconds")
-    given.close()
-    raise_mistakes("the budget is wrong", mistakes, advice="[budget] takes money, tokens, turns, seconds")
-    return Budget(
-        money=base.money if money is None else money,
-        tokens=base.tokens if tokens is None else tokens,
-        turns=base.turns if turns is None else turns,
-        seconds=base.seconds if seconds is None else seconds,
-    )
-
-
-def retry_limits(table: Mapping[str, object]) -> RetryLimits:
-    """How long it is tried again, how long the first wait is, and which wait of a provider is too long to wait for."""
-    mistakes: list[str] = []
-    given, names = Fields("retries", table, mistakes), ("seconds", "base", "longest_asked")
-    values = {name: value for name in names if (value := given.seconds(name)) is not None}
-    given.close()
-    raise_mistakes("the retries are wrong", mistakes, advice=f"[retries] takes {', '.join(names)}")
-    return RetryLimits(**values)
-
-
-def sampling(table: Mapping[str, object]) -> Sampling:
-    """How answers are drawn; what the user does not set is as cautious as it comes."""
-    mistakes: list[str] = []
-    given, plain = Fields("sampling", table, mistakes), Sampling()
-    temperature, top_p = given.seconds("temperature"), given.seconds("top_p")
-    max_output, seed = given.whole("max_output", least=1), given.whole("seed")
-    stop = given.texts("stop")
-    given.close()
-    if top_p is not None and top_p > 1:
-        given.wrong("top_p", f"must not be above 1, but is {top_p:g}")
-    raise_mistakes(
-        "the sampling is wrong", mistakes, advice="[sampling] takes temperature, top_p, max_output, seed, stop"
-    )
-    return Sampling(
-        temperature=plain.temperature if temperature is None else temperature,
-        top_p=plain.top_p if top_p is None else top_p,
-        max_output=plain.max_output if max_output is None else max_output,
-        stop=stop,
-        seed=seed,
-    )
-
-
-def _table(known: Routes) -> dict[str, object]:
-    return {"fallbacks": {model: list(to) for model, to in known.fallbacks.items()}}
+    return read_settings(base or Budget(), "budget", table)

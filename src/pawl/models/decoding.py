@@ -1,15 +1,16 @@
-"""One answer while it comes in, whatever the wire format: text, reasoning, calls, usage and how it ended."""
+"""One answer while it comes in: bytes to events, and events of any wire format to text, calls, usage and an end."""
 
 from __future__ import annotations
 
+import codecs
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pawl.core.dialogue import Request, StopReason, TextDelta, Thought, ThoughtDelta, ToolCall, Usage
-from pawl.models.calls import CallBook, CallDraft, next_number
+from pawl.core.dialogue import ModelResponse, Request, StopReason, TextDelta, Thought, ThoughtDelta, ToolCall, Usage
+from pawl.models.calls import CallBook, CallDraft, Scrubber, next_number, scrubbed
 from pawl.models.endpoint import Endpoint, SchemaCarrier, Wire
-from pawl.models.json_text import Scrubber, scrubbed
 
 ANSWER_TOOL = "answer"
 """The tool that carries an answer by its schema where the format has no better way."""
@@ -17,6 +18,10 @@ ANSWER_TOOL = "answer"
 _MOST_OUTPUT = 5_000_000
 _SPARE_INPUT = 50_000
 _LONGEST_REASON = 60
+MOST_BODY = 32 * 1024 * 1024
+MOST_EVENT = 4 * 1024 * 1024
+_BOM = b"\xef\xbb\xbf"
+_LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 class Corrupt(Exception):
@@ -29,6 +34,10 @@ class ErrorInside(Exception):
     def __init__(self, body: object) -> None:
         super().__init__("an error inside of an answer")
         self.body = body
+
+
+class NoAnswer(Exception):
+    """The body is none of a model's answer."""
 
 
 @dataclass(slots=True)
@@ -67,6 +76,7 @@ class Draft:
         self.calls = CallBook(offer.name for offer in request.tools)
         self._request = request
         self._wire = endpoint.wire
+        self._model = endpoint.model
         self._has_answer_tool = request.answer_schema is not None and endpoint.schema is SchemaCarrier.TOOL
         self._text: list[str] = []
         self._thoughts: list[ThoughtDraft] = []
@@ -150,7 +160,7 @@ class Draft:
         taken, self.fresh = self.fresh, []
         return taken
 
-    def finish(self, sent: int) -> Finished:
+    def finish(self, sent: int) -> ModelResponse:
         """The answer, once it has ended properly. `sent` is the size of the request."""
         self._text.append(self._scrubber.rest())
         stop = self.stop or StopReason.END
@@ -165,7 +175,15 @@ class Draft:
             calls = ()
         elif stop in (StopReason.END, StopReason.CALLS):
             stop = StopReason.CALLS if calls else StopReason.END
-        return Finished(text=text, thoughts=self._whole_thoughts(), calls=calls, stop=stop, usage=usage)
+        return ModelResponse(
+            text=text,
+            stop=stop,
+            usage=usage,
+            model=self._model,
+            thoughts=self._whole_thoughts(),
+            calls=calls,
+            served_by=self.served_by,
+        )
 
     def _schema_answer(self, text: str, calls: tuple[ToolCall, ...]) -> tuple[str, tuple[ToolCall, ...]]:
         if not self._has_answer_tool:
@@ -201,32 +219,198 @@ class Draft:
         return Usage(input=estimated_tokens(sent), output=estimated_tokens(said_by_model), estimated=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """What an answer came to."""
+class WireDecoder:
+    """Reads one wire format into a draft."""
 
-    text: str
-    thoughts: tuple[Thought, ...]
-    calls: tuple[ToolCall, ...]
-    stop: StopReason
-    usage: Usage
+    def __init__(self, request: Request, endpoint: Endpoint) -> None:
+        self.draft = Draft(request, endpoint)
+
+    def event(self, event: ServerEvent) -> None:
+        """One event of a stream. What is not JSON is noise, half an object is `Corrupt`."""
+        if not event.data.lstrip().startswith("{"):
+            if event.name == "error":
+                raise ErrorInside(event.data)
+            return
+        try:
+            payload = json.loads(event.data)
+        except (ValueError, RecursionError):
+            raise Corrupt("an event of it is not JSON") from None
+        _check_error(payload)
+        if self.draft.in_sequence(payload):
+            self.read(payload, event.name)
+
+    def whole(self, payload: Mapping[str, object]) -> None:
+        """An answer that came in one piece."""
+        _check_error(payload)
+        self.read_whole(payload)
+
+    def close(self) -> None:
+        """The body ended cleanly."""
+
+    def read(self, payload: Mapping[str, object], name: str = "") -> None:
+        """The object of one event; the name is that of the event."""
+        raise NotImplementedError
+
+    def read_whole(self, payload: Mapping[str, object]) -> None:
+        raise NotImplementedError
+
+
+def _check_error(payload: Mapping[str, object]) -> None:
+    if payload.get("error") or payload.get("type") == "error":
+        raise ErrorInside(payload)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    name: str
+    data: str
+
+
+class EventTooLarge(ValueError):
+    """One event goes over the limit."""
+
+
+class EventDecoder:
+    """Feed it bytes, take whole events. Comments and fields that nobody asked for are passed over."""
+
+    def __init__(self, *, most: int) -> None:
+        self._most = most
+        self._text = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest: list[str] = []
+        self._rest_size = 0
+        self._started = False
+        self._after_return = False
+        self._name = ""
+        self._data: list[str] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes, *, final: bool = False) -> Iterator[ServerEvent]:
+        """The events that end in this chunk. What is not ended by a blank line is no event."""
+        text = self._text.decode(chunk, final)
+        if text and not self._started:
+            self._started = True
+            text = text.removeprefix("\ufeff")
+        if self._after_return and text:
+            # The line ended with the carriage return of the chunk before.
+            self._after_return = False
+            text = text.removeprefix("\n")
+        if text.endswith("\r"):
+            self._after_return = True
+        for line in self._lines(text):
+            if event := self._line(line):
+                yield event
+
+    def _lines(self, text: str) -> Iterator[str]:
+        start = 0
+        for end in _LINE_END.finditer(text):
+            if self._rest:
+                self._rest.append(text[start : end.start()])
+                yield "".join(self._rest)
+                self._rest.clear()
+                self._rest_size = 0
+            else:
+                yield text[start : end.start()]
+            start = end.end()
+        if start < len(text):
+            self._rest.append(text[start:])
+            self._rest_size += len(text) - start
+            self._check(self._rest_size)
+
+    def _line(self, line: str) -> ServerEvent | None:
+        if not line:
+            return self._ended()
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            self._size += len(value)
+            self._check(self._size)
+            self._data.append(value)
+        elif field == "event":
+            self._name = value
+        return None
+
+    def _ended(self) -> ServerEvent | None:
+        name, data = self._name, self._data
+        self._name, self._data, self._size = "", [], 0
+        return ServerEvent(name, "\n".join(data)) if data else None
+
+    def _check(self, size: int) -> None:
+        if size > self._most:
+            raise EventTooLarge
+
+
+class BodyReader:
+    """Feeds a decoder. Goes by what the body starts with, because content types are often wrong."""
+
+    def __init__(self, decoder: WireDecoder, *, content_type: str) -> None:
+        self._decoder = decoder
+        self._content_type = content_type.partition(";")[0].strip().lower()
+        self._size = 0
+        self._pieces: list[bytes] = []
+        self._events: EventDecoder | None = None
+        self._is_whole = False
+        self._has_events = False
+
+    def feed(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        if self._size > MOST_BODY:
+            raise NoAnswer(f"it is larger than {MOST_BODY // 1024**2} MiB")
+        if self._events is not None:
+            self._feed_events(chunk)
+            return
+        self._pieces.append(chunk)
+        if not self._is_whole:
+            self._look()
+
+    def close(self) -> None:
+        """The body ended cleanly."""
+        if self._events is not None:
+            self._feed_events(b"", final=True)
+            if not self._has_events and self._content_type != "text/event-stream":
+                raise NoAnswer(f"its type is {self._content_type or 'not given'}")
+        elif self._is_whole:
+            self._feed_whole()
+        self._decoder.close()
+
+    def _look(self) -> None:
+        start = b"".join(self._pieces)
+        if _BOM.startswith(start[:3]) and len(start) < len(_BOM):
+            return
+        first = start.removeprefix(_BOM).lstrip(b" \t\r\n")[:1]
+        if not first:
+            return
+        if first == b"<":
+            raise NoAnswer("it is a web page")
+        if first in b"{[":
+            self._is_whole = True
+            return
+        self._events = EventDecoder(most=MOST_EVENT)
+        self._pieces.clear()
+        self._feed_events(start)
+
+    def _feed_events(self, chunk: bytes, *, final: bool = False) -> None:
+        assert self._events is not None
+        try:
+            for event in self._events.feed(chunk, final=final):
+                self._has_events = True
+                if not self._decoder.draft.is_ended:
+                    self._decoder.event(event)
+        except EventTooLarge:
+            raise NoAnswer(f"one event is larger than {MOST_EVENT // 1024**2} MiB") from None
+
+    def _feed_whole(self) -> None:
+        try:
+            value = json.loads(b"".join(self._pieces).decode("utf-8-sig", "replace"))
+        except (ValueError, RecursionError):
+            raise Corrupt("it is not whole JSON") from None
+        for payload in value if isinstance(value, list) else [value]:
+            if not isinstance(payload, dict):
+                raise NoAnswer("it is JSON of another kind")
+            self._decoder.whole(payload)
 
 
 def estimated_tokens(characters: int) -> int:
     return -(-characters // 4)
-
-
-def payload_of(data: str) -> Mapping[str, object] | None:
-    """The JSON object of an event; None for what is noise, `Corrupt` for half an object."""
-    if not data.lstrip().startswith("{"):
-        return None
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise Corrupt("an event of it is not JSON")
-    return value
 
 
 def table(value: object) -> Mapping[str, object]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import urlsplit
 
 from pawl.core.errors import NotAuthorized
-from pawl.settings.tables import Fields, raise_mistakes
+from pawl.settings.tables import read_settings
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -90,7 +90,7 @@ class Quirks:
     """The effort or the level when it is on."""
     reasoning_off: str = ""
     """The effort or the level when it is off, for Gemini also a number of tokens; empty to say nothing."""
-    reasoning_budget: int = 4096
+    reasoning_budget: int = field(default=4096, metadata={"least": 1})
     """Tokens on top of the answer's own."""
     thought_field: str = ""
     """The field in which the OpenAI format wants earlier reasoning back; empty for never."""
@@ -137,6 +137,11 @@ class Endpoint:
         return bool(self.key) and parts.scheme == "http" and parts.hostname not in LOOPBACK
 
     @property
+    def key_advice(self) -> str:
+        """What to do about a key that is refused."""
+        return f"check that {self.key_name or 'it'} is whole, valid and allowed this model"
+
+    @property
     def reasoning(self) -> ReasoningSwitch:
         return self.quirks.reasoning or _NATIVE_REASONING[self.wire]
 
@@ -158,38 +163,6 @@ class Timeouts:
     """For everything, retries included."""
 
 
-def quirks_of(table: Mapping[str, object], *, where: str = "quirks") -> Quirks:
+def quirks_of(table: Mapping[str, object]) -> Quirks:
     """Quirks from a configuration; `ConfigError` names every mistake."""
-    mistakes: list[str] = []
-    given = Fields(where, table, mistakes)
-    plain = Quirks()
-    headers = given.table("headers")
-    if not all(isinstance(value, str) for value in headers.values()):
-        given.wrong("headers", "must be a table of texts")
-    budget = given.whole("reasoning_budget", least=1)
-    read = Quirks(
-        max_tokens_field=given.text("max_tokens_field", plain.max_tokens_field),
-        seed_field=given.text("seed_field", plain.seed_field),
-        seed=given.flag("seed", default=plain.seed),
-        temperature=given.flag("temperature", default=plain.temperature),
-        top_p=given.flag("top_p", default=plain.top_p),
-        stop=given.flag("stop", default=plain.stop),
-        stream=given.flag("stream", default=plain.stream),
-        stream_options=given.flag("stream_options", default=plain.stream_options),
-        done_mark=given.flag("done_mark", default=plain.done_mark),
-        cache_marks=given.flag("cache_marks", default=plain.cache_marks),
-        reasoning=ReasoningSwitch(given.text("reasoning", choices=_choices(ReasoningSwitch))),
-        reasoning_on=given.text("reasoning_on", plain.reasoning_on),
-        reasoning_off=given.text("reasoning_off", plain.reasoning_off),
-        reasoning_budget=plain.reasoning_budget if budget is None else budget,
-        thought_field=given.text("thought_field", plain.thought_field),
-        schema=SchemaCarrier(given.text("schema", choices=_choices(SchemaCarrier))),
-        headers={name: str(value) for name, value in headers.items()},
-    )
-    given.close()
-    raise_mistakes("the quirks are wrong", mistakes, advice=f"there are {', '.join(f.name for f in fields(Quirks))}")
-    return read
-
-
-def _choices(kind: type[StrEnum]) -> tuple[str, ...]:
-    return tuple(member.value for member in kind if member.value)
+    return read_settings(Quirks(), "quirks", table)

@@ -1,42 +1,43 @@
-"""A model behind a wire format: asks it, tries again where that makes sense, and gives the answer as events."""
+"""A model behind a wire format: asks it within its deadlines, tries again where that makes sense, gives events."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import httpx2
 
 from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request, Retrying, TextDelta, ThoughtDelta
 from pawl.core.errors import BrokenHistory, Cancelled, ModelError, ModelTimedOut
-from pawl.models.calls import without_thoughts
-from pawl.models.decoding import Draft, Finished
-from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Timeouts, Wire, quirks_of
-from pawl.models.failures import AttemptFault, Retries, interrupted
-from pawl.models.transport import Emit, Transport
+from pawl.models.decoding import BodyReader, Corrupt, Draft, ErrorInside, NoAnswer, WireDecoder
+from pawl.models.endpoint import Endpoint, Timeouts, Wire
+from pawl.models.failures import (
+    AttemptFault,
+    Retries,
+    asked_wait,
+    diverted,
+    failed_inside,
+    interrupted,
+    refused,
+    transport_fault,
+    unusable,
+)
+from pawl.models.transport import STOPPED, Emit, Transport
 from pawl.models.wire import anthropic, gemini, openai
-from pawl.models.wire.outgoing import Outgoing
+from pawl.models.wire.encoding import Outgoing, without_thoughts
 from pawl.sandbox.cancel import CancelToken
 
-if TYPE_CHECKING:
-    from pawl.models.attempt import Patience, RequestAttempt
-
-
-__all__ = [
-    "Endpoint",
-    "Quirks",
-    "ReasoningSwitch",
-    "Retries",
-    "SchemaCarrier",
-    "Timeouts",
-    "Transport",
-    "Wire",
-    "WireModel",
-    "quirks_of",
-]
-
-_ENCODERS = {Wire.OPENAI: openai.encode, Wire.ANTHROPIC: anthropic.encode, Wire.GEMINI: gemini.encode}
+_FORMATS: Mapping[Wire, tuple[Callable[[Request, Endpoint], Outgoing], type[WireDecoder]]] = {
+    Wire.OPENAI: (openai.encode, openai.OpenAIDecoder),
+    Wire.ANTHROPIC: (anthropic.encode, anthropic.AnthropicDecoder),
+    Wire.GEMINI: (gemini.encode, gemini.GeminiDecoder),
+}
 _REMEMBERED = 64
+_MOST_ERROR = 64 * 1024
+_DRAIN_SECONDS = 0.05
 
 
 class WireModel:
@@ -58,9 +59,7 @@ class WireModel:
 
     def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         if cancel is not None and cancel.requested:
-            raise Cancelled("the request to the model was stopped")
-        from pawl.models.attempt import Patience
-
+            raise Cancelled(STOPPED)
         patience = Patience(self._timeouts)
         asking = _Asking(self, request, patience)
         try:
@@ -90,11 +89,9 @@ class _Asking:
         return self._latest is not None and self._latest.draft.progress > 0
 
     def _encoded(self, request: Request) -> Outgoing:
-        return _ENCODERS[self._endpoint.wire](request, self._endpoint)
+        return _FORMATS[self._endpoint.wire][0](request, self._endpoint)
 
     async def run(self, emit: Emit[ModelEvent]) -> None:
-        import asyncio
-
         whole = self._patience.timeouts.whole
         limit = asyncio.timeout(whole)
         try:
@@ -112,8 +109,6 @@ class _Asking:
         )
 
     async def _until_answered(self, emit: Emit[ModelEvent]) -> None:
-        import asyncio
-
         clock, wait = self._retries.clock, self._retries.wait or asyncio.sleep
         started = clock()
         first_failure: float | None = None
@@ -133,8 +128,6 @@ class _Asking:
             await wait(pause)
 
     async def _attempt(self, emit: Emit[ModelEvent], started: float) -> ModelResponse | AttemptFault:
-        from pawl.models.attempt import RequestAttempt
-
         def show(delta: TextDelta | ThoughtDelta) -> None:
             if self._first_shown is None:
                 self._first_shown = self._retries.clock() - started
@@ -144,23 +137,10 @@ class _Asking:
         fault = await attempt.run(self._transport.client(self._outgoing.url), self._outgoing)
         if fault is not None:
             return fault
-        draft = attempt.draft
-        finished = draft.finish(len(self._outgoing.body))
-        if self._answers.has_other(draft, finished, self._outgoing.body):
+        answer = attempt.draft.finish(len(self._outgoing.body))
+        if self._answers.has_other(attempt.draft, answer, self._outgoing.body):
             return interrupted(self._endpoint, "it is the answer to an earlier request", "")
-        return self._answer(draft, finished)
-
-    def _answer(self, draft: Draft, finished: Finished) -> ModelResponse:
-        return ModelResponse(
-            text=finished.text,
-            stop=finished.stop,
-            usage=finished.usage,
-            model=self._endpoint.model,
-            thoughts=finished.thoughts,
-            calls=finished.calls,
-            first_token_seconds=self._first_shown,
-            served_by=draft.served_by,
-        )
+        return replace(answer, first_token_seconds=self._first_shown)
 
     def _repaired(self, error: ModelError) -> bool:
         """Whether turns that were refused can be sent again without signed thoughts; once."""
@@ -181,12 +161,12 @@ class _Answers:
     def __init__(self) -> None:
         self._requests: OrderedDict[int, int] = OrderedDict()
 
-    def has_other(self, draft: Draft, finished: Finished, request: bytes) -> bool:
+    def has_other(self, draft: Draft, response: ModelResponse, request: bytes) -> bool:
         """Whether this very answer was given to another request before; remembers it if not."""
         if not draft.identity[0]:
             return False
         # Bodies are large and this is asked for each of them, so that the cheap hash has to do.
-        answer = hash((draft.identity, finished.text, tuple((call.name, call.raw) for call in finished.calls)))
+        answer = hash((draft.identity, response.text, tuple((call.name, call.raw) for call in response.calls)))
         asked = hash(request)
         if self._requests.get(answer, asked) != asked:
             return True
@@ -194,3 +174,152 @@ class _Answers:
         while len(self._requests) > _REMEMBERED:
             self._requests.popitem(last=False)
         return False
+
+
+class Patience:
+    """The deadlines of a request. Time that the caller takes for itself is not held against the provider."""
+
+    def __init__(self, timeouts: Timeouts) -> None:
+        self.timeouts = timeouts
+        self._limits: list[asyncio.Timeout] = []
+
+    def add(self, limit: asyncio.Timeout) -> None:
+        self._limits.append(limit)
+
+    def drop(self, limit: asyncio.Timeout) -> None:
+        self._limits.remove(limit)
+
+    def extend(self, seconds: float) -> None:
+        for limit in self._limits:
+            when = limit.when()
+            if when is not None and not limit.expired():
+                limit.reschedule(when + seconds)
+
+
+class RequestAttempt:
+    """Sends the request once. `draft` is what came of it."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        request: Request,
+        patience: Patience,
+        show: Callable[[TextDelta | ThoughtDelta], None],
+    ) -> None:
+        self._endpoint = endpoint
+        self._patience = patience
+        self._show = show
+        self._decoder = _FORMATS[endpoint.wire][1](request, endpoint)
+        self._progress = 0
+        self._quiet = asyncio.timeout(None)
+
+    @property
+    def draft(self) -> Draft:
+        return self._decoder.draft
+
+    async def run(self, client: httpx2.AsyncClient, outgoing: Outgoing) -> AttemptFault | None:
+        """None when the answer ended properly. The fault is made outside of the handlers, so that no request with
+        its key hangs on the error."""
+        self._patience.add(self._quiet)
+        try:
+            async with self._quiet:
+                return await self._exchange(client, outgoing)
+        except TimeoutError:
+            pass
+        finally:
+            self._patience.drop(self._quiet)
+        return self._timed_out()
+
+    async def _exchange(self, client: httpx2.AsyncClient, outgoing: Outgoing) -> AttemptFault | None:
+        try:
+            request = client.build_request(
+                "POST",
+                outgoing.url,
+                headers=outgoing.headers,
+                content=outgoing.body,
+                timeout=httpx2.Timeout(None, connect=self._patience.timeouts.connect),
+                extensions={"trace": self._trace},
+            )
+            response = await client.send(request, stream=True)
+            try:
+                return await self._receive(response)
+            finally:
+                await response.aclose()
+        except httpx2.RequestError as error:
+            return transport_fault(self._endpoint, error, self.draft.text_so_far)
+        except httpx2.InvalidURL:
+            return unusable(self._endpoint, "its address cannot be read")
+        except NoAnswer as error:
+            return unusable(self._endpoint, str(error))
+        except Corrupt as error:
+            return interrupted(self._endpoint, str(error), self.draft.text_so_far)
+        except ErrorInside as error:
+            return failed_inside(self._endpoint, error.body, self.draft.text_so_far)
+
+    async def _trace(self, event: str, _: Mapping[str, object]) -> None:
+        if event.endswith("send_request_headers.started"):
+            self._allow(self._patience.timeouts.first_byte)
+
+    def _allow(self, seconds: float) -> None:
+        if not self._quiet.expired():
+            self._quiet.reschedule(asyncio.get_running_loop().time() + seconds)
+
+    async def _receive(self, response: httpx2.Response) -> AttemptFault | None:
+        if 300 <= response.status_code < 400:
+            return diverted(self._endpoint, response.status_code, response.headers.get("location", ""))
+        if response.status_code != 200:
+            wait = asked_wait(response.headers)
+            return refused(self._endpoint, response.status_code, await _start_of(response), wait_seconds=wait)
+        reader = BodyReader(self._decoder, content_type=response.headers.get("content-type", ""))
+        async with aclosing(response.aiter_bytes()) as chunks:
+            async for chunk in chunks:
+                reader.feed(chunk)
+                self._report()
+                if self.draft.is_ended:
+                    await _drain(chunks)
+                    return self._doubt()
+        reader.close()
+        self._report()
+        if self.draft.is_ended:
+            return self._doubt()
+        return interrupted(self._endpoint, "it stops in the middle", self.draft.text_so_far)
+
+    def _doubt(self) -> AttemptFault | None:
+        why = self.draft.doubt
+        return interrupted(self._endpoint, why, self.draft.text_so_far) if why else None
+
+    def _report(self) -> None:
+        for delta in self.draft.take():
+            self._show(delta)
+        if self.draft.progress != self._progress:
+            self._progress = self.draft.progress
+            self._allow(self._patience.timeouts.idle)
+
+    def _timed_out(self) -> AttemptFault:
+        timeouts, model = self._patience.timeouts, repr(self._endpoint.model)
+        if self._progress:
+            message = f"{model} fell silent in the middle of its answer for {timeouts.idle:g} s"
+        else:
+            message = f"{model} said nothing for {timeouts.first_byte:g} s"
+        return AttemptFault(error=ModelTimedOut(message, advice="try again, or use another model"), again=True)
+
+
+async def _start_of(response: httpx2.Response) -> bytes:
+    """As much of an error's body as is worth reading."""
+    body = bytearray()
+    async with aclosing(response.aiter_bytes()) as chunks:
+        async for chunk in chunks:
+            body += chunk
+            if len(body) >= _MOST_ERROR:
+                break
+    return bytes(body[:_MOST_ERROR])
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """Reads the end of a body that has said everything, so that its connection can be used again."""
+    try:
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for _ in chunks:
+                pass
+    except (TimeoutError, httpx2.RequestError):
+        return

@@ -12,11 +12,12 @@ import ssl
 import time
 import tomllib
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
+
+import httpx2
 
 from pawl.core.errors import (
     AnswerInterrupted,
@@ -35,11 +36,8 @@ from pawl.core.errors import (
     Unreachable,
 )
 from pawl.core.redact import MARK, redacted
+from pawl.models.calls import scrubbed
 from pawl.models.endpoint import LOOPBACK, Endpoint
-from pawl.models.json_text import scrubbed
-
-if TYPE_CHECKING:
-    import httpx2
 
 _LONGEST_QUOTE = 300
 _DELAY = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
@@ -59,8 +57,8 @@ class AttemptFault:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRule:
     kind: str
-    texts: tuple[str, ...]
-    statuses: tuple[int, ...] = ()
+    texts: Sequence[str]
+    statuses: Sequence[int] = ()
     unless_wait: bool = False
 
     def fits(self, status: int, text: str, *, says_wait: bool) -> bool:
@@ -83,30 +81,17 @@ class ProviderError:
 @functools.cache
 def rules() -> tuple[FaultRule, ...]:
     parsed = tomllib.loads(Path(__file__).with_name("faults.toml").read_text("utf-8"))
-    return tuple(
-        FaultRule(
-            kind=one["kind"],
-            texts=tuple(one["texts"]),
-            statuses=tuple(one.get("statuses", ())),
-            unless_wait=one.get("unless_wait", False),
-        )
-        for one in parsed["rule"]
-    )
+    return tuple(FaultRule(**one) for one in parsed["rule"])
 
 
 def refused(endpoint: Endpoint, status: int, body: bytes, *, wait_seconds: float | None) -> AttemptFault:
     """The fault that a status and its body describe."""
-    said = _said(endpoint, status, body.decode("utf-8", "replace"), wait_seconds)
-    return _fault(endpoint, said)
+    return _fault(endpoint, _said(endpoint, status, body.decode("utf-8", "replace"), wait_seconds), "")
 
 
 def failed_inside(endpoint: Endpoint, body: object, text: str) -> AttemptFault:
     """The fault that an error inside of an answer describes; `text` is what of the answer had come."""
-    said = _said(endpoint, 0, body if isinstance(body, str) else json.dumps(body), None)
-    fault = _fault(endpoint, said)
-    if isinstance(fault.error, AnswerInterrupted):
-        return AttemptFault(error=AnswerInterrupted(fault.error.message, text, advice=fault.error.advice), again=True)
-    return fault
+    return _fault(endpoint, _said(endpoint, 0, body if isinstance(body, str) else json.dumps(body), None), text)
 
 
 def diverted(endpoint: Endpoint, status: int, location: str) -> AttemptFault:
@@ -199,77 +184,71 @@ def _delay(details: object) -> float | None:
     return None
 
 
-def _fault(endpoint: Endpoint, said: ProviderError) -> AttemptFault:
-    kind = next(
-        (rule.kind for rule in rules() if rule.fits(said.status, said.text, says_wait=said.wait_seconds is not None)),
-        _kind_of_status(said.status),
-    )
-    return _make(kind, endpoint, said)
+_STATUSES = {
+    401: "key",
+    403: "key",
+    404: "model",
+    407: "proxy",
+    408: "timeout",
+    409: "overloaded",
+    425: "overloaded",
+    429: "rate_limit",
+}
 
 
-def _kind_of_status(status: int) -> str:
-    known = {401: "key", 403: "key", 404: "model", 407: "proxy", 408: "timeout", 409: "overloaded", 425: "overloaded"}
-    if status in known or status == 429:
-        return known.get(status, "rate_limit")
-    if status >= 500:
-        return "overloaded"
-    if status >= 400:
-        return "request"
-    return "inside" if status == 0 else "status"
+def _fault(endpoint: Endpoint, said: ProviderError, text: str) -> AttemptFault:
+    says_wait = said.wait_seconds is not None
+    for rule in rules():
+        if rule.fits(said.status, said.text, says_wait=says_wait):
+            return _make(rule.kind, endpoint, said)
+    status = said.status
+    if status == 0:
+        return interrupted(endpoint, f"the provider says {said.message}", text)
+    other = "overloaded" if status >= 500 else "request" if status >= 400 else "status"
+    return _make(_STATUSES.get(status, other), endpoint, said)
+
+
+_KINDS: Mapping[str, tuple[type[ModelError], str, str]] = {
+    "rate_limit": (RateLimited, "{who} says to wait: {says}", "try again later, or use another model"),
+    "overloaded": (Overloaded, "{who} cannot cope now: {says}", "try again in a minute, or use another model"),
+    "timeout": (ModelTimedOut, "{who} gave up waiting: {says}", "try again"),
+    "key": (NotAuthorized, "{who} does not accept the key: {says}", "{key}"),
+    "quota": (
+        QuotaExhausted,
+        "the account with {who} has nothing left: {says}",
+        "add credit there, or use another model",
+    ),
+    "model": (UnknownModel, "{who} has no {model}: {says}", "check its name and the provider's base_url"),
+    "proxy": (Unreachable, "the proxy wants a password: {says}", "put it into HTTPS_PROXY, or set NO_PROXY"),
+    "context": (ContextTooLong, "the request is too long for {model}: {says}", "send less, or use another model"),
+    "history": (BrokenHistory, "{model} does not accept the turns so far: {says}", "start a new conversation"),
+    "too_large": (
+        RequestRejected,
+        "the request is larger than {who} takes: {says}",
+        "send less of long files and outputs",
+    ),
+    "status": (AnswerUnusable, "{who} answered with neither an answer nor an error: {says}", ""),
+    "request": (
+        RequestRejected,
+        "{model} refuses the request: {says}",
+        "the message says which part of it is wrong",
+    ),
+}
+"""The error of each kind of fault, its message and its advice."""
+_PASSING = ("rate_limit", "overloaded", "timeout")
 
 
 def _make(kind: str, endpoint: Endpoint, said: ProviderError) -> AttemptFault:
-    model, who = repr(endpoint.model), repr(endpoint.provider)
+    error, message, advice = _KINDS[kind]
     says = f"{said.message} (status {said.status})" if said.status else said.message
-    match kind:
-        case "rate_limit":
-            error: ModelError = RateLimited(
-                f"{who} says to wait: {says}", said.wait_seconds, advice="try again later, or use another model"
-            )
-            return AttemptFault(error=error, again=True, wait_seconds=said.wait_seconds)
-        case "overloaded":
-            error = Overloaded(f"{who} cannot cope now: {says}", advice="try again in a minute, or use another model")
-            return AttemptFault(error=error, again=True, wait_seconds=said.wait_seconds)
-        case "timeout":
-            return AttemptFault(error=ModelTimedOut(f"{who} gave up waiting: {says}", advice="try again"), again=True)
-        case "inside":
-            return interrupted(endpoint, f"the provider says {says}", "")
-        case "key":
-            return AttemptFault(
-                error=NotAuthorized(f"{who} does not accept the key: {says}", advice=key_advice(endpoint))
-            )
-    return AttemptFault(error=_final(kind, model, who, says))
-
-
-def key_advice(endpoint: Endpoint) -> str:
-    """What to do about a key that is refused."""
-    return f"check that {endpoint.key_name or 'it'} is whole, valid and allowed this model"
-
-
-def _final(kind: str, model: str, who: str, says: str) -> ModelError:
-    """The errors after which another attempt would end the same way."""
-    match kind:
-        case "quota":
-            return QuotaExhausted(
-                f"the account with {who} has nothing left: {says}", advice="add credit there, or use another model"
-            )
-        case "model":
-            return UnknownModel(f"{who} has no {model}: {says}", advice="check its name and the provider's base_url")
-        case "proxy":
-            return Unreachable(f"the proxy wants a password: {says}", advice="put it into HTTPS_PROXY, or set NO_PROXY")
-        case "context":
-            return ContextTooLong(
-                f"the request is too long for {model}: {says}", advice="send less, or use another model"
-            )
-        case "history":
-            return BrokenHistory(f"{model} does not accept the turns so far: {says}", advice="start a new conversation")
-        case "too_large":
-            return RequestRejected(
-                f"the request is larger than {who} takes: {says}", advice="send less of long files and outputs"
-            )
-        case "status":
-            return AnswerUnusable(f"{who} answered with neither an answer nor an error: {says}")
-    return RequestRejected(f"{model} refuses the request: {says}", advice="the message says which part of it is wrong")
+    message = message.format(who=repr(endpoint.provider), model=repr(endpoint.model), says=says)
+    advice = advice.format(key=endpoint.key_advice)
+    if error is RateLimited:
+        made: ModelError = RateLimited(message, said.wait_seconds, advice=advice)
+    else:
+        made = error(message, advice=advice)
+    wait = None if kind == "timeout" else said.wait_seconds
+    return AttemptFault(error=made, again=kind in _PASSING, wait_seconds=wait)
 
 
 _WRONG_TIME = frozenset({9, 10})
@@ -278,8 +257,6 @@ _WRONG_TIME = frozenset({9, 10})
 
 def transport_fault(endpoint: Endpoint, error: httpx2.RequestError, text: str) -> AttemptFault:
     """The fault behind an error of the HTTP library; `text` is what of the answer had come."""
-    import httpx2  # loaded with the first request, which costs 60 ms
-
     if isinstance(error, httpx2.DecodingError):
         return unusable(endpoint, "its compression is broken")
     if isinstance(error, httpx2.ProxyError):

@@ -7,10 +7,9 @@ is sent, so that the money spent stays within the budget as long as no request c
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType, TracebackType
 
 from pawl.core.dialogue import Request, Usage
 from pawl.core.errors import BudgetExceeded
@@ -23,8 +22,8 @@ _RAISE_TOKENS = "raise it with --max-tokens or `budget.tokens`, or ask for less"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """What went to one role or one model."""
+class Spending:
+    """What a run has spent."""
 
     money: Decimal = _NOTHING
     input: int = 0
@@ -38,24 +37,6 @@ class Share:
     def tokens(self) -> int:
         return self.input + self.output
 
-    def plus(self, usage: Usage, cost: Decimal | None, *, requests: int) -> Share:
-        return Share(
-            money=self.money + (cost or _NOTHING),
-            input=self.input + usage.input,
-            output=self.output + usage.output,
-            cached=self.cached + usage.cached,
-            requests=self.requests + requests,
-            unpriced_tokens=self.unpriced_tokens + (usage.input + usage.output if cost is None else 0),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spending(Share):
-    """Everything, and how it divides."""
-
-    by_role: Mapping[str, Share] = field(default_factory=dict)
-    by_model: Mapping[str, Share] = field(default_factory=dict)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Most:
@@ -68,27 +49,35 @@ class _Most:
 class Reservation:
     """What is held back for one request. Leaving it as a context manager releases what was not settled."""
 
-    def __init__(self, ledger: Ledger, model: str, role: str) -> None:
+    def __init__(self, ledger: Ledger, model: str) -> None:
         self._ledger = ledger
         self.model = model
-        self.role = role
+        self.usage = Usage()
+        """All that the request came to, with the attempts that were lost."""
+        self.cost: Decimal | None = _NOTHING
+        """None when the price is unknown."""
+
+    @property
+    def is_open(self) -> bool:
+        """Nothing has settled or released it."""
+        return self._ledger.holds(self)
 
     def settle(self, usage: Usage, cost: Decimal | None) -> None:
         """The request has been answered, or ended in a way that is paid for."""
-        self._ledger._settle(self, usage, cost)
+        self._ledger.settle(self, usage, cost, is_lost=False)
 
     def lost(self, usage: Usage, cost: Decimal | None) -> None:
         """An attempt failed after it had begun to answer: it is paid for, and the next one must still fit."""
-        self._ledger._lose(self, usage, cost)
+        self._ledger.settle(self, usage, cost, is_lost=True)
 
     def release(self) -> None:
         """Nothing was answered, so that nothing is paid for."""
-        self._ledger._release(self)
+        self._ledger.release(self)
 
     def __enter__(self) -> Reservation:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 
@@ -104,31 +93,19 @@ class Ledger:
         self.prices = prices
         self._lock = threading.Lock()
         self._holds: dict[Reservation, _Most] = {}
-        self._total = Share()
-        self._by_role: dict[str, Share] = {}
-        self._by_model: dict[str, Share] = {}
+        self._spent = Spending()
 
     def count(self, records: Iterable[RequestRecord]) -> None:
         """Adds what the request log has of this run, so that it counts after an interruption, too."""
         with self._lock:
             for record in records:
                 usage = Usage(input=record.input_tokens, output=record.output_tokens, cached=record.cached_tokens)
-                self._add(record.role, record.model, usage, record.cost, requests=1)
+                self._add(usage, record.cost, requests=1)
 
     @property
     def spent(self) -> Spending:
         with self._lock:
-            total = self._total
-            return Spending(
-                money=total.money,
-                input=total.input,
-                output=total.output,
-                cached=total.cached,
-                requests=total.requests,
-                unpriced_tokens=total.unpriced_tokens,
-                by_role=MappingProxyType(dict(self._by_role)),
-                by_model=MappingProxyType(dict(self._by_model)),
-            )
+            return self._spent
 
     @property
     def held(self) -> Decimal:
@@ -136,10 +113,10 @@ class Ledger:
         with self._lock:
             return self._held_money()
 
-    def reserve(self, request: Request, *, role: str = "") -> Reservation:
+    def reserve(self, request: Request) -> Reservation:
         """Holds back the worst case of the request, or raises `BudgetExceeded` before anything is sent."""
         most = self._most(request)
-        hold = Reservation(self, request.model, role)
+        hold = Reservation(self, request.model)
         with self._lock:
             self._check(request.model, most)
             self._holds[hold] = most
@@ -170,7 +147,7 @@ class Ledger:
             )
 
     def _check_money(self, model: str, most: Decimal, budget: Decimal) -> None:
-        held, spent = self._held_money(), self._total.money
+        held, spent = self._held_money(), self._spent.money
         if spent + held + most > budget:
             under_way = f", {dollars(held)} held back for requests under way" if held else ""
             raise BudgetExceeded(
@@ -181,7 +158,7 @@ class Ledger:
 
     def _check_tokens(self, model: str, most: int, budget: int) -> None:
         held = sum(hold.tokens for hold in self._holds.values())
-        spent = self._total.tokens
+        spent = self._spent.tokens
         if spent + held + most > budget:
             under_way = f", {held:,} held back for requests under way" if held else ""
             raise BudgetExceeded(
@@ -193,28 +170,36 @@ class Ledger:
     def _held_money(self) -> Decimal:
         return sum((hold.money for hold in self._holds.values() if hold.money is not None), _NOTHING)
 
-    def _settle(self, hold: Reservation, usage: Usage, cost: Decimal | None) -> None:
+    def holds(self, hold: Reservation) -> bool:
         with self._lock:
-            assert self._holds.pop(hold, None) is not None, "a hold is settled once"
-            self._add(hold.role, hold.model, usage, cost, requests=1)
+            return hold in self._holds
 
-    def _lose(self, hold: Reservation, usage: Usage, cost: Decimal | None) -> None:
+    def settle(self, hold: Reservation, usage: Usage, cost: Decimal | None, *, is_lost: bool) -> None:
+        """Pays for a request. One whose attempt was lost is held again for the next, if that still fits."""
         with self._lock:
             most = self._holds.pop(hold, None)
-            assert most is not None, "a hold that was settled or released loses nothing more"
-            self._add(hold.role, hold.model, usage, cost, requests=0)
-            self._check(hold.model, most)
-            self._holds[hold] = most
+            assert most is not None, "a hold is settled once"
+            self._add(usage, cost, requests=0 if is_lost else 1)
+            hold.usage += usage
+            hold.cost = None if cost is None or hold.cost is None else hold.cost + cost
+            if is_lost:
+                self._check(hold.model, most)
+                self._holds[hold] = most
 
-    def _release(self, hold: Reservation) -> None:
+    def release(self, hold: Reservation) -> None:
         with self._lock:
             self._holds.pop(hold, None)
 
-    def _add(self, role: str, model: str, usage: Usage, cost: Decimal | None, *, requests: int) -> None:
-        usage = replace(usage, input=max(usage.input, 0), output=max(usage.output, 0))
-        self._total = self._total.plus(usage, cost, requests=requests)
-        for shares, name in ((self._by_role, role), (self._by_model, model)):
-            shares[name] = shares.get(name, Share()).plus(usage, cost, requests=requests)
+    def _add(self, usage: Usage, cost: Decimal | None, *, requests: int) -> None:
+        before, read, written = self._spent, max(usage.input, 0), max(usage.output, 0)
+        self._spent = Spending(
+            money=before.money + (cost or _NOTHING),
+            input=before.input + read,
+            output=before.output + written,
+            cached=before.cached + usage.cached,
+            requests=before.requests + requests,
+            unpriced_tokens=before.unpriced_tokens + (read + written if cost is None else 0),
+        )
 
 
 def dollars(amount: Decimal) -> str:

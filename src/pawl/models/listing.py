@@ -5,27 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.core.dialogue import Usage
 from pawl.core.errors import PawlError
-from pawl.models.capabilities import capabilities
 from pawl.models.configuration import ModelConfig
 from pawl.models.endpoint import Endpoint, Wire
-from pawl.models.failures import key_advice
 from pawl.models.local.header import local_settings
-from pawl.models.providers import ModelName
-from pawl.models.transport import Transport
+from pawl.models.providers import ModelName, capabilities
+from pawl.models.router import endpoint_for
+from pawl.models.wire.encoding import address, own_headers
 
 if TYPE_CHECKING:
     import httpx2
+
+    from pawl.models.transport import Transport
 
 
 SECONDS = 5.0
 """For all of it: a server that drips a letter at a time is not waited for."""
 _LISTS = {Wire.OPENAI: "models", Wire.ANTHROPIC: "models?limit=1000", Wire.GEMINI: "models?pageSize=1000"}
 """The whole list: a page of it would leave out models that are there."""
-_VERSIONS = {Wire.OPENAI: "", Wire.ANTHROPIC: "v1", Wire.GEMINI: "v1beta"}
 _MOST_BYTES = 4 << 20
 
 
@@ -53,11 +54,11 @@ async def _asked(endpoint: Endpoint, transport: Transport) -> Reached:
 
     import httpx2
 
-    url = _url(endpoint)
+    url = address(endpoint, _LISTS[endpoint.wire])
     try:
         async with (
             asyncio.timeout(SECONDS),
-            transport.client(url).stream("GET", url, headers=_headers(endpoint), timeout=None) as answer,
+            transport.client(url).stream("GET", url, headers=own_headers(endpoint), timeout=None) as answer,
         ):
             return await _read(endpoint, answer)
     except TimeoutError:
@@ -66,19 +67,11 @@ async def _asked(endpoint: Endpoint, transport: Transport) -> Reached:
         return Reached(works=False, detail=f"{endpoint.host} cannot be reached ({type(error).__name__})")
 
 
-def _url(endpoint: Endpoint) -> str:
-    """Addresses are written with and without the version of the format."""
-    base, version = endpoint.base_url.rstrip("/"), _VERSIONS[endpoint.wire]
-    if version and not base.rpartition("/")[2].startswith("v1"):
-        base = f"{base}/{version}"
-    return f"{base}/{_LISTS[endpoint.wire]}"
-
-
 async def _read(endpoint: Endpoint, answer: httpx2.Response) -> Reached:
     status = answer.status_code
     if status in (401, 403):
         detail = f"{endpoint.host} does not accept the key ({status})"
-        return Reached(works=False, detail=detail, advice=key_advice(endpoint))
+        return Reached(works=False, detail=detail, advice=endpoint.key_advice)
     if status == 404:
         # There may be no list, or nothing at all at this address: that is not known before a model is asked.
         detail = f"{endpoint.host} answers, and has no list of models at this address (404)"
@@ -94,19 +87,6 @@ async def _read(endpoint: Endpoint, answer: httpx2.Response) -> Reached:
     return Reached(
         works=True, detail="reachable" if serves else "reachable, and does not list this model", serves=serves
     )
-
-
-def _headers(endpoint: Endpoint) -> dict[str, str]:
-    if not endpoint.key:
-        return dict(endpoint.quirks.headers)
-    match endpoint.wire:
-        case Wire.OPENAI:
-            own = {"authorization": f"Bearer {endpoint.key}"}
-        case Wire.ANTHROPIC:
-            own = {"x-api-key": endpoint.key, "anthropic-version": "2023-06-01"}
-        case Wire.GEMINI:
-            own = {"x-goog-api-key": endpoint.key}
-    return {**endpoint.quirks.headers, **own}
 
 
 _SMALL = 1000
@@ -133,16 +113,6 @@ class Listed:
     """`native`, or `text` where they are asked for in words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderListed:
-    name: str
-    address: str
-    has_key: bool
-    """Or needs none."""
-    key_names: tuple[str, ...]
-    local: bool
-
-
 def listed(config: ModelConfig, *, look: bool, only: str = "") -> tuple[Listed, ...]:
     """Every model of the configuration, or only one; with `look`, each is looked for."""
     local_settings(config.local)
@@ -158,31 +128,15 @@ def listed(config: ModelConfig, *, look: bool, only: str = "") -> tuple[Listed, 
     return tuple(_listed(config, model, tuple(used), look=look) for model, used in uses.items() if only in ("", model))
 
 
-def providers_listed(config: ModelConfig) -> tuple[ProviderListed, ...]:
-    found = []
-    for provider in config.providers.values():
-        has_key = not provider.key_env or any(config.environment.get(name, "").strip() for name in provider.key_env)
-        found.append(
-            ProviderListed(
-                name=provider.name,
-                address=provider.address(config.environment),
-                has_key=has_key,
-                key_names=provider.key_env,
-                local=provider.local,
-            )
-        )
-    return tuple(found)
-
-
 def _listed(config: ModelConfig, model: str, used: tuple[str, ...], *, look: bool) -> Listed:
-    ready, detail, advice = _looked_for(config, model) if look else (None, "", "")
+    found = _looked_for(config, model) if look else None
     can = capabilities(model, config.rules)
     return Listed(
         model=model,
         used_for=used,
-        ready=ready,
-        detail=detail,
-        advice=advice,
+        ready=None if found is None else found.works and found.serves is not False,
+        detail=found.detail if found else "",
+        advice=found.advice if found else "",
         input_price=_per_million(config, model, Usage(input=_SMALL)),
         output_price=_per_million(config, model, Usage(output=_SMALL)),
         context=can.context,
@@ -195,19 +149,15 @@ def _per_million(config: ModelConfig, model: str, usage: Usage) -> Decimal | Non
     return None if cost is None else cost * (1_000_000 // _SMALL)
 
 
-def _looked_for(config: ModelConfig, model: str) -> tuple[bool, str, str]:
-    from pawl.models.opening import endpoint_for
-    from pawl.models.transport import Transport
+def _looked_for(config: ModelConfig, model: str) -> Reached:
+    from pawl.models.transport import Transport  # loads the HTTP library, which costs 60 ms
 
     try:
         name = ModelName.parse(model, config.providers)
         if name.is_file:
-            from pathlib import Path
-
             there = Path(name.name).expanduser().is_file()
-            return there, "the file is there" if there else "there is no such file", ""
+            return Reached(works=there, detail="the file is there" if there else "there is no such file")
         with Transport() as transport:
-            reached = reach(endpoint_for(name, config.providers, config.environment, config.rules), transport)
-        return reached.works and reached.serves is not False, reached.detail, reached.advice
+            return reach(endpoint_for(name, config.providers, config.environment, config.rules), transport)
     except PawlError as error:
-        return False, error.message, error.advice
+        return Reached(works=False, detail=error.message, advice=error.advice)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pawl.core.dialogue import Message, Request, ToolCall, ToolOffer, Usage
 from pawl.models.providers import LOCAL, SCRIPTED, Provider
-from pawl.settings.tables import Fields, raise_mistakes
+from pawl.settings.tables import names_of, raise_mistakes, read_table
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice
@@ -31,16 +31,16 @@ class Rates:
 
     input: Decimal
     output: Decimal
-    cached: Decimal
-    cache_written: Decimal
+    cached: Decimal | None = None
+    """None for the price of the input, as for what is written to the cache."""
+    cache_written: Decimal | None = None
 
     def cost(self, usage: Usage) -> Decimal:
+        cached = self.input if self.cached is None else self.cached
+        written = self.input if self.cache_written is None else self.cache_written
         fresh = usage.input - usage.cached - usage.cache_written
         return (
-            fresh * self.input
-            + usage.cached * self.cached
-            + usage.cache_written * self.cache_written
-            + usage.output * self.output
+            fresh * self.input + usage.cached * cached + usage.cache_written * written + usage.output * self.output
         ) / _MILLION
 
 
@@ -105,32 +105,15 @@ class Prices:
 def overrides(tables: Mapping[str, object]) -> Mapping[str, Rates]:
     """The user's [prices."PATTERN"] tables, in US dollars for a million tokens; every mistake at once."""
     mistakes: list[str] = []
-    read: dict[str, Rates] = {}
-    for pattern, table in tables.items():
-        given = Fields(f"prices.{pattern!r}", table, mistakes)
-        amounts = {name: given.money(name) for name in ("input", "output", "cached", "cache_written")}
-        given.close()
-        plain, output = amounts["input"], amounts["output"]
-        for name in ("input", "output"):
-            if not given.has(name):
-                given.wrong(name, "is missing")
-        if plain is not None and output is not None:
-            cached, written = amounts["cached"], amounts["cache_written"]
-            read[pattern] = Rates(
-                input=plain,
-                output=output,
-                cached=plain if cached is None else cached,
-                cache_written=plain if written is None else written,
-            )
-    raise_mistakes(
-        "the prices are wrong",
-        mistakes,
-        advice='a table [prices."PATTERN"] takes input and output, and may take cached and cache_written',
-    )
-    return read
+    read = {
+        pattern: read_table(Rates, table, where=f"prices.{pattern!r}", mistakes=mistakes)
+        for pattern, table in tables.items()
+    }
+    raise_mistakes("the prices are wrong", mistakes, advice=f'a table [prices."PATTERN"] takes {names_of(Rates)}')
+    return {pattern: rates for pattern, rates in read.items() if rates is not None}
 
 
-_NOTHING = Rates(input=FREE, output=FREE, cached=FREE, cache_written=FREE)
+_NOTHING = Rates(input=FREE, output=FREE)
 
 
 def _sound(usage: Usage) -> Usage:

@@ -1,4 +1,4 @@
-"""Who serves models, as data: the providers that come with Pawl, and those of the user laid over them."""
+"""Who serves models and what models can do, as data: the tables that come with Pawl, and the user's laid over them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import functools
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from importlib import resources
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from pawl.core.errors import ConfigError, NotAuthorized, UnknownModel
 from pawl.models.endpoint import Wire, quirks_of
-from pawl.settings.tables import Fields, nearest, raise_mistakes
+from pawl.settings.tables import names_of, nearest, raise_mistakes, read_table
 
-_FIELDS = "wire, base_url, url_env, key_env, key_page, local, prices, families, called, quirks"
-_RESERVED = ("local", "scripted")
+LOCAL = "local"
+SCRIPTED = "scripted"
 _OLLAMA_PORT = 11434
 
 
@@ -25,7 +26,7 @@ _OLLAMA_PORT = 11434
 class Provider:
     """A server of models: where it is, which format it speaks, and where its key comes from."""
 
-    name: str
+    name: str = field(metadata={"own": True})
     wire: Wire
     base_url: str
     url_env: tuple[str, ...] = ()
@@ -52,6 +53,10 @@ class Provider:
         """The variable that holds the key; empty where none does."""
         return next((name for name in self.key_env if environment.get(name, "").strip()), "")
 
+    def has_key(self, environment: Mapping[str, str]) -> bool:
+        """Or needs none."""
+        return not self.key_env or bool(self.key_name(environment))
+
     def key(self, environment: Mapping[str, str]) -> str:
         """The first of its variables that is set; empty where none is wanted, `NotAuthorized` where one is."""
         if name := self.key_name(environment):
@@ -68,8 +73,7 @@ class Provider:
 @functools.cache
 def builtin() -> Mapping[str, Provider]:
     """The providers that come with Pawl."""
-    text = (resources.files("pawl.models") / "providers.toml").read_text("utf-8")
-    return _merged({}, tomllib.loads(text))
+    return _merged({}, _data("providers.toml"))
 
 
 def merged(tables: Mapping[str, object]) -> Mapping[str, Provider]:
@@ -77,46 +81,41 @@ def merged(tables: Mapping[str, object]) -> Mapping[str, Provider]:
     return _merged(builtin(), tables) if tables else builtin()
 
 
+def _data(name: str) -> Mapping[str, object]:
+    return tomllib.loads((resources.files("pawl.models") / name).read_text("utf-8"))
+
+
 def _merged(known: Mapping[str, Provider], tables: Mapping[str, object]) -> Mapping[str, Provider]:
     mistakes: list[str] = []
     found = dict(known)
     for name, table in tables.items():
         where = f"providers.{name}"
-        if name in _RESERVED or not name or any(mark in name for mark in "/: \t\n"):
+        if name in (LOCAL, SCRIPTED) or not name or any(mark in name for mark in "/: \t\n"):
             mistakes.append(f"{where}: a provider cannot be called {name!r}")
-            continue
-        found[name] = _provider(name, Fields(where, table, mistakes), known.get(name))
-    raise_mistakes("the providers are wrong", mistakes, advice=f"a table [providers.NAME] takes {_FIELDS}")
+        else:
+            found[name] = _provider(name, table, known.get(name), mistakes)
+    raise_mistakes("the providers are wrong", mistakes, advice=f"a table [providers.NAME] takes {names_of(Provider)}")
     return MappingProxyType(found)
 
 
-def _provider(name: str, fields: Fields, base: Provider | None) -> Provider:
-    if base is None:
-        for missing in ("wire", "base_url"):
-            if not fields.has(missing):
-                fields.wrong(missing, "is missing")
-        base = Provider(name=name, wire=Wire.OPENAI, base_url="")
-    read = Provider(
-        name=name,
-        wire=Wire(fields.text("wire", base.wire, choices=tuple(Wire))),
-        base_url=fields.text("base_url", base.base_url).rstrip("/"),
-        url_env=fields.texts("url_env", base.url_env),
-        key_env=fields.texts("key_env", base.key_env),
-        key_page=fields.text("key_page", base.key_page),
-        local=fields.flag("local", default=base.local),
-        prices=fields.text("prices", base.prices),
-        families=fields.texts("families", base.families),
-        called=fields.texts("called", base.called),
-        quirks=MappingProxyType({**base.quirks, **fields.table("quirks")}),
-    )
-    if fields.has("base_url") and (mistake := _url_mistake(read.base_url)):
-        fields.wrong("base_url", mistake)
+def _provider(name: str, table: object, known: Provider | None, mistakes: list[str]) -> Provider:
+    where, given = f"providers.{name}", table if isinstance(table, Mapping) else {}
+    if known is None:
+        mistakes += (f"{where}.{field} is missing" for field in ("wire", "base_url") if field not in given)
+    base = known or Provider(name=name, wire=Wire.OPENAI, base_url="")
+    read = read_table(Provider, table, where=where, mistakes=mistakes, base=base) or base
+    if "base_url" in given and (mistake := _url_mistake(read.base_url)):
+        mistakes.append(f"{where}.base_url {mistake}")
+    quirks = {**base.quirks, **read.quirks}
+    _check_quirks(quirks, where, mistakes)
+    return replace(read, base_url=read.base_url.rstrip("/"), quirks=MappingProxyType(quirks))
+
+
+def _check_quirks(quirks: Mapping[str, object], where: str, mistakes: list[str]) -> None:
     try:
-        quirks_of(read.quirks)
+        quirks_of(quirks)
     except ConfigError as error:
-        fields.wrong("quirks", error.message)
-    fields.close()
-    return read
+        mistakes.append(f"{where}.quirks {error.message}")
 
 
 def _url_mistake(url: str) -> str:
@@ -149,9 +148,6 @@ def _ollama(host: str) -> str:
     path = parts.path.rstrip("/")
     return f"{parts.scheme}://{shown}:{port}{path if path.endswith('/v1') else path + '/v1'}"
 
-
-LOCAL = "local"
-SCRIPTED = "scripted"
 
 _SHAPES = "write provider/name (openai/gpt-5), local:FILE.gguf or scripted:FILE.toml"
 _FILE = re.compile(rf"(?P<kind>{LOCAL}|{SCRIPTED}):(?P<file>.+)", re.DOTALL)
@@ -215,3 +211,66 @@ def _known(word: str, providers: Mapping[str, Provider]) -> str:
         f"{hint}the providers are {', '.join(sorted(providers))}; "
         f"another one is added with base_url and wire in [providers.{word}]"
     )
+
+
+class CallStyle(StrEnum):
+    """How a model is asked for calls or for an answer by a schema."""
+
+    NATIVE = "native"
+    TEXT = "text"
+
+
+class EditBlock(StrEnum):
+    """A block of text that stands for an edit."""
+
+    PATCH = "patch"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a model can do."""
+
+    tools: CallStyle = CallStyle.NATIVE
+    schema: CallStyle = CallStyle.NATIVE
+    context: int = field(default=128_000, metadata={"least": 1})
+    """Tokens that it reads and writes together."""
+    max_output: int = field(default=8192, metadata={"least": 1})
+    quirks: Mapping[str, object] = field(default_factory=dict)
+    """Fields of `endpoint.Quirks` in which the model departs from its provider."""
+    edits: tuple[EditBlock, ...] = (EditBlock.PATCH, EditBlock.FILE)
+    """Which blocks it is shown, where tools are text."""
+
+
+Rules = Mapping[str, Mapping[str, object]]
+"""For a pattern of names, the fields of `Capabilities` in which its models differ."""
+
+
+def capabilities(name: str, overrides: Rules = MappingProxyType({})) -> Capabilities:
+    """What the model of that name can do, as far as is known; later rules go over earlier ones."""
+    found = Capabilities()
+    for pattern, table in (*_builtin_rules().items(), *overrides.items()):
+        if fnmatch.fnmatchcase(name, pattern):
+            over = read_table(Capabilities, table, where=pattern, mistakes=[], base=found) or found
+            found = replace(over, quirks={**found.quirks, **over.quirks})
+    return found
+
+
+def rules(tables: Mapping[str, object]) -> Rules:
+    """The user's [models."PATTERN"] tables; every mistake at once."""
+    mistakes: list[str] = []
+    found = {}
+    for pattern, table in tables.items():
+        where = f"models.{pattern!r}"
+        read = read_table(Capabilities, table, where=where, mistakes=mistakes, base=Capabilities())
+        if read is not None and isinstance(table, Mapping):
+            _check_quirks(read.quirks, where, mistakes)
+            found[pattern] = table
+    advice = f'a table [models."PATTERN"] takes {names_of(Capabilities)}'
+    raise_mistakes("what is said of models is wrong", mistakes, advice=advice)
+    return found
+
+
+@functools.cache
+def _builtin_rules() -> Rules:
+    return rules(_data("capabilities.toml"))

@@ -28,18 +28,13 @@ from pawl.core.dialogue import (
 from pawl.core.errors import ConfigError, ModelError, RateLimited
 from pawl.core.redact import redacted, redacted_body
 from pawl.models import Model
-from pawl.models.json_text import scrubbed
-from pawl.models.script_file import FAULTS, VERSION
+from pawl.models.calls import scrubbed
+from pawl.models.scripted import ERRORS, VERSION
 from pawl.sandbox.cancel import CancelToken
 
 _MATCHED = 80
 _LONGEST_START = 4096
-_RENAMED = {
-    "model_timed_out": "timed_out",
-    "answer_interrupted": "interrupted",
-    "answer_unusable": "unusable",
-    "request_rejected": "rejected",
-}
+_KINDS = {error: kind for kind, error in ERRORS.items()}
 
 Table = dict[str, object]
 
@@ -197,8 +192,8 @@ def _call(call: ToolCall) -> Table:
 
 
 def _fault(error: ModelError) -> Table:
-    kind = _RENAMED.get(error.code, error.code)
-    if kind not in FAULTS:
+    kind = _KINDS.get(type(error))
+    if kind is None:
         return {}
     fault: Table = {"kind": kind, "message": redacted(error.message)}
     if isinstance(error, RateLimited) and error.wait_seconds is not None:

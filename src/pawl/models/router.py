@@ -1,11 +1,15 @@
-"""Finds the model for a name and asks it: within the budget, priced, and never another one that nobody listed."""
+"""Finds the model for a name, opens it and asks it: within the budget, priced, and never one that nobody listed."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from pawl.core.dialogue import (
     Answered,
@@ -21,7 +25,6 @@ from pawl.core.dialogue import (
 from pawl.core.errors import (
     AnswerInterrupted,
     AnswerUnusable,
-    BudgetExceeded,
     ModelTimedOut,
     Overloaded,
     PawlError,
@@ -30,56 +33,23 @@ from pawl.core.errors import (
     Unreachable,
 )
 from pawl.models import Model
+from pawl.models.configuration import ModelConfig, Routes
+from pawl.models.endpoint import Endpoint, quirks_of
 from pawl.models.ledger import Ledger, Reservation
-from pawl.models.prices import estimated_usage
-from pawl.models.providers import ModelName, Provider
+from pawl.models.prices import Prices, estimated_usage
+from pawl.models.providers import Capabilities, ModelName, Provider, Rules, capabilities
 from pawl.sandbox.cancel import CancelToken
-from pawl.settings.tables import Fields, raise_mistakes
+from pawl.settings.extensions import loaded, wrong_extension
+
+if TYPE_CHECKING:
+    from pawl.models.failures import Strategy
+    from pawl.models.scripted import ScriptedModel
 
 OpenModel = Callable[[ModelName], Model]
 
 _FALLS_BACK = (Overloaded, RateLimited, Unreachable, ModelTimedOut, UnknownModel)
 _HAD_BEGUN = (AnswerInterrupted, AnswerUnusable)
 """Errors of an answer that had begun, so that it is paid for even if nothing of it was shown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Routes:
-    """Which model answers for which slot, and what the user allows in its place."""
-
-    default: str = ""
-    slots: Mapping[str, str] = field(default_factory=dict)
-    fallbacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def model_for(self, slot: str) -> str:
-        """The model of a slot; one that is not set has the default."""
-        model = self.slots.get(slot) or self.default
-        if not model:
-            raise UnknownModel(
-                "no model is configured",
-                advice='name one with --model provider/name, or with `default = "provider/name"` under [models] '
-                "in the settings",
-            )
-        return model
-
-
-def routes(table: Mapping[str, object], providers: Mapping[str, Provider]) -> Routes:
-    """Routes from a configuration (`default`, `slots`, `fallbacks`); every mistake at once."""
-    mistakes: list[str] = []
-    given = Fields("", table, mistakes)
-    slots = Fields("slots", given.table("slots"), mistakes)
-    fallbacks = Fields("fallbacks", given.table("fallbacks"), mistakes)
-    read = Routes(
-        default=given.text("default"),
-        slots={slot: slots.text(slot) for slot in given.table("slots")},
-        fallbacks={model: fallbacks.texts(model) for model in given.table("fallbacks")},
-    )
-    given.close()
-    lists = (("default", (read.default,)), *((f"slots.{slot}", (model,)) for slot, model in read.slots.items()))
-    for place, models in (*lists, *((f"fallbacks.{one}", (one, *to)) for one, to in read.fallbacks.items())):
-        mistakes += (f"{place}: {mistake}" for mistake in _unknown(models, providers))
-    raise_mistakes("the models are wrong", mistakes, advice="a model is provider/name, local:FILE or scripted:FILE")
-    return read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +87,10 @@ class Router:
         self._lock = threading.Lock()
 
     def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
-        return self.for_role("").stream(request, cancel=cancel)
+        return self.conversation().stream(request, cancel=cancel)
 
-    def for_role(self, role: str) -> RoleModel:
-        """The router as one role uses it, so that the ledger knows who spends."""
-        return RoleModel(self, role)
+    def conversation(self) -> RoutedModel:
+        return RoutedModel(self)
 
     def fitted(self, request: Request, name: str) -> Request:
         """The request as this model is asked it."""
@@ -139,19 +108,21 @@ class Router:
             return self._models[parsed]
 
 
-class RoleModel:
+class RoutedModel:
     """Fits `Model`, for one conversation at a time."""
 
-    def __init__(self, router: Router, role: str) -> None:
+    def __init__(self, router: Router) -> None:
         self._router = router
-        self._role = role
         self._given_up: set[str] = set()
         """Models that another took over from; they are not waited for again at each request."""
         self.charged: tuple[Charge, ...] = ()
         """What the latest request came to, one charge for each model that was asked, however it ended."""
+        self.request: Request | None = None
+        self.answer: ModelResponse | None = None
+        """The answer to it, once there is one."""
 
     def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
-        self.charged = ()
+        self.charged, self.request, self.answer = (), request, None
         listed = (request.model, *self._router.routes.fallbacks.get(request.model, ()))
         names = tuple(name for name in listed[:-1] if name not in self._given_up) + listed[-1:]
         for name, following in zip(names, (*names[1:], None), strict=True):
@@ -166,16 +137,16 @@ class RoleModel:
 
     def _asked(self, request: Request, cancel: CancelToken | None) -> Generator[ModelEvent, None, None]:
         model = self._router.opened(request.model)
-        with self._router.ledger.reserve(request, role=self._role) as hold:
-            account = _Account(request, self._router.ledger, hold)
+        with self._router.ledger.reserve(request) as hold:
+            account = _Account(request, self._router.ledger.prices, hold)
             ended = "closed"
             events = model.stream(request, cancel=cancel)
             try:
                 for event in events:
                     if isinstance(event, Answered):
-                        answer = account.settled(event.answer)
-                        ended = answer.stop
-                        yield Answered(answer)
+                        self.answer = account.settled(event.answer)
+                        ended = self.answer.stop
+                        yield Answered(self.answer)
                         return
                     account.hears(event)
                     yield event
@@ -192,14 +163,11 @@ class RoleModel:
 class _Account:
     """What one request to one model comes to while it is under way."""
 
-    def __init__(self, request: Request, ledger: Ledger, hold: Reservation) -> None:
+    def __init__(self, request: Request, prices: Prices, hold: Reservation) -> None:
         self._request = request
-        self._ledger = ledger
+        self._prices = prices
         self._hold = hold
         self._said: list[str] = []
-        self._is_open = True
-        self._usage = Usage()
-        self._cost: Decimal | None = Decimal(0)
         self._attempts = 1
 
     def hears(self, event: ModelEvent) -> None:
@@ -209,64 +177,181 @@ class _Account:
             case Retrying(begun=begun):
                 self._attempts += 1
                 if begun or self._said:
-                    self._lose()
+                    # It is paid for, though nobody counts it for us.
+                    said, self._said = self._said, []
+                    self._hold.lost(*self._estimate("".join(said)))
 
     def settled(self, answer: ModelResponse) -> ModelResponse:
         """The answer with its price; a provider that counted nothing is counted for."""
         usage = answer.usage
         if usage.input <= 0 and usage.output <= 0:
-            usage = estimated_usage(
-                self._request, answer.text + "".join(one.text for one in answer.thoughts), answer.calls
-            )
-        cost = answer.cost if answer.cost is not None else self._ledger.prices.cost(self._request.model, usage)
-        self._settle(usage, cost)
-        return replace(answer, model=self._request.model, usage=usage, cost=self._cost)
+            thoughts = "".join(one.text for one in answer.thoughts)
+            usage = estimated_usage(self._request, answer.text + thoughts, answer.calls)
+        cost = answer.cost if answer.cost is not None else self._prices.cost(self._request.model, usage)
+        self._hold.settle(usage, cost)
+        return replace(answer, model=self._request.model, usage=usage, cost=self._hold.cost)
 
     def fails(self, error: PawlError) -> None:
-        if self._is_open and (isinstance(error, _HAD_BEGUN) or getattr(error, "begun", False)):
-            text = getattr(error, "text", "")
-            self._settle_estimate(max("".join(self._said), text, key=len))
+        if self._hold.is_open and (isinstance(error, _HAD_BEGUN) or getattr(error, "begun", False)):
+            said = max("".join(self._said), getattr(error, "text", ""), key=len)
+            self._hold.settle(*self._estimate(said))
 
     def closed(self, ended: str) -> Charge:
-        if self._is_open and self._said:
-            self._settle_estimate("".join(self._said))
-        return Charge(
-            model=self._request.model, usage=self._usage, cost=self._cost, attempts=self._attempts, ended=ended
+        if self._hold.is_open and self._said:
+            self._hold.settle(*self._estimate("".join(self._said)))
+        hold = self._hold
+        return Charge(model=self._request.model, usage=hold.usage, cost=hold.cost, attempts=self._attempts, ended=ended)
+
+    def _estimate(self, said: str) -> tuple[Usage, Decimal | None]:
+        usage = estimated_usage(self._request, said)
+        return usage, self._prices.cost(self._request.model, usage)
+
+
+def endpoint_for(
+    name: ModelName,
+    providers: Mapping[str, Provider],
+    environment: Mapping[str, str],
+    overrides: Rules = MappingProxyType({}),
+) -> Endpoint:
+    """Where a provider's model is asked; `NotAuthorized` when the key is missing."""
+    provider = providers[name.provider]
+    return Endpoint(
+        wire=provider.wire,
+        base_url=provider.address(environment),
+        key=provider.key(environment),
+        key_name=provider.key_name(environment),
+        name=name.name,
+        provider=name.provider,
+        quirks=quirks_of({**provider.quirks, **capabilities(str(name), overrides).quirks}),
+    )
+
+
+class Models:
+    """The models of one process: opened when first asked, closed together."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        record: Path | None = None,
+        base: Path | None = None,
+        used: Mapping[str, Sequence[int]] | None = None,
+        warn: Callable[[str], object] = lambda text: None,
+    ) -> None:
+        """`used` are the turns of scripts that a run has taken before it was resumed, by the name of the model."""
+        self.config = config
+        self._used = used or {}
+        self._warn = warn
+        self._scripts: dict[str, ScriptedModel] = {}
+        self._record = record
+        self._base = base or Path.cwd()
+        """Where a model's file is looked for when its path is relative."""
+        self._closing = ExitStack()
+        ledger = Ledger(config.budget, config.prices, reasoning_tokens=self._reasoning_tokens)
+        self.router = Router(
+            self._open,
+            routes=config.routes,
+            ledger=ledger,
+            providers=config.providers,
+            most_output=self.most_output,
         )
 
-    def _lose(self) -> None:
-        """A failed attempt that had begun to answer is paid for, though nobody counts it for us."""
-        usage = estimated_usage(self._request, "".join(self._said))
-        self._said.clear()
-        cost = self._ledger.prices.cost(self._request.model, usage)
-        self._add(usage, cost)
-        try:
-            self._hold.lost(usage, cost)
-        except BudgetExceeded:
-            self._is_open = False
-            raise
+    def __enter__(self) -> Models:
+        return self
 
-    def _settle_estimate(self, said: str) -> None:
-        usage = estimated_usage(self._request, said)
-        self._settle(usage, self._ledger.prices.cost(self._request.model, usage))
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
-    def _settle(self, usage: Usage, cost: Decimal | None) -> None:
-        self._is_open = False
-        self._said.clear()
-        self._add(usage, cost)
-        self._hold.settle(usage, cost)
+    def close(self) -> None:
+        self._closing.close()
 
-    def _add(self, usage: Usage, cost: Decimal | None) -> None:
-        self._usage += usage
-        self._cost = None if cost is None or self._cost is None else self._cost + cost
+    @property
+    def used(self) -> dict[str, tuple[int, ...]]:
+        """The turns that each script has taken."""
+        return {name: script.consumed for name, script in self._scripts.items()}
+
+    def can(self, name: str) -> Capabilities:
+        return capabilities(name, self.config.rules)
+
+    def most_output(self, name: str) -> int:
+        """Tokens that a model may be asked to write; most of its context is for what it reads."""
+        can = self.can(name)
+        return min(can.max_output, max(1, can.context // 4))
+
+    def reads(self, name: str) -> int:
+        """Tokens that a model can be sent beside the longest answer that it is asked for."""
+        return self.can(name).context - min(self.config.sampling.max_output, self.most_output(name))
+
+    def _reasoning_tokens(self, model: str) -> int:
+        """What a model may write on top of its answer when it reasons; that of a file is all one answer."""
+        name = ModelName.parse(model, self.config.providers)
+        own = {} if name.is_file else self.config.providers[name.provider].quirks
+        return quirks_of({**own, **self.can(model).quirks}).reasoning_budget
+
+    def _open(self, name: ModelName) -> Model:
+        model = self._plain(name)
+        if self._record is not None:
+            from pawl.models.recorder import Recorder
+
+            model = Recorder(model, self._record)
+        return model
+
+    def _plain(self, name: ModelName) -> Model:
+        if name.is_script:
+            from pawl.models.scripted import ScriptedModel
+
+            path = self._base / Path(name.name).expanduser()
+            return self._scripts.setdefault(str(name), ScriptedModel(path, used=self._used.get(str(name), ())))
+        if name.is_local_file:
+            return self._local(name)
+        return self._served(name)
+
+    def _served(self, name: ModelName) -> Model:
+        from pawl.models.endpoint import Timeouts
+        from pawl.models.exchange import WireModel
+        from pawl.models.failures import Retries
+        from pawl.models.text_protocol import EditTools, fitted
+        from pawl.models.transport import Transport
+
+        config = self.config
+        endpoint = endpoint_for(name, config.providers, config.environment, config.rules)
+        if endpoint.is_in_the_clear:
+            self._warn(f"the key for {name.provider!r} goes to {endpoint.host} over http, where others can read it")
+        transport = self._closing.enter_context(Transport())
+        edits = EditTools(patch="strict_patch", file="file_write")
+        limits = config.retry_limits
+        retries = Retries(
+            tries=config.retries + 1,
+            seconds=limits.seconds,
+            base=limits.base,
+            longest_asked=limits.longest_asked,
+            strategy=own_strategy(config.retry_strategy) if config.retry_strategy else None,
+        )
+        # No request takes longer than all of the run may.
+        timeouts = Timeouts(whole=min(Timeouts().whole, config.budget.seconds))
+        return fitted(WireModel(endpoint, transport, timeouts=timeouts, retries=retries), self.can(str(name)), edits)
+
+    def _local(self, name: ModelName) -> Model:
+        from pawl.models.local.header import local_settings
+        from pawl.models.local.model import LocalModels
+
+        settings = local_settings(self.config.local)
+        path = self._base / Path(name.name).expanduser()
+        return self._closing.enter_context(LocalModels()).open(path, settings)
 
 
-def _unknown(models: tuple[str, ...], providers: Mapping[str, Provider]) -> list[str]:
-    found = []
-    for model in models:
-        try:
-            if model:
-                ModelName.parse(model, providers)
-        except UnknownModel as error:
-            found.append(f"{error.message} ({error.advice})")
-    return found
+def own_strategy(name: str) -> Strategy:
+    """How long to wait before another attempt at asking a model."""
+    found = loaded("pawl.retries", name)
+
+    def strategy(failed: Any) -> float | None:
+        with found.guarded():
+            match found.value(failed):
+                case None:
+                    return None
+                case int() | float() as seconds if 0 <= seconds < float("inf"):
+                    return float(seconds)
+                case other:
+                    raise wrong_extension(found, f"it must give back seconds or None, not {other!r:.100}")
+
+    return strategy

@@ -1,11 +1,28 @@
-"""A model that answers from a file of turns: for tests, demonstrations, and replaying what was recorded."""
+"""A model that answers from a file of turns: for tests, demonstrations, and replaying what was recorded.
+
+People write TOML, the recorder writes JSON lines (`.jsonl`), one turn a line, with the same fields:
+
+    [[turn]]
+    match = { user = "fix", tools = ["file_read"] }     # all that is given must fit; left out: any request
+    answer = { text = "I look first.", calls = [{ name = "file_read", arguments = { path = "a.py" } }] }
+
+    [[turn]]
+    times = 0                                            # how often it may be used; 0: always; left out: once
+    fault = { kind = "interrupted", after = 10 }         # the answer breaks off there; `fault = "overloaded"` is enough
+    answer = "This is a long text."
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import select
 import threading
+import tomllib
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
 from pathlib import Path
 
 from pawl.core.dialogue import (
@@ -16,8 +33,12 @@ from pawl.core.dialogue import (
     Request,
     Retrying,
     Speaker,
+    StopReason,
     TextDelta,
+    Thought,
+    ThoughtDelta,
     ToolCall,
+    Usage,
 )
 from pawl.core.errors import (
     AnswerInterrupted,
@@ -41,23 +62,275 @@ from pawl.core.errors import (
 from pawl.core.redact import redacted
 from pawl.models.calls import next_number, parsed_arguments
 from pawl.models.prices import estimated_usage
-from pawl.models.script_file import ENDINGS, ScriptedAnswer, ScriptedCall, ScriptedFault, Turn, TurnMatch, read_script
 from pawl.sandbox.cancel import CancelToken
+from pawl.settings import files as bounded
+from pawl.settings.tables import raise_mistakes, read_table, read_value
 
-_RAISED: Mapping[str, type[ModelError]] = {
+VERSION = 1
+ENDINGS: Mapping[str, StopReason] = {"length": StopReason.LENGTH, "refused": StopReason.REFUSED}
+"""Faults that are a way for an answer to end."""
+ERRORS: Mapping[str, type[ModelError]] = {
     "unknown_model": UnknownModel,
     "not_authorized": NotAuthorized,
+    "rate_limited": RateLimited,
     "quota_exhausted": QuotaExhausted,
     "overloaded": Overloaded,
     "unreachable": Unreachable,
     "timed_out": ModelTimedOut,
+    "interrupted": AnswerInterrupted,
     "unusable": AnswerUnusable,
     "rejected": RequestRejected,
     "context_too_long": ContextTooLong,
     "broken_history": BrokenHistory,
     "diverted": Diverted,
 }
+"""Faults that are raised."""
+FAULTS = (*ERRORS, *ENDINGS)
+_PLACES = ("user", "tool", "system")
 _SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnMatch:
+    """What a request must have for the turn; everything that is given must fit."""
+
+    user: str = ""
+    """What must occur in the last text of the user."""
+    tool: str = ""
+    system: str = ""
+    user_regex: re.Pattern[str] | None = None
+    tool_regex: re.Pattern[str] | None = None
+    system_regex: re.Pattern[str] | None = None
+    tools: tuple[str, ...] = ()
+    """Tools that must be offered."""
+    answered: tuple[str, ...] | None = None
+    """The tools whose answers end the request."""
+    schema: bool | None = None
+    step: int | None = None
+    """How many answers of the model the request carries, so that a turn fits at one point of a conversation only."""
+
+    def __str__(self) -> str:
+        given = ((one.name, getattr(self, one.name)) for one in fields(self))
+        shown = [
+            f"{name}={value.pattern if isinstance(value, re.Pattern) else value!r}"
+            for name, value in given
+            if value not in ("", (), None)
+        ]
+        return ", ".join(shown) or "any request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedCall:
+    name: str = ""
+    arguments: Mapping[str, object] | None = None
+    raw: str | None = None
+    """Another way to give the arguments: as a model would write them."""
+    id: str = ""
+    """Empty for the next one of the conversation."""
+    mistake: str = ""
+    provider_id: str = ""
+    signature: str = ""
+
+    def as_call(self, own_id: str) -> ToolCall:
+        raw = self.raw
+        if raw is None:
+            raw = json.dumps(self.arguments or {}, default=str, ensure_ascii=False)
+        arguments, mistake = parsed_arguments(raw)
+        return ToolCall(
+            id=self.id or own_id,
+            name=self.name,
+            arguments=None if self.mistake else arguments,
+            raw=raw,
+            mistake=self.mistake or mistake,
+            provider_id=self.provider_id,
+            signature=self.signature,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedAnswer:
+    text: str = ""
+    thoughts: tuple[Thought, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
+    stop: StopReason | None = None
+    """None for calls where there are some, and the end of an answer where there are none."""
+    usage: Usage | None = None
+    """None to have it estimated."""
+    cost: Decimal | None = None
+    seconds: float = 0.0
+    first_token_seconds: float | None = None
+    attempts: int = field(default=1, metadata={"least": 1})
+    served_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedFault:
+    kind: str = field(metadata={"choices": FAULTS})
+    message: str = ""
+    wait_seconds: float | None = None
+    after: int | None = None
+    """How many characters of the text come through before it; None for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chunk:
+    """One event of a stream as a file has it; a text stands for a piece of the answer."""
+
+    text: str | None = None
+    thought: str | None = None
+    retrying: str | None = None
+    wait_seconds: float = 0.0
+    attempt: int = field(default=1, metadata={"least": 1})
+    begun: bool = False
+    fell_back_to: str | None = None
+    model: str = ""
+    why: str = "a fault of the script"
+
+    @property
+    def event(self) -> ModelEvent | None:
+        if self.text is not None:
+            return TextDelta(self.text)
+        if self.thought is not None:
+            return ThoughtDelta(self.thought)
+        if self.fell_back_to is not None:
+            return FellBack(model=self.model, to=self.fell_back_to, why=self.why)
+        if self.retrying is not None:
+            return Retrying(why=self.retrying, wait_seconds=self.wait_seconds, attempt=self.attempt, begun=self.begun)
+        return None
+
+
+_ANY_REQUEST = TurnMatch()
+_NO_ANSWER = ScriptedAnswer()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    match: TurnMatch = _ANY_REQUEST
+    answer: ScriptedAnswer = _NO_ANSWER
+    fault: ScriptedFault | None = None
+    chunks: object = None
+    """The length of the pieces in which the text comes, or the events one by one."""
+    times: int = 1
+    """How often it may be used; 0 for always."""
+    delay_ms: int = 0
+    number: int = field(default=0, metadata={"own": True})
+    """From 1, in the order of the file."""
+    events: tuple[ModelEvent, ...] = field(default=(), metadata={"own": True})
+    """What is streamed before the answer or the fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ScriptFile:
+    version: int = VERSION
+    turn: tuple[object, ...] = ()
+
+
+def read_script(path: Path) -> tuple[Turn, ...]:
+    """The turns of a file; `UnknownModel` when it is not there, `ConfigError` with every mistake in it."""
+    try:
+        text = bounded.read_text(path, bounded.LARGEST_DATA)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnknownModel(
+            f"the script {str(path)!r} cannot be read: {error}", advice="name a file of turns"
+        ) from error
+    return parse_script(text, name=str(path), lines=path.suffix == ".jsonl")
+
+
+def parse_script(text: str, *, name: str, lines: bool = False) -> tuple[Turn, ...]:
+    """The turns of a TOML text, or of JSON lines."""
+    mistakes: list[str] = []
+    file = _json_lines(text, mistakes) if lines else _toml(text, mistakes)
+    turns = tuple(_turn(number, table, mistakes) for number, table in enumerate(file.turn, start=1))
+    if file.version != VERSION:
+        mistakes.append(f"version is {file.version}, and this Pawl reads {VERSION}")
+    if not turns and not mistakes:
+        mistakes.append("there is no turn in it")
+    raise_mistakes(
+        f"the script {name!r} is wrong",
+        mistakes,
+        advice="a turn takes match, answer, fault, chunks, times and delay_ms; see the examples in the documentation",
+    )
+    return turns
+
+
+def _toml(text: str, mistakes: list[str]) -> _ScriptFile:
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        mistakes.append(f"it is not TOML: {error}")
+        table = {}
+    return read_table(_ScriptFile, table, where="", mistakes=mistakes) or _ScriptFile()
+
+
+def _json_lines(text: str, mistakes: list[str]) -> _ScriptFile:
+    file = _ScriptFile()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            table = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            mistakes.append(f"line {number} is not JSON: {error}")
+            continue
+        if isinstance(table, dict) and "version" in table:
+            version = read_value(int, table["version"], where=f"line {number}.version", mistakes=mistakes)
+            file = replace(file, version=VERSION if version is None else version)
+        else:
+            file = replace(file, turn=(*file.turn, table))
+    return file
+
+
+def _turn(number: int, table: object, mistakes: list[str]) -> Turn:
+    where = f"turn {number}"
+    turn = read_table(Turn, table, where=where, mistakes=mistakes, base=Turn(number=number)) or Turn()
+    answer = turn.answer
+    for at, call in enumerate(answer.calls):
+        place = f"{where}.answer.calls[{at}]"
+        if not call.name:
+            mistakes.append(f"{place}.name is missing")
+        if call.arguments is not None and call.raw is not None:
+            mistakes.append(f"{place}.raw is another way to give `arguments`: give one of them")
+    if turn.chunks is None or isinstance(turn.chunks, int):
+        if answer is _NO_ANSWER and turn.fault is None:
+            mistakes.append(f"{where}.answer is missing, and there is no fault")
+        return replace(turn, events=_cut(turn, where, mistakes))
+    events = _events(turn.chunks, where, mistakes)
+    return replace(turn, events=events, answer=replace(answer, text=answer.text or _said(events)))
+
+
+def _cut(turn: Turn, where: str, mistakes: list[str]) -> tuple[ModelEvent, ...]:
+    """The thoughts and the text of the answer, in pieces where a length is given."""
+    text, size = turn.answer.text, None
+    if turn.chunks is not None:
+        size = read_value(int, turn.chunks, where=f"{where}.chunks", mistakes=mistakes, limits={"least": 1})
+    size = size or max(len(text), 1)
+    thoughts = tuple(ThoughtDelta(one.text) for one in turn.answer.thoughts if one.text)
+    return (*thoughts, *(TextDelta(text[at : at + size]) for at in range(0, len(text), size)))
+
+
+def _events(chunks: object, where: str, mistakes: list[str]) -> tuple[ModelEvent, ...]:
+    events: list[ModelEvent] = []
+    listed = read_value(tuple[object, ...], chunks, where=f"{where}.chunks", mistakes=mistakes) or ()
+    for at, one in enumerate(listed):
+        place = f"{where}.chunks[{at}]"
+        chunk = read_value(_Chunk, one, where=place, mistakes=mistakes)
+        if chunk is not None and chunk.event is not None:
+            events.append(chunk.event)
+        elif chunk is not None:
+            mistakes.append(f"{place}.retrying is missing: a piece is a text or has thought, retrying or fell_back_to")
+    return tuple(events)
+
+
+def _said(events: Sequence[ModelEvent]) -> str:
+    """The text of the events after the last attempt that failed."""
+    said = ""
+    for event in events:
+        match event:
+            case TextDelta(text=piece):
+                said += piece
+            case Retrying() | FellBack():
+                said = ""
+    return said
 
 
 class ScriptedModel:
@@ -83,19 +356,15 @@ class ScriptedModel:
 
     def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         turn = self._taken(request)
-        _wait(turn.delay_seconds, cancel)
-        said = ""
-        for event in _up_to_fault(turn):
+        if turn.delay_ms:
+            select.select([] if cancel is None else [cancel], [], [], turn.delay_ms / 1000)
+        events = _up_to_fault(turn)
+        for event in events:
             _check(cancel)
-            match event:
-                case TextDelta(text=text):
-                    said += text
-                case Retrying() | FellBack():
-                    said = ""
             yield event
         _check(cancel)
         if turn.fault is not None and turn.fault.kind not in ENDINGS:
-            raise _error(turn.fault, request.model, said)
+            raise _error(turn.fault, request.model, _said(events))
         yield Answered(_answer(turn, request))
 
     def _taken(self, request: Request) -> Turn:
@@ -123,10 +392,14 @@ def fits(match: TurnMatch, request: Request) -> bool:
         return False
     if match.step is not None and match.step != sum(one.speaker is Speaker.ASSISTANT for one in request.messages):
         return False
-    # A recorded turn knows the text without its secrets only.
-    return all(
-        text in (place := _place(name, request)) or text in redacted(place) for name, text in match.texts
-    ) and all(pattern.search(_place(name, request)) for name, pattern in match.patterns)
+    for name in _PLACES:
+        text, pattern, place = getattr(match, name), getattr(match, f"{name}_regex"), _place(name, request)
+        # A recorded turn knows the text without its secrets only.
+        if text not in place and text not in redacted(place):
+            return False
+        if pattern is not None and not pattern.search(place):
+            return False
+    return True
 
 
 def _place(name: str, request: Request) -> str:
@@ -182,12 +455,14 @@ def _error(fault: ScriptedFault, model: str, said: str) -> ModelError:
             return RateLimited(message, fault.wait_seconds, advice=advice)
         case "interrupted":
             return AnswerInterrupted(message, said, advice=advice)
-    return _RAISED[fault.kind](message, advice=advice)
+    return ERRORS[fault.kind](message, advice=advice)
 
 
 def _answer(turn: Turn, request: Request) -> ModelResponse:
     given, fault = turn.answer, turn.fault
-    text, stop, calls = given.text, given.stop, _calls(given, request)
+    first = next_number(request.messages)
+    calls = tuple(call.as_call(f"call_{first + at}") for at, call in enumerate(given.calls))
+    text, stop = given.text, given.stop or (StopReason.CALLS if calls else StopReason.END)
     if fault is not None:
         text, stop, calls = text[: fault.after], ENDINGS[fault.kind], ()
     said = text + "".join(thought.text for thought in given.thoughts)
@@ -204,30 +479,6 @@ def _answer(turn: Turn, request: Request) -> ModelResponse:
         attempts=given.attempts,
         served_by=given.served_by,
     )
-
-
-def _calls(answer: ScriptedAnswer, request: Request) -> tuple[ToolCall, ...]:
-    first = next_number(request.messages)
-    return tuple(_call(call, f"call_{first + at}") for at, call in enumerate(answer.calls))
-
-
-def _call(call: ScriptedCall, own_id: str) -> ToolCall:
-    arguments, mistake = parsed_arguments(call.raw)
-    return ToolCall(
-        id=call.id or own_id,
-        name=call.name,
-        arguments=None if call.mistake else arguments,
-        raw=call.raw,
-        mistake=call.mistake or mistake,
-        provider_id=call.provider_id,
-        signature=call.signature,
-    )
-
-
-def _wait(seconds: float, cancel: CancelToken | None) -> None:
-    if seconds:
-        select.select([] if cancel is None else [cancel], [], [], seconds)
-    _check(cancel)
 
 
 def _check(cancel: CancelToken | None) -> None:

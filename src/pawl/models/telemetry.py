@@ -1,8 +1,9 @@
-"""Requests to models as OpenTelemetry spans, with the attribute names of the GenAI conventions. Off unless asked for.
+"""Every request of a run, written down: in the request log, and as OpenTelemetry spans where they are asked for.
 
-On when the program around Pawl has set up a tracer provider, or when the environment names an OTLP endpoint and the
-extra `telemetry` is installed. A run without it imports nothing of OpenTelemetry. Spans hold figures and names; what
-was said is in them only when the environment asks for it, and never with its secrets.
+Spans have the attribute names of the GenAI conventions. They are on when the program around Pawl has set up a tracer
+provider, or when the environment names an OTLP endpoint and the extra `telemetry` is installed. A run without them
+imports nothing of OpenTelemetry. Spans hold figures and names; what was said is in them only when the environment asks
+for it, and never with its secrets.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from pawl.core.dialogue import Message, ModelResponse, Request, StopReason
+from pawl.core.events import Metered, RequestAnswered
 from pawl.core.redact import redacted, redacted_message, register
 from pawl.core.run import RequestRecord
 from pawl.core.version import __version__
+from pawl.models.router import Charge, Models, RoutedModel
+from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -86,15 +91,16 @@ class Telemetry:
         """A span for a request that has ended; what was asked and answered goes with it as far as it is known."""
         if self.tracer is None:
             return
-        attributes = {**_of_model(record.model), **_of_record(record)}
+        from opentelemetry.trace import SpanKind
+
+        attributes = _of_record(record)
         if request is not None:
             attributes |= _of_request(request)
         if self.contents:
             attributes |= _contents(request, answer)
         end = self.clock()
-        span = self.tracer.start_span(
-            _name(record.model), kind=_client(), attributes=attributes, start_time=end - int(record.seconds * 1e9)
-        )
+        start, name = end - int(record.seconds * 1e9), f"chat {attributes['gen_ai.request.model']}"
+        span = self.tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes, start_time=start)
         _mark_failure(span, record.ended)
         span.end(end)
 
@@ -157,12 +163,6 @@ def _seconds(environment: Mapping[str, str]) -> float:
         return _EXPORT_SECONDS
 
 
-def _client() -> Any:
-    from opentelemetry.trace import SpanKind
-
-    return SpanKind.CLIENT
-
-
 def _mark_failure(span: Span, ended: str) -> None:
     """An error is told by its type alone."""
     if ended in tuple(StopReason):
@@ -182,19 +182,6 @@ def _parts(model: str) -> tuple[str, str]:
     return provider, name or provider
 
 
-def _name(model: str) -> str:
-    return _text(f"chat {_parts(model)[1]}")
-
-
-def _of_model(model: str) -> Attributes:
-    provider, name = _parts(model)
-    return {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": _text(_PROVIDERS.get(provider, provider)),
-        "gen_ai.request.model": _text(name),
-    }
-
-
 def _of_request(request: Request) -> Attributes:
     sampling = request.sampling
     attributes: Attributes = {
@@ -212,9 +199,13 @@ def _of_request(request: Request) -> Attributes:
 
 
 def _of_record(record: RequestRecord) -> Attributes:
+    provider, name = _parts(record.model)
     attributes: Attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": _text(_PROVIDERS.get(provider, provider)),
+        "gen_ai.request.model": _text(name),
         "gen_ai.conversation.id": _text(record.conversation),
-        "gen_ai.response.model": _text(_parts(record.model)[1]),
+        "gen_ai.response.model": _text(name),
         "gen_ai.usage.input_tokens": record.input_tokens,
         "gen_ai.usage.output_tokens": record.output_tokens,
         "gen_ai.usage.cache_read.input_tokens": record.cached_tokens,
@@ -264,3 +255,52 @@ def _as_message(message: Message) -> dict[str, object]:
 def _text(text: str) -> str:
     """Without secrets, and as UTF-8 can hold it: one letter that it cannot would lose all spans of a batch."""
     return redacted(text).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class RequestBook:
+    """Writes down what a conversation asked of models, and what it came to."""
+
+    def __init__(self, shop: Project, model: RoutedModel, telemetry: Telemetry) -> None:
+        self._shop = shop
+        self._model = model
+        self._telemetry = telemetry
+
+    def record(self, record: RequestRecord) -> None:
+        """Writes one line for each model that was asked; the router knows what the failed ones cost."""
+        charges = self._model.charged
+        for charge in charges[:-1]:
+            self._write(_charged(record, charge), None)
+        self._write(_charged(record, charges[-1]) if charges else record, self._model.answer)
+
+    def _write(self, record: RequestRecord, answer: ModelResponse | None) -> None:
+        self._shop.store.requests.record(self._shop.workspace, record)
+        self._telemetry.record(record, self._model.request, answer)
+
+
+def _charged(record: RequestRecord, charge: Charge) -> RequestRecord:
+    unused = charge.usage.input == 0 and charge.usage.output == 0
+    return replace(
+        record,
+        model=charge.model,
+        input_tokens=charge.usage.input,
+        output_tokens=charge.usage.output,
+        cached_tokens=charge.usage.cached,
+        estimated=charge.usage.estimated,
+        cost=Decimal(0) if unused and charge.cost is None else charge.cost,
+        attempts=charge.attempts,
+        ended=charge.ended,
+    )
+
+
+def metered(models: Models, answered: RequestAnswered) -> Metered:
+    """The figures of the whole run, of which this is the latest answer."""
+    spent = models.router.ledger.spent
+    return Metered(
+        context_tokens=answered.usage.input + answered.usage.output,
+        context_window=models.can(answered.model).context,
+        requests=spent.requests,
+        input_tokens=spent.input,
+        output_tokens=spent.output,
+        cached_tokens=spent.cached,
+        cost=None if spent.unpriced_tokens else spent.money,
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 
@@ -28,9 +28,8 @@ from pawl.core.dialogue import (
     ToolOffer,
 )
 from pawl.models import Model
-from pawl.models.calls import MOST_CALLS, next_number
-from pawl.models.capabilities import CallStyle, Capabilities, EditBlock
-from pawl.models.json_text import objects, parsed
+from pawl.models.calls import MOST_CALLS, limited, next_number, objects, parsed
+from pawl.models.providers import CallStyle, Capabilities, EditBlock
 from pawl.sandbox.cancel import CancelToken
 
 TOOL = "tool"
@@ -251,17 +250,7 @@ class EditTools:
         return EditTools(patch=self.patch if self.patch in names else "", file=self.file if self.file in names else "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextCall:
-    """A call before it has its id. Without arguments there is a mistake."""
-
-    name: str
-    arguments: Mapping[str, object] | None
-    raw: str
-    mistake: str = ""
-
-
-def calls_in(block: CallBlock, tools: Mapping[str, ToolOffer], edits: EditTools) -> list[TextCall] | None:
+def calls_in(block: CallBlock, tools: Mapping[str, ToolOffer], edits: EditTools) -> list[ToolCall] | None:
     """What a block asks for; None when it is no call after all but text that looks like one."""
     match block.kind:
         case "edit" if edits.patch:
@@ -276,21 +265,6 @@ def calls_in(block: CallBlock, tools: Mapping[str, ToolOffer], edits: EditTools)
             is_call = bool(asked) and all(one.name in tools and not one.mistake for one in asked)
             return asked if is_call else None
     return _tool(block)
-
-
-def numbered(asked: Sequence[TextCall], first: int) -> tuple[ToolCall, ...]:
-    """The calls under Pawl's own ids; those above the limit are answered with the limit."""
-    calls = []
-    for at, one in enumerate(asked[:MOST_CALLS]):
-        is_over = at == MOST_CALLS - 1 and len(asked) > MOST_CALLS
-        mistake = (
-            f"the answer has {len(asked)} calls, and at most {MOST_CALLS - 1} are taken" if is_over else one.mistake
-        )
-        arguments = None if mistake else one.arguments
-        calls.append(
-            ToolCall(id=f"call_{first + at}", name=one.name, arguments=arguments, raw=one.raw, mistake=mistake)
-        )
-    return tuple(calls)
 
 
 def as_text(messages: Iterable[Message], edits: EditTools) -> tuple[Message, ...]:
@@ -309,7 +283,16 @@ def as_text(messages: Iterable[Message], edits: EditTools) -> tuple[Message, ...
     return tuple(turns)
 
 
-def _tool(block: CallBlock) -> list[TextCall]:
+def _right(name: str, arguments: Mapping[str, object]) -> ToolCall:
+    """A call before it has its id."""
+    return ToolCall(id="", name=name, arguments=arguments, raw=json.dumps(arguments, ensure_ascii=False))
+
+
+def _wrong(name: str, raw: str, mistake: str) -> ToolCall:
+    return ToolCall(id="", name=name, arguments=None, raw=raw, mistake=mistake)
+
+
+def _tool(block: CallBlock) -> list[ToolCall]:
     """One call, a list of them, or one on each line."""
     body = block.body.strip()
     value, mistake = parsed(body)
@@ -320,62 +303,50 @@ def _tool(block: CallBlock) -> list[TextCall]:
     if len(lines) > 1 and all(isinstance(one, dict) for one, _ in values):
         return [_asked(one, line) for (one, _), line in zip(values, lines, strict=True)]
     ending = "" if block.is_closed else "; the block is not closed"
-    return [TextCall(name="", arguments=None, raw=body, mistake=mistake + ending)]
+    return [_wrong("", body, mistake + ending)]
 
 
-def _asked(value: object, raw: str) -> TextCall:
+def _asked(value: object, raw: str) -> ToolCall:
     """A call as models write it: with `arguments` or `parameters`, plain or inside of `function`."""
     if isinstance(value, dict) and isinstance(value.get("function"), dict):
         value = value["function"]
     if not isinstance(value, dict) or not isinstance(name := value.get("name"), str) or not name:
-        return TextCall(name="", arguments=None, raw=raw, mistake='a call is {"name": "TOOL", "arguments": {…}}')
+        return _wrong("", raw, 'a call is {"name": "TOOL", "arguments": {…}}')
     arguments = value.get("arguments", value.get("parameters", {}))
     if set(value) - {"name", "arguments", "parameters", "type", "id"}:
-        return TextCall(name=name, arguments=None, raw=raw, mistake='the fields of the tool go into "arguments"')
+        return _wrong(name, raw, 'the fields of the tool go into "arguments"')
     if isinstance(arguments, str):
         arguments, mistake = parsed(arguments)
         if mistake:
-            return TextCall(name=name, arguments=None, raw=raw, mistake=f"the arguments: {mistake}")
+            return _wrong(name, raw, f"the arguments: {mistake}")
     if not isinstance(arguments, dict):
-        return TextCall(name=name, arguments=None, raw=raw, mistake="the arguments must be a JSON object")
-    return TextCall(name=name, arguments=arguments, raw=json.dumps(arguments, ensure_ascii=False))
+        return _wrong(name, raw, "the arguments must be a JSON object")
+    return _right(name, arguments)
 
 
-def _function(block: CallBlock, offer: ToolOffer | None) -> TextCall:
+def _function(block: CallBlock, offer: ToolOffer | None) -> ToolCall:
     """The form with a tag for each parameter; a text is a text, anything else is what the schema says it is."""
     body = block.body.strip()
     if not body or body.startswith("{"):
         value, mistake = parsed(body or "{}")
-        arguments = value if isinstance(value, dict) else None
-        return TextCall(name=block.head, arguments=arguments, raw=body, mistake=mistake)
+        return _right(block.head, value) if isinstance(value, dict) else _wrong(block.head, body, mistake)
     found = {one["name"]: one["value"] for one in _PARAMETER.finditer(body)}
     if not found or _PARAMETER.sub("", body).strip():
-        return TextCall(name=block.head, arguments=None, raw=body, mistake="the parameters cannot be read")
-    schema = offer.input_schema.get("properties") if offer is not None else None
-    read = {name: _typed(value, schema, name) for name, value in found.items()}
-    return TextCall(name=block.head, arguments=read, raw=json.dumps(read, ensure_ascii=False))
+        return _wrong(block.head, body, "the parameters cannot be read")
+    properties = None if offer is None else offer.input_schema.get("properties")
+    described = properties if isinstance(properties, Mapping) else {}
+    return _right(block.head, {name: _typed(value, described.get(name)) for name, value in found.items()})
 
 
-def _typed(value: str, properties: object, name: str) -> object:
-    described = properties.get(name) if isinstance(properties, Mapping) else None
-    if "string" in _types(described):
-        return value
+def _typed(value: str, described: object) -> object:
+    kinds = {"string"}
+    if isinstance(described, Mapping):
+        kinds = {one.get("type") for one in (described, *(described.get("anyOf") or ()))}
     read, mistake = parsed(value.strip())
-    return value if mistake else read
+    return value if mistake or "string" in kinds else read
 
 
-def _types(described: object) -> set[object]:
-    if not isinstance(described, Mapping):
-        return {"string"}
-    choices = described.get("anyOf")
-    return (
-        {described.get("type"), *(one.get("type") for one in choices)}
-        if isinstance(choices, list)
-        else {described.get("type")}
-    )
-
-
-def _changes(block: CallBlock, tool: str) -> list[TextCall]:
+def _changes(block: CallBlock, tool: str) -> list[ToolCall]:
     found = list(_CHANGE.finditer(block.body))
     mistake = "" if block.head else "the block does not name its file: write ```edit PATH"
     if not found or _CHANGE.sub("", block.body).strip():
@@ -383,19 +354,17 @@ def _changes(block: CallBlock, tool: str) -> list[TextCall]:
     elif any(_MARK.search(one["old"]) or _MARK.search(one["new"]) for one in found):
         mistake = mistake or f"a mark stands inside of the lines, so that it is not clear which is meant: call {tool}"
     if mistake:
-        return [TextCall(name=tool, arguments=None, raw=block.body, mistake=mistake)]
-    fields = ({"path": block.head, "old": one["old"], "new": one["new"]} for one in found)
-    return [TextCall(name=tool, arguments=one, raw=json.dumps(one, ensure_ascii=False)) for one in fields]
+        return [_wrong(tool, block.body, mistake)]
+    return [_right(tool, {"path": block.head, "old": one["old"], "new": one["new"]}) for one in found]
 
 
-def _file(block: CallBlock, tool: str) -> TextCall:
+def _file(block: CallBlock, tool: str) -> ToolCall:
     mistake = "" if block.head else "the block does not name its file: write ```file PATH"
     if not block.is_closed:
         mistake = mistake or "the block is not closed, so that the file may be cut off"
     if mistake:
-        return TextCall(name=tool, arguments=None, raw=block.body, mistake=mistake)
-    fields = {"path": block.head, "content": block.body}
-    return TextCall(name=tool, arguments=fields, raw=json.dumps(fields, ensure_ascii=False))
+        return _wrong(tool, block.body, mistake)
+    return _right(tool, {"path": block.head, "content": block.body})
 
 
 def _written(call: ToolCall, edits: EditTools) -> str:
@@ -518,7 +487,7 @@ class _Reader:
             return answer
         scanner = self._new_scanner()
         prose: list[str] = []
-        asked: list[TextCall] = []
+        asked: list[ToolCall] = []
         for part in (*scanner.feed(answer.text), *scanner.finish()):
             found = self._calls(part)
             if found is None:
@@ -527,8 +496,9 @@ class _Reader:
                 asked += found
         if not asked:
             return answer
-        calls = numbered(asked, next_number(self._request.messages))
-        return replace(answer, text="".join(prose).strip(), calls=calls, stop=StopReason.CALLS)
+        first = next_number(self._request.messages)
+        calls = [replace(call, id=f"call_{first + at}") for at, call in enumerate(asked[:MOST_CALLS])]
+        return replace(answer, text="".join(prose).strip(), calls=limited(calls, len(asked)), stop=StopReason.CALLS)
 
     def _new_scanner(self) -> Scanner:
         kinds = {TOOL, JSON, FUNCTION, BARE}
@@ -543,7 +513,7 @@ class _Reader:
             elif self._calls(part) is None:
                 yield TextDelta(part.source)
 
-    def _calls(self, part: Prose | CallBlock) -> list[TextCall] | None:
+    def _calls(self, part: Prose | CallBlock) -> list[ToolCall] | None:
         return None if isinstance(part, Prose) else calls_in(part, self._offers, self._edits)
 
 

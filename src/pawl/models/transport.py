@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import codecs
-import re
+import asyncio
+import ssl
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
+
+import httpx2
 
 from pawl.core.errors import Cancelled, Unreachable
 from pawl.core.version import __version__
 from pawl.models.endpoint import LOOPBACK
 from pawl.sandbox.cancel import CancelToken
-
-if TYPE_CHECKING:
-    import asyncio
-
-    import httpx2
-
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -54,6 +48,7 @@ class ForgottenThreads(ThreadPoolExecutor):
 Event = TypeVar("Event")
 Emit = Callable[[Event], None]
 
+STOPPED = "the request to the model was stopped"
 _IDLE_CONNECTIONS = 4
 _KEPT_SECONDS = 60.0
 
@@ -62,8 +57,6 @@ class _Line:
     """What one thread sends its requests through."""
 
     def __init__(self) -> None:
-        import asyncio
-
         self._runner = asyncio.Runner()
         self.loop = self._runner.get_loop()
         self.loop.set_default_executor(ForgottenThreads())
@@ -85,9 +78,7 @@ class Transport:
     def __enter__(self) -> Transport:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -134,7 +125,8 @@ class Transport:
         task.add_done_callback(lambda _: step.wake())
         try:
             while emitted or not task.done():
-                _check(cancel)
+                if cancel is not None and cancel.requested:
+                    raise Cancelled(STOPPED)
                 if emitted:
                     left = loop.time()
                     yield emitted.popleft()
@@ -146,7 +138,7 @@ class Transport:
         finally:
             _end(loop, task)
         if task.cancelled():
-            raise _cancelled()
+            raise Cancelled(STOPPED)
         task.result()
 
     def _line(self) -> _Line:
@@ -189,8 +181,6 @@ class _Step:
 
 
 def _end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
-    import asyncio
-
     if not task.done() and not loop.is_closed():
         task.cancel()
         loop.run_until_complete(asyncio.wait([task]))
@@ -199,121 +189,20 @@ def _end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
         task.exception()
 
 
-def _check(cancel: CancelToken | None) -> None:
-    if cancel is not None and cancel.requested:
-        raise _cancelled()
-
-
-def _cancelled() -> Cancelled:
-    return Cancelled("the request to the model was stopped")
-
-
 def _client(*, is_encrypted: bool, is_local: bool) -> httpx2.AsyncClient:
-    import httpx2
-
     try:
-        return _opened(is_encrypted=is_encrypted, is_local=is_local)
+        context = httpx2.create_ssl_context(trust_env=True) if is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        return httpx2.AsyncClient(
+            verify=context,
+            follow_redirects=False,
+            trust_env=not is_local,
+            limits=httpx2.Limits(max_keepalive_connections=_IDLE_CONNECTIONS, keepalive_expiry=_KEPT_SECONDS),
+            # Compressed streams come late, and what is asked for here is text anyway.
+            headers={"user-agent": f"pawl/{__version__}", "accept-encoding": "identity"},
+        )
     except (ImportError, ValueError, httpx2.InvalidURL):
         # The words of these name packages, not settings, and can quote a password.
         raise Unreachable(
             "the proxy that this environment names cannot be used",
             advice="name an http:// proxy in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY, or set NO_PROXY=*",
         ) from None
-
-
-def _opened(*, is_encrypted: bool, is_local: bool) -> httpx2.AsyncClient:
-    import ssl
-
-    import httpx2
-
-    context = httpx2.create_ssl_context(trust_env=True) if is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return httpx2.AsyncClient(
-        verify=context,
-        follow_redirects=False,
-        trust_env=not is_local,
-        limits=httpx2.Limits(max_keepalive_connections=_IDLE_CONNECTIONS, keepalive_expiry=_KEPT_SECONDS),
-        # Compressed streams come late, and what is asked for here is text anyway.
-        headers={"user-agent": f"pawl/{__version__}", "accept-encoding": "identity"},
-    )
-
-
-_LINE_END = re.compile(r"\r\n|\n|\r")
-
-
-@dataclass(frozen=True, slots=True)
-class ServerEvent:
-    name: str
-    data: str
-
-
-class EventTooLarge(ValueError):
-    """One event goes over the limit."""
-
-
-class EventDecoder:
-    """Feed it bytes, take whole events. Comments and fields that nobody asked for are passed over."""
-
-    def __init__(self, *, most: int) -> None:
-        self._most = most
-        self._text = codecs.getincrementaldecoder("utf-8")("replace")
-        self._rest: list[str] = []
-        self._rest_size = 0
-        self._started = False
-        self._after_return = False
-        self._name = ""
-        self._data: list[str] = []
-        self._size = 0
-
-    def feed(self, chunk: bytes, *, final: bool = False) -> Iterator[ServerEvent]:
-        """The events that end in this chunk. What is not ended by a blank line is no event."""
-        text = self._text.decode(chunk, final)
-        if text and not self._started:
-            self._started = True
-            text = text.removeprefix("\ufeff")
-        if self._after_return and text:
-            # The line ended with the carriage return of the chunk before.
-            self._after_return = False
-            text = text.removeprefix("\n")
-        if text.endswith("\r"):
-            self._after_return = True
-        for line in self._lines(text):
-            if event := self._line(line):
-                yield event
-
-    def _lines(self, text: str) -> Iterator[str]:
-        start = 0
-        for end in _LINE_END.finditer(text):
-            if self._rest:
-                self._rest.append(text[start : end.start()])
-                yield "".join(self._rest)
-                self._rest.clear()
-                self._rest_size = 0
-            else:
-                yield text[start : end.start()]
-            start = end.end()
-        if start < len(text):
-            self._rest.append(text[start:])
-            self._rest_size += len(text) - start
-            self._check(self._rest_size)
-
-    def _line(self, line: str) -> ServerEvent | None:
-        if not line:
-            return self._ended()
-        field, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if field == "data":
-            self._size += len(value)
-            self._check(self._size)
-            self._data.append(value)
-        elif field == "event":
-            self._name = value
-        return None
-
-    def _ended(self) -> ServerEvent | None:
-        name, data = self._name, self._data
-        self._name, self._data, self._size = "", [], 0
-        return ServerEvent(name, "\n".join(data)) if data else None
-
-    def _check(self, size: int) -> None:
-        if size > self._most:
-            raise EventTooLarge

@@ -1,4 +1,4 @@
-"""One process that serves a model, from its start to its end, and the model's child over several such lives.
+"""The process that serves a model file on loopback: `main` is what it does, `Life` how Pawl starts and ends it.
 
 Each life is watched by a thread of its own. The thread also starts the process, because the kernel ends a process with
 the thread that started it, and lives exactly as long.
@@ -6,18 +6,22 @@ the thread that started it, and lives exactly as long.
 
 from __future__ import annotations
 
+import ctypes
+import importlib
 import json
 import os
 import selectors
+import signal
 import subprocess
+import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from pawl.core.errors import Cancelled, ModelError, ModelTimedOut, Overloaded, UnknownModel, Unreachable
 from pawl.sandbox.cancel import CancelToken
@@ -32,56 +36,6 @@ class ServerStart:
     context: int
     threads: int
     kept_prompts: int
-
-    def line(self) -> bytes:
-        return _line(asdict(self))
-
-    @classmethod
-    def of(cls, line: bytes) -> ServerStart:
-        return cls(**json.loads(line))
-
-
-class Cause(StrEnum):
-    """Why a child cannot serve."""
-
-    EXTRA = "extra"
-    """The library is not installed."""
-    FILE = "file"
-    """The library does not take the file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    address: str
-
-    def line(self) -> bytes:
-        return _line({"ready": self.address})
-
-
-@dataclass(frozen=True, slots=True)
-class ServerFailed:
-    cause: Cause
-    message: str
-
-    def line(self) -> bytes:
-        return _line({"failed": self.cause, "message": self.message})
-
-
-def reply_of(line: bytes) -> Ready | ServerFailed | None:
-    """What a child says; None for what makes no sense."""
-    try:
-        match json.loads(line):
-            case {"ready": str(address)}:
-                return Ready(address)
-            case {"failed": str(cause), "message": str(message)}:
-                return ServerFailed(Cause(cause), message)
-    except ValueError:
-        pass
-    return None
-
-
-def _line(value: object) -> bytes:
-    return json.dumps(value).encode() + b"\n"
 
 
 _KEPT_ERRORS = 16 * 1024
@@ -199,7 +153,7 @@ class Life:
         stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
         assert stdin is not None and stdout is not None and stderr is not None
         with suppress(BrokenPipeError):
-            stdin.write(self._start.line())
+            stdin.write(_line(asdict(self._start)))
             stdin.flush()
         said = b""
         with selectors.DefaultSelector() as selector:
@@ -224,14 +178,26 @@ class Life:
 
     def _hear(self, line: bytes) -> bool:
         """Whether it serves."""
-        match reply_of(line):
-            case Ready(address=address):
+        try:
+            reply = json.loads(line)
+        except ValueError:
+            return False
+        match reply:
+            case {"ready": str(address)}:
                 self.address = address
                 self._since = time.monotonic()
                 os.eventfd_write(self._settled, 1)
                 return True
-            case ServerFailed(cause=cause, message=message):
-                self._failure = self._refusal(cause, message)
+            case {"no_library": str(message)}:
+                self._failure = UnknownModel(
+                    f"local models need the library xllamacpp: {message}",
+                    advice="install it: pip install 'pawl[local]'",
+                )
+            case {"no_model": str(message)}:
+                self._failure = UnknownModel(
+                    f"{self._name!r} cannot be loaded{self._complaint() or ': ' + message}",
+                    advice="download the file again, or use one for a newer or older llama.cpp",
+                )
         return False
 
     def _goes_on(self) -> bool:
@@ -275,16 +241,6 @@ class Life:
         said = "\n".join(line for line in lines if line.strip())[-_SHOWN_CHARACTERS:]
         return f":\n{said}" if said else ""
 
-    def _refusal(self, cause: Cause, message: str) -> ModelError:
-        if cause is Cause.EXTRA:
-            return UnknownModel(
-                f"local models need the library xllamacpp: {message}", advice="install it: pip install 'pawl[local]'"
-            )
-        return UnknownModel(
-            f"{self._name!r} cannot be loaded{self._complaint() or ': ' + message}",
-            advice="download the file again, or use one for a newer or older llama.cpp",
-        )
-
     def _stillbirth(self, code: int) -> ModelError:
         if self._is_unwanted:
             return Unreachable(f"{self._name!r} was closed while it was loaded")
@@ -297,48 +253,6 @@ class Life:
             f"{self._name!r} cannot be loaded: its process ended with {code}{self._complaint()}",
             advice="download the file again, or use another one",
         )
-
-
-class Child:
-    """A model's process, started when it is first used and again when it is gone."""
-
-    def __init__(self, live: Callable[[], Life], name: str) -> None:
-        self._live = live
-        self._name = name
-        self._life: Life | None = None
-        self._is_closed = False
-        self._lock = threading.Lock()
-
-    @property
-    def process_id(self) -> int | None:
-        """That of the process, while there is one."""
-        process = None if self._life is None else self._life.process
-        return process.pid if process is not None and process.returncode is None else None
-
-    @contextmanager
-    def use(self, cancel: CancelToken | None) -> Iterator[Life]:
-        """A life that serves, held for as long as the block lasts."""
-        life = self._held()
-        try:
-            life.wait(cancel)
-            yield life
-        finally:
-            life.leave()
-
-    def close(self) -> None:
-        with self._lock:
-            self._is_closed = True
-            life, self._life = self._life, None
-        if life is not None:
-            life.end()
-
-    def _held(self) -> Life:
-        with self._lock:
-            if self._is_closed:
-                raise Unreachable(f"{self._name!r} was closed", advice="open it again")
-            if self._life is None or not self._life.enter():
-                self._life = self._live()
-            return self._life
 
 
 def _signal(owner: object) -> int:
@@ -401,3 +315,82 @@ def _text(path: Path) -> str:
         return path.read_text("utf-8")
     except OSError:
         return ""
+
+
+def _line(value: Mapping[str, object]) -> bytes:
+    return json.dumps(value).encode() + b"\n"
+
+
+_PR_SET_PDEATHSIG = 1
+_FIRST_TO_GO = "800"
+_WARNINGS = 2
+_MEBIBYTE = 1024**2
+_PING_SECONDS = 10
+
+
+def main() -> int:
+    """Serves the model that the line on the standard input names, until that input ends."""
+    parent = os.getppid()
+    replies = os.dup(1)
+    # What the library writes belongs to the errors; replies have their own descriptor.
+    os.dup2(2, 1)
+    _die_with_parent(parent)
+    _go_first_when_memory_ends()
+    start = ServerStart(**json.loads(sys.stdin.buffer.readline()))
+    try:
+        library = importlib.import_module("xllamacpp")
+    except ImportError as error:
+        os.write(replies, _line({"no_library": str(error)}))
+        return 1
+    try:
+        server = library.Server(_parameters(library, start))
+    except RuntimeError as error:
+        os.write(replies, _line({"no_model": str(error)}))
+        return 1
+    os.write(replies, _line({"ready": server.listening_address}))
+    while os.read(0, 1):
+        pass
+    return 0
+
+
+def _parameters(library: Any, start: ServerStart) -> Any:
+    parameters = library.CommonParams()
+    parameters.model.path = start.path
+    parameters.model_alias = {Path(start.path).name}
+    parameters.hostnames = ["127.0.0.1"]
+    parameters.port = 0
+    parameters.api_keys = [start.token]
+    parameters.ui = False
+    parameters.endpoint_slots = False
+    parameters.offline = True
+    parameters.warmup = False
+    # Above warnings come the texts of requests.
+    parameters.verbosity = _WARNINGS
+    parameters.n_ctx = start.context
+    parameters.n_parallel = 1
+    parameters.cpuparams.n_threads = start.threads
+    parameters.cpuparams_batch.n_threads = start.threads
+    parameters.cache_ram_mib = start.kept_prompts // _MEBIBYTE
+    parameters.sse_ping_interval = _PING_SECONDS
+    # Fitting loads the file twice and is only of use where there is a device to fit it to.
+    parameters.fit_params = len(library.get_device_info()) > 1
+    return parameters
+
+
+def _die_with_parent(parent: int) -> None:
+    """The lifeline alone would do nothing while the library loads, because it holds the interpreter's lock."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _go_first_when_memory_ends() -> None:
+    """When memory runs out, this process goes, not Pawl or the user's editor."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO)
+
+
+if __name__ == "__main__":
+    # Taking the library down in order can wait for ever for its own threads.
+    os._exit(main())

@@ -35,8 +35,8 @@ from pawl.core.dialogue import (
 )
 from pawl.core.errors import AnswerUnusable
 from pawl.models import Model
-from pawl.models.calls import mended, next_number, parsed_arguments
-from pawl.models.json_text import Scrubber, scrubbed, scrubbed_value
+from pawl.models.calls import Scrubber, next_number, parsed_arguments, scrubbed
+from pawl.models.wire.encoding import mended
 from pawl.sandbox.cancel import CancelToken
 
 CALL, TOOL, ARGUMENTS = "call", "tool", "arguments"
@@ -348,11 +348,10 @@ def _read(request: Request, answer: ModelResponse, saying: Saying) -> ModelRespo
     value, mistake = parsed_arguments(answer.text)
     value = {} if value is None else value
     if request.answer_schema is None and isinstance(text := value.get(SAY), str):
-        kept, is_cut = up_to(cited(scrubbed(text), value.get(PLACES)), request.sampling.stop)
+        kept, is_cut = up_to(cited(text, value.get(PLACES)), request.sampling.stop)
         return replace(answer, text=kept, stop=StopReason.SEQUENCE if is_cut else StopReason.END, calls=())
     if request.answer_schema is not None and ANSWER in value:
-        given = json.dumps(scrubbed_value(value[ANSWER]), ensure_ascii=False)
-        return replace(answer, text=given, calls=())
+        return replace(answer, text=_json(value[ANSWER]), calls=())
     call = _call(request, value.get(CALL), answer.text)
     if call is None:
         raise AnswerUnusable(
@@ -366,7 +365,7 @@ def _read(request: Request, answer: ModelResponse, saying: Saying) -> ModelRespo
 def _call(request: Request, given: object, text: str) -> ToolCall | None:
     if not isinstance(given, dict):
         return None
-    name, arguments = given.get(TOOL), scrubbed_value(given.get(ARGUMENTS))
+    name, arguments = given.get(TOOL), given.get(ARGUMENTS)
     if not isinstance(arguments, dict) or name not in [offer.name for offer in request.tools]:
         return None
     return ToolCall(

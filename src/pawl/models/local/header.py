@@ -6,13 +6,12 @@ import mmap
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 from pawl.core.errors import Overloaded, UnknownModel
 from pawl.models.local.child import ServerStart, free_memory, spare_threads
-from pawl.settings.tables import Fields, raise_mistakes
+from pawl.settings.tables import read_settings
 
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
@@ -170,8 +169,6 @@ def _unusable(path: Path, why: str, advice: str) -> UnknownModel:
     return UnknownModel(f"the model file {str(path)!r} {why}", advice=advice)
 
 
-Number = TypeVar("Number", int, float)
-
 DEFAULT_CONTEXT = 8192
 _OVERHEAD = 256 * 1024**2
 """Memory of the process besides the weights and the prompts."""
@@ -179,9 +176,9 @@ _OVERHEAD = 256 * 1024**2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSettings:
-    context: int | None = None
+    context: int | None = field(default=None, metadata={"least": 1})
     """Tokens that it reads and writes together; None for 8192, or less when the model was made for less."""
-    threads: int | None = None
+    threads: int | None = field(default=None, metadata={"least": 1})
     """None for the cores that are not in use when it is loaded."""
     idle_seconds: float = 300.0
     """The memory is given back when nothing was asked for so long."""
@@ -195,23 +192,9 @@ class LocalSettings:
         return self.context or min(header.context or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
 
 
-def local_settings(table: Mapping[str, object], *, where: str = "local") -> LocalSettings:
+def local_settings(table: Mapping[str, object]) -> LocalSettings:
     """Settings from a configuration; `ConfigError` names every mistake."""
-    mistakes: list[str] = []
-    given = Fields(where, table, mistakes)
-    plain = LocalSettings()
-    read = LocalSettings(
-        context=given.whole("context", least=1),
-        threads=given.whole("threads", least=1),
-        idle_seconds=_or(given.seconds("idle_seconds"), plain.idle_seconds),
-        load_seconds=_or(given.seconds("load_seconds"), plain.load_seconds),
-        answer_seconds=_or(given.seconds("answer_seconds"), plain.answer_seconds),
-        kept_prompts=_or(given.whole("kept_prompts", least=0), plain.kept_prompts),
-    )
-    given.close()
-    known = ", ".join(one.name for one in fields(LocalSettings))
-    raise_mistakes("the settings of local models are wrong", mistakes, advice=f"there are {known}")
-    return read
+    return read_settings(LocalSettings(), "local", table)
 
 
 def start_of(header: Header, settings: LocalSettings, token: str) -> ServerStart:
@@ -231,10 +214,6 @@ def start_of(header: Header, settings: LocalSettings, token: str) -> ServerStart
         threads=settings.threads or spare_threads(),
         kept_prompts=settings.kept_prompts,
     )
-
-
-def _or(value: Number | None, default: Number) -> Number:
-    return default if value is None else value
 
 
 def _gigabytes(size: int) -> str:

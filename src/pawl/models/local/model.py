@@ -6,19 +6,18 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from types import TracebackType
 
 from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request, Retrying
 from pawl.core.errors import AnswerInterrupted, ContextTooLong, Unreachable
 from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Timeouts, Wire
 from pawl.models.exchange import WireModel
 from pawl.models.failures import Retries
-from pawl.models.local.child import Child, Life
+from pawl.models.local.child import Life
 from pawl.models.local.form import ConstrainedTools
 from pawl.models.local.header import Header, LocalSettings, read_header, start_of
 from pawl.models.transport import Transport
@@ -29,7 +28,7 @@ _ATTEMPTS = 2
 _QUIRKS = Quirks(reasoning=ReasoningSwitch.TEMPLATE, schema=SchemaCarrier.JSON_SCHEMA)
 
 
-_SERVER = (sys.executable, "-P", "-m", "pawl.models.local.server")
+_SERVER = (sys.executable, "-P", "-m", "pawl.models.local.child")
 """The folder that it runs in is not a place that modules are taken from."""
 
 
@@ -46,21 +45,28 @@ class LocalModel:
         self.name = f"{PROVIDER}:{header.path}"
         self.context = settings.context_of(header)
         self._command = tuple(command)
-        self._child = Child(self._live, self.name)
+        self._life: Life | None = None
+        self._is_closed = False
+        self._lock = threading.Lock()
 
     @property
     def process_id(self) -> int | None:
         """That of the process which holds the model in memory, while there is one."""
-        return self._child.process_id
+        process = None if self._life is None else self._life.process
+        return process.pid if process is not None and process.returncode is None else None
 
     def close(self) -> None:
-        self._child.close()
+        with self._lock:
+            self._is_closed = True
+            life, self._life = self._life, None
+        if life is not None:
+            life.end()
 
     def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
         """Loads the model where it is not. A process that dies is replaced once, and the request asked again."""
         started = time.monotonic()
         for attempt in range(1, _ATTEMPTS + 1):
-            with self._child.use(cancel) as life:
+            with self._serving(cancel) as life:
                 waited = time.monotonic() - started
                 try:
                     with closing(self._asked(life, request, cancel)) as events:
@@ -77,10 +83,25 @@ class LocalModel:
                         raise death from error
             yield Retrying(why=death.message, wait_seconds=0.0, attempt=attempt)
 
-    def _live(self) -> Life:
-        start = start_of(self.header, self.settings, secrets.token_urlsafe(32))
-        settings = self.settings
-        return Life(self._command, start, idle_seconds=settings.idle_seconds, load_seconds=settings.load_seconds)
+    @contextmanager
+    def _serving(self, cancel: CancelToken | None) -> Iterator[Life]:
+        """A process that serves, held for as long as the block lasts; started where there is none."""
+        life = self._held()
+        try:
+            life.wait(cancel)
+            yield life
+        finally:
+            life.leave()
+
+    def _held(self) -> Life:
+        with self._lock:
+            if self._is_closed:
+                raise Unreachable(f"{self.name!r} was closed", advice="open it again")
+            if self._life is None or not self._life.enter():
+                start = start_of(self.header, self.settings, secrets.token_urlsafe(32))
+                idle, load = self.settings.idle_seconds, self.settings.load_seconds
+                self._life = Life(self._command, start, idle_seconds=idle, load_seconds=load)
+            return self._life
 
     def _asked(self, life: Life, request: Request, cancel: CancelToken | None) -> Generator[ModelEvent, None, None]:
         limit = self.settings.answer_seconds
@@ -129,7 +150,7 @@ class LocalModels:
     """Owns the children of all local models; leaving it ends them."""
 
     def __init__(self, command: Sequence[str] = _SERVER) -> None:
-        """`command` is the server that is started, speaking `protocol`."""
+        """`command` is the server that is started, as `child.main` is."""
         self._command = tuple(command)
         self._models: dict[tuple[Path, LocalSettings], LocalModel] = {}
         self._lock = threading.Lock()
@@ -137,9 +158,7 @@ class LocalModels:
     def __enter__(self) -> LocalModels:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def open(self, path: str | Path, settings: LocalSettings | None = None) -> ConstrainedTools:

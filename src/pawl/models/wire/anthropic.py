@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from pawl.core.dialogue import Message, Request, Speaker, StopReason, Thought
 from pawl.core.run import Reasoning
-from pawl.models.calls import CallDraft, mended
-from pawl.models.decoding import (
-    ANSWER_TOOL,
-    Corrupt,
-    Draft,
-    ErrorInside,
-    as_sent,
-    own_signature,
-    payload_of,
-    string,
-    table,
-    tables,
-    total,
-)
+from pawl.models.calls import CallDraft
+from pawl.models.decoding import ANSWER_TOOL, Corrupt, WireDecoder, as_sent, own_signature, string, table, tables, total
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier, Wire
-from pawl.models.transport import ServerEvent
-from pawl.models.wire.outgoing import NO_OUTPUT, Outgoing, arguments_of, json_text, outgoing, safe_name, system_parts
+from pawl.models.wire.encoding import (
+    NO_OUTPUT,
+    Outgoing,
+    arguments_of,
+    json_text,
+    mended,
+    outgoing,
+    safe_name,
+    sampling_fields,
+    system_parts,
+)
 
-VERSION = "2023-06-01"
 _MARK = {"type": "ephemeral"}
 _MARKED_TURNS = 2
 _REDACTED = "redacted:"
@@ -67,10 +64,7 @@ def encode(request: Request, endpoint: Endpoint) -> Outgoing:
     body.update(_sampling(request, endpoint, thinks=thinks))
     if endpoint.quirks.stream:
         body["stream"] = True
-    base = endpoint.base_url.rstrip("/")
-    url = f"{base}/messages" if base.endswith("/v1") else f"{base}/v1/messages"
-    sent = outgoing(endpoint, url, {"x-api-key": endpoint.key}, body)
-    return Outgoing(url=sent.url, headers={"anthropic-version": VERSION, **sent.headers}, body=sent.body)
+    return outgoing(endpoint, "messages", body)
 
 
 def _thinks(request: Request, messages: Sequence[Message], endpoint: Endpoint) -> bool:
@@ -86,22 +80,17 @@ def _thinks(request: Request, messages: Sequence[Message], endpoint: Endpoint) -
 
 
 def _sampling(request: Request, endpoint: Endpoint, *, thinks: bool) -> dict[str, object]:
-    quirks, sampling = endpoint.quirks, request.sampling
-    fields: dict[str, object] = {}
+    budget = endpoint.quirks.reasoning_budget
+    # It takes no seed and no blank stop sequence.
+    sampling = replace(request.sampling, seed=None, stop=tuple(one for one in request.sampling.stop if one.strip()))
+    fields = sampling_fields(replace(request, sampling=sampling), endpoint, stop="stop_sequences")
     if thinks:
         # The budget comes on top, so that the answer keeps its own length; sampling cannot be set while it thinks.
-        fields["max_tokens"] = sampling.max_output + quirks.reasoning_budget
+        fields.pop("temperature", None)
+        fields.pop("top_p", None)
+        fields["max_tokens"] = sampling.max_output + budget
         adaptive = endpoint.reasoning is ReasoningSwitch.ADAPTIVE
-        fields["thinking"] = (
-            {"type": "adaptive"} if adaptive else {"type": "enabled", "budget_tokens": quirks.reasoning_budget}
-        )
-    else:
-        if quirks.temperature:
-            fields["temperature"] = sampling.temperature
-        if quirks.top_p:
-            fields["top_p"] = sampling.top_p
-    if quirks.stop and (stop := [one for one in sampling.stop if one.strip()]):
-        fields["stop_sequences"] = stop
+        fields["thinking"] = {"type": "adaptive"} if adaptive else {"type": "enabled", "budget_tokens": budget}
     return fields
 
 
@@ -164,28 +153,16 @@ def _mark(
             content[-1]["cache_control"] = _MARK
 
 
-class AnthropicDecoder:
-    """Reads the events of a message, or a whole one."""
+class AnthropicDecoder(WireDecoder):
+    """Reads the events of a message, or a whole one. That the body ends is no end of a message."""
 
     def __init__(self, request: Request, endpoint: Endpoint) -> None:
-        self.draft = Draft(request, endpoint)
+        super().__init__(request, endpoint)
         self._has_started = False
-        self._kinds: dict[object, str] = {}
         self._prompt: dict[str, object] = {}
 
-    def event(self, event: ServerEvent) -> None:
-        payload = payload_of(event.data)
-        if payload is None:
-            if event.name == "error":
-                raise ErrorInside(event.data)
-            return
-        if payload.get("error"):
-            raise ErrorInside(payload)
-        if self.draft.in_sequence(payload):
-            self._payload(payload, payload.get("type") or event.name)
-
-    def _payload(self, payload: Mapping[str, object], kind: object) -> None:
-        match kind:
+    def read(self, payload: Mapping[str, object], name: str = "") -> None:
+        match payload.get("type") or name:
             case "message_start":
                 self._start(table(payload.get("message")))
             case "content_block_start":
@@ -199,17 +176,12 @@ class AnthropicDecoder:
                     raise Corrupt("it stops but does not say why")
                 self.draft.is_ended = True
 
-    def whole(self, payload: Mapping[str, object]) -> None:
-        if payload.get("type") == "error" or payload.get("error"):
-            raise ErrorInside(payload)
+    def read_whole(self, payload: Mapping[str, object]) -> None:
         self._start(payload)
         for index, block in enumerate(tables(payload.get("content"))):
             self._block(index, block)
         self._end(payload, table(payload.get("usage")))
         self.draft.is_ended = self.draft.stop is not None
-
-    def close(self) -> None:
-        """The body ended cleanly; that is no end of a message."""
 
     def _start(self, message: Mapping[str, object]) -> None:
         if self._has_started:
@@ -221,7 +193,7 @@ class AnthropicDecoder:
 
     def _block(self, index: object, block: Mapping[str, object]) -> None:
         """Its start, or all of it when the message comes whole."""
-        kind = self._kinds[index] = string(block.get("type"))
+        kind = block.get("type")
         if kind == "text":
             self.draft.text(block.get("text"))
         elif kind == "thinking":

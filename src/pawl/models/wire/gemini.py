@@ -8,22 +8,19 @@ from urllib.parse import quote
 
 from pawl.core.dialogue import Message, Request, Speaker, StopReason, ToolCall, ToolOffer
 from pawl.core.run import Reasoning
-from pawl.models.calls import mended
-from pawl.models.decoding import (
-    Corrupt,
-    Draft,
-    ErrorInside,
-    own_signature,
-    payload_of,
-    signed,
-    string,
-    table,
-    tables,
-    total,
-)
+from pawl.models.decoding import Corrupt, WireDecoder, own_signature, signed, string, table, tables, total
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier, Wire
-from pawl.models.transport import ServerEvent
-from pawl.models.wire.outgoing import NO_OUTPUT, Outgoing, arguments_of, json_text, outgoing, safe_name, system_parts
+from pawl.models.wire.encoding import (
+    NO_OUTPUT,
+    Outgoing,
+    arguments_of,
+    json_text,
+    mended,
+    outgoing,
+    safe_name,
+    sampling_fields,
+    system_parts,
+)
 
 _STOPS = {
     "STOP": StopReason.END,
@@ -52,11 +49,8 @@ def encode(request: Request, endpoint: Endpoint) -> Outgoing:
         body["tools"] = [{"functionDeclarations": [_declaration(offer, endpoint) for offer in request.tools]}]
     body["contents"] = _contents(mended(request.messages))
     body["generationConfig"] = _generation(request, endpoint)
-    base = endpoint.base_url.rstrip("/")
-    versioned = base if base.rsplit("/", 1)[-1].startswith("v1") else f"{base}/v1beta"
     method = "streamGenerateContent?alt=sse" if endpoint.quirks.stream else "generateContent"
-    url = f"{versioned}/models/{quote(endpoint.name.removeprefix('models/'), safe='')}:{method}"
-    return outgoing(endpoint, url, {"x-goog-api-key": endpoint.key}, body)
+    return outgoing(endpoint, f"models/{quote(endpoint.name.removeprefix('models/'), safe='')}:{method}", body)
 
 
 def _declaration(offer: ToolOffer, endpoint: Endpoint) -> dict[str, object]:
@@ -83,16 +77,8 @@ def _plain_schema(schema: object) -> object:
 
 
 def _generation(request: Request, endpoint: Endpoint) -> dict[str, object]:
-    quirks, sampling = endpoint.quirks, request.sampling
-    config: dict[str, object] = {"maxOutputTokens": sampling.max_output}
-    if quirks.temperature:
-        config["temperature"] = sampling.temperature
-    if quirks.top_p:
-        config["topP"] = sampling.top_p
-    if quirks.stop and sampling.stop:
-        config["stopSequences"] = list(sampling.stop)
-    if quirks.seed and sampling.seed is not None:
-        config["seed"] = sampling.seed
+    config: dict[str, object] = {"maxOutputTokens": request.sampling.max_output}
+    config.update(sampling_fields(request, endpoint, top_p="topP", stop="stopSequences"))
     if request.answer_schema is not None:
         if endpoint.schema in (SchemaCarrier.RESPONSE_SCHEMA, SchemaCarrier.RESPONSE_JSON_SCHEMA):
             config["responseMimeType"] = "application/json"
@@ -156,33 +142,22 @@ def _call_part(call: ToolCall) -> dict[str, object]:
     return part
 
 
-class GeminiDecoder:
+class GeminiDecoder(WireDecoder):
     """Reads responses one after another; a whole answer is one of them."""
 
     def __init__(self, request: Request, endpoint: Endpoint) -> None:
-        self.draft = Draft(request, endpoint)
+        super().__init__(request, endpoint)
         self._counts: dict[str, object] = {}
 
-    def event(self, event: ServerEvent) -> None:
-        payload = payload_of(event.data)
-        if payload is not None:
-            self._payload(payload)
-        elif event.name == "error":
-            raise ErrorInside(event.data)
-
-    def whole(self, payload: Mapping[str, object]) -> None:
-        self._payload(payload)
+    def read_whole(self, payload: Mapping[str, object]) -> None:
+        self.read(payload)
         self.close()
 
     def close(self) -> None:
-        """The body ended cleanly; with a finish reason, that is the end of an answer."""
+        """With a finish reason, the end of the body is the end of an answer."""
         self.draft.is_ended = self.draft.stop is not None
 
-    def _payload(self, payload: Mapping[str, object]) -> None:
-        if payload.get("error"):
-            raise ErrorInside(payload)
-        if not self.draft.in_sequence(payload):
-            return
+    def read(self, payload: Mapping[str, object], name: str = "") -> None:
         self.draft.served_by = string(payload.get("modelVersion")) or self.draft.served_by
         if answer_id := string(payload.get("responseId")):
             self.draft.identity = (answer_id, string(payload.get("createTime")))

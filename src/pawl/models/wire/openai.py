@@ -6,18 +6,28 @@ from collections.abc import Mapping
 
 from pawl.core.dialogue import Message, Request, Speaker, StopReason, Thought
 from pawl.core.run import Reasoning
-from pawl.models.calls import mended
-from pawl.models.decoding import ANSWER_TOOL, Corrupt, Draft, ErrorInside, as_sent, payload_of, string, table, tables
+from pawl.models.decoding import (
+    ANSWER_TOOL,
+    Corrupt,
+    ErrorInside,
+    ServerEvent,
+    WireDecoder,
+    as_sent,
+    string,
+    table,
+    tables,
+)
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier
-from pawl.models.transport import ServerEvent
-from pawl.models.wire.outgoing import (
+from pawl.models.wire.encoding import (
     NO_OUTPUT,
     Outgoing,
     arguments_of,
     is_strict,
     json_text,
+    mended,
     outgoing,
     safe_name,
+    sampling_fields,
     system_parts,
 )
 
@@ -53,14 +63,14 @@ def encode(request: Request, endpoint: Endpoint) -> Outgoing:
         ]
     if request.answer_schema is not None:
         _add_schema(body, request.answer_schema, endpoint)
-    body.update(_sampling(request, endpoint))
+    body[endpoint.quirks.max_tokens_field] = request.sampling.max_output
+    body.update(sampling_fields(request, endpoint, seed=endpoint.quirks.seed_field))
     body.update(_reasoning(request, endpoint))
     if endpoint.quirks.stream:
         body["stream"] = True
         if endpoint.quirks.stream_options:
             body["stream_options"] = {"include_usage": True}
-    url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
-    return outgoing(endpoint, url, {"authorization": f"Bearer {endpoint.key}"}, body)
+    return outgoing(endpoint, "chat/completions", body)
 
 
 def _message(message: Message, endpoint: Endpoint) -> list[dict[str, object]]:
@@ -115,20 +125,6 @@ def _add_schema(body: dict[str, object], schema: Mapping[str, object], endpoint:
         body["tool_choice"] = "required" if has_others else chosen
 
 
-def _sampling(request: Request, endpoint: Endpoint) -> dict[str, object]:
-    quirks, sampling = endpoint.quirks, request.sampling
-    fields: dict[str, object] = {quirks.max_tokens_field: sampling.max_output}
-    if quirks.temperature:
-        fields["temperature"] = sampling.temperature
-    if quirks.top_p:
-        fields["top_p"] = sampling.top_p
-    if quirks.stop and sampling.stop:
-        fields["stop"] = list(sampling.stop)
-    if quirks.seed and sampling.seed is not None:
-        fields[quirks.seed_field] = sampling.seed
-    return fields
-
-
 def _reasoning(request: Request, endpoint: Endpoint) -> dict[str, object]:
     is_on = request.reasoning is Reasoning.ON
     quirks = endpoint.quirks
@@ -143,11 +139,11 @@ def _reasoning(request: Request, endpoint: Endpoint) -> dict[str, object]:
     return {}
 
 
-class OpenAIDecoder:
+class OpenAIDecoder(WireDecoder):
     """Reads chunks of a completion, or a whole one."""
 
     def __init__(self, request: Request, endpoint: Endpoint) -> None:
-        self.draft = Draft(request, endpoint)
+        super().__init__(request, endpoint)
         self._needs_done = endpoint.quirks.done_mark
         self._has_finished = False
 
@@ -156,28 +152,18 @@ class OpenAIDecoder:
             self.draft.is_ended = self._has_finished
             if not self._has_finished:
                 raise Corrupt("it says that it is done but not why")
-            return
-        payload = payload_of(event.data)
-        if payload is None:
-            if event.name == "error":
-                raise ErrorInside(event.data)
-            return
-        self._payload(payload)
+        else:
+            super().event(event)
 
-    def whole(self, payload: Mapping[str, object]) -> None:
-        self._payload(payload)
+    def read_whole(self, payload: Mapping[str, object]) -> None:
+        self.read(payload)
         self.draft.is_ended = self._has_finished
 
     def close(self) -> None:
-        """The body ended cleanly."""
         if self._has_finished and not self._needs_done:
             self.draft.is_ended = True
 
-    def _payload(self, payload: Mapping[str, object]) -> None:
-        if payload.get("error"):
-            raise ErrorInside(payload)
-        if not self.draft.in_sequence(payload):
-            return
+    def read(self, payload: Mapping[str, object], name: str = "") -> None:
         self.draft.served_by = string(payload.get("model")) or self.draft.served_by
         if answer_id := string(payload.get("id")):
             self.draft.identity = (answer_id, str(payload.get("created", "")))

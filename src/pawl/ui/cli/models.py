@@ -25,15 +25,29 @@ DECLARED = {"models": Command(words=words, example="pawl models --offline", read
 def models(shop: Project, call: Call) -> int:
     config = configured(shop, call.options.model or "")
     found = listing.listed(config, look=not call.options.offline, only=call.options.model or "")
-    providers = listing.providers_listed(config)
+    providers, environment = config.providers.values(), config.environment
     if call.options.json:
-        call.emit({"models": [_json(one) for one in found], "providers": providers})
+        call.emit(
+            {
+                "models": [_json(one) for one in found],
+                "providers": [
+                    {
+                        "name": one.name,
+                        "address": one.address(environment),
+                        "has_key": one.has_key(environment),
+                        "key_names": list(one.key_env),
+                        "local": one.local,
+                    }
+                    for one in providers
+                ],
+            }
+        )
     else:
         _tell(call, found)
-        ready = [one.name for one in providers if one.key_names and one.has_key]
+        ready = [one.name for one in providers if one.key_env and one.has_key(environment)]
         call.out.say(f"keys are set for: {', '.join(ready) or 'no provider'}")
-        call.out.say(f"need no key: {', '.join(one.name for one in providers if not one.key_names)}")
-        call.out.say(f"known too: {', '.join(one.name for one in providers if not one.has_key)}")
+        call.out.say(f"need no key: {', '.join(one.name for one in providers if not one.key_env)}")
+        call.out.say(f"known too: {', '.join(one.name for one in providers if not one.has_key(environment))}")
     return 0 if all(one.ready is not False for one in found) else 1
 
 
