@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pawl.core.dialogue import ModelResponse, Request, StopReason, TextDelta, Thought, ThoughtDelta, ToolCall, Usage
 from pawl.models.calls import CallBook, CallDraft, Scrubber, next_number, scrubbed
 from pawl.models.endpoint import Endpoint, SchemaCarrier, Wire
+from pawl.models.prices import estimated_usage
 
 ANSWER_TOOL = "answer"
 """The tool that carries an answer by its schema where the format has no better way."""
@@ -41,17 +42,6 @@ class NoAnswer(Exception):
 
 
 @dataclass(slots=True)
-class Counted:
-    """Tokens as the provider counts them; None when it said nothing usable."""
-
-    input: int | None = None
-    output: int | None = None
-    cached: int = 0
-    cache_written: int = 0
-    reasoning: int = 0
-
-
-@dataclass(slots=True)
 class ThoughtDraft:
     pieces: list[str] = field(default_factory=list)
     signature: str = ""
@@ -61,7 +51,6 @@ class Draft:
     """Collects what a wire format's decoder reads; `fresh` is what can be shown at once."""
 
     def __init__(self, request: Request, endpoint: Endpoint) -> None:
-        self.counted = Counted()
         self.stop: StopReason | None = None
         self.is_ended = False
         """The format's own mark of the end was seen."""
@@ -83,6 +72,7 @@ class Draft:
         self._scrubber = Scrubber()
         self._thought_scrubber = Scrubber()
         self._sequence: int | None = None
+        self._counts: dict[str, int | None] = {}
 
     def text(self, piece: object) -> None:
         if not isinstance(piece, str) or not piece:
@@ -117,12 +107,8 @@ class Draft:
             self.fresh.append(TextDelta(shown))
 
     def count(self, **counts: object) -> None:
-        """Takes the counts that are given; one that no count can be makes the tokens unknown."""
-        for name, value in counts.items():
-            if value is not None:
-                unknown = None if name in ("input", "output") else 0
-                number = _tokens(value)
-                setattr(self.counted, name, unknown if number is None else number)
+        """Takes the tokens that the provider counts; None for a number that no count can be."""
+        self._counts.update({name: _tokens(value) for name, value in counts.items() if value is not None})
 
     def end(self, stop: StopReason) -> None:
         self.progress += 1
@@ -166,11 +152,14 @@ class Draft:
         stop = self.stop or StopReason.END
         usage = self._usage(sent)
         limit = self._request.sampling.max_output
-        hit_the_limit = stop is StopReason.LENGTH or (not usage.estimated and usage.output >= limit)
+        hit_the_limit = stop is StopReason.LENGTH or (usage is not None and usage.output >= limit)
         calls = self.calls.calls(next_number(self._request.messages), is_cut=hit_the_limit)
         if any(call.arguments is None for call in calls) and hit_the_limit:
             stop = StopReason.LENGTH
-        text, calls = self._schema_answer(self.text_so_far, calls)
+        text, thoughts = self.text_so_far, self._whole_thoughts()
+        if usage is None:
+            usage = estimated_usage(self._request, text + "".join(one.text for one in thoughts), calls)
+        text, calls = self._schema_answer(text, calls)
         if stop is StopReason.REFUSED:
             calls = ()
         elif stop in (StopReason.END, StopReason.CALLS):
@@ -180,7 +169,7 @@ class Draft:
             stop=stop,
             usage=usage,
             model=self._model,
-            thoughts=self._whole_thoughts(),
+            thoughts=thoughts,
             calls=calls,
             served_by=self.served_by,
         )
@@ -198,25 +187,22 @@ class Draft:
         )
         return tuple(thought for thought in thoughts if thought.text or thought.signature)
 
-    def _usage(self, sent: int) -> Usage:
-        said = self.counted
-        is_usable = (
-            said.input is not None
-            and said.output is not None
-            and said.input <= 2 * sent + _SPARE_INPUT
-            and said.output <= _MOST_OUTPUT
+    def _usage(self, sent: int) -> Usage | None:
+        """The tokens as the provider counts them; None when it said nothing usable."""
+        read, written = self._counts.get("input"), self._counts.get("output")
+        if read is None or written is None or read > 2 * sent + _SPARE_INPUT or written > _MOST_OUTPUT:
+            return None
+
+        def part(name: str, whole: int) -> int:
+            return min(self._counts.get(name) or 0, whole)
+
+        return Usage(
+            input=read,
+            output=written,
+            cached=part("cached", read),
+            cache_written=part("cache_written", read),
+            reasoning=part("reasoning", written),
         )
-        if is_usable:
-            return Usage(
-                input=said.input or 0,
-                output=said.output or 0,
-                cached=min(said.cached, said.input or 0),
-                cache_written=min(said.cache_written, said.input or 0),
-                reasoning=min(said.reasoning, said.output or 0),
-            )
-        said_by_model = len(self.text_so_far) + sum(len(piece) for one in self._thoughts for piece in one.pieces)
-        said_by_model += sum(len(call.raw) + len(call.name) for call in self.calls)
-        return Usage(input=estimated_tokens(sent), output=estimated_tokens(said_by_model), estimated=True)
 
 
 class WireDecoder:
@@ -407,10 +393,6 @@ class BodyReader:
             if not isinstance(payload, dict):
                 raise NoAnswer("it is JSON of another kind")
             self._decoder.whole(payload)
-
-
-def estimated_tokens(characters: int) -> int:
-    return -(-characters // 4)
 
 
 def table(value: object) -> Mapping[str, object]:
