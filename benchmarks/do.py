@@ -56,7 +56,7 @@ def measured(top: Path, calls: list[dict[str, object]], request: str) -> dict[st
         (folder / name).write_text(text)
     (top / "calls.json").write_text(json.dumps(calls))
     server = subprocess.Popen(
-        [sys.executable, str(HERE / "asking_server.py"), str(len(calls) + 1), str(top / "calls.json")],
+        [sys.executable, str(HERE / "model_server.py"), str(top / "calls.json")],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert server.stdin is not None and server.stdout is not None

@@ -1,4 +1,4 @@
-"""A model on loopback for measuring: it answers at once, with a tool call until it was asked often enough."""
+"""A model on loopback for measuring: it answers at once, with the tool calls that it was given, then with words."""
 
 from __future__ import annotations
 
@@ -9,11 +9,6 @@ import threading
 import time
 from pathlib import Path
 
-CALL = (
-    b'data: {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"t%d","function":'
-    b'{"name":"file_read","arguments":"{\\"path\\": \\"f%d.py\\"}"}}]},"finish_reason":"tool_calls"}]}\n\n'
-    b'data: {"id":"c%d","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5}}\n\ndata: [DONE]\n\n'
-)
 DONE = (
     b'data: {"id":"d","choices":[{"index":0,"delta":{"content":"Done."},"finish_reason":"stop"}]}\n\n'
     b'data: {"id":"d","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5}}\n\ndata: [DONE]\n\n'
@@ -23,8 +18,7 @@ DONE = (
 class Server:
     """Keeps, for every request, when it was whole, when its answer was out, and how long it was."""
 
-    def __init__(self, turns: int, calls: list[dict[str, object]]) -> None:
-        self.turns = turns
+    def __init__(self, calls: list[dict[str, object]]) -> None:
         self.calls = calls
         self.arrivals: list[float] = []
         self.answers: list[float] = []
@@ -55,15 +49,13 @@ class Server:
             self.arrivals.append(time.monotonic())
             self.sizes.append(size)
             number = len(self.arrivals)
-            body = DONE if number >= self.turns else self._call(number)
+            body = DONE if number > len(self.calls) else self._call(number)
             connection.sendall(
                 b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n" % len(body) + body
             )
             self.answers.append(time.monotonic())
 
     def _call(self, number: int) -> bytes:
-        if not self.calls:
-            return CALL % (number, number, number)
         call = self.calls[number - 1]
         made = {"name": call["name"], "arguments": json.dumps(call["arguments"])}
         delta = {"tool_calls": [{"index": 0, "id": f"t{number}", "function": made}]}
@@ -73,9 +65,8 @@ class Server:
 
 
 def main() -> None:
-    """Serves until stdin closes, then tells what was seen. A second word names a file of calls to make."""
-    calls = json.loads(Path(sys.argv[2]).read_text()) if len(sys.argv) > 2 else []
-    server = Server(int(sys.argv[1]), calls)
+    """Serves until stdin closes, then tells what was seen. The word names a file of the calls to make."""
+    server = Server(json.loads(Path(sys.argv[1]).read_text()))
     print(server.port, flush=True)
     sys.stdin.read()
     print(json.dumps({"arrivals": server.arrivals, "answers": server.answers, "sizes": server.sizes}), flush=True)
