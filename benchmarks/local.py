@@ -22,8 +22,9 @@ from pathlib import Path
 
 from pawl.core.dialogue import Answered, Message, ModelResponse, Request, Sampling, StopReason, user
 from pawl.models import Model
+from pawl.models.local.form import ConstrainedTools
 from pawl.models.local.header import LocalSettings
-from pawl.models.local.model import LocalModels
+from pawl.models.local.model import LocalModel
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 OUTPUT = 64
@@ -171,12 +172,11 @@ def memory(process: int) -> dict:
     return {words[0].rstrip(":"): f"{int(words[1]) / 1024:.0f} MiB" for words in lines if words and words[0] in wanted}
 
 
-def freed(models: LocalModels, path: str, settings: LocalSettings) -> dict:
+def freed(path: str, settings: LocalSettings) -> dict:
     """How long after the last request the memory is back."""
-    model = models.open(path, settings)
+    model = LocalModel(path, settings)
     ask(model, user("Hi."), sampling=Sampling(max_output=1))
-    process = next(number for name, number in models.running().items() if model.model.process_id == number)
-    descriptor = os.pidfd_open(process)
+    descriptor = os.pidfd_open(model.process_id)
     started = time.perf_counter()
     select.select([descriptor], [], [], 60)
     os.close(descriptor)
@@ -200,18 +200,16 @@ def main() -> None:
         "threads": given.threads,
         "load_before": os.getloadavg(),
     }
-    with LocalModels() as models, library_process(given.model, given.threads) as process:
-        model = models.open(given.model, settings)
+    with LocalModel(given.model, settings) as local, library_process(given.model, given.threads) as process:
+        model = ConstrainedTools(local)
         report["bare_load_seconds"] = round(json.loads(process.stdout.readline())["load"], 2)
         first = ask(model, user("Hi."), sampling=Sampling(max_output=1))
         report["pawl_load_and_first_token_seconds"] = round(first.seconds, 2)
         report["speed"] = speed(model, process, given.rounds)
         report["cache"] = cache(model)
         report["schemas"] = schemas(model, given.schemas)
-        report["memory"] = memory(*models.running().values())
-        report["freed"] = freed(
-            models, given.model, LocalSettings(context=512, threads=given.threads, idle_seconds=1.0)
-        )
+        report["memory"] = memory(local.process_id)
+        report["freed"] = freed(given.model, LocalSettings(context=512, threads=given.threads, idle_seconds=1.0))
         process.stdin.close()
     report["load_after"] = os.getloadavg()
     print(json.dumps(report, indent=2))

@@ -20,11 +20,11 @@ from pathlib import Path
 
 import pytest
 from models.local_files import model_file
+from models.local_registry import LocalModels
 
 from pawl.core.dialogue import Answered, ModelResponse, Request, Retrying, TextDelta, user
 from pawl.core.errors import Cancelled, ContextTooLong, ModelTimedOut, Overloaded, UnknownModel, Unreachable
 from pawl.models.local.header import LocalSettings
-from pawl.models.local.model import LocalModels
 from pawl.sandbox.cancel import CancelToken
 
 pytestmark = pytest.mark.spec("F10")
@@ -33,13 +33,12 @@ STAND_IN = Path(__file__).with_name("local_stand_in.py")
 PARENT = """
 import sys
 from pawl.core.dialogue import Request, user
-from pawl.models.local.model import LocalModels
+from pawl.models.local.model import LocalModel
 
-models = LocalModels()
-model = models.open(sys.argv[1])
+model = LocalModel(sys.argv[1])
 for event in model.stream(Request(model="local", system=(), messages=(user("hello"),))):
     pass
-print(*models.running().values(), flush=True)
+print(model.process_id, flush=True)
 sys.stdin.read()
 """
 
@@ -265,7 +264,7 @@ def test_loading_does_not_take_for_ever(models, file):
 
 
 def test_a_command_that_cannot_be_started_is_said(file):
-    with LocalModels(("/does/not/exist",)) as models, pytest.raises(Unreachable, match="cannot be started"):
+    with LocalModels("/does/not/exist") as models, pytest.raises(Unreachable, match="cannot be started"):
         asked(models.open(file))
 
 

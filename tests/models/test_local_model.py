@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from models.local_registry import LocalModels
 from models.local_schemas import closed, mistakes, requests
 
 from pawl.core.dialogue import (
@@ -28,7 +29,6 @@ from pawl.core.dialogue import (
 )
 from pawl.core.errors import Cancelled, ContextTooLong, RequestRejected, UnknownModel
 from pawl.models.local.header import LocalSettings
-from pawl.models.local.model import LocalModels
 from pawl.sandbox.cancel import CancelToken
 
 # Read when the module is loaded: no test sees the developer's own variables.

@@ -332,12 +332,12 @@ class Models:
         return fitted(WireModel(endpoint, transport, timeouts=timeouts, retries=retries), self.can(str(name)), edits)
 
     def _local(self, name: ModelName) -> Model:
+        from pawl.models.local.form import ConstrainedTools
         from pawl.models.local.header import local_settings
-        from pawl.models.local.model import LocalModels
+        from pawl.models.local.model import LocalModel
 
-        settings = local_settings(self.config.local)
         path = self._base / Path(name.name).expanduser()
-        return self._closing.enter_context(LocalModels()).open(path, settings)
+        return ConstrainedTools(self._closing.enter_context(LocalModel(path, local_settings(self.config.local))))
 
 
 def own_strategy(name: str) -> Strategy:

@@ -6,7 +6,7 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -18,8 +18,7 @@ from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrie
 from pawl.models.exchange import WireModel
 from pawl.models.failures import Retries
 from pawl.models.local.child import Life
-from pawl.models.local.form import ConstrainedTools
-from pawl.models.local.header import Header, LocalSettings, read_header, start_of
+from pawl.models.local.header import LocalSettings, read_header, start_of
 from pawl.models.transport import Transport
 from pawl.sandbox.cancel import CancelToken
 
@@ -35,15 +34,20 @@ _SERVER = (sys.executable, "-P", "-m", "pawl.models.local.child")
 class LocalModel:
     """Fits `Model`, from several threads too: the child takes one request after the other. Offers no tools.
 
+    Nothing runs before the first request; leaving it as a context manager ends the child.
+
     The library holds an answer to its schema, but for what it has no grammar for: bounds of numbers with fractions,
     `format`, `uniqueItems`, conditions. A schema that it cannot read is `RequestRejected`.
     """
 
-    def __init__(self, header: Header, settings: LocalSettings, command: Sequence[str]) -> None:
-        self.header = header
-        self.settings = settings
-        self.name = f"{PROVIDER}:{header.path}"
-        self.context = settings.context_of(header)
+    def __init__(
+        self, path: str | Path, settings: LocalSettings | None = None, command: Sequence[str] = _SERVER
+    ) -> None:
+        """`UnknownModel` for what is no model. `command` is the server that is started, as `child.main` is."""
+        self.header = read_header(Path(path).expanduser().absolute())
+        self.settings = settings or LocalSettings()
+        self.name = f"{PROVIDER}:{self.header.path}"
+        self.context = self.settings.context_of(self.header)
         self._command = tuple(command)
         self._life: Life | None = None
         self._is_closed = False
@@ -54,6 +58,12 @@ class LocalModel:
         """That of the process which holds the model in memory, while there is one."""
         process = None if self._life is None else self._life.process
         return process.pid if process is not None and process.returncode is None else None
+
+    def __enter__(self) -> LocalModel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         with self._lock:
@@ -144,43 +154,3 @@ class LocalModel:
             f"the request is too long for {self.name!r}, which is loaded to read {self.context} tokens",
             advice=f"send less{larger}, or use another model",
         )
-
-
-class LocalModels:
-    """Owns the children of all local models; leaving it ends them."""
-
-    def __init__(self, command: Sequence[str] = _SERVER) -> None:
-        """`command` is the server that is started, as `child.main` is."""
-        self._command = tuple(command)
-        self._models: dict[tuple[Path, LocalSettings], LocalModel] = {}
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> LocalModels:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def open(self, path: str | Path, settings: LocalSettings | None = None) -> ConstrainedTools:
-        """The model of a file, tools included. `UnknownModel` for what is no model; loads at the first request."""
-        return ConstrainedTools(self.opened(path, settings))
-
-    def opened(self, path: str | Path, settings: LocalSettings | None = None) -> LocalModel:
-        """The same without tools: one for each file and settings, shared."""
-        settings = settings or LocalSettings()
-        key = (Path(path).expanduser().absolute(), settings)
-        with self._lock:
-            if key not in self._models:
-                self._models[key] = LocalModel(read_header(key[0]), settings, self._command)
-            return self._models[key]
-
-    def running(self) -> Mapping[str, int]:
-        """The process of each model that is in memory now."""
-        with self._lock:
-            return {one.name: process for one in self._models.values() if (process := one.process_id) is not None}
-
-    def close(self) -> None:
-        with self._lock:
-            models, self._models = list(self._models.values()), {}
-        for model in models:
-            model.close()
