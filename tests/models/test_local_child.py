@@ -137,7 +137,7 @@ def test_the_settings_reach_the_library_and_the_server_stays_on_loopback(models,
 def test_a_stranger_on_this_machine_cannot_ask(models, file):
     model = models.opened(file)
     asked(model)
-    with model._child.use(None) as life:
+    with model._serving(None) as life:
         body = json.dumps({"messages": [{"role": "user", "content": "hi"}]}).encode()
         stranger = urllib.request.Request(f"{life.address}/v1/chat/completions", data=body, method="POST")
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
