@@ -57,7 +57,7 @@ class AttemptFault:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRule:
     kind: str
-    texts: Sequence[str]
+    texts: Sequence[str] = ("",)
     statuses: Sequence[int] = ()
     unless_wait: bool = False
 
@@ -184,18 +184,6 @@ def _delay(details: object) -> float | None:
     return None
 
 
-_STATUSES = {
-    401: "key",
-    403: "key",
-    404: "model",
-    407: "proxy",
-    408: "timeout",
-    409: "overloaded",
-    425: "overloaded",
-    429: "rate_limit",
-}
-
-
 def _fault(endpoint: Endpoint, said: ProviderError, text: str) -> AttemptFault:
     says_wait = said.wait_seconds is not None
     for rule in rules():
@@ -204,8 +192,7 @@ def _fault(endpoint: Endpoint, said: ProviderError, text: str) -> AttemptFault:
     status = said.status
     if status == 0:
         return interrupted(endpoint, f"the provider says {said.message}", text)
-    other = "overloaded" if status >= 500 else "request" if status >= 400 else "status"
-    return _make(_STATUSES.get(status, other), endpoint, said)
+    return _make("overloaded" if status >= 500 else "request" if status >= 400 else "status", endpoint, said)
 
 
 _KINDS: Mapping[str, tuple[type[ModelError], str, str]] = {
