@@ -19,22 +19,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
-from pawl.core.errors import (
-    AnswerInterrupted,
-    AnswerUnusable,
-    BrokenHistory,
-    ContextTooLong,
-    Diverted,
-    ModelError,
-    ModelTimedOut,
-    NotAuthorized,
-    Overloaded,
-    QuotaExhausted,
-    RateLimited,
-    RequestRejected,
-    UnknownModel,
-    Unreachable,
-)
+from pawl.core import errors
 from pawl.core.redact import MARK, redacted
 from pawl.models.calls import scrubbed
 from pawl.models.endpoint import LOOPBACK, Endpoint
@@ -47,7 +32,7 @@ _DELAY = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
 class AttemptFault:
     """How an attempt failed."""
 
-    error: ModelError
+    error: errors.ModelError
     again: bool = False
     """Another attempt may succeed."""
     wait_seconds: float | None = None
@@ -103,7 +88,7 @@ def diverted(endpoint: Endpoint, status: int, location: str) -> AttemptFault:
     except ValueError:
         target = "an address that cannot be read"
     return AttemptFault(
-        error=Diverted(
+        error=errors.Diverted(
             f"{endpoint.host!r} sends Pawl on to {quoted(endpoint, target)!r} (status {status}); the key stayed here",
             advice="if that is right, set it as the provider's base_url",
         )
@@ -113,7 +98,7 @@ def diverted(endpoint: Endpoint, status: int, location: str) -> AttemptFault:
 def interrupted(endpoint: Endpoint, why: str, text: str) -> AttemptFault:
     """An answer that did not end properly."""
     return AttemptFault(
-        error=AnswerInterrupted(
+        error=errors.AnswerInterrupted(
             f"the answer of {endpoint.model!r} did not end properly: {why}",
             text,
             advice="ask again; nothing of that answer was carried out",
@@ -124,7 +109,7 @@ def interrupted(endpoint: Endpoint, why: str, text: str) -> AttemptFault:
 
 def unusable(endpoint: Endpoint, why: str) -> AttemptFault:
     return AttemptFault(
-        error=AnswerUnusable(
+        error=errors.AnswerUnusable(
             f"what {endpoint.host!r} sent is no answer: {why}",
             advice="check the provider's base_url, and that no proxy or sign-in page stands in between",
         )
@@ -195,28 +180,32 @@ def _fault(endpoint: Endpoint, said: ProviderError, text: str) -> AttemptFault:
     return _make("overloaded" if status >= 500 else "request" if status >= 400 else "status", endpoint, said)
 
 
-_KINDS: Mapping[str, tuple[type[ModelError], str, str]] = {
-    "rate_limit": (RateLimited, "{who} says to wait: {says}", "try again later, or use another model"),
-    "overloaded": (Overloaded, "{who} cannot cope now: {says}", "try again in a minute, or use another model"),
-    "timeout": (ModelTimedOut, "{who} gave up waiting: {says}", "try again"),
-    "key": (NotAuthorized, "{who} does not accept the key: {says}", "{key}"),
+_KINDS: Mapping[str, tuple[type[errors.ModelError], str, str]] = {
+    "rate_limit": (errors.RateLimited, "{who} says to wait: {says}", "try again later, or use another model"),
+    "overloaded": (errors.Overloaded, "{who} cannot cope now: {says}", "try again in a minute, or use another model"),
+    "timeout": (errors.ModelTimedOut, "{who} gave up waiting: {says}", "try again"),
+    "key": (errors.NotAuthorized, "{who} does not accept the key: {says}", "{key}"),
     "quota": (
-        QuotaExhausted,
+        errors.QuotaExhausted,
         "the account with {who} has nothing left: {says}",
         "add credit there, or use another model",
     ),
-    "model": (UnknownModel, "{who} has no {model}: {says}", "check its name and the provider's base_url"),
-    "proxy": (Unreachable, "the proxy wants a password: {says}", "put it into HTTPS_PROXY, or set NO_PROXY"),
-    "context": (ContextTooLong, "the request is too long for {model}: {says}", "send less, or use another model"),
-    "history": (BrokenHistory, "{model} does not accept the turns so far: {says}", "start a new conversation"),
+    "model": (errors.UnknownModel, "{who} has no {model}: {says}", "check its name and the provider's base_url"),
+    "proxy": (errors.Unreachable, "the proxy wants a password: {says}", "put it into HTTPS_PROXY, or set NO_PROXY"),
+    "context": (
+        errors.ContextTooLong,
+        "the request is too long for {model}: {says}",
+        "send less, or use another model",
+    ),
+    "history": (errors.BrokenHistory, "{model} does not accept the turns so far: {says}", "start a new conversation"),
     "too_large": (
-        RequestRejected,
+        errors.RequestRejected,
         "the request is larger than {who} takes: {says}",
         "send less of long files and outputs",
     ),
-    "status": (AnswerUnusable, "{who} answered with neither an answer nor an error: {says}", ""),
+    "status": (errors.AnswerUnusable, "{who} answered with neither an answer nor an error: {says}", ""),
     "request": (
-        RequestRejected,
+        errors.RequestRejected,
         "{model} refuses the request: {says}",
         "the message says which part of it is wrong",
     ),
@@ -230,8 +219,8 @@ def _make(kind: str, endpoint: Endpoint, said: ProviderError) -> AttemptFault:
     says = f"{said.message} (status {said.status})" if said.status else said.message
     message = message.format(who=repr(endpoint.provider), model=repr(endpoint.model), says=says)
     advice = advice.format(key=endpoint.key_advice)
-    if error is RateLimited:
-        made: ModelError = RateLimited(message, said.wait_seconds, advice=advice)
+    if error is errors.RateLimited:
+        made: errors.ModelError = errors.RateLimited(message, said.wait_seconds, advice=advice)
     else:
         made = error(message, advice=advice)
     wait = None if kind == "timeout" else said.wait_seconds
@@ -315,7 +304,7 @@ def _proxy(endpoint: Endpoint, why: str, *, again: bool) -> AttemptFault:
     except ValueError:
         where = ""
     return AttemptFault(
-        error=Unreachable(
+        error=errors.Unreachable(
             f"no connection to {endpoint.host!r}: the proxy{where} {why}",
             advice="check HTTPS_PROXY and HTTP_PROXY, or set NO_PROXY",
         ),
@@ -324,7 +313,9 @@ def _proxy(endpoint: Endpoint, why: str, *, again: bool) -> AttemptFault:
 
 
 def _unreachable(endpoint: Endpoint, why: str, advice: str, *, again: bool) -> AttemptFault:
-    return AttemptFault(error=Unreachable(f"no connection to {endpoint.host!r}: {why}", advice=advice), again=again)
+    return AttemptFault(
+        error=errors.Unreachable(f"no connection to {endpoint.host!r}: {why}", advice=advice), again=again
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from pawl.core import errors
 from pawl.core.dialogue import (
     Answered,
     FellBack,
@@ -21,16 +22,6 @@ from pawl.core.dialogue import (
     TextDelta,
     ThoughtDelta,
     Usage,
-)
-from pawl.core.errors import (
-    AnswerInterrupted,
-    AnswerUnusable,
-    ModelTimedOut,
-    Overloaded,
-    PawlError,
-    RateLimited,
-    UnknownModel,
-    Unreachable,
 )
 from pawl.models import Model
 from pawl.models.configuration import ModelConfig, Routes
@@ -47,8 +38,8 @@ if TYPE_CHECKING:
 
 OpenModel = Callable[[ModelName], Model]
 
-_FALLS_BACK = (Overloaded, RateLimited, Unreachable, ModelTimedOut, UnknownModel)
-_HAD_BEGUN = (AnswerInterrupted, AnswerUnusable)
+_FALLS_BACK = (errors.Overloaded, errors.RateLimited, errors.Unreachable, errors.ModelTimedOut, errors.UnknownModel)
+_HAD_BEGUN = (errors.AnswerInterrupted, errors.AnswerUnusable)
 """Errors of an answer that had begun, so that it is paid for even if nothing of it was shown."""
 
 
@@ -150,8 +141,8 @@ class RoutedModel:
                         return
                     account.hears(event)
                     yield event
-                raise AnswerInterrupted(f"{request.model!r} ended without an answer", advice="try again")
-            except PawlError as error:
+                raise errors.AnswerInterrupted(f"{request.model!r} ended without an answer", advice="try again")
+            except errors.PawlError as error:
                 ended = error.code
                 account.fails(error)
                 raise
@@ -191,7 +182,7 @@ class _Account:
         self._hold.settle(usage, cost)
         return replace(answer, model=self._request.model, usage=usage, cost=self._hold.cost)
 
-    def fails(self, error: PawlError) -> None:
+    def fails(self, error: errors.PawlError) -> None:
         if self._hold.is_open and (isinstance(error, _HAD_BEGUN) or getattr(error, "begun", False)):
             said = max("".join(self._said), getattr(error, "text", ""), key=len)
             self._hold.settle(*self._estimate(said))

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from pathlib import Path
 
+from pawl.core import errors
 from pawl.core.dialogue import (
     Answered,
     FellBack,
@@ -40,25 +41,6 @@ from pawl.core.dialogue import (
     ToolCall,
     Usage,
 )
-from pawl.core.errors import (
-    AnswerInterrupted,
-    AnswerUnusable,
-    BrokenHistory,
-    Cancelled,
-    ConfigError,
-    ContextTooLong,
-    Diverted,
-    ModelError,
-    ModelTimedOut,
-    NotAuthorized,
-    Overloaded,
-    QuotaExhausted,
-    RateLimited,
-    RequestRejected,
-    ScriptEnded,
-    UnknownModel,
-    Unreachable,
-)
 from pawl.core.redact import redacted
 from pawl.models.calls import next_number, parsed_arguments
 from pawl.models.prices import estimated_usage
@@ -69,20 +51,20 @@ from pawl.settings.tables import raise_mistakes, read_table, read_value
 VERSION = 1
 ENDINGS: Mapping[str, StopReason] = {"length": StopReason.LENGTH, "refused": StopReason.REFUSED}
 """Faults that are a way for an answer to end."""
-ERRORS: Mapping[str, type[ModelError]] = {
-    "unknown_model": UnknownModel,
-    "not_authorized": NotAuthorized,
-    "rate_limited": RateLimited,
-    "quota_exhausted": QuotaExhausted,
-    "overloaded": Overloaded,
-    "unreachable": Unreachable,
-    "timed_out": ModelTimedOut,
-    "interrupted": AnswerInterrupted,
-    "unusable": AnswerUnusable,
-    "rejected": RequestRejected,
-    "context_too_long": ContextTooLong,
-    "broken_history": BrokenHistory,
-    "diverted": Diverted,
+ERRORS: Mapping[str, type[errors.ModelError]] = {
+    "unknown_model": errors.UnknownModel,
+    "not_authorized": errors.NotAuthorized,
+    "rate_limited": errors.RateLimited,
+    "quota_exhausted": errors.QuotaExhausted,
+    "overloaded": errors.Overloaded,
+    "unreachable": errors.Unreachable,
+    "timed_out": errors.ModelTimedOut,
+    "interrupted": errors.AnswerInterrupted,
+    "unusable": errors.AnswerUnusable,
+    "rejected": errors.RequestRejected,
+    "context_too_long": errors.ContextTooLong,
+    "broken_history": errors.BrokenHistory,
+    "diverted": errors.Diverted,
 }
 """Faults that are raised."""
 FAULTS = (*ERRORS, *ENDINGS)
@@ -230,7 +212,7 @@ def read_script(path: Path) -> tuple[Turn, ...]:
     try:
         text = bounded.read_text(path, bounded.LARGEST_DATA)
     except (OSError, UnicodeDecodeError) as error:
-        raise UnknownModel(
+        raise errors.UnknownModel(
             f"the script {str(path)!r} cannot be read: {error}", advice="name a file of turns"
         ) from error
     return parse_script(text, name=str(path), lines=path.suffix == ".jsonl")
@@ -343,7 +325,7 @@ class ScriptedModel:
         self._lock = threading.Lock()
         self._consumed = list(used)
         if unknown := [number for number in used if not 1 <= number <= len(self._turns)]:
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"the script {str(path)!r} has no turn {unknown[0]}, which the run has used",
                 advice="resume with the script that the run was started with",
             )
@@ -376,7 +358,7 @@ class ScriptedModel:
                     self._consumed.append(turn.number)
                     return turn
         shown = "; ".join(f"turn {turn.number} wants {turn.match}" for turn in left) or "no turn is left"
-        raise ScriptEnded(
+        raise errors.ScriptEnded(
             f"no turn of the script {str(self._path)!r} fits a request {_described(request)}: {shown}",
             advice="add a turn that fits, or give one `times = 0` so that it is used again",
         )
@@ -447,14 +429,14 @@ def _up_to_fault(turn: Turn) -> list[ModelEvent]:
     return events
 
 
-def _error(fault: ScriptedFault, model: str, said: str) -> ModelError:
+def _error(fault: ScriptedFault, model: str, said: str) -> errors.ModelError:
     message = fault.message or f"{model!r}: {fault.kind.replace('_', ' ')}, as its script says"
     advice = "it is the script that says so"
     match fault.kind:
         case "rate_limited":
-            return RateLimited(message, fault.wait_seconds, advice=advice)
+            return errors.RateLimited(message, fault.wait_seconds, advice=advice)
         case "interrupted":
-            return AnswerInterrupted(message, said, advice=advice)
+            return errors.AnswerInterrupted(message, said, advice=advice)
     return ERRORS[fault.kind](message, advice=advice)
 
 
@@ -483,4 +465,4 @@ def _answer(turn: Turn, request: Request) -> ModelResponse:
 
 def _check(cancel: CancelToken | None) -> None:
     if cancel is not None and cancel.requested:
-        raise Cancelled("the request was stopped", advice="")
+        raise errors.Cancelled("the request was stopped", advice="")

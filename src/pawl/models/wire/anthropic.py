@@ -11,17 +11,7 @@ from pawl.core.run import Reasoning
 from pawl.models.calls import CallDraft
 from pawl.models.decoding import ANSWER_TOOL, Corrupt, WireDecoder, as_sent, own_signature, string, table, tables, total
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier, Wire
-from pawl.models.wire.encoding import (
-    NO_OUTPUT,
-    Outgoing,
-    arguments_of,
-    json_text,
-    mended,
-    outgoing,
-    safe_name,
-    sampling_fields,
-    system_parts,
-)
+from pawl.models.wire import encoding
 
 _MARK = {"type": "ephemeral"}
 _MARKED_TURNS = 2
@@ -39,8 +29,8 @@ _STOPS = {
 }
 
 
-def encode(request: Request, endpoint: Endpoint) -> Outgoing:
-    messages = mended(request.messages)
+def encode(request: Request, endpoint: Endpoint) -> encoding.Outgoing:
+    messages = encoding.mended(request.messages)
     thinks = _thinks(request, messages, endpoint)
     body: dict[str, object] = {"model": endpoint.name, "max_tokens": request.sampling.max_output}
     tools: list[dict[str, object]] = [
@@ -52,7 +42,9 @@ def encode(request: Request, endpoint: Endpoint) -> Outgoing:
         # While it thinks, it may not be forced.
         forced = {"type": "any"} if request.tools else {"type": "tool", "name": ANSWER_TOOL}
         body["tool_choice"] = {"type": "auto"} if thinks else forced
-    system: list[dict[str, object]] = [{"type": "text", "text": part} for part in system_parts(request, endpoint)]
+    system: list[dict[str, object]] = [
+        {"type": "text", "text": part} for part in encoding.system_parts(request, endpoint)
+    ]
     turns = _turns(messages, thinks=thinks)
     if endpoint.quirks.cache_marks:
         _mark(tools, system, turns)
@@ -64,7 +56,7 @@ def encode(request: Request, endpoint: Endpoint) -> Outgoing:
     body.update(_sampling(request, endpoint, thinks=thinks))
     if endpoint.quirks.stream:
         body["stream"] = True
-    return outgoing(endpoint, "messages", body)
+    return encoding.outgoing(endpoint, "messages", body)
 
 
 def _thinks(request: Request, messages: Sequence[Message], endpoint: Endpoint) -> bool:
@@ -83,7 +75,7 @@ def _sampling(request: Request, endpoint: Endpoint, *, thinks: bool) -> dict[str
     budget = endpoint.quirks.reasoning_budget
     # It takes no seed and no blank stop sequence.
     sampling = replace(request.sampling, seed=None, stop=tuple(one for one in request.sampling.stop if one.strip()))
-    fields = sampling_fields(replace(request, sampling=sampling), endpoint, stop="stop_sequences")
+    fields = encoding.sampling_fields(replace(request, sampling=sampling), endpoint, stop="stop_sequences")
     if thinks:
         # The budget comes on top, so that the answer keeps its own length; sampling cannot be set while it thinks.
         fields.pop("temperature", None)
@@ -119,12 +111,12 @@ def _blocks(message: Message, *, thinks: bool) -> list[dict[str, object]]:
             {
                 "type": "tool_use",
                 "id": call.id,
-                "name": safe_name(call.name),
-                "input": arguments_of(call.arguments),
+                "name": encoding.safe_name(call.name),
+                "input": encoding.arguments_of(call.arguments),
             }
         )
     for answer in message.answers:
-        result = {"type": "tool_result", "tool_use_id": answer.call, "content": answer.text or NO_OUTPUT}
+        result = {"type": "tool_result", "tool_use_id": answer.call, "content": answer.text or encoding.NO_OUTPUT}
         blocks.append({**result, "is_error": True} if answer.failed else {**result})
     return blocks
 
@@ -205,7 +197,7 @@ class AnthropicDecoder(WireDecoder):
         elif kind == "tool_use":
             call = self.draft.calls.begin(index, string(block.get("name")), string(block.get("id")))
             if given := block.get("input"):
-                self._arguments(call, json_text(given))
+                self._arguments(call, encoding.json_text(given))
             self.draft.call_piece(call, "")
 
     def _delta(self, index: object, delta: Mapping[str, object]) -> None:

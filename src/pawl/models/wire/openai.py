@@ -18,18 +18,7 @@ from pawl.models.decoding import (
     tables,
 )
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier
-from pawl.models.wire.encoding import (
-    NO_OUTPUT,
-    Outgoing,
-    arguments_of,
-    is_strict,
-    json_text,
-    mended,
-    outgoing,
-    safe_name,
-    sampling_fields,
-    system_parts,
-)
+from pawl.models.wire import encoding
 
 _STOPS = {
     "stop": StopReason.END,
@@ -50,11 +39,11 @@ _BROKEN_OFF = frozenset({"abort", "cancelled", "canceled", "insufficient_system_
 """What servers say of an answer that they gave up."""
 
 
-def encode(request: Request, endpoint: Endpoint) -> Outgoing:
+def encode(request: Request, endpoint: Endpoint) -> encoding.Outgoing:
     messages: list[dict[str, object]] = []
-    if system := system_parts(request, endpoint):
+    if system := encoding.system_parts(request, endpoint):
         messages.append({"role": "system", "content": "\n\n".join(system)})
-    for message in mended(request.messages):
+    for message in encoding.mended(request.messages):
         messages.extend(_message(message, endpoint))
     body: dict[str, object] = {"model": endpoint.name, "messages": messages}
     if request.tools:
@@ -64,13 +53,13 @@ def encode(request: Request, endpoint: Endpoint) -> Outgoing:
     if request.answer_schema is not None:
         _add_schema(body, request.answer_schema, endpoint)
     body[endpoint.quirks.max_tokens_field] = request.sampling.max_output
-    body.update(sampling_fields(request, endpoint, seed=endpoint.quirks.seed_field))
+    body.update(encoding.sampling_fields(request, endpoint, seed=endpoint.quirks.seed_field))
     body.update(_reasoning(request, endpoint))
     if endpoint.quirks.stream:
         body["stream"] = True
         if endpoint.quirks.stream_options:
             body["stream_options"] = {"include_usage": True}
-    return outgoing(endpoint, "chat/completions", body)
+    return encoding.outgoing(endpoint, "chat/completions", body)
 
 
 def _message(message: Message, endpoint: Endpoint) -> list[dict[str, object]]:
@@ -78,7 +67,7 @@ def _message(message: Message, endpoint: Endpoint) -> list[dict[str, object]]:
         return [{"role": "user", "content": message.text}]
     if message.speaker is Speaker.TOOL:
         return [
-            {"role": "tool", "tool_call_id": answer.call, "content": answer.text or NO_OUTPUT}
+            {"role": "tool", "tool_call_id": answer.call, "content": answer.text or encoding.NO_OUTPUT}
             for answer in message.answers
         ]
     turn: dict[str, object] = {"role": "assistant", "content": message.text or None}
@@ -89,7 +78,10 @@ def _message(message: Message, endpoint: Endpoint) -> list[dict[str, object]]:
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": safe_name(call.name), "arguments": json_text(arguments_of(call.arguments))},
+                "function": {
+                    "name": encoding.safe_name(call.name),
+                    "arguments": encoding.json_text(encoding.arguments_of(call.arguments)),
+                },
             }
             for call in message.calls
         ]
@@ -103,7 +95,7 @@ def _own_thoughts(thoughts: tuple[Thought, ...]) -> str:
 
 def _tool(name: str, description: str, schema: Mapping[str, object], *, is_answer: bool) -> dict[str, object]:
     function: dict[str, object] = {"name": name, "description": description, "parameters": schema}
-    if is_answer and is_strict(schema):
+    if is_answer and encoding.is_strict(schema):
         function["strict"] = True
     return {"type": "function", "function": function}
 
@@ -112,7 +104,7 @@ def _add_schema(body: dict[str, object], schema: Mapping[str, object], endpoint:
     if endpoint.schema is SchemaCarrier.JSON_SCHEMA:
         body["response_format"] = {
             "type": "json_schema",
-            "json_schema": {"name": ANSWER_TOOL, "schema": schema, "strict": is_strict(schema)},
+            "json_schema": {"name": ANSWER_TOOL, "schema": schema, "strict": encoding.is_strict(schema)},
         }
     elif endpoint.schema is SchemaCarrier.JSON_OBJECT:
         body["response_format"] = {"type": "json_object"}
@@ -204,7 +196,7 @@ class OpenAIDecoder(WireDecoder):
     def _call(self, call: Mapping[str, object], index: object) -> None:
         function = table(call.get("function"))
         arguments = function.get("arguments")
-        piece = json_text(arguments) if isinstance(arguments, dict | list) else as_sent(arguments)
+        piece = encoding.json_text(arguments) if isinstance(arguments, dict | list) else as_sent(arguments)
         owner = self.draft.calls.piece(
             index if isinstance(index, int) else None,
             provider_id=string(call.get("id")),
