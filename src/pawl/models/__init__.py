@@ -15,7 +15,7 @@ class Model(Protocol):
     """Whatever answers a request: a provider, a local file, a script."""
 
     def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
-        """What happens while the model answers; the last event is `Answered`, or a `ModelError` is raised.
+        """Yield what happens while the model answers; the last event is `Answered`, or a `ModelError` is raised.
 
         Closing the generator aborts the request. After `cancel`, `Cancelled` is raised within a second.
         """

@@ -53,7 +53,7 @@ class Scrubber:
         return scrubbed(text)
 
     def rest(self) -> str:
-        """What is left when nothing follows."""
+        """The rest, when nothing follows."""
         half, self._half = self._half, ""
         return scrubbed(half)
 

@@ -1,4 +1,4 @@
-"""What the user configured about models, read and checked once: providers, routes, prices, budget."""
+"""The configuration of models, read and checked once: providers, routes, prices, budget."""
 
 from __future__ import annotations
 
@@ -140,5 +140,5 @@ def model_config(config: Config, environment: Mapping[str, str] | None = None) -
 
 
 def budget(table: Mapping[str, object], base: Budget | None = None) -> Budget:
-    """What a run may spend; `money` in US dollars, `tokens` in and out, whatever they cost."""
+    """The limits of a run; `money` in US dollars, `tokens` in and out, whatever they cost."""
     return read_settings(base or Budget(), "budget", table)

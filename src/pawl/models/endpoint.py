@@ -105,7 +105,7 @@ class Endpoint:
     wire: Wire
     base_url: str
     name: str
-    """What the server calls the model."""
+    """The server's name for the model."""
     provider: str
     key: str = field(default="", repr=False)
     key_name: str = ""
@@ -126,7 +126,7 @@ class Endpoint:
 
     @property
     def host(self) -> str:
-        """What messages call the server: no user, no path, no query."""
+        """The server as messages name it: no user, no path, no query."""
         parts = urlsplit(self.base_url)
         return f"{parts.hostname or ''}:{parts.port}" if parts.port else parts.hostname or ""
 
@@ -138,7 +138,7 @@ class Endpoint:
 
     @property
     def key_advice(self) -> str:
-        """What to do about a key that is refused."""
+        """Advice on a key that is refused."""
         return f"check that {self.key_name or 'it'} is whole, valid and allowed this model"
 
     @property

@@ -1,4 +1,4 @@
-"""What a failure of a provider is: a typed error, and whether another attempt makes sense."""
+"""Failures of providers as typed errors, and whether another attempt makes sense."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AttemptFault:
     again: bool = False
     """Another attempt may succeed."""
     wait_seconds: float | None = None
-    """What the provider asks for."""
+    """As the provider asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ _RAISE_TOKENS = "raise it with --max-tokens or `budget.tokens`, or ask for less"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What a run has spent."""
+    """The sum of a run so far."""
 
     money: Decimal = _NOTHING
     input: int = 0
@@ -47,7 +47,7 @@ class _Most:
 
 
 class Reservation:
-    """What is held back for one request. Leaving it as a context manager releases what was not settled."""
+    """The reserve for one request. Leaving it as a context manager releases what was not settled."""
 
     def __init__(self, ledger: Ledger, model: str) -> None:
         self._ledger = ledger

@@ -32,7 +32,7 @@ _MOST_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """What the provider said. `serves` is None where it did not list its models."""
+    """The answer of a provider. `serves` is None where it did not list its models."""
 
     works: bool
     detail: str
@@ -104,7 +104,7 @@ class Listed:
     """None when nobody looked."""
     detail: str
     advice: str
-    """What to do about one that is not ready."""
+    """How to make it ready."""
     input_price: Decimal | None
     """US dollars for a million tokens; None when unknown."""
     output_price: Decimal | None

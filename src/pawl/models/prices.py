@@ -1,4 +1,4 @@
-"""What a request costs: the user's own prices, those that genai-prices carries, nothing for local models.
+"""The cost of requests: the user's own prices, those that genai-prices carries, nothing for local models.
 
 A price that is not known is None, never 0. Nothing is fetched; the price list is the one that was installed.
 """
@@ -52,7 +52,7 @@ class Prices:
         self._overrides = overrides or {}
 
     def cost(self, model: str, usage: Usage) -> Decimal | None:
-        """What this usage of the model costs; None when its price is unknown."""
+        """The cost of this usage of the model; None when its price is unknown."""
         usage = _sound(usage)
         rates = self._known(model)
         if rates is not None:
@@ -64,7 +64,7 @@ class Prices:
         return _calculated(listed.get_prices(now), usage, listed.id)
 
     def worst_case(self, model: str, input_tokens: int, max_output: int) -> Decimal | None:
-        """What a request of that size can cost at most, whatever of it is cached and whenever it is answered."""
+        """The most that a request of that size can cost, whatever of it is cached and whenever it is answered."""
         cases = (
             Usage(input=input_tokens, output=max_output),
             Usage(input=input_tokens, output=max_output, cache_written=input_tokens),
@@ -156,7 +156,7 @@ def _at_any_time(model: ModelInfo) -> Iterator[ModelPrice]:
 _LIKELY_BYTES = 4
 _LEAST_BYTES = 2
 _MESSAGE_TOKENS = 8
-"""What a provider puts around a turn, a call or a tool."""
+"""Put around a turn, a call or a tool by the provider."""
 _REQUEST_TOKENS = 64
 
 
@@ -177,7 +177,7 @@ def likely_tokens(text: str) -> int:
 
 
 def estimated_usage(request: Request, said: str, calls: Iterable[ToolCall] = ()) -> Usage:
-    """What a request came to whose usage nobody told; never more than was held back for it."""
+    """An estimate for a request whose usage nobody told; never more than was held back for it."""
     output = likely_tokens(said) + sum(-(-_call(call) // _LIKELY_BYTES) + _MESSAGE_TOKENS for call in calls)
     return Usage(input=likely_input(request), output=min(output, request.sampling.max_output), estimated=True)
 

@@ -36,7 +36,7 @@ class Provider:
     local: bool = False
     """Runs on the user's own machines, so that it costs nothing."""
     prices: str = ""
-    """What genai-prices calls it; empty when its prices are unknown."""
+    """Its name in genai-prices; empty when its prices are unknown."""
     families: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
     quirks: Mapping[str, object] = field(default_factory=dict)
@@ -229,7 +229,7 @@ class EditBlock(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a model can do."""
+    """The abilities and limits of a model."""
 
     tools: CallStyle = CallStyle.NATIVE
     schema: CallStyle = CallStyle.NATIVE
@@ -247,7 +247,7 @@ Rules = Mapping[str, Mapping[str, object]]
 
 
 def capabilities(name: str, overrides: Rules = MappingProxyType({})) -> Capabilities:
-    """What the model of that name can do, as far as is known; later rules go over earlier ones."""
+    """The abilities of the model of that name, as far as they are known; later rules go over earlier ones."""
     found = Capabilities()
     for pattern, table in (*_builtin_rules().items(), *overrides.items()):
         if fnmatch.fnmatchcase(name, pattern):

@@ -105,7 +105,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _asked(request: Request) -> Table:
-    """What the request is known by when it comes again: its last words, or the tools whose answers end it."""
+    """The mark by which the request is known when it comes again: its last words, or the tools whose answers end it."""
     match: Table = {}
     last = request.messages[-1] if request.messages else None
     if last is not None and last.answers:

@@ -45,7 +45,7 @@ _HAD_BEGUN = (errors.AnswerInterrupted, errors.AnswerUnusable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What asking one model came to, with the attempts that failed after they had begun."""
+    """Usage and cost of asking one model, with the attempts that failed after they had begun."""
 
     model: str
     usage: Usage
@@ -107,7 +107,7 @@ class RoutedModel:
         self._given_up: set[str] = set()
         """Models that another took over from; they are not waited for again at each request."""
         self.charged: tuple[Charge, ...] = ()
-        """What the latest request came to, one charge for each model that was asked, however it ended."""
+        """Those of the latest request, one for each model that was asked, however it ended."""
         self.request: Request | None = None
         self.answer: ModelResponse | None = None
         """The answer to it, once there is one."""
@@ -152,7 +152,7 @@ class RoutedModel:
 
 
 class _Account:
-    """What one request to one model comes to while it is under way."""
+    """Keeps account of one request to one model while it is under way."""
 
     def __init__(self, request: Request, prices: Prices, hold: Reservation) -> None:
         self._request = request
@@ -274,7 +274,7 @@ class Models:
         return self.can(name).context - min(self.config.sampling.max_output, self.most_output(name))
 
     def _reasoning_tokens(self, model: str) -> int:
-        """What a model may write on top of its answer when it reasons; that of a file is all one answer."""
+        """The most that a model may write on top of its answer when it reasons."""
         name = ModelName.parse(model, self.config.providers)
         own = {} if name.is_file else self.config.providers[name.provider].quirks
         return quirks_of({**own, **self.can(model).quirks}).reasoning_budget

@@ -74,10 +74,10 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnMatch:
-    """What a request must have for the turn; everything that is given must fit."""
+    """The conditions of a turn on a request; all that are given must hold."""
 
     user: str = ""
-    """What must occur in the last text of the user."""
+    """Must occur in the last text of the user."""
     tool: str = ""
     system: str = ""
     user_regex: re.Pattern[str] | None = None
@@ -198,7 +198,7 @@ class Turn:
     number: int = field(default=0, metadata={"own": True})
     """From 1, in the order of the file."""
     events: tuple[ModelEvent, ...] = field(default=(), metadata={"own": True})
-    """What is streamed before the answer or the fault."""
+    """Streamed before the answer or the fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -414,7 +414,7 @@ def _short(text: str) -> str:
 
 
 def _up_to_fault(turn: Turn) -> list[ModelEvent]:
-    """What is streamed; a fault may cut the text short."""
+    """The events of the turn; a fault may cut the text short."""
     if turn.fault is None or turn.fault.after is None:
         return list(turn.events)
     room = turn.fault.after

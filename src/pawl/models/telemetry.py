@@ -50,7 +50,7 @@ class Telemetry:
     contents: bool = False
     """Whether what was said is part of the spans."""
     notice: str = ""
-    """What the user should know, such as that the extra is missing."""
+    """A warning for the user, such as that the extra is missing."""
     clock: Callable[[], int] = time.time_ns
     provider: TracerProvider | None = field(default=None, repr=False)
     """Pawl's own, to be closed with it."""

@@ -57,7 +57,7 @@ class Prose:
 class CallBlock:
     kind: str
     head: str = ""
-    """What stands after the kind: a path, or the name of a tool."""
+    """The words after the kind: a path, or the name of a tool."""
     body: str
     is_closed: bool
     source: str
@@ -113,7 +113,7 @@ class Scanner:
         return list(self._parts(is_last=False))
 
     def finish(self) -> list[Prose | CallBlock]:
-        """What is left when nothing follows; a block without its end is given as such."""
+        """The rest, when nothing follows; a block without its end is given as such."""
         parts = list(self._parts(is_last=True))
         if self._open is not None and self._open.kind:
             self._open.body.append(self._held)
@@ -251,7 +251,7 @@ class EditTools:
 
 
 def calls_in(block: CallBlock, tools: Mapping[str, ToolOffer], edits: EditTools) -> list[ToolCall] | None:
-    """What a block asks for; None when it is no call after all but text that looks like one."""
+    """The calls that a block asks for; None when it is no call after all but text that looks like one."""
     match block.kind:
         case "edit" if edits.patch:
             return _changes(block, edits.patch)

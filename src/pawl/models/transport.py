@@ -54,7 +54,7 @@ _KEPT_SECONDS = 60.0
 
 
 class _Line:
-    """What one thread sends its requests through."""
+    """The event loop and the connections of one thread."""
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner()

@@ -192,7 +192,7 @@ def _readable(kind: type[DataclassInstance]) -> list[Field[Any]]:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """What may have been meant."""
+    """The known word that may have been meant."""
     found = difflib.get_close_matches(word.lower(), [str(one) for one in known], 1)
     return found[0] if found else None
 

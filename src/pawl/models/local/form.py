@@ -275,7 +275,7 @@ class Saying:
         return "".join(self._shown)
 
     def piece(self, json_piece: str) -> str:
-        """What can be shown after another piece of the JSON."""
+        """The text that can be shown after another piece of the JSON."""
         if self._is_over:
             return ""
         self._waiting += json_piece

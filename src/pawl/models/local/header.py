@@ -29,7 +29,7 @@ _CACHE_ELEMENT = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What a model file says about itself. `fields` has the short values; long lists are left out."""
+    """The description that a model file carries. `fields` has the short values; long lists are left out."""
 
     path: Path
     size: int
@@ -198,7 +198,7 @@ def local_settings(table: Mapping[str, object]) -> LocalSettings:
 
 
 def start_of(header: Header, settings: LocalSettings, token: str) -> ServerStart:
-    """What a child is told; `Overloaded` when this machine has too little memory for it now."""
+    """The start of a child; `Overloaded` when this machine has too little memory for it now."""
     context = settings.context_of(header)
     needed = header.size + header.cache_bytes(context) + settings.kept_prompts + _OVERHEAD
     free = free_memory()

@@ -1,4 +1,4 @@
-"""What all encoders share: a request as bytes, names and ids that every server takes, turns in order, schemas."""
+"""Shared by all encoders: a request as bytes, names and ids that every server takes, turns in order, schemas."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def json_text(value: object) -> str:
 
 
 def arguments_of(arguments: Mapping[str, object] | None) -> Mapping[str, object]:
-    """What goes back as a call's input; that of a broken call is empty, because providers check it."""
+    """The input of a call that goes back; that of a broken call is empty, because providers check it."""
     return {} if arguments is None else dict(arguments)
 
 

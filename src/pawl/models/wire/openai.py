@@ -36,7 +36,7 @@ _STOPS = {
     "stop_sequence": StopReason.SEQUENCE,
 }
 _BROKEN_OFF = frozenset({"abort", "cancelled", "canceled", "insufficient_system_resource", "network_error"})
-"""What servers say of an answer that they gave up."""
+"""Said of an answer that the server gave up."""
 
 
 def encode(request: Request, endpoint: Endpoint) -> encoding.Outgoing:
