@@ -11,14 +11,18 @@ from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from types import UnionType
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 from pawl.core.errors import ConfigError
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
-Read = TypeVar("Read", bound="DataclassInstance")
+class DataclassInstance(Protocol):
+    """An instance of any dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+Read = TypeVar("Read", bound=DataclassInstance)
 Limits = Mapping[Any, Any]
 _NONE: Limits = {}
 

@@ -26,6 +26,7 @@ def models(shop: Project, call: Call) -> int:
     config = configured(shop, call.options.model or "")
     found = listing.listed(config, look=not call.options.offline, only=call.options.model or "")
     providers, environment = config.providers.values(), config.environment
+    addresses = {one.name: one.address(environment) for one in providers}
     if call.options.json:
         call.emit(
             {
@@ -33,7 +34,7 @@ def models(shop: Project, call: Call) -> int:
                 "providers": [
                     {
                         "name": one.name,
-                        "address": one.address(environment),
+                        "address": addresses[one.name],
                         "has_key": one.has_key(environment),
                         "key_names": list(one.key_env),
                         "local": one.local,
