@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pawl.agent import planning
-from pawl.agent.compacting import afresh, later_tasks
 from pawl.agent.context import TurnInput
+from pawl.agent.context_watch import ContextWatch, afresh, later_tasks
 from pawl.agent.record import RunRecord
-from pawl.agent.tool_session import ToolSession
-from pawl.agent.watching import ContextWatch
+from pawl.agent.tools.toolbox import ToolSession
 from pawl.core.dialogue import Message, Speaker
 from pawl.core.run import Mode, Reasoning, RoleName, RunCursor, RunRequest, RunTerms, Task
 from pawl.workspace.project import Project

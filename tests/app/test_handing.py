@@ -11,7 +11,7 @@ from world import lay
 from pawl.agent.asking import AskRequest, ask
 from pawl.agent.briefing import HEAD, OUTLINE_HEAD, BundleSubject, handed_over
 from pawl.agent.session import Session
-from pawl.agent.tool_session import ToolSession
+from pawl.agent.tools.toolbox import ToolSession
 from pawl.core.diagnostic import Diagnostic, Location
 from pawl.core.run import Approval, RunRequest
 from pawl.workspace.project import Project

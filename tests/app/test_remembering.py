@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pawl.agent import learning as remembering
+from pawl.agent import workspace_memory as remembering
 from pawl.agent.asking import AskRequest, Replied, ask
-from pawl.agent.learning import ESTIMATES, SESSION
-from pawl.agent.watching import WORKSHEET, ContextWatch
+from pawl.agent.context_watch import WORKSHEET, ContextWatch
+from pawl.agent.workspace_memory import ESTIMATES, SESSION
 from pawl.core.dialogue import Request, ToolAnswer, ToolCall, Usage, user
 from pawl.core.errors import UnknownEntry
 from pawl.core.events import RequestAnswered, Shortened, ToolEnded

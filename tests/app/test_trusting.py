@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from world import lay
 
-from pawl.agent.commands import own_commands
-from pawl.agent.rules import prompts
+from pawl.agent.own_extensions import own_commands
+from pawl.agent.policy import prompts
 from pawl.core.errors import ConfigError, UsageError
 from pawl.core.guardrails import Decision
 from pawl.core.run import Mode

@@ -14,7 +14,7 @@ from cli.transcript import blocks, played, stage, surroundings
 from cli.transcript import keys as foreign_keys
 
 from pawl.agent.corrections import corrections
-from pawl.agent.rules import as_markdown
+from pawl.agent.policy import as_markdown
 from pawl.core import errors
 from pawl.core.dialogue import Sampling
 from pawl.core.run import Budget, RequestRecord

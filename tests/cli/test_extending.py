@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cli.console import Pawl, Said
 
-from pawl.agent.rules import policy_of
+from pawl.agent.policy import policy_of
 from pawl.core.run import RoleName
 from pawl.settings.config import load
 from pawl.workspace.project import Project

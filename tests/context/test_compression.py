@@ -97,17 +97,16 @@ def test_the_summary_holds_goals_decisions_plan_open_issues_files_and_outputs():
 
 
 def test_rules_stay_word_for_word_through_many_compressions():
-    rules = ("# House rules\n## Goals\n- Always answer in French.",)
     worksheet = Worksheet(task="round prices").with_done("patched cart.py").with_next(["run the tests"])
     messages, state = [user("You must keep Python 3.11."), assistant("Yes."), *dialogue()[2:]], FRESH
     request = messages[2]
     for turn in range(4):
-        kept = KeptWords(request=messages.index(request), rules=rules, worksheet=worksheet)
+        kept = KeptWords(request=messages.index(request), worksheet=worksheet)
         made = compress(messages, kept, state)
         assert made.why_not == "", turn
         text = made.messages[0].text
         assert text.count("You must keep Python 3.11.") == 2  # as a rule and as a goal
-        assert text.count(rules[0]) == 1 and text.count("patched cart.py") == 1 and text.count(OPENING) == 1
+        assert text.count("patched cart.py") == 1 and text.count(OPENING) == 1
         assert request in made.messages and text.count("run the tests") == 1
         messages, state = list(made.messages), made.state
         for number in range(100 * turn + 100, 100 * turn + 120):

@@ -9,19 +9,18 @@ from context.shelf import Folder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.agent.memory_bank import (
+from pawl.agent.context_watch import MOST_FILES, MOST_TASKS, WorkingContext
+from pawl.agent.workspace_memory import (
     TITLES,
     Bank,
-    MemoryCandidate,
     Note,
-    RunStanding,
     concise,
     read_bank,
     recalled,
     updated,
     worth_keeping,
 )
-from pawl.agent.monitor import MOST_FILES, MOST_TASKS, WorkingContext
+from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.memory import (
     LONGEST_MEMORY,
     Access,
@@ -119,28 +118,25 @@ def test_a_cached_file_counts_only_for_the_content_it_had():
 @pytest.mark.parametrize(
     ("tier", "standing", "kept"),
     [
-        (MemoryTier.FACT, RunStanding(), False),
-        (MemoryTier.FACT, RunStanding(decided=True), False),
-        (MemoryTier.FACT, RunStanding(succeeded=True), True),
-        (MemoryTier.OUTCOME, RunStanding(), False),
-        (MemoryTier.OUTCOME, RunStanding(succeeded=True), True),
-        (MemoryTier.DECISION, RunStanding(), False),
-        (MemoryTier.DECISION, RunStanding(decided=True), True),
-        (MemoryTier.DECISION, RunStanding(succeeded=True), True),
+        (MemoryTier.FACT, {}, False),
+        (MemoryTier.FACT, {"decided": True}, False),
+        (MemoryTier.FACT, {"succeeded": True}, True),
+        (MemoryTier.OUTCOME, {}, False),
+        (MemoryTier.OUTCOME, {"succeeded": True}, True),
+        (MemoryTier.DECISION, {}, False),
+        (MemoryTier.DECISION, {"decided": True}, True),
+        (MemoryTier.DECISION, {"succeeded": True}, True),
     ],
 )
 def test_a_memory_is_written_only_after_success_or_for_a_settled_decision(tier, standing, kept):
-    made = worth_keeping(MemoryCandidate(tier=tier, text="Tests run with make test.", run="r1"), standing)
+    made = worth_keeping(tier, "Tests run with make test.", run="r1", **standing)
     expected = NewMemory(tier=tier, text="Tests run with make test.", source=MemorySource.RUN, run="r1")
     assert made == (expected if kept else None)
 
 
 @pytest.mark.spec("C14")
 def test_a_memory_is_concise_and_without_secrets():
-    assert (
-        worth_keeping(MemoryCandidate(tier=MemoryTier.FACT, text=f"API_KEY={CANARY}"), RunStanding(succeeded=True))
-        is None
-    )
+    assert worth_keeping(MemoryTier.FACT, f"API_KEY={CANARY}", succeeded=True) is None
     text = concise("word " * 200)
     assert len(text) <= LONGEST_MEMORY and text.endswith("word…")
     assert CANARY not in concise(f"Use password: {CANARY} for it.")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pawl.agent.monitor import ContextMonitor, EstimateError, Level, Measured
+from pawl.agent.context_watch import ContextMonitor, EstimateError, Level, Measured
 from pawl.core.dialogue import Usage
 from pawl.core.errors import UnregisteredAgent
 

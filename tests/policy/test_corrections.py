@@ -20,7 +20,7 @@ from pawl.agent.corrections import (
     promises,
     reasoning_of,
 )
-from pawl.agent.policy import decide
+from pawl.agent.policy import standard_policy
 from pawl.agent.prompts import PromptRepository
 from pawl.core.dialogue import ModelResponse, StopReason, Thought, ToolCall, Usage
 from pawl.core.run import Mode, Reasoning, RoleName, Stage
@@ -61,7 +61,7 @@ def at(
     work_left: tuple[str, ...] = (),
     sent: dict[str, int] | None = None,
 ) -> AnswerSituation:
-    decision = decide(stage, mode, role, reasoning=reasoning)
+    decision = standard_policy().decide(stage, mode, role, reasoning=reasoning)
     return AnswerSituation(stage=stage, decision=decision, work_left=work_left, sent=sent or {})
 
 
@@ -243,4 +243,8 @@ def test_no_correction_touches_the_decision():
     situation = at(mode=Mode.CHAT)
     before = situation.decision
     fault_of(answer("I'll edit the file for you in agent mode."), situation)
-    assert situation.decision is before == decide(Stage.ACT, Mode.CHAT, RoleName.ARTISAN, reasoning=Reasoning.OFF)
+    assert (
+        situation.decision
+        is before
+        == standard_policy().decide(Stage.ACT, Mode.CHAT, RoleName.ARTISAN, reasoning=Reasoning.OFF)
+    )

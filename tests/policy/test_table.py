@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pawl.agent.policy import Sent, check_request, decide, may_call, standard_policy, table_rows
+from pawl.agent.policy import Sent, as_markdown, check_request, may_call, standard_policy
 from pawl.agent.prompts import PromptRepository
-from pawl.agent.rules import as_markdown
 from pawl.core.errors import ConfigError, PolicyViolation
 from pawl.core.run import Approval, Mode, PolicyDecision, Reasoning, ReasoningFormat, RoleName, RunTerms, Stage
 from pawl.settings.allowances import ToolKind, allowances, parse
@@ -37,12 +36,18 @@ VARIABLES = {
 
 def decisions():
     for stage, mode, role, reasoning, approval in EVERYTHING:
-        yield stage, mode, role, reasoning, decide(stage, mode, role, reasoning=reasoning, approval=approval)
+        yield (
+            stage,
+            mode,
+            role,
+            reasoning,
+            standard_policy().decide(stage, mode, role, reasoning=reasoning, approval=approval),
+        )
 
 
 def rendered() -> str:
     lines = []
-    for row in table_rows():
+    for row in standard_policy().rows():
         one = row.decision
         lines.append(
             f"{row.mode:<6}{row.stage:<10}{row.role:<11}{one.reasoning:<6}{one.contract or '-':<9}"
@@ -57,14 +62,14 @@ def write_snapshot() -> None:
 
 def test_the_whole_table_is_as_it_was_agreed():
     assert rendered() == SNAPSHOT.read_text()
-    assert len(table_rows()) == len(Mode) * len(Stage) * len(RoleName)
+    assert len(standard_policy().rows()) == len(Mode) * len(Stage) * len(RoleName)
 
 
 def test_every_combination_has_one_decision_and_always_the_same():
     assert len(EVERYTHING) == 11 * 2 * 10 * 2 * 3
     for stage, mode, role, reasoning, approval in EVERYTHING:
-        first = decide(stage, mode, role, reasoning=reasoning, approval=approval)
-        assert first == decide(stage, mode, role, reasoning=reasoning, approval=approval)
+        first = standard_policy().decide(stage, mode, role, reasoning=reasoning, approval=approval)
+        assert first == standard_policy().decide(stage, mode, role, reasoning=reasoning, approval=approval)
         assert first.tools == tuple(sorted(set(first.tools)))
         assert first.approval is approval
 
@@ -139,7 +144,9 @@ def test_an_answer_in_json_has_its_reasoning_in_a_field():
 def test_the_system_text_stays_the_same_through_a_loop_of_tool_calls():
     prompts = PromptRepository.load()
     for mode, role, reasoning in itertools.product(Mode, RoleName, Reasoning):
-        act, later = (decide(stage, mode, role, reasoning=reasoning) for stage in (Stage.ACT, Stage.FOLLOW_UP))
+        act, later = (
+            standard_policy().decide(stage, mode, role, reasoning=reasoning) for stage in (Stage.ACT, Stage.FOLLOW_UP)
+        )
         assert act == later
         root = {"project_root": VARIABLES["project_root"]}
         assert prompts.compose(act, root) == prompts.compose(later, root)
@@ -148,7 +155,7 @@ def test_the_system_text_stays_the_same_through_a_loop_of_tool_calls():
 @pytest.mark.spec("E10")
 def test_what_was_decided_and_agreed_cannot_be_changed():
     terms = RunTerms(run="r", conversation="c", mode=Mode.CHAT, reasoning=Reasoning.OFF, model="a/b")
-    decision = decide(Stage.ACT, Mode.CHAT, RoleName.ARTISAN, reasoning=Reasoning.OFF)
+    decision = standard_policy().decide(Stage.ACT, Mode.CHAT, RoleName.ARTISAN, reasoning=Reasoning.OFF)
     for value, name in ((terms, "mode"), (decision, "tools"), (standard_policy().role("worker"), "tools")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(value, name, None)
@@ -245,7 +252,7 @@ PROMPTS = PromptRepository.load()
 @pytest.mark.spec("C15", "C1", "C2")
 def test_what_the_policy_composes_keeps_the_invariants_everywhere():
     for stage, mode, role, reasoning in itertools.product(Stage, Mode, RoleName, Reasoning):
-        decision = decide(stage, mode, role, reasoning=reasoning)
+        decision = standard_policy().decide(stage, mode, role, reasoning=reasoning)
         sent = honest(mode, decision, role)
         assert check_request(standard_policy(), terms(mode, reasoning), stage, role, sent) == decision
 
@@ -285,7 +292,7 @@ def broken(sent: Sent, what: str) -> Sent:
     ],
 )
 def test_a_request_that_departs_from_the_users_terms_is_not_sent(what: str, named: str):
-    decision = decide(Stage.WARMUP, Mode.CHAT, RoleName.ARTISAN, reasoning=Reasoning.ON)
+    decision = standard_policy().decide(Stage.WARMUP, Mode.CHAT, RoleName.ARTISAN, reasoning=Reasoning.ON)
     sent = broken(honest(Mode.CHAT, decision, "artisan"), what)
     with pytest.raises(PolicyViolation, match=named):
         check_request(standard_policy(), terms(Mode.CHAT, Reasoning.ON), Stage.WARMUP, "artisan", sent)
@@ -293,7 +300,7 @@ def test_a_request_that_departs_from_the_users_terms_is_not_sent(what: str, name
 
 @pytest.mark.spec("C15", "C2")
 def test_reasoning_that_nobody_asked_for_is_not_sent():
-    off = decide(Stage.ACT, Mode.AGENT, RoleName.ARTISAN, reasoning=Reasoning.OFF)
+    off = standard_policy().decide(Stage.ACT, Mode.AGENT, RoleName.ARTISAN, reasoning=Reasoning.OFF)
     sent = honest(Mode.AGENT, off, "artisan")
     sent = dataclasses.replace(sent, system=(*sent.system, PROMPTS.get("reasoning/micro").text))
     with pytest.raises(PolicyViolation, match="'reasoning'"):
@@ -301,7 +308,7 @@ def test_reasoning_that_nobody_asked_for_is_not_sent():
 
 
 def test_a_file_that_quotes_a_prompt_breaks_no_invariant():
-    off = decide(Stage.ACT, Mode.AGENT, RoleName.ARTISAN, reasoning=Reasoning.OFF)
+    off = standard_policy().decide(Stage.ACT, Mode.AGENT, RoleName.ARTISAN, reasoning=Reasoning.OFF)
     sent = honest(Mode.AGENT, off, "artisan")
     quoted = "Instructions of the project:\n# Reasoning: micro\n# Mode: chat"
     sent = dataclasses.replace(sent, system=(*sent.system, quoted))
@@ -309,10 +316,12 @@ def test_a_file_that_quotes_a_prompt_breaks_no_invariant():
 
 
 def test_a_call_outside_of_the_decision_is_refused_whatever_the_model_says():
-    decision = decide(Stage.ACT, Mode.CHAT, RoleName.ARTISAN, reasoning=Reasoning.OFF)
+    decision = standard_policy().decide(Stage.ACT, Mode.CHAT, RoleName.ARTISAN, reasoning=Reasoning.OFF)
     may_call(decision, "file_read")
     with pytest.raises(PolicyViolation, match="'modify' is not a tool of this stage"):
         may_call(decision, "modify")
     with pytest.raises(PolicyViolation) as raised:
-        may_call(decide(Stage.FINAL, Mode.AGENT, RoleName.ARTISAN, reasoning=Reasoning.OFF), "file_read")
+        may_call(
+            standard_policy().decide(Stage.FINAL, Mode.AGENT, RoleName.ARTISAN, reasoning=Reasoning.OFF), "file_read"
+        )
     assert raised.value.advice == "the tools are: none; answer in words"

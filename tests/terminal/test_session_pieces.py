@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from pawl.agent.commands import filled, own_commands
+from pawl.agent.own_extensions import filled, own_commands
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import UsageError
 from pawl.settings.config import load

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from edits.folder import GUARDRAILS, FolderFiles
 
-from pawl.agent.tools.registry import ToolRegistry
-from pawl.agent.tools.toolbox import Ports, TimedFiles, toolbox
+from pawl.agent.tools.tool_registry import Ports, ToolRegistry
+from pawl.agent.tools.toolbox import TimedFiles, toolbox
 from pawl.code.editor import BenchEditor
 from pawl.code.imports import ImportMap
 from pawl.core.execution import Captured, Completed, Ending, Execution
@@ -50,15 +50,16 @@ def runner(workspace: Path) -> FolderRunner:
 
 @pytest.fixture
 def tools(workspace: Path, runner: FolderRunner) -> ToolRegistry:
-    files = TimedFiles(FolderFiles(workspace), seconds=5.0)
+    files = TimedFiles(lambda: FolderFiles(workspace), seconds=5.0)
 
     def dependencies() -> ImportMap:
         return ImportMap.of({path: files.read(path) for path in files.walk() if path.endswith(".py")})
 
+    editor = BenchEditor(files, GUARDRAILS)
     return toolbox(
         Ports(
             files=files,
-            editor=BenchEditor(files, GUARDRAILS),
+            editor=lambda: editor,
             runner=runner,
             dependencies=dependencies,
             guardrails=GUARDRAILS,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from edits.folder import GUARDRAILS, FolderFiles
 
-from pawl.agent.tools.commands import check
-from pawl.agent.tools.registry import (
+from pawl.agent.tools.tool_registry import (
     Effect,
+    Ports,
     Tool,
     ToolFailure,
     ToolLimits,
@@ -20,9 +20,8 @@ from pawl.agent.tools.registry import (
     ToolResult,
     bounded,
     offers,
-    page,
 )
-from pawl.agent.tools.toolbox import Ports, toolbox
+from pawl.agent.tools.toolbox import toolbox
 from pawl.code.editor import BenchEditor
 from pawl.code.imports import ImportMap
 from pawl.code.outline import SourceOutliner
@@ -72,21 +71,21 @@ class NoCommands:
         raise AssertionError(execution)
 
 
-def registry(checker, limits: ToolLimits | None = None) -> ToolRegistry:
-    limits = limits or ToolLimits()
-    return ToolRegistry([check(checker, limits, page("check", {"check_seconds": 60}))], limits)
-
-
 def ports(workspace: Path, **optional) -> Ports:
     files = FolderFiles(workspace)
+    editor = BenchEditor(files, GUARDRAILS)
     return Ports(
         files=files,
-        editor=BenchEditor(files, GUARDRAILS),
+        editor=lambda: editor,
         runner=NoCommands(),
         dependencies=lambda: ImportMap.of({}),
         guardrails=GUARDRAILS,
         **optional,
     )
+
+
+def registry(checker, limits: ToolLimits | None = None) -> ToolRegistry:
+    return toolbox(ports(Path("nowhere"), checker=checker, limits=limits or ToolLimits()))
 
 
 @pytest.mark.spec("D4")
@@ -155,7 +154,7 @@ def test_a_model_is_told_what_the_language_servers_find_in_files_that_are_there(
 @pytest.mark.spec("A5")
 def test_a_toolbox_without_an_outliner_or_a_checker_has_no_such_tool(workspace: Path):
     bare = toolbox(ports(workspace))
-    full = toolbox(ports(workspace, outliner=SourceOutliner(GUARDRAILS), checker=Checks()))
+    full = toolbox(ports(workspace, outliner=lambda: SourceOutliner(GUARDRAILS), checker=Checks()))
     assert set(full.names) - set(bare.names) == {"outline", "check", "lsp_diagnostics"}
     assert full.names[: len(bare.names)] == bare.names
     for tool in full.tools:

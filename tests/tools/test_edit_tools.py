@@ -10,8 +10,8 @@ from edits.folder import GUARDRAILS, FullDisk
 from tools.conftest import FolderRunner
 from world import snapshot
 
-from pawl.agent.tools.registry import ToolFailure, ToolRegistry, ToolResult
-from pawl.agent.tools.toolbox import Ports, toolbox
+from pawl.agent.tools.tool_registry import Ports, ToolFailure, ToolRegistry, ToolResult
+from pawl.agent.tools.toolbox import toolbox
 from pawl.code.editor import BenchEditor
 from pawl.code.imports import ImportMap
 
@@ -113,9 +113,10 @@ def test_linked_files_change_together_or_not_at_all(tools: ToolRegistry, workspa
 
 def test_a_full_disk_is_disk_full_and_the_file_as_it_was(workspace: Path):
     files = FullDisk(workspace)
+    editor = BenchEditor(files, GUARDRAILS)
     ports = Ports(
         files=files,
-        editor=BenchEditor(files, GUARDRAILS),
+        editor=lambda: editor,
         runner=FolderRunner(workspace),
         dependencies=lambda: ImportMap.of({}),
         guardrails=GUARDRAILS,

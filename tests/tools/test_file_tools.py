@@ -10,13 +10,17 @@ from pathlib import Path
 
 import pytest
 from edits.folder import GUARDRAILS, FolderFiles
+from tools.conftest import FolderRunner
 
-from pawl.agent.tools.reading import FileLines
-from pawl.agent.tools.registry import ToolFailure, ToolLimits, ToolPage, ToolRegistry, ToolResult
-from pawl.agent.tools.search import Expression, FileSearch, Matches, SearchMatch, Where, file_search
-from pawl.agent.tools.toolbox import TimedFiles
+from pawl.agent.tools.file_search import Expression, FileSearch, Matches, SearchMatch, Where
+from pawl.agent.tools.file_tools import FileLines
+from pawl.agent.tools.tool_registry import Ports, ToolFailure, ToolLimits, ToolRegistry, ToolResult
+from pawl.agent.tools.toolbox import TimedFiles, toolbox
+from pawl.code.editor import BenchEditor
+from pawl.code.imports import ImportMap
 from pawl.core.errors import Cancelled, TimedOut
 from pawl.sandbox.cancel import CancelToken
+from pawl.workspace.bench_files import Files
 
 pytestmark = pytest.mark.spec("A5")
 
@@ -29,6 +33,21 @@ def output(result: ToolResult | ToolFailure):
 def failure(result: ToolResult | ToolFailure) -> ToolFailure:
     assert isinstance(result, ToolFailure), result
     return result
+
+
+def searching(files: Files, limits: ToolLimits | None = None, cancel: CancelToken | None = None):
+    """What `file_search` does with its input, with its errors as they are."""
+    editor = BenchEditor(files, GUARDRAILS)
+    ports = Ports(
+        files=files,
+        editor=lambda: editor,
+        runner=FolderRunner(Path("nowhere")),
+        dependencies=lambda: ImportMap.of({}),
+        guardrails=GUARDRAILS,
+        limits=limits or ToolLimits(),
+        cancel=cancel,
+    )
+    return toolbox(ports).tool("file_search").handler
 
 
 def found(tools: ToolRegistry, **arguments: object) -> list[tuple[str, int]]:
@@ -138,7 +157,7 @@ def test_an_expression_that_never_ends_is_given_up_when_the_user_stops():
 def test_a_search_that_the_user_stops_looks_at_no_further_file(workspace: Path):
     cancel = CancelToken()
     cancel.request()
-    search = file_search(FolderFiles(workspace), GUARDRAILS, ToolLimits(), ToolPage("", ""), cancel=cancel).handler
+    search = searching(FolderFiles(workspace), cancel=cancel)
     with pytest.raises(Cancelled):
         search(FileSearch(query="hello"))
     cancel.close()
@@ -147,7 +166,7 @@ def test_a_search_that_the_user_stops_looks_at_no_further_file(workspace: Path):
 @pytest.mark.spec("A11")
 def test_a_search_out_of_time_reports_how_far_it_came(workspace: Path):
     limits = ToolLimits(tool_seconds=-1.0)
-    search = file_search(FolderFiles(workspace), GUARDRAILS, limits, ToolPage("", "")).handler
+    search = searching(FolderFiles(workspace), limits)
     with pytest.raises(TimedOut, match="searched 0 files"):
         search(FileSearch(query="hello"))
 
@@ -158,8 +177,8 @@ def test_a_listing_without_end_does_not_hold_a_search_beyond_its_time(workspace:
         def walk(self, under: str = "") -> Iterator[str]:
             return (f"folder/{number}.txt" for number in itertools.count())
 
-    files = TimedFiles(Endless(workspace), seconds=5.0)
-    search = file_search(files, GUARDRAILS, ToolLimits(tool_seconds=0.2), ToolPage("", "")).handler
+    files = TimedFiles(lambda: Endless(workspace), seconds=5.0)
+    search = searching(files, ToolLimits(tool_seconds=0.2))
     names = FileSearch(query="zz", where=Where.NAMES)
     for given in (FileSearch(query="x"), names, FileSearch(query="x", extensions=("py",))):
         with pytest.raises(TimedOut, match=r"searched \d+ files in 0.2 s"):

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 from edits.folder import GUARDRAILS, FolderFiles
+from tools.conftest import FolderRunner
 
-from pawl.agent.tools.reading import Outlined, outline
-from pawl.agent.tools.registry import ToolFailure, ToolRegistry, ToolResult, page
+from pawl.agent.tools.file_tools import Outlined
+from pawl.agent.tools.tool_registry import Ports, ToolFailure, ToolRegistry, ToolResult
+from pawl.agent.tools.toolbox import toolbox
+from pawl.code.editor import BenchEditor
+from pawl.code.imports import ImportMap
 from pawl.code.outline import SourceOutliner
 from pawl.core.code import FileOutline, FolderSize, Outline
 
@@ -31,7 +35,18 @@ class Greeter(Base):
 @pytest.fixture
 def tools(workspace: Path) -> Iterator[ToolRegistry]:
     outliner = SourceOutliner(GUARDRAILS)
-    yield ToolRegistry([outline(outliner, FolderFiles(workspace), page("outline", {}))])
+    files = FolderFiles(workspace)
+    editor = BenchEditor(files, GUARDRAILS)
+    yield toolbox(
+        Ports(
+            files=files,
+            editor=lambda: editor,
+            runner=FolderRunner(workspace),
+            dependencies=lambda: ImportMap.of({}),
+            guardrails=GUARDRAILS,
+            outliner=lambda: outliner,
+        )
+    )
     outliner.close()
 
 

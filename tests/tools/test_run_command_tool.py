@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tools.conftest import FolderRunner
 
-from pawl.agent.tools.commands import CommandReport
-from pawl.agent.tools.registry import ToolFailure, ToolRegistry, ToolResult
+from pawl.agent.tools.command_tools import CommandReport
+from pawl.agent.tools.tool_registry import ToolFailure, ToolRegistry, ToolResult
 from pawl.core.execution import Ending, Execution, Limits, Network, Secrets
 
 pytestmark = pytest.mark.spec("A5")

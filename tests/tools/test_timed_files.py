@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from edits.folder import FolderFiles
 
-from pawl.agent.tools.registry import from_os_error
+from pawl.agent.tools.tool_registry import from_os_error
 from pawl.agent.tools.toolbox import TimedFiles
 from pawl.core.errors import PawlError, TimedOut
 
@@ -36,7 +36,7 @@ class StrayFiles(FolderFiles):
 
 
 def test_operations_in_time_do_what_the_files_do(workspace: Path):
-    files = TimedFiles(FolderFiles(workspace), seconds=5.0)
+    files = TimedFiles(lambda: FolderFiles(workspace), seconds=5.0)
     files.write("new.txt", b"x")
     assert files.read("new.txt") == b"x"
     assert files.exists("new.txt")
@@ -47,15 +47,15 @@ def test_operations_in_time_do_what_the_files_do(workspace: Path):
 
 def test_errors_come_through_as_they_are(workspace: Path):
     with pytest.raises(FileNotFoundError):
-        TimedFiles(FolderFiles(workspace), seconds=5.0).read("absent")
+        TimedFiles(lambda: FolderFiles(workspace), seconds=5.0).read("absent")
     with pytest.raises(PawlError, match="no absent"):
-        TimedFiles(StrayFiles(workspace), seconds=5.0).read("absent")
+        TimedFiles(lambda: StrayFiles(workspace), seconds=5.0).read("absent")
 
 
 @pytest.mark.spec("A11")
 def test_an_operation_that_takes_too_long_is_reported_and_what_waits_behind_it_is_cancelled(workspace: Path):
     stuck = StuckFiles(workspace)
-    files = TimedFiles(stuck, seconds=1.0)
+    files = TimedFiles(lambda: stuck, seconds=1.0)
     try:
         with pytest.raises(TimedOut, match=r"writing 'a\.txt' took longer than 1 s; .* may still take effect"):
             files.write("a.txt", b"late")
@@ -64,7 +64,7 @@ def test_an_operation_that_takes_too_long_is_reported_and_what_waits_behind_it_i
             files.write("b.txt", b"never")
     finally:
         stuck.released.set()
-    settled = TimedFiles(stuck, seconds=30.0)
+    settled = TimedFiles(lambda: stuck, seconds=30.0)
     settled._worker = files._worker
     # The queue is in order, so this read begins after the late write has ended.
     assert settled.read("a.txt") == b"late"

@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from world import snapshot
 
-from pawl.agent.tools import commands as run_command
-from pawl.agent.tools import editing as change_files
-from pawl.agent.tools import editing as file_write
-from pawl.agent.tools import editing as line_edit
-from pawl.agent.tools import editing as modify
-from pawl.agent.tools import editing as strict_patch
-from pawl.agent.tools import reading as file_read
-from pawl.agent.tools import search as file_search
-from pawl.agent.tools.registry import Effect, Tool, ToolFailure, ToolPage, ToolRegistry, ToolResult, page, rendered
-from pawl.agent.tools.schema import decode, schema
+from pawl.agent.tools import command_tools as run_command
+from pawl.agent.tools import file_search
+from pawl.agent.tools import file_tools as change_files
+from pawl.agent.tools import file_tools as file_read
+from pawl.agent.tools import file_tools as file_write
+from pawl.agent.tools import file_tools as line_edit
+from pawl.agent.tools import file_tools as modify
+from pawl.agent.tools import file_tools as strict_patch
+from pawl.agent.tools.tool_registry import Effect, Tool, ToolFailure, ToolPage, ToolRegistry, ToolResult, page, rendered
+from pawl.agent.tools.tool_schema import decode, schema
 from pawl.core.errors import BadArguments, ConfigError, DiskFull, PawlError, TimedOut
 from pawl.core.typed import AtLeast
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.agent.contracts import contract, json_schema, validated
-from pawl.agent.policy import table_rows
+from pawl.agent.policy import standard_policy
 from pawl.agent.reasoning import json_object
 from pawl.agent.roles import CONTRACTS, load_roles
 from pawl.core.errors import SchemaUnmet, UsageError
@@ -82,7 +82,9 @@ def test_a_valid_answer_becomes_a_value_with_exactly_its_fields(name: str):
 
 def test_every_contract_has_a_type_and_every_use_a_contract():
     assert set(VALID) == set(CONTRACTS)
-    used = {row.decision.contract for row in table_rows()} | {role.contract for role in load_roles().values()}
+    used = {row.decision.contract for row in standard_policy().rows()} | {
+        role.contract for role in load_roles().values()
+    }
     assert used - {""} == set(CONTRACTS)
     with pytest.raises(UsageError, match="'plam'"):
         contract("plam")
@@ -288,7 +290,7 @@ def test_asking_for_words_does_not_pay_for_pydantic():
 
 
 def test_the_table_gives_json_stages_their_contract_in_both_modes():
-    rows = {(row.mode, row.stage): row.decision.contract for row in table_rows() if row.role == "artisan"}
+    rows = {(row.mode, row.stage): row.decision.contract for row in standard_policy().rows() if row.role == "artisan"}
     for mode in Mode:
         assert {stage: rows[mode, stage] for stage in Stage if rows[mode, stage]} == {
             Stage.INTENT: "intent",

@@ -9,10 +9,11 @@ from pawl.agent.evidence import (
     ChangeVerdict,
     Requirements,
     Verification,
+    is_test,
     judged,
     told,
+    weakened,
 )
-from pawl.agent.weakening import is_test, weakened
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, counts_json, counts_of
 from pawl.core.diagnostic import TestCounts as Counts
 

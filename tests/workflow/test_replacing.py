@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from edits.folder import FolderFiles
 
-from pawl.agent.attempts import Definitions, holding, places_of, replaced, text_of
-from pawl.code.languages import languages
-from pawl.code.parsers import Parsers
-from pawl.core.code import Definition
+from pawl.agent.workplace import Sources, holding, text_of
 
 SOURCE = """\
 const fs = require('fs');
@@ -36,18 +35,15 @@ module.exports = { one: (x) => x, two: (x) => x };
 """
 
 
-@pytest.fixture(scope="module")
-def definitions() -> Iterator[Definitions]:
-    with Parsers() as parsers:
-
-        def found(text: str) -> Sequence[Definition]:
-            return parsers.parse(text.encode(), languages()["javascript"]).definitions
-
+@pytest.fixture
+def sources(tmp_path: Path) -> Iterator[Sources]:
+    (tmp_path / "a.js").write_text(SOURCE)
+    with Sources(FolderFiles(tmp_path)) as found:
         yield found
 
 
-def test_the_outermost_functions_that_have_their_lines_for_themselves_are_places(definitions: Definitions):
-    places = places_of("a.js", SOURCE, definitions(SOURCE))
+def test_the_outermost_functions_that_have_their_lines_for_themselves_are_places(sources: Sources):
+    places = sources.functions("a.js")
     assert [(one.name, one.first, one.last, one.indent) for one in places] == [
         ("next", 4, 7, 0),
         ("leap", 10, 12, 2),
@@ -57,23 +53,23 @@ def test_the_outermost_functions_that_have_their_lines_for_themselves_are_places
     assert found is not None and text_of(found, SOURCE).startswith("export const next")
 
 
-def test_a_function_is_replaced_with_what_it_needs_and_stays_exported(definitions: Definitions):
-    place = places_of("a.js", SOURCE, definitions(SOURCE))[0]
+def test_a_function_is_replaced_with_what_it_needs_and_stays_exported(sources: Sources):
+    place = sources.functions("a.js")[0]
     answer = (
         "So:\n```javascript\nconst step = 1;\nfunction next(x) {\n  return x + step;\n}\nconst shown = next(3);\n```"
     )
     old = "export const next = (x) => {\n  const inner = () => x + 2;\n  return inner();\n};"
     new = "const step = 1;\n\nexport function next(x) {\n  return x + step;\n}"
-    assert replaced(place, SOURCE, answer, definitions) == SOURCE.replace(old, new)
+    assert sources.rewritten(place, answer) == SOURCE.replace(old, new)
 
 
-def test_a_method_keeps_its_place_and_its_comma(definitions: Definitions):
-    half = places_of("a.js", SOURCE, definitions(SOURCE))[2]
-    made = replaced(half, SOURCE, "```js\nconst t = {\n  half(x) {\n    return x / 2;\n  }\n};\n```", definitions)
+def test_a_method_keeps_its_place_and_its_comma(sources: Sources):
+    half = sources.functions("a.js")[2]
+    made = sources.rewritten(half, "```js\nconst t = {\n  half(x) {\n    return x / 2;\n  }\n};\n```")
     assert made == SOURCE.replace("x / 3", "x / 2")
 
 
 @pytest.mark.parametrize("answer", ["", "I cannot.", "```js\nconst other = () => 1;\n```"])
-def test_an_answer_without_the_function_is_none(definitions: Definitions, answer: str):
-    place = places_of("a.js", SOURCE, definitions(SOURCE))[0]
-    assert replaced(place, SOURCE, answer, definitions) is None
+def test_an_answer_without_the_function_is_none(sources: Sources, answer: str):
+    place = sources.functions("a.js")[0]
+    assert sources.rewritten(place, answer) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.agent.test_generation import (
+from pawl.agent.generated_tests import (
     asserts_something,
     from_calls,
     from_examples,

@@ -22,13 +22,12 @@ from pawl.agent.context_builder import (
     read_ahead,
     standing_context,
 )
-from pawl.agent.extensions import own_form
+from pawl.agent.context_watch import ContextWatch
 from pawl.agent.loop import converse
-from pawl.agent.policy import Policy
+from pawl.agent.own_extensions import own_form
+from pawl.agent.policy import Policy, model_of, policy_of, prompt_folders
 from pawl.agent.replay import ReplayLog, TapedTools, refusal_of
-from pawl.agent.rules import model_of, policy_of, prompt_folders
-from pawl.agent.tool_session import ToolSession
-from pawl.agent.watching import ContextWatch
+from pawl.agent.tools.toolbox import ToolSession
 from pawl.core.dialogue import FellBack, Message, TextDelta, Usage, assistant, user
 from pawl.core.errors import AnswerInterrupted, StoreError, UnknownEntry, UsageError
 from pawl.core.events import ReasoningShown, RequestAnswered, RunEvent, Warned

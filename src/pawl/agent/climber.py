@@ -6,21 +6,18 @@ attempt under way is played from its tape, and nothing is paid for twice.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pawl.agent.attempting import Assignment
-from pawl.agent.attempts import ModelAttempts
-from pawl.agent.audit import AuditTrail
+from pawl.agent.attempts import LAST, ModelAttempts, SideBySide
+from pawl.agent.climb_record import AuditTrail, ClimbRecord, Tried, judged_attempt
 from pawl.agent.escalation import Escalate, StopEscalation, Try, cost_of, following
 from pawl.agent.evidence import Climbed, Requirements, evidence_for
-from pawl.agent.judging import ClimbRecord, Tried, changed_lines, judged_attempt
-from pawl.agent.side_by_side import SideBySide
+from pawl.agent.generated_tests import TestGenerator
 from pawl.agent.talking import Talker
-from pawl.agent.test_generation import TestGenerator
+from pawl.agent.workplace import Assignment
 from pawl.checks.verifier import Verifier
 from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.errors import CannotFix, NoTests, UnknownModel, UsageError
@@ -58,30 +55,22 @@ def reflex_attempt(
         return Tried(attempt=replace(begun, refused=(reason,), said=said, failing=left))
     changes = task.ground.then(report.changes) if task.ground else report.changes
     repairs = "; ".join(f"{one.path}:{one.line} {one.what}" for one in report.repairs)
-    begun = replace(
-        begun,
-        said=" | ".join(part for part in (repairs, said if report.outcome is FixOutcome.PARTLY else "") if part),
-        paths=tuple(sorted(changes.paths)),
-        digest=changes.digest,
-        diff=changed_lines(shop, changes),
-    )
-    checked = evidence_for(changes, verifier, task.before)
-    attempt, judgement = judged_attempt(begun, checked, task.wanted, task.climb)
-    return Tried(attempt=attempt, changes=changes, checked=checked, notes=judgement.notes)
-
-
-_LAST = frozenset({AttemptEnd.VERIFIED, AttemptEnd.OUT_OF_BUDGET})
-"""After such an attempt no other sample of its iteration is drawn."""
+    partly = said if report.outcome is FixOutcome.PARTLY else ""
+    begun = replace(begun, said=" | ".join(part for part in (repairs, partly) if part))
+    return judged_attempt(begun, changes, verifier, task)
 
 
 @dataclass(slots=True, kw_only=True)
 class LadderClimber:
     """Climbs the tiers of one run."""
 
-    shop: Project
     asker: ModelAttempts
     listen: Callable[[Any], None]
     _last: Tried | None = None
+
+    @property
+    def shop(self) -> Project:
+        return self.asker.shop
 
     @property
     def record(self) -> ClimbRecord:
@@ -160,7 +149,7 @@ class LadderClimber:
         self.listen(IterationBegun(tier=tier.name, number=at.number, of=tier.iterations, samples=samples))
         self.record.begin(at)
         made = {attempt.sample: attempt.end for attempt in climb.attempts if attempt.at == at}
-        left = [] if not _LAST.isdisjoint(made.values()) else [one for one in range(1, samples + 1) if one not in made]
+        left = [] if not LAST.isdisjoint(made.values()) else [one for one in range(1, samples + 1) if one not in made]
         for tried in self._attempts(task, at, left):
             climb = climb.tried(tried.attempt)
             # Of several that were verified side by side the first one counts.
@@ -180,16 +169,13 @@ class LadderClimber:
         for sample in samples:
             tried = self._tried(task, at, sample)
             yield tried
-            if tried.attempt.end in _LAST:
+            if tried.attempt.end in LAST:
                 return
 
     def _tried(self, task: Assignment, at: Iteration, sample: int) -> Tried:
-        started = time.monotonic()
         if task.climb.tier.mode is TierMode.REFLEX:
-            tried = reflex_attempt(self.shop, task, at, self.asker.verifier, self.listen)
-        else:
-            tried = self.asker.tried(task, at, sample)
-        return replace(tried, attempt=replace(tried.attempt, seconds=round(time.monotonic() - started, 3)))
+            return reflex_attempt(self.shop, task, at, self.asker.verifier, self.listen)
+        return self.asker.tried(task, at, sample)
 
     def _usable(self, ladder: Escalation, before: CheckResult) -> Escalation:
         """Without failing tests there is nothing for the reflex to search, and without a model nobody to ask."""
@@ -231,15 +217,5 @@ def _said(climb: EscalationState) -> str:
 
 
 def climber(talker: Talker, verifier: Verifier, *, listen: Callable[[Any], None]) -> LadderClimber:
-    record = talker.record
-    asker = ModelAttempts(
-        shop=record.shop,
-        record=ClimbRecord(record),
-        talker=talker,
-        verifier=verifier,
-        conversation=talker.conversation,
-        listen=listen,
-        cancel=talker.cancel,
-        permit=talker.permit,
-    )
-    return LadderClimber(shop=record.shop, asker=asker, listen=listen)
+    asker = ModelAttempts(record=ClimbRecord(talker.record), talker=talker, verifier=verifier, listen=listen)
+    return LadderClimber(asker=asker, listen=listen)

@@ -17,7 +17,6 @@ from pawl.core.memory import AccessKind, Worksheet
 from pawl.core.text import CHARACTERS_PER_TOKEN
 
 OPENING = "[Summary, made by Pawl, of the earlier part of this dialogue]"
-STANDING = "Standing rules"
 WORKSHEET = "Worksheet"
 
 _HEADS = {
@@ -32,7 +31,7 @@ _HEADS = {
 _FIELDS = {head: name for name, head in _HEADS.items()}
 
 _READS = frozenset({"file_read", "outline"})
-_SEARCHES = frozenset({"file_search", "locate"})
+_SEARCHES = frozenset({"file_search"})
 _WRITES = frozenset({"file_write", "strict_patch", "line_edit", "modify", "change_files"})
 
 _REASONING = re.compile(r"<(reasoning|think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -76,7 +75,7 @@ class Summary:
         for name, head in _HEADS.items():
             items = getattr(self, name)
             if items:
-                parts += [f"## {head}", *(_item(item) for item in items)]
+                parts += [f"## {head}", *("- " + item.replace("\n", "\n  ") for item in items)]
         return "\n".join(parts)
 
     def within(self, characters: int) -> Summary:
@@ -105,7 +104,7 @@ def summarized(messages: Sequence[Message]) -> Summary:
                 found[name] += items
         elif message.speaker is Speaker.USER:
             found["rules"] += _rules(message.text)
-            found["goals"].append(_head(message.text.strip(), _GOAL_CHARACTERS))
+            found["goals"].append(_part(message.text.strip(), _GOAL_CHARACTERS))
         elif message.speaker is Speaker.ASSISTANT:
             _assistant(message, found)
     _tools(list(_exchanges(messages)), found)
@@ -150,7 +149,7 @@ def _assistant(message: Message, found: dict[str, list[str]]) -> None:
         found["plan"][:] = steps
     found["decisions"] += [_line(line) for line in lines if _DECIDED.search(line)]
     if not message.calls and text:
-        found["decisions"].append(f"answered: {_head(text, _ANSWER_CHARACTERS)}")
+        found["decisions"].append(f"answered: {_part(text, _ANSWER_CHARACTERS)}")
 
 
 def _exchanges(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, ToolAnswer]]:
@@ -169,11 +168,13 @@ def _tools(exchanges: Sequence[tuple[ToolCall, ToolAnswer]], found: dict[str, li
     latest = {_shown(call): (call, answer) for call, answer in exchanges}
     for shown, (call, answer) in latest.items():
         if answer.failed:
-            found["issues"].append(f"{shown} failed: {_line(_first(answer.text))}")
+            reason = next((line for line in answer.text.split("\n") if line.strip()), "")
+            found["issues"].append(f"{shown} failed: {_line(reason)}")
         elif call.name in _SEARCHES:
-            found["outputs"].append(f"{shown}:\n{_head(answer.text, _OUTPUT_CHARACTERS)}")
+            found["outputs"].append(f"{shown}:\n{_part(answer.text, _OUTPUT_CHARACTERS)}")
         elif call.name not in _READS | _WRITES:
-            found["outputs"].append(f"{shown}:\n{_tail(answer.text, _OUTPUT_CHARACTERS)}")
+            # Commands say last how they ended.
+            found["outputs"].append(f"{shown}:\n{_part(answer.text, _OUTPUT_CHARACTERS, last=True)}")
     for call, answer in exchanges:
         if not answer.failed and call.name in _READS | _WRITES:
             word = "changed" if call.name in _WRITES else "read"
@@ -202,16 +203,12 @@ def _shown(call: ToolCall) -> str:
     return _line(f"{call.name} {json.dumps(call.arguments or {}, sort_keys=True, default=str)}")
 
 
-def _item(item: str) -> str:
-    return "- " + item.replace("\n", "\n  ")
-
-
 def _parsed(text: str) -> dict[str, list[str]]:
     """The items of a summary by the names of their fields. What is always told anew is left out."""
     found: dict[str, list[str]] = {name: [] for name in _HEADS}
     items: list[str] = []
     for line in text.split("\n")[1:]:
-        if line in (f"## {STANDING}", f"## {WORKSHEET}"):
+        if line == f"## {WORKSHEET}":
             break
         if line.startswith("## "):
             items = found.get(_FIELDS.get(line[3:], ""), [])
@@ -227,38 +224,22 @@ def _line(text: str) -> str:
     return line if len(line) <= _LINE_CHARACTERS else f"{line[: _LINE_CHARACTERS - 1]}…"
 
 
-def _first(text: str) -> str:
-    return next((line for line in text.split("\n") if line.strip()), "")
-
-
-def _head(text: str, most: int) -> str:
-    """The first lines, whole; only a line that is too long by itself is cut."""
+def _part(text: str, most: int, *, last: bool = False) -> str:
+    """The first or the last lines, whole; only a line that is too long by itself is cut."""
     if len(text) <= most:
         return text
     kept: list[str] = []
     lines = text.split("\n")
-    for line in lines:
+    for line in reversed(lines) if last else lines:
         if sum(map(len, kept)) + len(kept) + len(line) > most:
             break
         kept.append(line)
-    kept = kept or [f"{lines[0][: most - 1]}…"]
+    if not kept:
+        kept = [f"…{lines[-1][1 - most :]}" if last else f"{lines[0][: most - 1]}…"]
     left_out = len(lines) - len(kept)
+    if last:
+        return "\n".join(([f"[… {left_out} lines before]"] if left_out else []) + kept[::-1])
     return "\n".join([*kept, f"[… {left_out} more lines]"] if left_out else kept)
-
-
-def _tail(text: str, most: int) -> str:
-    """The last lines, whole: commands say last how they ended."""
-    if len(text) <= most:
-        return text
-    kept: list[str] = []
-    lines = text.split("\n")
-    for line in reversed(lines):
-        if sum(map(len, kept)) + len(kept) + len(line) > most:
-            break
-        kept.append(line)
-    kept = kept or [f"…{lines[-1][1 - most :]}"]
-    left_out = len(lines) - len(kept)
-    return "\n".join(([f"[… {left_out} lines before]"] if left_out else []) + kept[::-1])
 
 
 _MOST_SEEN = 1_000
@@ -295,7 +276,6 @@ class KeptWords:
 
     request: int
     """The place of the user's last request among the messages."""
-    rules: tuple[str, ...] = ()
     worksheet: Worksheet = field(default_factory=Worksheet)
 
 
@@ -409,8 +389,6 @@ def _cut_answer(answer: ToolAnswer, most: int) -> ToolAnswer:
 
 def _told(head: Sequence[Message], kept: KeptWords, limits: CompressionLimits) -> str:
     parts = [summarized(head).within(limits.summary_characters).text]
-    if kept.rules:
-        parts += [f"## {STANDING}", *kept.rules]
     if kept.worksheet.text:
         parts += [f"## {WORKSHEET}", kept.worksheet.text]
     return "\n".join(parts)
@@ -418,51 +396,41 @@ def _told(head: Sequence[Message], kept: KeptWords, limits: CompressionLimits) -
 
 def noted(worksheet: Worksheet, call: ToolCall, answer: ToolAnswer) -> Worksheet:
     """The worksheet after a call: what was read, and what was changed or run."""
-    if answer.failed:
+    if answer.failed or call.name in _SEARCHES:
         return worksheet
     paths = paths_of(call.arguments or {})
-    match call.name:
-        case "file_read" | "outline":
-            return worksheet.with_read(*paths)
-        case "file_search" | "locate":
-            return worksheet
+    if call.name in _READS:
+        return worksheet.with_read(*paths)
     command = (call.arguments or {}).get("command", "")
     return worksheet.with_done(f"{call.name} {', '.join(paths) or command}")
 
 
+@dataclass(slots=True, kw_only=True)
 class Compressor:
     """Compresses the dialogue of one talk after another, and remembers when it did."""
 
-    def __init__(
-        self,
-        *,
-        limits: CompressionLimits | None = None,
-        rules: tuple[str, ...] = (),
-        worksheet: Callable[[], Worksheet] = Worksheet,
-        state: CompressionState | None = None,
-    ) -> None:
-        self._limits = limits
-        self._rules = rules
-        self._worksheet = worksheet
-        self.state = state or CompressionState()
+    limits: CompressionLimits | None = None
+    worksheet: Callable[[], Worksheet] = Worksheet
+    state: CompressionState = field(default_factory=CompressionState)
 
     def __call__(self, messages: Sequence[Message], *, request: int, too_long: bool) -> Sequence[Message]:
         """The messages to go on with; the same ones when there is nothing to gain."""
-        kept = KeptWords(request=request, rules=self._rules, worksheet=self._worksheet())
-        made = compress(messages, kept, self.state, limits=self._limits, too_long=too_long)
+        kept = KeptWords(request=request, worksheet=self.worksheet())
+        made = compress(messages, kept, self.state, limits=self.limits, too_long=too_long)
         self.state = made.state
         return messages if made.why_not else made.messages
 
 
 KEPT_TURNS = 4
 HEAD_CHARACTERS = 400
-_LEFT_OUT = "\n[… {count:,} characters left out; call the tool again to see them]"
 
 
-def shortened(messages: Sequence[Message], *, keep: int = KEPT_TURNS) -> tuple[Message, ...]:
+def shortened(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The same turns with the outputs of tools cut to their head, but for the last few turns."""
-    border = len(messages) - keep
-    return tuple(_cut(message) if place < border else message for place, message in enumerate(messages))
+    border = len(messages) - KEPT_TURNS
+    return tuple(
+        _cut_answers(message, HEAD_CHARACTERS) if place < border else message for place, message in enumerate(messages)
+    )
 
 
 def cut(messages: Sequence[Message], *, request: int, too_long: bool) -> Sequence[Message]:
@@ -481,16 +449,3 @@ def flattened(messages: Sequence[Message]) -> tuple[Message, ...]:
         if said:
             flat.append(Message(speaker=speaker, text="\n".join(said)))
     return tuple(flat)
-
-
-def _cut(message: Message) -> Message:
-    if not any(len(answer.text) > HEAD_CHARACTERS for answer in message.answers):
-        return message
-    return replace(message, answers=tuple(_shortened_answer(answer) for answer in message.answers))
-
-
-def _shortened_answer(answer: ToolAnswer) -> ToolAnswer:
-    over = len(answer.text) - HEAD_CHARACTERS
-    if over <= 0:
-        return answer
-    return replace(answer, text=answer.text[:HEAD_CHARACTERS] + _LEFT_OUT.format(count=over))

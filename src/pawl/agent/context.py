@@ -30,14 +30,12 @@ from pawl.models import Model
 from pawl.sandbox.cancel import CancelToken
 
 
-class ToolReply(Protocol):
+@dataclass(frozen=True, slots=True)
+class ToolReply:
     """How a tool call ended, for the model."""
 
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def failed(self) -> bool: ...
+    text: str
+    failed: bool
 
 
 class Toolset(Protocol):

@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from pawl.agent import learning
+from pawl.agent import workspace_memory
 from pawl.agent.context import AgentContext
+from pawl.agent.context_watch import ContextWatch
 from pawl.agent.instructions import instructions_of
-from pawl.agent.policy import Policy
-from pawl.agent.rules import prompts
-from pawl.agent.tool_session import ToolSession
-from pawl.agent.watching import ContextWatch
+from pawl.agent.policy import Policy, prompts
+from pawl.agent.tools.toolbox import ToolSession
 from pawl.core.errors import PawlError
 from pawl.core.events import RequestAnswered, RunEvent, Warned
 from pawl.core.run import Budget, Detail, RoleName, RunTerms
@@ -80,7 +79,7 @@ def instructions(shop: Project, desk: ToolSession, request: str, listen: Listene
 def standing_context(shop: Project, desk: ToolSession, request: str, listen: Listener) -> tuple[str, ...]:
     """Instructions, the memories that fit the request, and the memory bank."""
     told = instructions(shop, desk, request, listen)
-    return (*told, *learning.told(shop, request), *learning.bank_told(shop, desk.gated))
+    return (*told, *workspace_memory.told(shop, request), *workspace_memory.bank_told(shop, desk.gated))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,15 +13,15 @@ from pawl.agent import delivery, nodes, opening_nodes, planning
 from pawl.agent.errands import Runner
 from pawl.agent.events import Event
 from pawl.agent.evidence import Climbed, Requirements
-from pawl.agent.extensions import own_evaluator, own_phrases_of
 from pawl.agent.inbox import Inbox
-from pawl.agent.learning import learnt
+from pawl.agent.own_extensions import own_evaluator, own_phrases_of
 from pawl.agent.record import SECONDS, RunRecord, composed
 from pawl.agent.routing import NodeOutcome, RunNode, moved
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talking import Talker
 from pawl.agent.workbench import Workbench
 from pawl.agent.works import BenchWorks
+from pawl.agent.workspace_memory import learnt
 from pawl.checks.verifier import Verifier
 from pawl.core.dialogue import assistant, user
 from pawl.core.errors import (

@@ -1,4 +1,4 @@
-"""What a repository and the user tell every agent: AGENTS.md from the root to the nearest folder, which goes last.
+"""AGENTS.md: what a repository and the user tell every agent, the nearest folder last, and a first one drafted.
 
 It is text for a model and nothing else: whatever it says, it configures and executes nothing.
 """
@@ -10,15 +10,21 @@ import json
 import posixpath
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import resources
+from typing import Any
 
+from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.display import Flag, safe_text
-from pawl.core.errors import ConfigError, PawlError
+from pawl.core.errors import ConfigError, PawlError, UsageError
+from pawl.core.history import EntryKind
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.workspace.bench_files import Files
+from pawl.workspace.project import Project
 
 MOST_BYTES = 32 << 10
 """Of the project's files together, and of the user's own."""
@@ -214,3 +220,107 @@ def _own(config: Config) -> str:
         raise ConfigError(
             f"{str(path)!r} cannot be read: {error.strerror}", advice="mend or remove the file"
         ) from error
+
+
+FILE = "AGENTS.md"
+MOST_FOLDERS = 12
+MOST_READ = 64 << 10
+_COMMANDS = {"test": "Run the tests", "lint": "Lint", "types": "Check the types"}
+_REQUEST = """\
+Write the AGENTS.md of this workspace: what somebody who has never seen it must know to change it well. At most 60
+lines of Markdown: how to build, test and lint (exact commands), how the code is laid out, conventions that the code
+keeps, what to stay away from. Read the files that tell you; state nothing you have not seen. Begin from this draft,
+which was made by looking at names only. Answer with the file's text alone, with no fence around it.
+
+<draft>
+{draft}
+</draft>"""
+
+
+def paths_of(shop: Project) -> tuple[str, ...]:
+    """Every file of the workspace that may be named to a model: not ignored, not secret, not refused by a rule."""
+    # Loaded here, because the terminal session opens without the index.
+    from pawl.code.librarian import source_files
+
+    shows = shop.read_gate().shows
+    return tuple(stamp.path for stamp in source_files(shop).stamps() if shows(stamp.path))
+
+
+def drafted(shop: Project) -> str:
+    """The draft, from what the files tell by their names and a few of them by what they hold."""
+    paths = paths_of(shop)
+    lines = [f"# {shop.workspace.rpartition('/')[2]}", ""]
+    languages = _languages(paths)
+    if languages:
+        lines += [f"Written in {', '.join(languages)}.", ""]
+    commands = _commands(shop, paths)
+    if commands:
+        lines += ["## Commands", "", *(f"- {_COMMANDS[kind]}: `{words}`" for kind, words in commands), ""]
+    lines += ["## Layout", "", *_layout(paths), ""]
+    for name in _tables()["instructions"]["names"]:
+        if name in paths:
+            lines += [f"## From {name}", "", _text(shop, name).strip(), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def draft_request(draft: str) -> str:
+    """What a model is asked, to make more of the draft."""
+    return _REQUEST.format(draft=draft)
+
+
+def answered_text(answer: str) -> str:
+    """The text of the file in a model's answer, without a fence around it."""
+    text = answer.strip()
+    fenced = re.fullmatch(r"```[\w-]*\n(.*)\n```", text, re.DOTALL)
+    text = (fenced[1] if fenced else text).strip()
+    if not text:
+        raise UsageError("the model gave no text", advice="try again, or another model")
+    return f"{text}\n"
+
+
+def proposed(shop: Project, text: str) -> ChangeSet:
+    """The change that makes this text the workspace's AGENTS.md; empty when it is that already."""
+    before = shop.tree.node(FILE, shop.store.blobs) if shop.tree.look(FILE) is not None else None
+    after = Node.file(shop.store.blobs.put(text.encode("utf-8", "replace")), before.mode if before else 0o644)
+    return ChangeSet() if before == after else ChangeSet((Change(FILE, before, after),))
+
+
+def promote(shop: Project, changes: ChangeSet) -> int:
+    """After the user's own yes, for the file is a protected one; the number of the entry."""
+    return shop.promote(shop.new_entry(EntryKind.EDIT, f"init: {FILE}", allows_protected=True), changes).entry
+
+
+@functools.cache
+def _tables() -> Mapping[str, Any]:
+    return tomllib.loads(resources.files("pawl.agent").joinpath("agents_file.toml").read_text("utf-8"))
+
+
+def _languages(paths: Sequence[str]) -> list[str]:
+    known = _tables()["languages"]
+    counted = Counter(known[end] for path in paths if (end := path.rpartition(".")[2]) in known)
+    return [name for name, _ in counted.most_common(4)]
+
+
+def _commands(shop: Project, paths: Sequence[str]) -> list[tuple[str, str]]:
+    """One command of each kind, in the order of the table."""
+    found: dict[str, str] = {}
+    for one in _tables()["command"]:
+        if one["file"] not in paths or one["kind"] in found:
+            continue
+        if "holds" not in one or re.search(one["holds"], _text(shop, one["file"]), re.MULTILINE):
+            found[one["kind"]] = one["words"]
+    return [(kind, found[kind]) for kind in _COMMANDS if kind in found]
+
+
+def _layout(paths: Sequence[str]) -> list[str]:
+    counted = Counter(path.partition("/")[0] for path in paths if "/" in path)
+    folders = [(name, count) for name, count in sorted(counted.items()) if not name.startswith(".")]
+    lines = [f"- `{name}/`: {count} file{'s' if count != 1 else ''}" for name, count in folders[:MOST_FOLDERS]]
+    top = [path for path in paths if "/" not in path and not path.startswith(".")][:MOST_FOLDERS]
+    return [*lines, *([f"- at the top: {', '.join(f'`{path}`' for path in top)}"] if top else [])]
+
+
+def _text(shop: Project, path: str) -> str:
+    with suppress(PawlError, OSError):
+        return shop.tree.read(path, MOST_READ).decode("utf-8", "replace")
+    return ""

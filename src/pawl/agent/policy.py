@@ -1,17 +1,25 @@
-"""The one answer to who may do what, and what is sent: a pure function of stage, mode and role, and a total one."""
+"""The one answer to who may do what, and what is sent: a pure function of stage, mode and role, and a total one.
+
+The user's settings, and the repository's where it is trusted, add roles and prompts to the table.
+"""
 
 from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pawl.agent.prompts import HEADINGS
+from pawl.agent.prompts import HEADINGS, PromptFault, PromptRepository, check_prompts
 from pawl.agent.roles import Role, load_roles
-from pawl.core.errors import PolicyViolation
+from pawl.core.errors import PolicyViolation, UsageError
 from pawl.core.run import Approval, Mode, PolicyDecision, Reasoning, ReasoningFormat, RoleName, RunTerms, Stage
+from pawl.models.configuration import ModelConfig
 from pawl.settings.allowances import ROLE_CONTRACT, STANDS_FOR, StageAllowance, ToolKind, allowances
+from pawl.settings.config import Config
+from pawl.settings.extensions import own_kinds
+from pawl.settings.project_files import Folder
+from pawl.settings.trust import trusted_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +70,10 @@ class Policy:
             reasoning_required=asked is not ReasoningFormat.NONE and mode is Mode.AGENT,
         )
 
-    def rows(self, *, reasoning: Reasoning = Reasoning.ON, approval: Approval = Approval.FINAL) -> tuple[Row, ...]:
+    def rows(self) -> tuple[Row, ...]:
+        """Every combination of mode, stage and role."""
         return tuple(
-            Row(mode, stage, role, self.decide(stage, mode, role, reasoning=reasoning, approval=approval))
+            Row(mode, stage, role, self.decide(stage, mode, role, reasoning=Reasoning.ON))
             for mode in Mode
             for stage in Stage
             for role in self.roles
@@ -88,18 +97,6 @@ def _reasoning(asked: ReasoningFormat, contract: str) -> tuple[str, ...]:
 def standard_policy() -> Policy:
     """The policy with the roles that come with Pawl."""
     return Policy(load_roles())
-
-
-def decide(
-    stage: Stage, mode: Mode, role: RoleName, *, reasoning: Reasoning, approval: Approval = Approval.FINAL
-) -> PolicyDecision:
-    """What the standard policy decides."""
-    return standard_policy().decide(stage, mode, role, reasoning=reasoning, approval=approval)
-
-
-def table_rows() -> tuple[Row, ...]:
-    """Every combination of mode, stage and role of the standard policy."""
-    return standard_policy().rows()
 
 
 _MODES = {f"modes/{mode}": HEADINGS[f"modes/{mode}"] for mode in Mode}
@@ -165,3 +162,129 @@ def _violation(what: str, where: str, why: str) -> PolicyViolation:
     return PolicyViolation(
         f"the {what!r} of a request {where} is not as it must be: {why}", advice="this is a fault of Pawl; report it"
     )
+
+
+def as_markdown(policy: Policy | None = None) -> str:
+    """Kinds of tools, what each stage allows, the roles, and what each role then has."""
+    policy = policy or standard_policy()
+    parts = (
+        ("A kind of tool", _table(("kind", "tools"), _kinds())),
+        ("What a stage allows", _table(("stage", "in chat", "in agent", "reasoning, when on", "answer"), _stages())),
+        (
+            "Roles",
+            _table(("role", "tools", "may send", "answer", "model slot", "temperature", "context"), _roles(policy)),
+        ),
+        ("What a role has", _table(("mode", "role", "stage", "tools"), _grants(policy))),
+    )
+    return "\n\n".join(f"### {title}\n\n{table}" for title, table in parts) + "\n"
+
+
+def _kinds() -> Iterator[Sequence[str]]:
+    tools = allowances().tools
+    for kind in ToolKind:
+        yield kind, _code(tool for tool in tools if tools[tool] is kind)
+
+
+def _stages() -> Iterator[Sequence[str]]:
+    rows = allowances().rows
+    for stage in Stage:
+        chat, agent = rows[stage, Mode.CHAT], rows[stage, Mode.AGENT]
+        answer = {"": "text", ROLE_CONTRACT: "the role's"}.get(agent.contract, f"`{agent.contract}`")
+        kinds = (", ".join(kind for kind in ToolKind if kind in row.kinds) or "–" for row in (chat, agent))
+        yield stage, *kinds, agent.reasoning, answer
+
+
+def _roles(policy: Policy) -> Iterator[Sequence[str]]:
+    for role in policy.roles.values():
+        yield (
+            f"**{role.name}**: {role.description}",
+            _code(role.tools),
+            ", ".join(sorted(role.delegates)) or "–",
+            f"`{role.contract}`" if role.contract else "text",
+            role.model,
+            f"{role.temperature:g}",
+            f"{role.context_tokens:,}",
+        )
+
+
+def _grants(policy: Policy) -> Iterator[Sequence[str]]:
+    """Stages in which a role has the same tools share a line; those without tools are left out."""
+    grants: dict[tuple[Mode, str, tuple[str, ...]], list[str]] = {}
+    for row in sorted(policy.rows(), key=lambda row: (list(Mode).index(row.mode), list(policy.roles).index(row.role))):
+        if row.decision.tools:
+            grants.setdefault((row.mode, row.role, row.decision.tools), []).append(row.stage)
+    for (mode, role, tools), stages in grants.items():
+        yield mode, role, ", ".join(stages), _code(tools)
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names)) or "–"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+_FORMS = "requests/"
+
+
+def prompt_folders(config: Config, workspace: str) -> tuple[Folder, ...]:
+    """Where overrides come from: the user's own, then the repository's if the user trusts it."""
+    return _folders(config, workspace, "prompts")
+
+
+def _folders(config: Config, workspace: str, name: str) -> tuple[Folder, ...]:
+    own = config.file.parent / name
+    trusted = trusted_files(config, workspace)
+    theirs = None if trusted is None else trusted.folder(f".pawl/{name}")
+    folders: tuple[Folder, ...] = (own,) if own.is_dir() else ()
+    if theirs is not None and theirs.files:
+        folders += (replace(theirs, name=f"{workspace}/{theirs.name}"),)
+    return folders
+
+
+def policy_of(config: Config, workspace: str) -> Policy:
+    """The table with the roles of the user's own, and of the repository if the user trusts it."""
+    present = _folders(config, workspace, "roles")
+    policy = Policy(load_roles(present)) if present else standard_policy()
+    own = own_kinds(config)
+    return replace(policy, own=own) if own else policy
+
+
+def templates(config: Config, workspace: str) -> tuple[str, ...]:
+    """The names of the forms that a request can be put into."""
+    return tuple(
+        sorted(name.removeprefix(_FORMS) for name in prompts(config, workspace).names() if name.startswith(_FORMS))
+    )
+
+
+def request_from(config: Config, workspace: str, template: str, text: str) -> str:
+    """The request in the form of that name, which is read without a model (A14)."""
+    if template not in (known := templates(config, workspace)):
+        raise UsageError(f"there is no template {template!r}", advice=f"there are {', '.join(known)}")
+    variables = {"user_input": text, "project_root": workspace}
+    return prompts(config, workspace).render(f"{_FORMS}{template}", variables)
+
+
+def prompts(config: Config, workspace: str) -> PromptRepository:
+    return PromptRepository.load(prompt_folders(config, workspace))
+
+
+def prompt_faults(config: Config, workspace: str) -> list[PromptFault]:
+    return check_prompts(prompt_folders(config, workspace))
+
+
+def policy_rows(mode: Mode | None, stage: Stage | None, role: RoleName | None) -> tuple[Row, ...]:
+    """The rows of the table that these choices leave."""
+    return tuple(
+        row
+        for row in standard_policy().rows()
+        if mode in (None, row.mode) and stage in (None, row.stage) and role in (None, row.role)
+    )
+
+
+def model_of(config: ModelConfig, role: Role) -> str:
+    """The model of a role: its own slot, else the slot that its file names, else the default."""
+    slots = config.routes.slots
+    return slots.get(role.name) or slots.get(role.model) or config.routes.model_for(role.model)

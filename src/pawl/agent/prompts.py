@@ -6,16 +6,17 @@ turn to turn comes last, so that a provider's prompt cache holds.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from types import MappingProxyType
 
 from pawl.core.errors import PromptError
+from pawl.core.formats import front_matter
 from pawl.core.run import Mode, PolicyDecision
 from pawl.settings.project_files import Folder, files_of
+from pawl.settings.tables import did_you_mean
 
 VARIABLES = ("project_root", "user_input", "tool_summary", "last_step_outcome")
 STABLE = ("base", "project_root", "modes/", "roles/", "detail/", "reasoning/")
@@ -32,7 +33,6 @@ HEADINGS: Mapping[str, str] = MappingProxyType(
 
 MOST_CHARACTERS = 20_000
 
-_FRONT = re.compile(r"---\n(?P<head>(?:[^\n]*\n)*?)---\n")
 _MARK = re.compile(r"\{\{(?P<name>[^{}\n]*)\}\}|\{\{")
 
 
@@ -74,13 +74,12 @@ class PromptRepository:
         self._prompts = dict(sorted(prompts.items()))
 
     @classmethod
-    def load(cls, directories: Sequence[Folder] = (), *, extra: Collection[str] = ()) -> PromptRepository:
+    def load(cls, directories: Sequence[Folder] = ()) -> PromptRepository:
         """Pawl's own prompts; files of the directories replace those of their name, later directories win.
 
-        `extra` are names beside Pawl's own, such as the prompts of custom roles. Whoever calls decides which
-        directories are trusted. Every fault of every file is reported at once.
+        Whoever calls decides which directories are trusted. Every fault of every file is reported at once.
         """
-        prompts, faults = _collect(directories, extra)
+        prompts, faults = _collect(directories)
         if faults:
             raise PromptError(
                 "prompts that cannot be used:\n" + "\n".join(fault.text for fault in faults),
@@ -94,7 +93,9 @@ class PromptRepository:
     def get(self, name: str) -> Prompt:
         prompt = self._prompts.get(name)
         if prompt is None:
-            raise PromptError(f"there is no prompt {name!r}", advice=_near(name, self._prompts) or "see the list")
+            raise PromptError(
+                f"there is no prompt {name!r}", advice=did_you_mean(name, self._prompts) or "see the list"
+            )
         return prompt
 
     def render(self, name: str, variables: Mapping[str, str]) -> str:
@@ -123,27 +124,27 @@ class PromptRepository:
         ]
 
 
-def check_prompts(directories: Sequence[Folder] = (), *, extra: Collection[str] = ()) -> list[PromptFault]:
+def check_prompts(directories: Sequence[Folder] = ()) -> list[PromptFault]:
     """Every fault of the prompts, for those who want to see them all rather than be stopped."""
-    prompts, faults = _collect(directories, extra)
+    prompts, faults = _collect(directories)
     return faults + PromptRepository(prompts).check()
 
 
-def _collect(directories: Sequence[Folder], extra: Collection[str]) -> tuple[dict[str, Prompt], list[PromptFault]]:
+def _collect(directories: Sequence[Folder]) -> tuple[dict[str, Prompt], list[PromptFault]]:
     faults: list[PromptFault] = []
     prompts = {}
     for name, text in _built_in():
         prompts[name] = _prompt(name, text, f"prompts/{name}.md", faults)
-    known = {*prompts, *extra}
+    known = frozenset(prompts)
     for directory in directories:
         for path, source, read in files_of(directory, ".md"):
             name = path.removesuffix(".md")
             if name not in known:
-                faults.append(PromptFault(source, 1, f"there is no prompt {name!r} to override{_near(name, known)}"))
+                faults.append(
+                    PromptFault(source, 1, f"there is no prompt {name!r} to override{did_you_mean(name, known)}")
+                )
             elif (content := _read(read, source, faults)) is not None:
                 prompts[name] = _prompt(name, content, source, faults)
-    missing = sorted(set(extra) - prompts.keys())
-    faults += [PromptFault(f"{name}.md", 1, "no directory has this prompt") for name in missing]
     return prompts, faults
 
 
@@ -166,15 +167,11 @@ def _read(read: Callable[[], str], source: str, faults: list[PromptFault]) -> st
 
 
 def _prompt(name: str, content: str, source: str, faults: list[PromptFault]) -> Prompt:
-    front = _FRONT.match(content)
-    head: dict[str, str] = {}
-    for number, line in enumerate(front["head"].splitlines() if front else (), 2):
-        key, _, value = line.partition(":")
-        head[key.strip()] = value.strip()
-        if key.strip() not in ("purpose", "words") or (key.strip() == "words" and not value.strip().isdecimal()):
-            faults.append(PromptFault(source, number, f"not a purpose or a number of words: {line!r}"))
-    body = content[front.end() :] if front else content
-    above = content[: front.end()].count("\n") if front else 0
+    head, body = front_matter(content)
+    for number, (key, value) in enumerate(head.items(), 2):
+        if key not in ("purpose", "words") or (key == "words" and not value.isdecimal()):
+            faults.append(PromptFault(source, number, f"not a purpose or a number of words: {f'{key}: {value}'!r}"))
+    above = content.count("\n") - body.count("\n")
     text = body.strip()
     first_line = 1 + above + body[: len(body) - len(body.lstrip())].count("\n")
     words = head.get("words", "0")
@@ -201,11 +198,6 @@ def _faults(prompt: Prompt) -> Iterator[tuple[int, str]]:
         line = prompt.first_line + prompt.text.count("\n", 0, match.start())
         name = (match["name"] or "").strip()
         if name not in VARIABLES:
-            yield line, f"{match.group()} is not a variable{_near(name, VARIABLES)}"
+            yield line, f"{match.group()} is not a variable{did_you_mean(name, VARIABLES)}"
         elif stable and name != "project_root":
             yield line, f"{match.group()} changes from turn to turn and may not stand in {prompt.name!r}"
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""

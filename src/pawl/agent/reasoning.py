@@ -217,6 +217,14 @@ class ReasoningProblem:
     what: str
 
 
+def _malformed(what: str) -> ReasoningProblem:
+    return ReasoningProblem(ProblemSeverity.MALFORMED, what)
+
+
+def _thin(what: str) -> ReasoningProblem:
+    return ReasoningProblem(ProblemSeverity.THIN, what)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reasoned:
     """The reasoning of an answer, taken apart."""
@@ -254,7 +262,7 @@ def parse_macro(text: str) -> Reasoned:
     state = _STATE.match(parts.get("Delivery", ""))
     problems = [*_block_problems(parted), *_section_problems([name for name, _ in found], parts)]
     if "Delivery" in parts and state is None:
-        problems.append(ReasoningProblem(ProblemSeverity.MALFORMED, "Delivery does not begin with NEEDS_WORK or DONE"))
+        problems.append(_malformed("Delivery does not begin with NEEDS_WORK or DONE"))
     return Reasoned(
         form=ReasoningFormat.MACRO,
         raw=raw,
@@ -337,51 +345,45 @@ def _bullets(raw: str) -> list[str]:
 
 
 def _absent() -> tuple[ReasoningProblem, ...]:
-    return (ReasoningProblem(ProblemSeverity.MALFORMED, "there is no <reasoning> block"),)
+    return (_malformed("there is no <reasoning> block"),)
 
 
 def _block_problems(parted: Split) -> list[ReasoningProblem]:
     found = []
     if not parted.closed:
-        found.append(ReasoningProblem(ProblemSeverity.MALFORMED, "the block is not closed with </reasoning>"))
+        found.append(_malformed("the block is not closed with </reasoning>"))
     if len(parted.blocks) > 1:
-        found.append(
-            ReasoningProblem(ProblemSeverity.MALFORMED, f"{len(parted.blocks)} blocks where one was asked for")
-        )
+        found.append(_malformed(f"{len(parted.blocks)} blocks where one was asked for"))
     return found
 
 
 def _section_problems(names: Sequence[str], parts: Mapping[str, str]) -> Iterator[ReasoningProblem]:
     missing = [name for name in SECTIONS if name not in names]
     if missing:
-        yield ReasoningProblem(ProblemSeverity.MALFORMED, f"missing sections: {', '.join(missing)}")
+        yield _malformed(f"missing sections: {', '.join(missing)}")
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        yield ReasoningProblem(ProblemSeverity.MALFORMED, f"sections that occur more than once: {', '.join(repeated)}")
+        yield _malformed(f"sections that occur more than once: {', '.join(repeated)}")
     thin = [name for name in SECTIONS[:-1] if name in parts and _says_little(parts[name], SECTION_WORDS)]
     if thin:
-        yield ReasoningProblem(ProblemSeverity.THIN, f"sections that say too little: {', '.join(thin)}")
+        yield _thin(f"sections that say too little: {', '.join(thin)}")
     words = sum(len(text.split()) for text in parts.values())
     if not missing and not thin and words < BLOCK_WORDS:
-        yield ReasoningProblem(
-            ProblemSeverity.THIN, f"{words} words in all, where at least {BLOCK_WORDS} were expected"
-        )
+        yield _thin(f"{words} words in all, where at least {BLOCK_WORDS} were expected")
     said = [text for name, text in parts.items() if name in SECTIONS[:-1]]
     if len(set(said)) < len(said):
-        yield ReasoningProblem(ProblemSeverity.THIN, "sections repeat each other")
+        yield _thin("sections repeat each other")
 
 
 def _bullet_problems(bullets: Sequence[str], labelled: Mapping[str, Sequence[str]]) -> Iterator[ReasoningProblem]:
     if not FEWEST_BULLETS <= len(bullets) <= MOST_BULLETS:
-        yield ReasoningProblem(
-            ProblemSeverity.MALFORMED, f"{len(bullets)} bullets where {FEWEST_BULLETS} to {MOST_BULLETS} belong"
-        )
+        yield _malformed(f"{len(bullets)} bullets where {FEWEST_BULLETS} to {MOST_BULLETS} belong")
     missing = [f"{label}:" for label in LABELS if label not in labelled]
     if missing:
-        yield ReasoningProblem(ProblemSeverity.MALFORMED, f"no bullet begins with {', '.join(missing)}")
+        yield _malformed(f"no bullet begins with {', '.join(missing)}")
     thin = [label for label in LABELS if any(_says_little(text, BULLET_WORDS) for text in labelled.get(label, ()))]
     if thin:
-        yield ReasoningProblem(ProblemSeverity.THIN, f"bullets that say too little: {', '.join(thin)}")
+        yield _thin(f"bullets that say too little: {', '.join(thin)}")
 
 
 def _says_little(text: str, words: int) -> bool:

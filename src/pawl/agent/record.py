@@ -25,6 +25,8 @@ from pawl.workspace.project import Project
 
 QUESTION, RESPONSE = "question", "response"
 """The names under which the record keeps what the run waits for, and the user's answer to it."""
+SHARED = frozenset({"scripts", "hook context", "denials"})
+"""Names that all attempts of a run have in common."""
 
 
 @dataclass(slots=True)
@@ -34,16 +36,23 @@ class RunRecord:
     shop: Project
     order: RunRequest
     run: str
+    prefix: str = ""
+    """Of the names in the part of the record that belongs to one attempt."""
     _known: dict[str, object] = field(default_factory=dict)
 
     def value(self, name: str) -> object:
+        name = self._named(name)
         if name not in self._known:
             self._known[name] = self.shop.store.runs.value(self.run, name)
         return self._known[name]
 
     def put(self, name: str, body: object) -> None:
+        name = self._named(name)
         self.shop.store.runs.put(self.run, name, body)
         self._known.pop(name, None)
+
+    def _named(self, name: str) -> str:
+        return f"{self.prefix} {name}" if self.prefix and name not in SHARED else name
 
     def ask(self, question: Mapping[str, object]) -> None:
         """Record what the run waits for; an answer to an earlier question is gone."""
@@ -66,10 +75,10 @@ class RunRecord:
         return self.shop.store.runs.get(self.shop.workspace, self.run).delivery
 
     def work(self, name: str) -> ChangeSet | None:
-        return self.shop.store.runs.work(self.run, name)
+        return self.shop.store.runs.work(self.run, self._named(name))
 
     def keep_work(self, name: str, changes: ChangeSet) -> None:
-        self.shop.store.runs.keep_work(self.run, name, changes)
+        self.shop.store.runs.keep_work(self.run, self._named(name), changes)
 
     def evaluate(self, score: int, *, reason: str, judge: str) -> None:
         self.shop.store.runs.evaluate(self.shop.workspace, self.run, score, reason=reason, judge=judge)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from pawl.agent.context import Toolset
+from pawl.agent.context import ToolReply, Toolset
 from pawl.core.dialogue import (
     Answered,
     ModelEvent,
@@ -128,14 +128,6 @@ def refusal_of(permission: Permission) -> str:
     return f"permission_denied: {permission.reason}\nnext: do it another way, or say what is in the way"
 
 
-@dataclass(frozen=True, slots=True)
-class TapedReply:
-    """Fits `ToolReply`."""
-
-    text: str
-    failed: bool
-
-
 @dataclass(slots=True)
 class TapedTools:
     """Fits `Toolset`."""
@@ -147,9 +139,7 @@ class TapedTools:
     permit: Permit = lambda step, name, arguments: ("", arguments)
     """Why a call is not carried out, empty when it may be, and its arguments, which a hook may have changed. May stop
     the talk to ask the user."""
-    after: Callable[[int, str, Mapping[str, object], TapedReply], TapedReply] = lambda step, name, arguments, reply: (
-        reply
-    )
+    after: Callable[[int, str, Mapping[str, object], ToolReply], ToolReply] = lambda step, name, arguments, reply: reply
     """Told of what was carried out; the answer that the model gets."""
     catch_up: Callable[[Sequence[tuple[str, Mapping[str, object]]]], None] = lambda calls: None
     """Told of the calls that came from the tape before the first live one."""
@@ -163,23 +153,23 @@ class TapedTools:
     def offers(self, names: Sequence[str]) -> tuple[ToolOffer, ...]:
         return self.tools.offers(names)
 
-    def call(self, name: str, arguments: Mapping[str, object]) -> TapedReply:
+    def call(self, name: str, arguments: Mapping[str, object]) -> ToolReply:
         step = self.tape.take(CALL, name)
         if step is not None:
             self._past.append((name, arguments))
-            return TapedReply(step["text"], step["failed"])
+            return ToolReply(step["text"], step["failed"])
         if self._past:
             self.catch_up(self._past)
             self._past.clear()
         refusal, arguments = self.permit(self.tape.at, name, arguments)
         if refusal:
-            reply = TapedReply(refusal, failed=True)
+            reply = ToolReply(refusal, failed=True)
         else:
             live = self.tools.call(name, arguments)
             if self.cancel is not None and self.cancel.requested:
                 # It may be half done. It is not kept, nor is what it did, so that it is done again from its start.
                 raise Cancelled("stopped by the user")
-            reply = self.after(self.tape.at, name, arguments, TapedReply(live.text, live.failed))
+            reply = self.after(self.tape.at, name, arguments, live)
         body = {"kind": CALL, "name": name, "text": redacted(reply.text), "failed": reply.failed}
         self.keep(name, lambda: self.tape.add(body))
         return reply

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pawl.agent.replay import ReplayLog, TapedReply
+from pawl.agent.context import ToolReply
+from pawl.agent.replay import ReplayLog
 from pawl.core.dialogue import Message
 from pawl.core.display import Shown
 from pawl.core.errors import Cancelled, HookRefused
@@ -97,9 +98,7 @@ class Hooking:
         said = (*((outcome.reason,) if outcome.blocked else ()), *outcome.context)
         return "".join(f"\n[a hook of the user's says: {one}]" for one in said)
 
-    def answered(
-        self, talk: str, step: int, name: str, arguments: Mapping[str, object], reply: TapedReply
-    ) -> TapedReply:
+    def answered(self, talk: str, step: int, name: str, arguments: Mapping[str, object], reply: ToolReply) -> ToolReply:
         """The answer of a tool with what hooks say of it."""
         more = self.after_tool(name, arguments, reply.text, failed=reply.failed, call=f"{talk}.{step}")
         return replace(reply, text=f"{reply.text}{more}") if more else reply

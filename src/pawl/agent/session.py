@@ -16,9 +16,9 @@ from pawl.agent.escalation import with_escalation
 from pawl.agent.events import Event
 from pawl.agent.executor import RunExecutor, as_order, new_conversation_id
 from pawl.agent.inbox import Inbox
+from pawl.agent.policy import model_of, policy_of, request_from, templates
 from pawl.agent.record import RESPONSE, RunRecord, composed
 from pawl.agent.routing import RunNode
-from pawl.agent.rules import model_of, policy_of, request_from, templates
 from pawl.agent.works import chosen_hunks
 from pawl.checks.verifier import Verifier
 from pawl.core.change import ChangeSet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -10,19 +11,19 @@ from functools import partial
 from pathlib import Path
 
 from pawl.agent.briefing import BundleSubject, handed_over
-from pawl.agent.compacting import afresh, later_tasks
 from pawl.agent.context import AgentContext, Spoken, TurnInput, Unanswered
 from pawl.agent.context_builder import ContextBuilder, configured, instructions, mentioned, read_ahead, standing_context
+from pawl.agent.context_watch import ContextWatch, afresh, later_tasks
 from pawl.agent.inbox import Inbox
-from pawl.agent.learning import earlier_attempts
 from pawl.agent.loop import converse
-from pawl.agent.policy import Policy
+from pawl.agent.policy import Policy, model_of, policy_of
 from pawl.agent.record import RunRecord
-from pawl.agent.replay import ReplayLog, TapedModel, TapedTools, refusal_of
-from pawl.agent.rules import model_of, policy_of
+from pawl.agent.replay import CALL, ReplayLog, TapedModel, TapedTools, refusal_of
+from pawl.agent.roles import Role
 from pawl.agent.run_hooks import CANNOT_BE_SHOWN, Hooking, call_question, can_be_shown
-from pawl.agent.watching import ContextWatch
+from pawl.agent.tools.toolbox import DELEGATE, TeamDesk
 from pawl.agent.works import BENCH, BenchWorks
+from pawl.agent.workspace_memory import earlier_attempts
 from pawl.core.dialogue import Message, from_json, to_json
 from pawl.core.errors import PawlError, UnknownModel
 from pawl.core.events import RunEvent, Steered, Warned
@@ -39,6 +40,7 @@ from pawl.core.run import (
     RunTerms,
     Stage,
 )
+from pawl.core.tiers import Tier
 from pawl.models.configuration import ModelConfig, budget
 from pawl.models.router import Models
 from pawl.models.telemetry import Telemetry
@@ -51,7 +53,9 @@ REQUEST_SECONDS = 300.0
 """The whole of a request (A11), unless the user gives it another limit."""
 DENIALS, GRANTED = "denials", "granted"
 """The names under which the record keeps the calls that were refused, and the files that the user let be read."""
-ROLES = (RoleName.PLANNER, RoleName.REVIEWER)
+
+ROLES = (RoleName.ARTISAN, RoleName.PLANNER, RoleName.REVIEWER)
+"""Who takes part in a run without tiers."""
 
 
 def rules_of(shop: Project, mode: Mode) -> Permit:
@@ -75,6 +79,12 @@ class Talker:
     """The rules of the workspace when None."""
     started: float = field(default_factory=time.monotonic)
     """When the time of the request began."""
+    tier: Tier | None = None
+    """Whose models and temperatures the roles have, where it names any."""
+    deadline: float = float("inf")
+    """By the monotonic clock."""
+    warmth: float | None = None
+    """The temperature of the artisan, so that samples differ."""
     _closing: ExitStack = field(default_factory=ExitStack)
     _config: ModelConfig | None = None
     _models: Models | None = None
@@ -107,17 +117,28 @@ class Talker:
 
     @property
     def terms(self) -> RunTerms:
-        policy, order = self.policy, self.record.order
-        chosen = model_of(self.config, policy.role(RoleName.ARTISAN))
-        others = ((role, model_of(self.config, policy.role(role))) for role in ROLES)
+        order = self.record.order
+        chosen = {role: self._model(role) for role in (ROLES if self.tier is None else RoleName)}
+        first = chosen[RoleName.ARTISAN]
         return RunTerms(
             run=self.record.run,
             conversation=self.conversation,
             mode=order.mode,
             reasoning=Reasoning(order.reasoning or self.shop.config.settings.reasoning),
-            model=chosen,
-            role_models=tuple((role, model) for role, model in others if model != chosen),
+            model=first,
+            role_models=tuple((role, model) for role, model in chosen.items() if model != first),
         )
+
+    def _model(self, role: RoleName) -> str:
+        of_tier = self.tier.model_for(role) if self.tier is not None else ""
+        return of_tier or model_of(self.config, self.policy.role(role))
+
+    def form_of(self, role: RoleName) -> str:
+        """The schema of a role's answer in words: it goes with a request by itself only where no tools are offered."""
+        from pawl.agent.contracts import json_schema
+
+        schema = json_schema(self.policy.role(role).contract, reasoning=self.terms.reasoning is Reasoning.ON)
+        return f"Answer with one JSON object that fits this schema:\n{json.dumps(schema)}"
 
     def say(self, line: TurnInput) -> Spoken:
         line = afresh(line, self.record, self.works.desk.files)
@@ -176,11 +197,15 @@ class Talker:
             variables={"user_input": self.record.order.text, **{name: text for name, text in told.items() if text}},
         )
         seat = builder.build(line.role, watch, context=self._context(line), listen=self.listen, hides=tape.hides)
+        assert seat.sampling is not None
+        team = self._team(seat.role, line, tape) if seat.role.delegates else None
         return replace(
             seat,
+            policy=seat.policy if team is None else self.policy.narrowed_to(team.names),
+            sampling=replace(seat.sampling, temperature=self._temperature(seat.role, seat.sampling.temperature)),
             model=TapedModel(seat.model, tape),
             tools=TapedTools(
-                desk,
+                team or desk,
                 tape,
                 keep=self._keep_step,
                 permit=lambda step, name, arguments: self._permitted(line.talk, step, name, arguments),
@@ -194,14 +219,33 @@ class Talker:
             stopping=partial(hooking.sending_back, tape) if line.stage is None else lambda text: (),
         )
 
+    def _temperature(self, role: Role, usual: float) -> float:
+        if self.tier is None:
+            return usual
+        if self.warmth is not None and role.name == RoleName.ARTISAN:
+            return self.warmth
+        return dict(self.tier.temperatures).get(role.name, role.temperature)
+
+    def _team(self, role: Role, line: TurnInput, tape: ReplayLog) -> TeamDesk:
+        """A desk from which others are sent. Their talks are named by the step that sends them, and found again."""
+
+        def sent() -> int:
+            return sum(step["kind"] == CALL and step.get("name") == DELEGATE for step in tape.steps[: tape.at])
+
+        def send(to: RoleName, task: str) -> str:
+            text = f"{task}\n\n{self.form_of(to)}"
+            return self.say(TurnInput(talk=f"{line.talk} > {tape.at} {to}", role=to, text=text)).text
+
+        return TeamDesk(desk=self.works.desk, role=role, sent=sent, send=send)
+
     def _hooks_of(self, line: TurnInput) -> Hooking:
         """Who only looks on changes nothing on the bench, also not by a hook."""
         return self.hooking.on(lambda: self.works.desk.bench.bench) if line.stage is None else self.hooking
 
     def _limits(self) -> Budget:
         """The time is that of the whole request: what earlier talks and checks took is gone."""
-        limits = self.config.budget
-        return replace(limits, seconds=max(1.0, limits.seconds - (time.monotonic() - self.started)))
+        limits, now = self.config.budget, time.monotonic()
+        return replace(limits, seconds=max(1.0, min(limits.seconds - (now - self.started), self.deadline - now)))
 
     def _context(self, line: TurnInput) -> tuple[str, ...]:
         """The same throughout the run, so that prompt caches hold: read once, and once for whoever plans.

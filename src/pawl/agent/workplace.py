@@ -1,172 +1,419 @@
-"""Where one attempt is made: a bench, a conversation and a part of the record of its own, the models of its tier."""
+"""Where one attempt is made, a bench, a conversation and a part of the record of its own, and who works there.
+
+A tier differs from another by who takes part: one role works, another may name the files that matter before, a third
+may send the work back before a test is run. A draft is another text of one function, asked of a model in one request
+and put into the file in its place.
+"""
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from types import TracebackType
+import ast
+import itertools
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from pawl.agent.context import AgentContext, TurnInput
-from pawl.agent.policy import standard_policy
+from pawl.agent.briefing import bounded, brief, failing_text, findings_of
+from pawl.agent.context import TurnInput
+from pawl.agent.evidence import Requirements
 from pawl.agent.record import RunRecord
-from pawl.agent.replay import CALL, ReplayLog, TapedTools
-from pawl.agent.rules import model_of
-from pawl.agent.talking import DENIALS, Talker
-from pawl.agent.team import DELEGATE, TeamDesk
-from pawl.agent.watching import ContextWatch
+from pawl.agent.talking import Talker
 from pawl.agent.works import BENCH, BenchWorks
-from pawl.checks.verifier import Verifier
+from pawl.checks.tracebacks import suspicions
+from pawl.code.bundle import pack
+from pawl.code.languages import is_test, language_of
+from pawl.code.librarian import gathered, open_librarian
+from pawl.code.parsers import Parsers
 from pawl.core.change import ChangeSet
-from pawl.core.run import Reasoning, RoleName, RunTerms
-from pawl.core.tiers import Tier
-from pawl.models.router import Models
-from pawl.models.telemetry import Telemetry
+from pawl.core.code import Definition, DefinitionKind, Hit, PackRequest, Query, Suspicion
+from pawl.core.diagnostic import CheckResult
+from pawl.core.errors import PawlError, SchemaUnmet
+from pawl.core.events import Warned
+from pawl.core.formats import Unreadable, read_python
+from pawl.core.patch import unified
+from pawl.core.run import RoleName, Stage
+from pawl.core.tiers import EscalationState, TierMode
+from pawl.workspace.bench_files import Files
+from pawl.workspace.project import Project
 
-SHARED = frozenset({"scripts", "hook context", DENIALS})
-"""Names of the record that all attempts of a run have in common."""
-
-
-@dataclass(slots=True)
-class AttemptRecord(RunRecord):
-    """The part of a run's record that belongs to one attempt."""
-
-    prefix: str = ""
-
-    def value(self, name: str) -> object:
-        return RunRecord.value(self, self._named(name))
-
-    def put(self, name: str, body: object) -> None:
-        RunRecord.put(self, self._named(name), body)
-
-    def work(self, name: str) -> ChangeSet | None:
-        return RunRecord.work(self, self._named(name))
-
-    def keep_work(self, name: str, changes: ChangeSet) -> None:
-        RunRecord.keep_work(self, self._named(name), changes)
-
-    def _named(self, name: str) -> str:
-        return name if name in SHARED else f"{self.prefix} {name}"
+if TYPE_CHECKING:
+    from pawl.agent import contract_models
 
 
-@dataclass(slots=True, kw_only=True)
-class TierTalker(Talker):
-    """A talker whose roles have the models and temperatures of a tier, over models that are opened once for a climb."""
-
-    tier: Tier
-    opened: tuple[Models, Telemetry]
-    deadline: float = float("inf")
-    warmth: float | None = None
-    """The least temperature, so that samples differ."""
-
-    @property
-    def terms(self) -> RunTerms:
-        policy, order = self.policy, self.record.order
-        chosen = {role: self.tier.model_for(role) or model_of(self.config, policy.role(role)) for role in RoleName}
-        first = chosen[RoleName.ARTISAN]
-        return RunTerms(
-            run=self.record.run,
-            conversation=self.conversation,
-            mode=order.mode,
-            reasoning=Reasoning(order.reasoning or self.shop.config.settings.reasoning),
-            model=first,
-            role_models=tuple((role, model) for role, model in chosen.items() if model != first),
-        )
-
-    def _opened(self) -> tuple[Models, Telemetry]:
-        return self.opened
-
-    def _seat(self, line: TurnInput, tape: ReplayLog, watch: ContextWatch) -> AgentContext:
-        seat = Talker._seat(self, line, tape, watch)
-        assert seat.sampling is not None
-        warmth = dict(self.tier.temperatures).get(line.role, seat.role.temperature)
-        if self.warmth is not None and line.role is RoleName.ARTISAN:
-            warmth = self.warmth
-        left = max(1.0, self.deadline - time.monotonic())
-        limits = replace(seat.limits, seconds=min(seat.limits.seconds, left))
-        seat = replace(seat, sampling=replace(seat.sampling, temperature=warmth), limits=limits)
-        return self._with_team(seat, line, tape) if seat.role.delegates else seat
-
-    def _with_team(self, seat: AgentContext, line: TurnInput, tape: ReplayLog) -> AgentContext:
-        """A seat that may send others. Their talks are named by the step that sends them, and found again."""
-        assert isinstance(seat.tools, TapedTools)
-
-        def sent() -> int:
-            return sum(step["kind"] == CALL and step.get("name") == DELEGATE for step in tape.steps[: tape.at])
-
-        def send(to: RoleName, task: str) -> str:
-            text = f"{task}\n\n{form_of(to, self.terms.reasoning)}"
-            return self.say(TurnInput(talk=f"{line.talk} > {tape.at} {to}", role=to, text=text)).text
-
-        desk = TeamDesk(desk=self.works.desk, role=seat.role, sent=sent, send=send)
-        policy = self.policy.narrowed_to(desk.names)
-        return replace(seat, policy=policy, tools=replace(seat.tools, tools=desk))
+MOST_HITS = 12
+MOST_SENT_BACK = 2
+"""How often the critic may send one attempt back before it ends."""
+PACK_TOKENS = 6_000
+MOST_DIFF = 24_000
+"""Characters of a diff that the critic is shown."""
 
 
-def form_of(role: RoleName, reasoning: Reasoning) -> str:
-    """The schema of a role's answer in words, for it goes with a request by itself only where no tools are offered."""
-    from pawl.agent.contracts import json_schema
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineUp:
+    """The roles of an attempt."""
 
-    schema = json_schema(standard_policy().role(role).contract, reasoning=reasoning is Reasoning.ON)
-    return f"Answer with one JSON object that fits this schema:\n{json.dumps(schema)}"
+    works: RoleName
+    ranks: RoleName | None = None
+    reviews: RoleName | None = None
 
 
-@dataclass(slots=True, kw_only=True)
+LINE_UPS: Mapping[TierMode, LineUp] = MappingProxyType(
+    {
+        TierMode.SIMPLE: LineUp(works=RoleName.ARTISAN),
+        TierMode.FULL: LineUp(ranks=RoleName.LIBRARIAN, works=RoleName.ARTISAN, reviews=RoleName.CRITIC),
+        # The lead sends the planner, checks, and sends the fixer; the planner sends the workers.
+        TierMode.TEAM: LineUp(works=RoleName.LEAD),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What an attempt is for: the same for every attempt of an iteration."""
+
+    climb: EscalationState
+    """As it stood when the iteration began."""
+    objective: str
+    target: str
+    before: CheckResult
+    wanted: Requirements
+    ground: ChangeSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worked:
+    """What was said to be done; `problems` are why the critic does not let it through."""
+
+    said: str
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
     """Opened for one attempt; what was said, done and changed is in the record, so that it can be opened again."""
 
     name: str
-    record: AttemptRecord
+    record: RunRecord
     works: BenchWorks
-    talker: TierTalker
-    _closing: ExitStack = field(default_factory=ExitStack)
+    talker: Talker
 
     def __enter__(self) -> Workplace:
-        self._closing.callback(self.works.close)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._closing.close()
+    def __exit__(self, *_: object) -> None:
+        self.works.close()
 
     def talk(self, name: str) -> str:
         """Talks have names of their own throughout a run."""
         return f"{self.name} {name}"
 
-    @property
-    def conversation(self) -> str:
-        return self.talker.conversation
+
+def work(shop: Project, place: Workplace, task: Assignment) -> Worked:
+    """The roles of the tier at work, one after the other."""
+    line_up = LINE_UPS[task.climb.tier.mode]
+    role = line_up.works
+    files = _pack(shop, place, task, line_up.ranks) if line_up.ranks is not None else ""
+    text = brief(task.climb, task.objective, task.before, target=task.target, pack=files)
+    talk = place.talk(role if line_up.reviews is None else f"{role} 1")
+    said = place.talker.say(TurnInput(talk=talk, role=role, text=text)).text
+    if line_up.reviews is None:
+        return Worked(said=said)
+    for number in range(1, MOST_SENT_BACK + 1):
+        problems = _problems(shop, place, task, line_up.reviews, number)
+        if not problems:
+            return Worked(said=said)
+        place.talker.listen(Warned(f"the critic sends it back: {problems[0]}"))
+        if number == MOST_SENT_BACK:
+            return Worked(said=said, problems=problems)
+        history = place.talker.history(talk)
+        talk = place.talk(f"{role} {number + 1}")
+        words = "\n".join(("The critic sends the work back:", *(f"- {one}" for one in problems), "Mend this."))
+        said = place.talker.say(TurnInput(talk=talk, role=role, text=words, history=history)).text
+    return Worked(said=said)
 
 
-def opened_workplace(
-    name: str,
-    *,
-    base: RunRecord,
-    ground: ChangeSet,
-    verifier: Verifier,
-    talker: Callable[[AttemptRecord, BenchWorks], TierTalker],
-) -> Workplace:
-    """The place of the attempt of that name: as it was left, or on the ground that the climb stands on."""
-    record = AttemptRecord(base.shop, base.order, base.run, prefix=name)
-    if record.work(BENCH) is None:
-        record.keep_work(BENCH, ground)
-    works = BenchWorks(base.shop, record, verifier, verifier.cancel)
-    return Workplace(name=name, record=record, works=works, talker=talker(record, works))
+def _pack(shop: Project, place: Workplace, task: Assignment, role: RoleName) -> str:
+    """The files that matter, named without a model, ranked by the role, as focused context."""
+    known = place.record.value("pack")
+    if isinstance(known, str):
+        return known
+    place.record.put("pack", _packed(place, shop, _ranked(place, task, role, _located(shop, task))))
+    return str(place.record.value("pack"))
 
 
-def spent_in(base: RunRecord, conversation: str) -> tuple[Decimal | None, int]:
-    """What the requests of a conversation cost, None where a price is unknown, and their tokens."""
-    every = base.shop.store.requests.records(base.shop.workspace, run=base.run)
-    records = [record for record in every if record.conversation == conversation]
-    costs = [record.cost for record in records]
-    money = None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
-    return money, sum(record.input_tokens + record.output_tokens for record in records)
+def _located(shop: Project, task: Assignment) -> Sequence[Hit]:
+    findings = findings_of(task.before)
+    target = (Suspicion(path=task.target),) if task.target else ()
+    words = "\n".join((task.objective, failing_text(findings)))
+    with open_librarian(shop) as librarian:
+        librarian.refresh()
+        return librarian.locate(Query(text=words, suspicions=(*suspicions(findings), *target)), MOST_HITS)
 
 
-def spent_on_tier(base: RunRecord, conversations: str) -> Decimal:
-    """What is known of the cost of all requests in the conversations whose names begin so."""
-    every = base.shop.store.requests.records(base.shop.workspace, run=base.run)
-    costs = (record.cost for record in every if record.conversation.startswith(conversations))
-    return sum((cost for cost in costs if cost is not None), Decimal(0))
+def _ranked(place: Workplace, task: Assignment, role: RoleName, hits: Sequence[Hit]) -> Sequence[Hit]:
+    """The hits in the order of the role; as they were where its answer cannot be used."""
+    named = "\n".join(f"- {hit.path}: {'; '.join(hit.reasons)}" for hit in hits) or "- none"
+    text = "\n\n".join(
+        (
+            brief(task.climb, task.objective, task.before, target=task.target),
+            f"Found without a model, the likeliest first:\n{named}",
+            place.talker.form_of(role),
+        )
+    )
+    try:
+        line = TurnInput(talk=place.talk(role), role=role, text=text, stage=Stage.STUDY)
+        value: contract_models.FileRanking = place.talker.say(line).value  # type: ignore[assignment]
+    except SchemaUnmet:
+        return hits
+    if value is None:
+        return hits
+    by_path = {hit.path: hit for hit in hits}
+    chosen = [by_path.get(one.path) or Hit(path=one.path, score=1.0, reasons=(one.why,)) for one in value.files]
+    return chosen or hits
+
+
+def _packed(place: Workplace, shop: Project, hits: Sequence[Hit]) -> str:
+    desk = place.works.desk
+    files = gathered(hits, desk.files, desk.outliner, shop.guardrails)
+    return pack(PackRequest(budget=PACK_TOKENS, hits=tuple(hits), files=files)).text
+
+
+def _problems(shop: Project, place: Workplace, task: Assignment, role: RoleName, number: int) -> tuple[str, ...]:
+    """The problems that block the work; none where the role approves it or cannot be understood."""
+    changes = place.works.now().changes
+    if changes.digest == task.ground.digest:
+        return ()
+    diff = unified(shop.read_gate().shown(changes), shop.store.blobs)
+    shown = diff if len(diff) <= MOST_DIFF else diff[:MOST_DIFF].rsplit("\n", 1)[0] + "\n[the rest is left out]"
+    text = "\n\n".join(
+        (
+            f"The request:\n{task.objective}",
+            failing_text(findings_of(task.before)),
+            f"The change, which stands on the bench:\n{shown}",
+            place.talker.form_of(role),
+        )
+    )
+    line = TurnInput(talk=place.talk(f"{role} {number}"), role=role, text=text, stage=Stage.STUDY)
+    try:
+        value: contract_models.CriticVerdict = place.talker.say(line).value  # type: ignore[assignment]
+    except SchemaUnmet as error:
+        place.record.note("critic misunderstood", {"error": error.message})
+        return ()
+    if value is None or value.verdict == "approve":
+        return ()
+    blocking = [one for one in value.problems if one.severity == "blocking"]
+    return tuple(
+        f"{one.path}:{one.line} {one.problem}" + (f" ({one.suggestion})" if one.suggestion else "") for one in blocking
+    )
+
+
+MOST_PLACES = 3
+TURNS = (0, 0, 0, 1, 2)
+"""Which of the likeliest functions a sample is about: mostly the first."""
+MOST_TEST_CHARACTERS = 3_000
+_SUSPECT = re.compile(r"([\w./-]+\.\w+):(\d+)")
+_IMPORT = re.compile(r"(?:import|from|use|#include)\s|(?:const|let|var)\s.*\brequire\(")
+_BLOCK = re.compile(r"```[\w+-]*[ \t]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
+_FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.METHOD})
+_NEEDED = frozenset({DefinitionKind.FUNCTION, DefinitionKind.VARIABLE, DefinitionKind.CLASS})
+_EXPORTED = re.compile(r"export\s+(?:default\s+)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionPlace:
+    """A function of a file, by its lines, from 1; the last is part of it."""
+
+    path: str
+    name: str
+    first: int
+    last: int
+    indent: int
+
+
+def holding(places: Sequence[FunctionPlace], line: int) -> FunctionPlace | None:
+    """The one that holds the line."""
+    return next((place for place in places if place.first <= line <= place.last), None)
+
+
+def text_of(place: FunctionPlace, source: str) -> str:
+    return textwrap.dedent("\n".join(source.splitlines()[place.first - 1 : place.last]))
+
+
+class Sources:
+    """The files of a bench in the languages that are known: their functions, and one of them written anew."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._parsers = Parsers()
+
+    def __enter__(self) -> Sources:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._parsers.close()
+
+    def text(self, path: str) -> str:
+        try:
+            return self._files.read(path).decode("utf-8")
+        except (PawlError, OSError, UnicodeDecodeError):
+            return ""
+
+    def language(self, path: str) -> str:
+        found = language_of(path)
+        return found.name if found is not None else ""
+
+    def functions(self, path: str) -> tuple[FunctionPlace, ...]:
+        """The outermost functions and methods that have their lines for themselves."""
+        source = self.text(path)
+        lines = source.splitlines()
+        found: list[FunctionPlace] = []
+        for one in self._definitions(path, source):
+            if one.kind not in _FUNCTIONS or (found and one.start <= found[-1].last):
+                continue
+            text = lines[one.line - 1]
+            if text.strip().startswith(one.signature.split(maxsplit=1)[0]):
+                indent = len(text) - len(text.lstrip())
+                found.append(FunctionPlace(path=path, name=one.name, first=one.start, last=one.end, indent=indent))
+        return tuple(found)
+
+    def rewritten(self, place: FunctionPlace, answer: str) -> str | None:
+        """The file with the answer's function in the place of its own; None where the answer has no such function.
+
+        What the function needs beside itself and the file does not have yet comes with it: helpers of the answer, and
+        in Python its imports.
+        """
+        source = self.text(place.path)
+        # An answer may also be nothing but code.
+        for code in (*_BLOCK.findall(answer), answer):
+            text = textwrap.dedent(code).strip("\n")
+            try:
+                imports = _python_imports(text) if place.path.endswith(".py") else []
+            except Unreadable:
+                continue
+            every = self._definitions(place.path, text)
+            found = next((one for one in every if one.kind in _FUNCTIONS and one.name == place.name), None)
+            if found is not None:
+                body = self._body(place, source, text, found, every)
+                return _with_imports(_replaced(place, source, body), imports)
+        return None
+
+    def _body(
+        self, place: FunctionPlace, source: str, text: str, found: Definition, every: Sequence[Definition]
+    ) -> str:
+        body = _lines_of(found, text)
+        if not place.path.endswith(".py"):
+            body = _like(source.splitlines()[place.first - 1 : place.last], body)
+        if place.indent:
+            return body
+        known = {one.name for one in self._definitions(place.path, source)}
+        helpers = [
+            _lines_of(one, text)
+            for one in every
+            if one.depth == 0 and one.kind in _NEEDED and one.name not in known and _names(body, one.name)
+        ]
+        gap = "\n\n\n" if place.path.endswith(".py") else "\n\n"
+        return gap.join((*helpers, body))
+
+    def _definitions(self, path: str, text: str) -> Sequence[Definition]:
+        language = language_of(path)
+        return () if language is None else self._parsers.parse(text.encode(), language).definitions
+
+
+def _replaced(place: FunctionPlace, source: str, body: str) -> str:
+    lines = source.splitlines()
+    made = [*lines[: place.first - 1], *textwrap.indent(body, " " * place.indent).splitlines(), *lines[place.last :]]
+    return "\n".join(made) + ("\n" if source.endswith("\n") else "")
+
+
+def _like(old: Sequence[str], body: str) -> str:
+    """The text exported and ended as that in whose place it comes."""
+    exported = _EXPORTED.match(old[0].strip())
+    if exported and not _EXPORTED.match(body):
+        body = exported.group() + body
+    return f"{body}," if old[-1].rstrip().endswith(",") and not body.endswith(",") else body
+
+
+def _names(text: str, name: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(name)}\b", text) is not None
+
+
+def _lines_of(one: Definition, text: str) -> str:
+    return textwrap.dedent("\n".join(text.splitlines()[one.start - 1 : one.end]))
+
+
+def _python_imports(text: str) -> list[str]:
+    return [ast.unparse(node) for node in read_python(text).body if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def _with_imports(source: str, imports: Sequence[str]) -> str:
+    """The Python file with those of the imports that it lacks, after its docstring and what must stand first."""
+    lines = source.split("\n")
+    missing = [line for line in imports if line not in (one.strip() for one in lines)]
+    if not missing:
+        return source
+    at = 0
+    for node in read_python(source).body:
+        words = (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        )
+        if not words and not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
+            break
+        at = node.end_lineno or at
+    return "\n".join((*lines[:at], *missing, *lines[at:]))
+
+
+def draft(place: Workplace, task: Assignment, sample: int) -> Worked | None:
+    """Another text of one function, written to the bench; None where it cannot be told which function."""
+    with Sources(place.works.desk.files) as sources:
+        places = tuple(itertools.islice(_places(sources, task), MOST_PLACES))
+        if not places:
+            return None
+        chosen = places[TURNS[(sample - 1) % len(TURNS)] % len(places)]
+        words = "\n\n".join(part for part in _words(sources, task, chosen) if part)
+        line = TurnInput(talk=place.talk("draft"), role=RoleName.ARTISAN, text=words, stage=Stage.DRAFT)
+        made = sources.rewritten(chosen, place.talker.say(line).text)
+    if made is None:
+        return Worked(said=f"{chosen.name}: the answer holds no such function")
+    place.works.desk.files.write(chosen.path, made.encode())
+    place.record.keep_work(BENCH, place.works.standing())
+    return Worked(said=f"{chosen.path}: {chosen.name} written anew")
+
+
+def _words(sources: Sources, task: Assignment, chosen: FunctionPlace) -> Iterator[str]:
+    yield task.objective
+    findings = findings_of(task.before)
+    yield failing_text(findings[:2])
+    for path in dict.fromkeys(finding.path for finding in findings[:2] if finding.path):
+        if path != chosen.path:
+            shown = bounded(sources.text(path).splitlines(), MOST_TEST_CHARACTERS)
+            yield f"The tests, {path}:\n```{sources.language(path)}\n{shown}\n```"
+    source = sources.text(chosen.path)
+    imports = [line for line in source.splitlines() if _IMPORT.match(line)]
+    fence = f"```{sources.language(chosen.path)}"
+    yield "\n".join(
+        (f"The function with the mistake, in {chosen.path}:", fence, *imports, text_of(chosen, source), "```")
+    )
+    yield f"Write the whole function {chosen.name} without the mistake."
+
+
+def _places(sources: Sources, task: Assignment) -> Iterator[FunctionPlace]:
+    """The likeliest functions: what the search suspected, what the failing tests ran last, what the user names."""
+    seen: set[FunctionPlace] = set()
+    for path, line in _lines(task):
+        found = holding(sources.functions(path), line) if not is_test(path) else None
+        if found is not None and found not in seen:
+            seen.add(found)
+            yield found
+    if task.target:
+        yield from (one for one in sources.functions(task.target) if one not in seen)
+
+
+def _lines(task: Assignment) -> Iterator[tuple[str, int]]:
+    for attempt in task.climb.attempts:
+        if attempt.mode is TierMode.REFLEX:
+            yield from ((path, int(line)) for path, line in _SUSPECT.findall(attempt.said))
+    for finding in findings_of(task.before):
+        yield from ((frame.path, frame.line) for frame in reversed(finding.frames))

@@ -9,7 +9,7 @@ from functools import partial
 
 from pawl.agent.evidence import Verification, evidence_for
 from pawl.agent.record import RunRecord
-from pawl.agent.tool_session import LateBench, ToolSession
+from pawl.agent.tools.toolbox import LateBench, ToolSession
 from pawl.checks.lsp.diagnosing import readable
 from pawl.checks.packages import PackagePolicy, provide
 from pawl.checks.verifier import BenchChecker, Verifier

@@ -1,9 +1,10 @@
-"""Reading JSON, TOML and Python that somebody else wrote: it is read, or `Unreadable` says why."""
+"""Reading JSON, TOML, Python and front matter that somebody else wrote: it is read, or `Unreadable` says why."""
 
 from __future__ import annotations
 
 import ast
 import json
+import re
 import tomllib
 import warnings
 from typing import Any
@@ -50,6 +51,18 @@ def read_python(source: str | bytes, *, mode: str = "exec", version: tuple[int, 
             raise Unreadable(f"{type(error).__name__}: {error.msg}", error.lineno or 0, error.offset or 0) from error
         except (ValueError, RecursionError, MemoryError) as error:
             raise Unreadable(_why(error)) from error
+
+
+_FRONT = re.compile(r"\A---\r?\n(?P<head>.*?)^---[ \t]*\r?\n", re.DOTALL | re.MULTILINE)
+
+
+def front_matter(text: str) -> tuple[dict[str, str], str]:
+    """The fields between two rows of dashes that a text begins with, one to a line, and the rest of the text."""
+    front = _FRONT.match(text)
+    if front is None:
+        return {}, text
+    lines = (line.partition(":") for line in front["head"].splitlines())
+    return {name.strip(): value.strip() for name, _, value in lines}, text[front.end() :]
 
 
 def _check(text: str | bytes) -> None:

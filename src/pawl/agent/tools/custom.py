@@ -7,12 +7,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
-from pawl.agent.tools.registry import Effect, Given, Tool, ToolPage
+from pawl.agent.tools.tool_registry import Effect, Given, Ports, Tool, ToolPage
 from pawl.core.errors import PermissionDenied, PolicyViolation, SecretRefused, ToolError
 from pawl.core.guardrails import Permission
 
 if TYPE_CHECKING:
-    from pawl.agent.tools.toolbox import Ports
     from pawl.code.imports import DependencyMap
     from pawl.core.code import Edited, LineEdit, Modification
     from pawl.core.execution import Completed, Execution
@@ -124,38 +123,38 @@ class ReadFiles:
 
 
 class JudgedEditor:
-    """Fits `Editor`."""
+    """Fits `BenchEditor`, each use judged."""
 
     def __init__(self, ports: Ports, rules: _Rules) -> None:
-        self._editor = ports.editor
+        self._ports = ports
         self._rules = rules
 
     def read(self, path: str) -> Text:
         self._rules.hold(_READ, {"path": path})
-        return self._editor.read(path)
+        return self._ports.editor().read(path)
 
     def write(self, path: str, content: str) -> Edited:
         self._hold(path)
-        return self._editor.write(path, content)
+        return self._ports.editor().write(path, content)
 
     def patch(self, path: str, old: str, new: str) -> Edited:
         self._hold(path)
-        return self._editor.patch(path, old, new)
+        return self._ports.editor().patch(path, old, new)
 
     def edit_lines(self, path: str, edits: Sequence[LineEdit]) -> Edited:
         self._hold(path)
-        return self._editor.edit_lines(path, edits)
+        return self._ports.editor().edit_lines(path, edits)
 
     def modify(self, modification: Modification) -> Edited:
         self._hold(modification.path)
-        return self._editor.modify(modification)
+        return self._ports.editor().modify(modification)
 
     def chain(
         self, modifications: Sequence[Modification], *, justification: str, dependencies: DependencyMap
     ) -> tuple[Edited, ...]:
         for one in modifications:
             self._hold(one.path)
-        return self._editor.chain(modifications, justification=justification, dependencies=dependencies)
+        return self._ports.editor().chain(modifications, justification=justification, dependencies=dependencies)
 
     def _hold(self, path: str) -> None:
         self._rules.hold_effect(Effect.WRITES, Effect.RUNS)

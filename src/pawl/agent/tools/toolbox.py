@@ -1,141 +1,81 @@
-"""All tools of one bench, wired to the ports they need."""
+"""The tools of a talk, on a bench that is opened when the first of them is called."""
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pawl.agent.tools.registry import Build, Editor, Tool, ToolLimits, ToolPage, ToolRegistry, page
+from pawl.agent.answers import WatchedFiles
+from pawl.agent.context import ToolReply, Toolset
+from pawl.agent.roles import Role, may_delegate
+from pawl.agent.tools import command_tools, file_search, file_tools
+from pawl.agent.tools.tool_registry import (
+    Build,
+    Effect,
+    Ports,
+    Tool,
+    ToolFailure,
+    ToolLimits,
+    ToolOutput,
+    ToolRegistry,
+    offers,
+    page,
+)
 from pawl.code.imports import DependencyMap
-from pawl.core.errors import PawlError, TimedOut
-from pawl.core.guardrails import Guardrails
+from pawl.core.dialogue import ToolOffer
+from pawl.core.errors import PawlError, PolicyViolation, SchemaUnmet, TimedOut
+from pawl.core.run import RoleName
 from pawl.sandbox.cancel import CancelToken
-from pawl.workspace.bench_files import Files
+from pawl.workspace.bench_files import Files, GatedFiles
 from pawl.workspace.git import CommandRunner
+from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
     from pawl.checks.verifier import BenchChecker
-    from pawl.code.outline import Outliner
+    from pawl.code.editor import BenchEditor
+    from pawl.code.outline import SourceOutliner
+    from pawl.core.execution import Completed, Execution
+    from pawl.workspace.bench import Bench
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """What the tools work on. `files`, and those under `editor`, are `TimedFiles`: each operation has its limit."""
+Work = Callable[[Ports, Any], ToolOutput]
 
-    files: Files
-    editor: Editor
-    runner: CommandRunner
-    dependencies: Callable[[], DependencyMap]
-    guardrails: Guardrails
-    outliner: Outliner | None = None
-    checker: BenchChecker | None = None
-    """Without these two there is no such tool."""
-    limits: ToolLimits = field(default_factory=ToolLimits)
-    cancel: CancelToken | None = None
-    """Ends what takes long; commands have the runner's."""
+TOOLS: Mapping[str, tuple[type, Effect, Work]] = {
+    "file_search": (file_search.FileSearch, Effect.READS, file_search.file_search),
+    "file_read": (file_tools.FileRead, Effect.READS, file_tools.file_read),
+    "file_write": (file_tools.FileWrite, Effect.WRITES, file_tools.file_write),
+    "strict_patch": (file_tools.StrictPatch, Effect.WRITES, file_tools.strict_patch),
+    "line_edit": (file_tools.LineEdits, Effect.WRITES, file_tools.line_edit),
+    "modify": (file_tools.Modify, Effect.WRITES, file_tools.modify),
+    "change_files": (file_tools.ChangeFiles, Effect.WRITES, file_tools.change_files),
+    "run_command": (command_tools.RunCommand, Effect.RUNS, command_tools.run_command),
+    "outline": (file_tools.OutlineOf, Effect.READS, file_tools.outline),
+    "check": (command_tools.CheckOf, Effect.RUNS, command_tools.check),
+    "lsp_diagnostics": (command_tools.DiagnosticsOf, Effect.RUNS, command_tools.lsp_diagnostics),
+}
+"""The input of each tool, what it does to the bench, and what does the work."""
 
 
 def toolbox(ports: Ports, own: Mapping[str, Build] | None = None) -> ToolRegistry:
-    """Each tool's module is loaded when the tool is first offered or called; `own` are the user's."""
-    variables = _variables(ports)
-    builders = dict(_BUILDERS)
-    if ports.outliner is None:
-        del builders["outline"]
+    """Pawl's tools over the ports, each with its page, and the user's own."""
+    missing = {"outline"} if ports.outliner is None else set()
     if ports.checker is None:
-        del builders["check"], builders["lsp_diagnostics"]
+        missing |= {"check", "lsp_diagnostics"}
+    variables = _variables(ports)
 
-    def build(name: str) -> Build:
-        return lambda: builders[name](ports, page(name, variables))
+    def build(name: str) -> Tool[Any]:
+        kind, effect, work = TOOLS[name]
+        return Tool(name=name, page=page(name, variables), input=kind, handler=partial(work, ports), effect=effect)
 
-    return ToolRegistry({**{name: build(name) for name in builders}, **(own or {})}, ports.limits)
-
-
-def _file_search(ports: Ports, text: ToolPage) -> Tool[Any]:
-    from pawl.agent.tools.search import file_search
-
-    return file_search(ports.files, ports.guardrails, ports.limits, text, cancel=ports.cancel)
-
-
-def _file_read(ports: Ports, text: ToolPage) -> Tool[Any]:
-    from pawl.agent.tools.reading import file_read
-
-    return file_read(ports.editor, ports.limits, text)
-
-
-def _file_write(ports: Ports, text: ToolPage) -> Tool[Any]:
-    from pawl.agent.tools.editing import file_write
-
-    return file_write(ports.editor, text)
-
-
-def _strict_patch(ports: Ports, text: ToolPage) -> Tool[Any]:
-    from pawl.agent.tools.editing import strict_patch
-
-    return strict_patch(ports.editor, text)
-
-
-def _line_edit(ports: Ports, text: ToolPage) -> Tool[Any]:
-    from pawl.agent.tools.editing import line_edit
-
-    return line_edit(ports.editor, text)
-
-
-def _modify(ports: Ports, text: ToolPage) -> Tool[Any]:
-    from pawl.agent.tools.editing import modify
-
-    return modify(ports.editor, text)
-
-
-def _change_files(ports: Ports, text: ToolPage) -> Tool[Any]:
-    from pawl.agent.tools.editing import change_files
-
-    return change_files(ports.editor, ports.dependencies, text)
-
-
-def _run_command(ports: Ports, text: ToolPage) -> Tool[Any]:
-    from pawl.agent.tools.commands import run_command
-
-    return run_command(ports.runner, ports.limits, text)
-
-
-def _outline(ports: Ports, text: ToolPage) -> Tool[Any]:
-    from pawl.agent.tools.reading import outline
-
-    assert ports.outliner is not None
-    return outline(ports.outliner, ports.files, text)
-
-
-def _check(ports: Ports, text: ToolPage) -> Tool[Any]:
-    from pawl.agent.tools.commands import check
-
-    assert ports.checker is not None
-    return check(ports.checker, ports.limits, text)
-
-
-def _lsp_diagnostics(ports: Ports, text: ToolPage) -> Tool[Any]:
-    from pawl.agent.tools.commands import lsp_diagnostics
-
-    assert ports.checker is not None
-    return lsp_diagnostics(ports.checker, ports.files, ports.limits, text)
-
-
-_BUILDERS: Mapping[str, Callable[[Ports, ToolPage], Tool[Any]]] = {
-    "file_search": _file_search,
-    "file_read": _file_read,
-    "file_write": _file_write,
-    "strict_patch": _strict_patch,
-    "line_edit": _line_edit,
-    "modify": _modify,
-    "change_files": _change_files,
-    "run_command": _run_command,
-    "outline": _outline,
-    "check": _check,
-    "lsp_diagnostics": _lsp_diagnostics,
-}
+    builds: dict[str, Build] = {name: partial(build, name) for name in TOOLS if name not in missing}
+    return ToolRegistry({**builds, **(own or {})}, ports.limits)
 
 
 def _variables(ports: Ports) -> dict[str, object]:
@@ -157,39 +97,6 @@ T = TypeVar("T")
 _PART = 1000
 
 
-class _Job(Generic[T]):
-    """One operation that its worker does, unless it is abandoned before."""
-
-    def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
-        self._gate = threading.Lock()
-        self._taken = False
-        self._value: list[T] = []
-        self._error: OSError | PawlError | None = None
-        self.ended = threading.Event()
-
-    def take(self) -> bool:
-        """True for the first who asks: the worker that does it, or the caller who gives it up."""
-        with self._gate:
-            first, self._taken = not self._taken, True
-        return first
-
-    def do(self) -> None:
-        try:
-            self._value.append(self._work())
-        except (OSError, PawlError) as error:
-            self._error = error
-        finally:
-            self.ended.set()
-
-    def result(self) -> T:
-        if self._error is not None:
-            raise self._error
-        if not self._value:
-            raise RuntimeError("a file operation ended without a result")
-        return self._value[0]
-
-
 class TimedWorker:
     """One thread that does operations in the order they come.
 
@@ -198,18 +105,21 @@ class TimedWorker:
     """
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[_Job[object]] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def run(self, work: Callable[[], T], seconds: float, what: str) -> T:
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._serve, name="pawl-files", daemon=True)
             self._thread.start()
-        job = _Job(work)
-        self._jobs.put(job)  # type: ignore[arg-type]
-        if job.ended.wait(seconds):
-            return job.result()
-        if job.take():
+        done: Future[T] = Future()
+        self._jobs.put((done, work))
+        try:
+            return done.result(seconds)
+        except TimeoutError:
+            if done.done():
+                return done.result()
+        if done.cancel():
             raise TimedOut(
                 f"{what} was cancelled: an earlier file operation has not ended within {seconds:g} s",
                 advice="wait a little and try again; tell the user when it stays so",
@@ -221,37 +131,223 @@ class TimedWorker:
 
     def _serve(self) -> None:
         while True:
-            job = self._jobs.get()
-            if job.take():
-                job.do()
+            done, work = self._jobs.get()
+            if done.set_running_or_notify_cancel():
+                try:
+                    done.set_result(work())
+                except (OSError, PawlError) as error:
+                    done.set_exception(error)
+                finally:
+                    if not done.done():
+                        done.set_exception(RuntimeError("a file operation ended without a result"))
 
 
 class TimedFiles:
-    """Fits `Files`: the same files, each operation with its own deadline."""
+    """Fits `Files`: those that are there when an operation begins, each operation with its own deadline."""
 
-    def __init__(self, files: Files, seconds: float) -> None:
+    def __init__(self, files: Callable[[], Files], seconds: float) -> None:
         self._files = files
         self._seconds = seconds
         self._worker = TimedWorker()
 
     def read(self, path: str) -> bytes:
-        return self._worker.run(lambda: self._files.read(path), self._seconds, f"reading {path!r}")
+        return self._worker.run(lambda: self._files().read(path), self._seconds, f"reading {path!r}")
 
     def write(self, path: str, data: bytes) -> None:
-        self._worker.run(lambda: self._files.write(path, data), self._seconds, f"writing {path!r}")
+        self._worker.run(lambda: self._files().write(path, data), self._seconds, f"writing {path!r}")
 
     def delete(self, path: str) -> None:
-        self._worker.run(lambda: self._files.delete(path), self._seconds, f"deleting {path!r}")
+        self._worker.run(lambda: self._files().delete(path), self._seconds, f"deleting {path!r}")
 
     def exists(self, path: str) -> bool:
-        return self._worker.run(lambda: self._files.exists(path), self._seconds, f"looking for {path!r}")
+        return self._worker.run(lambda: self._files().exists(path), self._seconds, f"looking for {path!r}")
 
     def walk(self, under: str = "") -> Iterable[str]:
         """The deadline is that of each part, so that a large folder is no fault; whoever reads it may stop."""
         what = f"listing {under or '.'!r}"
-        found = self._worker.run(lambda: iter(self._files.walk(under)), self._seconds, what)
+        found = self._worker.run(lambda: iter(self._files().walk(under)), self._seconds, what)
         return self._parts(found, what)
 
     def _parts(self, found: Iterator[str], what: str) -> Iterator[str]:
         while part := self._worker.run(lambda: tuple(islice(found, _PART)), self._seconds, what):
             yield from part
+
+
+class LateBench:
+    """Fits `CommandRunner`; there is no bench before something is done on it."""
+
+    def __init__(
+        self, shop: Project, cancel: CancelToken | None = None, *, opened: Callable[[Project], Bench] | None = None
+    ) -> None:
+        """`opened` opens another bench than a plain one."""
+        self._shop = shop
+        self._cancel = cancel
+        self._opened = opened
+        self._bench: Bench | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._bench is not None
+
+    @property
+    def bench(self) -> Bench:
+        if self._bench is None:
+            # Loaded here, because most of what a bench needs would delay the first request for nothing.
+            from pawl.workspace.commands import open_bench
+
+            self._bench = (self._opened or open_bench)(self._shop)
+        return self._bench
+
+    def close(self) -> None:
+        if self._bench is not None:
+            self._bench.discard()
+            self._bench = None
+
+    def run(self, execution: Execution) -> Completed:
+        return self.bench.run(execution, cancel=self._cancel)
+
+
+class ToolSession:
+    """Fits `Toolset`: the tools over one bench. What a role may use of them is the policy's business."""
+
+    def __init__(
+        self,
+        shop: Project,
+        cancel: CancelToken | None = None,
+        *,
+        bench: LateBench | None = None,
+        checker: Callable[[Files, CommandRunner], BenchChecker] | None = None,
+    ) -> None:
+        """`checker` makes what checks the work on the bench; without it there is no such tool."""
+        settings = shop.config.settings
+        self.bench = bench or LateBench(shop, cancel)
+        whole = TimedFiles(lambda: self.bench.bench.files, settings.file_seconds)
+        self.gated = GatedFiles(whole, shop.read_gate())
+        self.files = WatchedFiles(self.gated)
+        """The way of tools, packs and prompts to the bench's files. An answer rests on what is read here."""
+        self._guardrails = shop.guardrails
+        self._closing = ExitStack()
+        self._closing.callback(self.bench.close)
+        ports = Ports(
+            files=self.files,
+            editor=lambda: self.editor,
+            runner=self.bench,
+            dependencies=self.dependencies,
+            guardrails=shop.guardrails,
+            outliner=lambda: self.outliner,
+            # Checks see every file: what they print cannot be judged by file.
+            checker=checker(whole, self.bench) if checker else None,
+            limits=ToolLimits(tool_seconds=settings.tool_seconds, file_seconds=settings.file_seconds),
+            cancel=cancel,
+        )
+        self._registry = toolbox(ports, _own_tools(shop, ports) if shop.config.tables.extensions else None)
+
+    def __enter__(self) -> ToolSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.close()
+
+    # Loaded when something is read, edited or parsed: both would delay the first request by some milliseconds.
+    @cached_property
+    def editor(self) -> BenchEditor:
+        from pawl.code.editor import BenchEditor
+
+        return BenchEditor(self.files, self._guardrails)
+
+    @cached_property
+    def outliner(self) -> SourceOutliner:
+        from pawl.code.outline import SourceOutliner
+
+        outliner = SourceOutliner(self._guardrails)
+        self._closing.callback(outliner.close)
+        return outliner
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._registry.names
+
+    def offers(self, names: Sequence[str]) -> tuple[ToolOffer, ...]:
+        return offers(self._registry, names)
+
+    def call(self, name: str, arguments: Mapping[str, object]) -> ToolReply:
+        ended = self._registry.call(name, arguments)
+        return ToolReply(ended.text, isinstance(ended, ToolFailure))
+
+    def dependencies(self) -> DependencyMap:
+        from pawl.code.imports import ImportMap
+
+        return ImportMap.of({path: self.files.read(path) for path in self.files.walk() if path.endswith(".py")})
+
+
+def _own_tools(shop: Project, ports: Ports) -> Mapping[str, Callable[[], Tool[Any]]]:
+    """How the tools of the user's own are built; what they use of the bench is judged by the rules of the workspace."""
+    from pawl.agent.own_extensions import own_tool, tool_guard
+    from pawl.agent.tools.custom import built
+    from pawl.settings.extensions import extension_settings
+    from pawl.settings.permissions import permissions_of, permit_of
+
+    def build(name: str) -> Tool[Any]:
+        permit = permit_of(permissions_of(shop.config, shop.workspace), shop.guardrails)
+        return built(name, own_tool(name), ports, permit=permit, guard=tool_guard(name))
+
+    return {name: partial(build, name) for name in extension_settings(shop.config).tools}
+
+
+DELEGATE = "delegate"
+MOST_SENT = 10
+"""How often one role may send others in one talk: a plan has at most so many changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamDesk:
+    """Fits `Toolset`: a desk with a tool that sends another role to it, which answers by its contract (D1, D6)."""
+
+    desk: Toolset
+    role: Role
+    sent: Callable[[], int]
+    """How often this talk has sent someone, also before it was interrupted."""
+    send: Callable[[RoleName, str], str]
+    """Lets the role work on the task and returns its answer."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.desk.names, DELEGATE)
+
+    def offers(self, names: Sequence[str]) -> tuple[ToolOffer, ...]:
+        plain = self.desk.offers([name for name in names if name != DELEGATE])
+        return (*plain, self._offer()) if DELEGATE in names else plain
+
+    def call(self, name: str, arguments: Mapping[str, object]) -> ToolReply:
+        return self._delegated(arguments) if name == DELEGATE else self.desk.call(name, arguments)
+
+    def _offer(self) -> ToolOffer:
+        roles = sorted(self.role.delegates)
+        fields = {
+            "role": {"type": "string", "enum": roles},
+            "task": {"type": "string", "description": "all that it needs to know; it sees nothing of this dialogue"},
+        }
+        return ToolOffer(
+            name=DELEGATE,
+            description=f"Sends {' or '.join(roles)} with a task and waits for its answer in JSON.",
+            input_schema={
+                "type": "object",
+                "properties": fields,
+                "required": ["role", "task"],
+                "additionalProperties": False,
+            },
+        )
+
+    def _delegated(self, arguments: Mapping[str, object]) -> ToolReply:
+        to, task = str(arguments.get("role", "")), str(arguments.get("task", "")).strip()
+        if not task:
+            return ToolReply("bad_arguments: there is no task\nnext: say what is to be done", failed=True)
+        try:
+            may_delegate(self.role, to)
+            if self.sent() >= MOST_SENT:
+                raise PolicyViolation(f"{MOST_SENT} were sent", advice="end with what is there")
+            return ToolReply(self.send(RoleName(to), task), failed=False)
+        except PolicyViolation as error:
+            return ToolReply(f"{error.code}: {error.message}\nnext: {error.advice}", failed=True)
+        except SchemaUnmet as error:
+            return ToolReply(f"{error.code}: {to} gave no usable answer: {error.message}", failed=True)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
-from pawl.agent.audit import as_markdown, audited, audited_runs
+from pawl.agent.climb_record import as_markdown, audited, audited_runs
 from pawl.agent.escalation import MOST_COST, LadderWish, LoopWish, interrupted_loop, loop_of
 from pawl.agent.session import Session
 from pawl.core.errors import PathRefused, UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Callable, Collection
 
-from pawl.agent import learning as remembering
+from pawl.agent import workspace_memory as remembering
 from pawl.core.errors import UsageError
 from pawl.core.memory import Memory, MemoryTier
 from pawl.ui.cli.call import Call, number_of

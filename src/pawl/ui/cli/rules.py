@@ -6,7 +6,7 @@ import difflib
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 
-from pawl.agent import rules
+from pawl.agent import policy as rules
 from pawl.core.errors import UsageError
 from pawl.core.run import Mode, RoleName, Stage
 from pawl.ui.cli.call import Call
@@ -38,7 +38,7 @@ def policy(shop: Project, call: Call) -> int:
     if options.markdown:
         if options.json or options.mode or options.stage or options.role:
             raise UsageError("--markdown writes the whole table, as Markdown", advice="leave out the other options")
-        call.out.put(rules.policy_page())
+        call.out.put(rules.as_markdown())
         return 0
     rows = rules.policy_rows(
         Mode(options.mode) if options.mode else None,

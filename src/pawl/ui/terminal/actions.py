@@ -226,7 +226,7 @@ class Actions:
         self._say(f"goes on as {self._wishes.conversation}; the first one stays as it is")
 
     def compact(self, words: str) -> None:
-        from pawl.agent.compacting import compact
+        from pawl.agent.context_watch import compact
 
         if not self._wishes.conversation:
             raise UsageError("there is nothing to compact yet", advice="say something first")
@@ -239,7 +239,7 @@ class Actions:
         self._wishes.conversation = made.conversation
 
     def context(self, words: str) -> None:
-        from pawl.agent.compacting import sent_again
+        from pawl.agent.context_watch import sent_again
 
         meter = self._sitting.meter
         if meter.fill is not None:
@@ -295,7 +295,7 @@ class Actions:
 
     def init(self, words: str) -> None:
         """A draft by rule, made more of by a model where there is one; promoted after the user's own yes."""
-        from pawl.agent import agents_file as drafting
+        from pawl.agent import instructions as drafting
 
         sitting = self._sitting
         shop = sitting.session.shop

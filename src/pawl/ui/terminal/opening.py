@@ -104,8 +104,8 @@ def begin(sitting: TerminalSession) -> None:
 
 def look_for_files(sitting: TerminalSession) -> None:
     """Files that can be named with `@`, and the commands that are files."""
-    from pawl.agent.agents_file import paths_of
-    from pawl.agent.commands import own_commands
+    from pawl.agent.instructions import paths_of
+    from pawl.agent.own_extensions import own_commands
 
     shop = sitting.session.shop
     started = time.monotonic()

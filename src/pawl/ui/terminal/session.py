@@ -303,7 +303,7 @@ class TerminalSession:
 
     def _carry_out(self, command: SessionCommand, words: str) -> None:
         if command.prompt:
-            from pawl.agent.commands import filled
+            from pawl.agent.own_extensions import filled
 
             self.request(filled(command.prompt, words), model=command.model)
         elif command.line:

@@ -1,21 +1,28 @@
-"""Extensions at work in a run: tools, evaluators, forms of kept answers and phrases of the user's own."""
+"""What a user adds to Pawl: tools, evaluators, forms of kept answers, phrases, and commands.
+
+A command is a Markdown file whose text is a request. Those of a folder count only where it is trusted.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import os
-from collections.abc import Callable
-from dataclasses import is_dataclass
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 from pawl.agent.intents import Phrase, own_phrases
 from pawl.agent.tools.custom import OwnTool
-from pawl.agent.tools.schema import schema
+from pawl.agent.tools.tool_schema import schema
 from pawl.core.errors import ConfigError, ToolError
+from pawl.core.formats import front_matter
 from pawl.core.run import Report
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.settings.extensions import NOT_A_TOOL, extension_settings, loaded, wrong_extension
+from pawl.settings.project_files import Folder, files_of
 from pawl.settings.project_files import FOLDER
 from pawl.settings.trust import trusted_files
 
@@ -85,3 +92,72 @@ def own_phrases_of(config: Config, workspace: str) -> tuple[Phrase, ...]:
     theirs = f"{FOLDER}/{INTENTS}"
     trusted = trusted_files(config, workspace) if os.path.lexists(os.path.join(workspace, theirs)) else None
     return made + own_phrases(trusted.text(theirs), theirs) if trusted is not None else made
+
+
+FOLDERS = (".pawl/commands", ".claude/commands")
+MOST = 200
+LONGEST = 64 << 10
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_PLACE = re.compile(r"\$(?:ARGUMENTS|[0-9])\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCommand:
+    name: str
+    description: str
+    arguments: str
+    """How its arguments are hinted at."""
+    text: str
+    model: str
+    source: str
+
+
+def own_commands(config: Config, workspace: str) -> tuple[OwnCommand, ...]:
+    """The user's own, and those of the workspace if it is trusted, which go before them."""
+    found = {one.name: one for one in _read(config.file.parent / "commands", "your settings")}
+    trusted = trusted_files(config, workspace)
+    if trusted is not None:
+        for folder in reversed(FOLDERS):
+            found |= {one.name: one for one in _read(trusted.folder(folder), folder)}
+    return tuple(found[name] for name in sorted(found))
+
+
+def filled(text: str, words: str) -> str:
+    """The request with its arguments: `$ARGUMENTS` for all, `$1` to `$9` for one; without a place, at its end."""
+    if _PLACE.search(text) is None:
+        return f"{text}\n\n{words}".strip() if words else text.strip()
+    each = words.split()
+
+    def value(found: re.Match[str]) -> str:
+        name = found[0][1:]
+        if name == "ARGUMENTS":
+            return words
+        at = int(name) - 1
+        return each[at] if 0 <= at < len(each) else ""
+
+    return _PLACE.sub(value, text).strip()
+
+
+def _read(folder: Folder, source: str) -> Iterator[OwnCommand]:
+    for path, _, read in itertools.islice((one for one in files_of(folder, ".md") if "/" not in one[0]), MOST):
+        name = path.removesuffix(".md").lower()
+        try:
+            text = read()[:LONGEST]
+        except (OSError, UnicodeDecodeError):
+            continue
+        if _NAME.fullmatch(name):
+            yield _command(name, text, source)
+
+
+def _command(name: str, text: str, source: str) -> OwnCommand:
+    head, body = front_matter(text)
+    fields = {key: value.strip("\"'") for key, value in head.items()}
+    first = next((line.strip("# ").strip() for line in body.splitlines() if line.strip()), "")
+    return OwnCommand(
+        name=name,
+        description=fields.get("description") or first,
+        arguments=fields.get("argument-hint", "[WORDS]" if _PLACE.search(body) else ""),
+        text=body.strip(),
+        model=fields.get("model", ""),
+        source=source,
+    )

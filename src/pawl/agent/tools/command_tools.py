@@ -1,4 +1,4 @@
-"""`run_command`: a command on the bench, with its exit code and bounded output.
+"""Tools that run something on the bench: a command, with its exit code and bounded output, checks, language servers.
 
 A command that runs out of time is stopped and reported, and never repeated by itself: it may have done half of what it
 does, and what waited for an answer once waits again. The model decides, with the output so far.
@@ -9,17 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pawl.agent.tools.registry import Effect, Tool, ToolLimits, ToolPage
+from pawl.agent.tools.tool_registry import Ports, ToolLimits
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import BadArguments, CommandNotFound, PathRefused, TimedOut
 from pawl.core.execution import Captured, Completed, Ending, Execution, Limits
-from pawl.workspace.bench_files import Files
-from pawl.workspace.git import CommandRunner
-
-if TYPE_CHECKING:
-    from pawl.checks.verifier import BenchChecker
 
 _NOT_FOUND_CODE = 127
 # A shell says "Permission denied" instead when it may not look into a folder of its PATH.
@@ -56,22 +50,19 @@ class CommandReport:
         return "\n".join(parts)
 
 
-def run_command(runner: CommandRunner, limits: ToolLimits, page: ToolPage) -> Tool[RunCommand]:
-    def run(given: RunCommand) -> CommandReport:
-        execution = _execution(given, limits)
-        completed = runner.run(execution)
-        report = CommandReport(
-            exit_code=completed.code,
-            ending=completed.ending,
-            stdout=_bounded(completed.stdout, limits.output_characters),
-            stderr=_bounded(completed.stderr, limits.output_characters),
-            seconds=completed.seconds,
-            notices=completed.notices,
-        )
-        _raise_if_failed(given, execution, completed, report)
-        return report
-
-    return Tool(name="run_command", page=page, input=RunCommand, handler=run, effect=Effect.RUNS)
+def run_command(ports: Ports, given: RunCommand) -> CommandReport:
+    execution = _execution(given, ports.limits)
+    completed = ports.runner.run(execution)
+    report = CommandReport(
+        exit_code=completed.code,
+        ending=completed.ending,
+        stdout=_bounded(completed.stdout, ports.limits.output_characters),
+        stderr=_bounded(completed.stderr, ports.limits.output_characters),
+        seconds=completed.seconds,
+        notices=completed.notices,
+    )
+    _raise_if_failed(given, execution, completed, report)
+    return report
 
 
 def _execution(given: RunCommand, limits: ToolLimits) -> Execution:
@@ -151,12 +142,25 @@ class CheckOutput:
         return "\n".join(lines) or self.none
 
 
-def check(checker: BenchChecker, limits: ToolLimits, page: ToolPage) -> Tool[CheckOf]:
-    def run(given: CheckOf) -> CheckOutput:
-        verdicts = checker.check(given.what, seconds=limits.check_seconds)
-        return CheckOutput(verdicts=tuple(verdicts), findings=limits.findings)
+def check(ports: Ports, given: CheckOf) -> CheckOutput:
+    assert ports.checker is not None
+    verdicts = ports.checker.check(given.what, seconds=ports.limits.check_seconds)
+    return CheckOutput(verdicts=tuple(verdicts), findings=ports.limits.findings)
 
-    return Tool(name="check", page=page, input=CheckOf, handler=run, effect=Effect.RUNS)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosticsOf:
+    paths: tuple[str, ...]
+
+
+def lsp_diagnostics(ports: Ports, given: DiagnosticsOf) -> CheckOutput:
+    assert ports.checker is not None
+    for path in given.paths:
+        # What a model may not read is not told to it by a server either.
+        ports.files.read(path)
+    verdicts = ports.checker.diagnose(given.paths, seconds=ports.limits.lsp_seconds)
+    none = "[no language server knows these files]"
+    return CheckOutput(verdicts=tuple(verdicts), findings=ports.limits.findings, none=none)
 
 
 def _verdict(verdict: CheckResult, most: int) -> Iterator[str]:
@@ -183,24 +187,3 @@ def _useful(message: str) -> list[str]:
     if len(lines) > _MESSAGE_LINES or len(message) > _MESSAGE_CHARACTERS:
         return [*lines[:_MESSAGE_LINES], "[…]"]
     return lines
-
-
-_NONE = "[no language server knows these files]"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiagnosticsOf:
-    paths: tuple[str, ...]
-
-
-def lsp_diagnostics(checker: BenchChecker, files: Files, limits: ToolLimits, page: ToolPage) -> Tool[DiagnosticsOf]:
-    def run(given: DiagnosticsOf) -> CheckOutput:
-        for path in given.paths:
-            # What a model may not read is not told to it by a server either.
-            files.read(path)
-        verdicts = checker.diagnose(given.paths, seconds=limits.lsp_seconds)
-        return CheckOutput(
-            verdicts=tuple(verdicts), findings=limits.findings, none="[no language server knows these files]"
-        )
-
-    return Tool(name="lsp_diagnostics", page=page, input=DiagnosticsOf, handler=run, effect=Effect.RUNS)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from pawl.agent.tools.schema import decode, schema
+from pawl.agent.tools.tool_schema import decode, schema
 from pawl.core.dialogue import ToolOffer
 from pawl.core.errors import (
     AlreadyThere,
@@ -26,13 +26,18 @@ from pawl.core.errors import (
     ToolError,
     UnknownTool,
 )
+from pawl.core.formats import front_matter
+from pawl.core.guardrails import Guardrails
+from pawl.sandbox.cancel import CancelToken
+from pawl.workspace.bench_files import Files
+from pawl.workspace.git import CommandRunner
 
 if TYPE_CHECKING:
+    from pawl.checks.verifier import BenchChecker
+    from pawl.code.editor import BenchEditor
     from pawl.code.imports import DependencyMap
-    from pawl.core.code import Edited, LineEdit, Modification
-    from pawl.core.text import Text
+    from pawl.code.outline import Outliner
 
-_PAGE = re.compile(r"---\npurpose: (?P<purpose>[^\n]+)\nwords: (?P<words>\d+)\n---\n(?P<body>.+)", re.DOTALL)
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
@@ -50,8 +55,9 @@ def page(name: str, variables: Mapping[str, object]) -> ToolPage:
 
 
 def rendered(name: str, source: str, variables: Mapping[str, object]) -> ToolPage:
-    parts = _PAGE.fullmatch(source)
-    if parts is None:
+    head, body = front_matter(source)
+    purpose, words = head.get("purpose", ""), head.get("words", "")
+    if not purpose or not words.isdecimal():
         raise ConfigError(f"the page of {name!r} does not begin with its purpose and words", advice="add the two lines")
     unknown = sorted(set(_VARIABLE.findall(source)) - set(variables))
     if unknown:
@@ -59,10 +65,10 @@ def rendered(name: str, source: str, variables: Mapping[str, object]) -> ToolPag
             f"the page of {name!r} uses unknown variables: {', '.join(unknown)}",
             advice=f"known are {', '.join(sorted(variables))}",
         )
-    text = _VARIABLE.sub(lambda match: str(variables[match[1]]), parts["body"]).strip()
-    if len(text.split()) > int(parts["words"]):
-        raise ConfigError(f"the page of {name!r} has over {parts['words']} words", advice="shorten it")
-    return ToolPage(parts["purpose"].strip(), text)
+    text = _VARIABLE.sub(lambda match: str(variables[match[1]]), body).strip()
+    if len(text.split()) > int(words):
+        raise ConfigError(f"the page of {name!r} has over {words} words", advice="shorten it")
+    return ToolPage(purpose, text)
 
 
 RESULT_CHARACTERS = 16_000
@@ -89,6 +95,23 @@ class ToolLimits:
     """Shown of one check."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """What the tools work on. `files`, and those under `editor`, are `TimedFiles`: each operation has its limit."""
+
+    files: Files
+    editor: Callable[[], BenchEditor]
+    runner: CommandRunner
+    dependencies: Callable[[], DependencyMap]
+    guardrails: Guardrails
+    outliner: Callable[[], Outliner] | None = None
+    checker: BenchChecker | None = None
+    """Without these two there is no such tool."""
+    limits: ToolLimits = field(default_factory=ToolLimits)
+    cancel: CancelToken | None = None
+    """Ends what takes long; commands have the runner's."""
+
+
 def bounded(text: str, most: int, hint: str) -> str:
     """The text in at most `most` characters, cut between lines where it can be; `hint` says how to see the rest."""
     if len(text) <= most:
@@ -107,30 +130,6 @@ def bounded(text: str, most: int, hint: str) -> str:
 Given = TypeVar("Given")
 
 _SHORTER = "the rest says the same at length"
-
-
-class Editor(Protocol):
-    """Edits of a bench's files that are checked before they are written, and leave the file as it was if they fail."""
-
-    def read(self, path: str) -> Text:
-        """The text of the file; later edits are refused when the file has changed since."""
-        ...
-
-    def write(self, path: str, content: str) -> Edited:
-        """The whole file; one that is there must have been read."""
-        ...
-
-    def patch(self, path: str, old: str, new: str) -> Edited: ...
-
-    def edit_lines(self, path: str, edits: Sequence[LineEdit]) -> Edited: ...
-
-    def modify(self, modification: Modification) -> Edited: ...
-
-    def chain(
-        self, modifications: Sequence[Modification], *, justification: str, dependencies: DependencyMap
-    ) -> tuple[Edited, ...]:
-        """Several files as one: applied one at a time, all taken back if one fails."""
-        ...
 
 
 class ToolOutput(Protocol):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,9 +17,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Annotated
 
-from pawl.agent.tools.registry import Effect, Tool, ToolLimits, ToolPage
+from pawl.agent.tools.tool_registry import Ports
+from pawl.core.typed import AtLeast
 from pawl.core.errors import BadArguments, Cancelled, NoMatches, NotAFile, NotFound, PawlError, TimedOut, ToolError
-from pawl.core.guardrails import Guardrails
 from pawl.core.text import Text
 from pawl.core.typed import AtLeast
 from pawl.sandbox.cancel import CancelToken
@@ -117,7 +117,6 @@ def _open(pipe: IO[bytes] | None) -> IO[bytes]:
 
 
 SHOWN_CHARACTERS = 300
-_NAMES_AT_ONCE = 1000
 _LATE = "/"
 """Stands for a path where the time was up: no path of a workspace is this."""
 
@@ -128,6 +127,10 @@ Matcher = Callable[[str], Iterable[int]]
 class Where(StrEnum):
     CONTENT = "content"
     NAMES = "names"
+
+
+_AT_ONCE = {Where.CONTENT: 1, Where.NAMES: 1000}
+"""How many paths are looked at as one text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,125 +172,105 @@ class Matches:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Search:
-    files: Files
-    guardrails: Guardrails
-    limits: ToolLimits
-    cancel: CancelToken | None
+def file_search(ports: Ports, given: FileSearch) -> Matches:
+    if not given.query:
+        raise BadArguments("query: is empty", advice="say what to look for")
+    with ExitStack() as stack:
+        matcher = _matcher(ports, given, stack)
+        paths = _paths(ports, given, time.monotonic() + ports.limits.tool_seconds)
+        found = _found(ports, given, paths, matcher)
+    if not found.matches:
+        left_out = f" ({found.skipped} left out)" if found.skipped else ""
+        raise NoMatches(
+            f"no match for {given.query!r} in {found.files} files{left_out}",
+            advice="try fewer words, ignore_case, another path or other extensions",
+        )
+    return found
 
-    def run(self, given: FileSearch) -> Matches:
-        if not given.query:
-            raise BadArguments("query: is empty", advice="say what to look for")
-        until = time.monotonic() + self.limits.tool_seconds
-        with ExitStack() as stack:
-            matcher = self._matcher(given, stack)
-            paths = self._in_time(self._paths(given), until)
-            if given.where is Where.NAMES:
-                found = self._in_names(given, paths, matcher)
-            else:
-                found = self._in_contents(given, paths, matcher)
-        if not found.matches:
-            left_out = f" ({found.skipped} left out)" if found.skipped else ""
-            raise NoMatches(
-                f"no match for {given.query!r} in {found.files} files{left_out}",
-                advice="try fewer words, ignore_case, another path or other extensions",
-            )
-        return found
 
-    def _paths(self, given: FileSearch) -> Iterator[str]:
-        """What is to be searched; empty texts in between, so that who waits can look at the clock."""
-        under = given.path.removeprefix("./").strip("/") if given.path not in (".", "./") else ""
-        endings = tuple(f".{extension.removeprefix('*').removeprefix('.')}" for extension in given.extensions)
-        for path in self._below(under, given.path):
-            wanted = not endings or path.endswith(endings)
-            if wanted and not self.guardrails.is_secret(path) and not self.guardrails.never(path):
-                yield path
-            else:
-                yield ""
+def _matcher(ports: Ports, given: FileSearch, stack: ExitStack) -> Matcher:
+    if given.regex:
+        expression = Expression(
+            given.query, ignore_case=given.ignore_case, seconds=ports.limits.file_seconds, cancel=ports.cancel
+        )
+        return stack.enter_context(expression).matching_lines
+    return lambda text: _lines_with(text, given.query, ignore_case=given.ignore_case)
 
-    def _below(self, under: str, path: str) -> Iterator[str]:
-        found = False
-        try:
-            for each in self.files.walk(under):
-                found = True
-                yield each
-        except (NotADirectoryError, NotAFile):
-            pass
-        if not found and under:
-            if not self.files.exists(under):
-                raise NotFound(f"there is nothing at {path!r}", advice="search without a path, or in its parent")
-            yield under
 
-    def _in_time(self, paths: Iterator[str], until: float) -> Iterator[str]:
-        """The paths until the time is up, which `_LATE` says."""
-        for path in paths:
-            if self.cancel is not None and self.cancel.requested:
-                raise Cancelled("the search was stopped by the user")
-            if time.monotonic() > until:
-                yield _LATE
-                return
-            if path:
-                yield path
+def _paths(ports: Ports, given: FileSearch, until: float) -> Iterator[str]:
+    """The paths to be searched until the time is up, which `_LATE` says."""
+    under = given.path.removeprefix("./").strip("/") if given.path not in (".", "./") else ""
+    endings = tuple(f".{extension.removeprefix('*').removeprefix('.')}" for extension in given.extensions)
+    for path in _below(ports.files, under, given.path):
+        if ports.cancel is not None and ports.cancel.requested:
+            raise Cancelled("the search was stopped by the user")
+        if time.monotonic() > until:
+            yield _LATE
+            return
+        wanted = not endings or path.endswith(endings)
+        if wanted and not ports.guardrails.is_secret(path) and not ports.guardrails.never(path):
+            yield path
 
-    def _matcher(self, given: FileSearch, stack: ExitStack) -> Matcher:
-        if given.regex:
-            expression = Expression(
-                given.query, ignore_case=given.ignore_case, seconds=self.limits.file_seconds, cancel=self.cancel
-            )
-            return stack.enter_context(expression).matching_lines
-        return lambda text: _lines_with(text, given.query, ignore_case=given.ignore_case)
 
-    def _in_names(self, given: FileSearch, paths: Iterator[str], matcher: Matcher) -> Matches:
-        most = min(given.limit, self.limits.matches)
-        matches: list[SearchMatch] = []
-        searched, late = 0, False
-        while not late and len(matches) <= most and (part := list(islice(paths, _NAMES_AT_ONCE))):
-            late = part[-1] == _LATE
-            names = part[:-1] if late else part
+def _below(files: Files, under: str, path: str) -> Iterator[str]:
+    found = False
+    try:
+        for each in files.walk(under):
+            found = True
+            yield each
+    except (NotADirectoryError, NotAFile):
+        pass
+    if not found and under:
+        if not files.exists(under):
+            raise NotFound(f"there is nothing at {path!r}", advice="search without a path, or in its parent")
+        yield under
+
+
+def _found(ports: Ports, given: FileSearch, paths: Iterator[str], matcher: Matcher) -> Matches:
+    most = min(given.limit, ports.limits.matches)
+    matches: list[SearchMatch] = []
+    searched = skipped = 0
+    late = False
+    while not late and len(matches) <= most and (part := list(islice(paths, _AT_ONCE[given.where]))):
+        late = part[-1] == _LATE
+        names = part[:-1] if late else part
+        if not names:
+            break
+        found = _in_names(names, matcher) if given.where is Where.NAMES else _in_content(ports, names[0], matcher)
+        if found is None:
+            skipped += 1
+        else:
             searched += len(names)
-            numbers = matcher("\n".join(path.replace("\n", " ") for path in names)) if names else ()
-            matches += [SearchMatch(path=names[number - 1], line=0, text="") for number in numbers]
-        if late and not matches:
-            raise self._too_late(searched)
-        complete = not late and len(matches) <= most
-        return Matches(matches=tuple(matches[:most]), files=searched, skipped=0, complete=complete)
-
-    def _too_late(self, searched: int) -> TimedOut:
-        return TimedOut(
-            f"searched {searched} files in {self.limits.tool_seconds:g} s without a match, and there are more",
+            matches += found
+    if late and not matches:
+        raise TimedOut(
+            f"searched {searched} files in {ports.limits.tool_seconds:g} s without a match, and there are more",
             advice="give a path or extensions to search fewer files",
         )
+    complete = not late and len(matches) <= most
+    return Matches(matches=tuple(matches[:most]), files=searched, skipped=skipped, complete=complete)
 
-    def _in_contents(self, given: FileSearch, paths: Iterator[str], matcher: Matcher) -> Matches:
-        most = min(given.limit, self.limits.matches)
-        matches: list[SearchMatch] = []
-        searched = skipped = 0
-        complete = True
-        for path in paths:
-            if path == _LATE and not matches:
-                raise self._too_late(searched)
-            if path == _LATE or len(matches) > most:
-                complete = False
-                break
-            text = self._text(path)
-            if text is None:
-                skipped += 1
-                continue
-            searched += 1
-            for number in matcher(text.plain):
-                matches.append(SearchMatch(path=path, line=number, text=text.lines[number - 1][:SHOWN_CHARACTERS]))
-        complete = complete and len(matches) <= most
-        return Matches(matches=tuple(matches[:most]), files=searched, skipped=skipped, complete=complete)
 
-    def _text(self, path: str) -> Text | None:
-        try:
-            data = self.files.read(path)
-            return Text.decode(data, path) if len(data) <= self.guardrails.file_bytes else None
-        except TimedOut:
-            raise
-        except (PawlError, OSError):
+def _in_names(names: Sequence[str], matcher: Matcher) -> list[SearchMatch]:
+    numbers = matcher("\n".join(name.replace("\n", " ") for name in names))
+    return [SearchMatch(path=names[number - 1], line=0, text="") for number in numbers]
+
+
+def _in_content(ports: Ports, path: str, matcher: Matcher) -> list[SearchMatch] | None:
+    """None for a file that is binary, too large or unreadable."""
+    try:
+        data = ports.files.read(path)
+        if len(data) > ports.guardrails.file_bytes:
             return None
+        text = Text.decode(data, path)
+    except TimedOut:
+        raise
+    except (PawlError, OSError):
+        return None
+    return [
+        SearchMatch(path=path, line=number, text=text.lines[number - 1][:SHOWN_CHARACTERS])
+        for number in matcher(text.plain)
+    ]
 
 
 def _lines_with(text: str, query: str, *, ignore_case: bool) -> Iterator[int]:
@@ -301,10 +284,3 @@ def _lines_with(text: str, query: str, *, ignore_case: bool) -> Iterator[int]:
         # One match of a line is enough.
         end = text.find("\n", place)
         place = text.find(query, end + 1) if end >= 0 else -1
-
-
-def file_search(
-    files: Files, guardrails: Guardrails, limits: ToolLimits, page: ToolPage, *, cancel: CancelToken | None = None
-) -> Tool[FileSearch]:
-    search = _Search(files=files, guardrails=guardrails, limits=limits, cancel=cancel)
-    return Tool(name="file_search", page=page, input=FileSearch, handler=search.run, effect=Effect.READS)
