@@ -15,8 +15,8 @@ from types import MappingProxyType
 from pawl.core.errors import PromptError
 from pawl.core.formats import front_matter
 from pawl.core.run import Mode, PolicyDecision
+from pawl.core.typed import near
 from pawl.settings.project_files import Folder, files_of
-from pawl.settings.tables import did_you_mean
 
 VARIABLES = ("project_root", "user_input", "tool_summary", "last_step_outcome")
 STABLE = ("base", "project_root", "modes/", "roles/", "detail/", "reasoning/")
@@ -93,9 +93,7 @@ class PromptRepository:
     def get(self, name: str) -> Prompt:
         prompt = self._prompts.get(name)
         if prompt is None:
-            raise PromptError(
-                f"there is no prompt {name!r}", advice=did_you_mean(name, self._prompts) or "see the list"
-            )
+            raise PromptError(f"there is no prompt {name!r}", advice=near(name, self._prompts) or "see the list")
         return prompt
 
     def render(self, name: str, variables: Mapping[str, str]) -> str:
@@ -140,9 +138,7 @@ def _collect(directories: Sequence[Folder]) -> tuple[dict[str, Prompt], list[Pro
         for path, source, read in files_of(directory, ".md"):
             name = path.removesuffix(".md")
             if name not in known:
-                faults.append(
-                    PromptFault(source, 1, f"there is no prompt {name!r} to override{did_you_mean(name, known)}")
-                )
+                faults.append(PromptFault(source, 1, f"there is no prompt {name!r} to override{near(name, known)}"))
             elif (content := _read(read, source, faults)) is not None:
                 prompts[name] = _prompt(name, content, source, faults)
     return prompts, faults
@@ -198,6 +194,6 @@ def _faults(prompt: Prompt) -> Iterator[tuple[int, str]]:
         line = prompt.first_line + prompt.text.count("\n", 0, match.start())
         name = (match["name"] or "").strip()
         if name not in VARIABLES:
-            yield line, f"{match.group()} is not a variable{did_you_mean(name, VARIABLES)}"
+            yield line, f"{match.group()} is not a variable{near(name, VARIABLES)}"
         elif stable and name != "project_root":
             yield line, f"{match.group()} changes from turn to turn and may not stand in {prompt.name!r}"

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from pawl.core.errors import PawlError, PolicyViolation, PromptError
 from pawl.core.formats import read_toml
 from pawl.core.run import RoleName
+from pawl.core.typed import near
 from pawl.settings.allowances import allowances
 from pawl.settings.project_files import Folder, files_of
-from pawl.settings.tables import did_you_mean
 
 Validator = Callable[[str, str], object]
 """From the name of a contract and an answer to its value; a `PawlError` when the answer does not fit."""
@@ -200,14 +200,14 @@ def _refuse(mistakes: Sequence[str]) -> None:
 
 
 def _mistakes(table: Table, names: frozenset[str]) -> list[str]:
-    found = [f"{key}: no such key{did_you_mean(key, _KEYS)}" for key in table if key not in _KEYS]
+    found = [f"{key}: no such key{near(key, _KEYS)}" for key in table if key not in _KEYS]
     found += [f"{key}: missing" for key in _KEYS if key not in table and key not in _OPTIONAL]
     found += [f"{key}: must be text, not {table[key]!r}" for key in _TEXTS if not isinstance(table.get(key, ""), str)]
     found += _unknown(table, "tools", allowances().tools)
     found += _unknown(table, "delegates", names)
     contract = table.get("contract", "")
     if isinstance(contract, str) and contract and contract not in CONTRACTS:
-        found.append(f"contract: no such contract {contract!r}{did_you_mean(contract, CONTRACTS)}")
+        found.append(f"contract: no such contract {contract!r}{near(contract, CONTRACTS)}")
     found += _numbers(table)
     if table.get("delegates") and "delegate" not in _strings(table.get("tools")):
         found.append("delegates: without the tool 'delegate' nobody can be sent")
@@ -228,7 +228,7 @@ def _unknown(table: Table, key: str, known: Iterable[str]) -> list[str]:
     given = table.get(key, [])
     if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
         return [f"{key}: must be a list of names, not {given!r}"]
-    return [f"{key}: no such name {item!r}{did_you_mean(item, known)}" for item in given if item not in known]
+    return [f"{key}: no such name {item!r}{near(item, known)}" for item in given if item not in known]
 
 
 def _widened(replaced: Role | None, table: Table, built_in: Mapping[str, Role]) -> list[str]:
