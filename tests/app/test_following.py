@@ -10,9 +10,8 @@ import pytest
 from world import lay
 
 from pawl.agent.session import Session
-from pawl.code.indexing import Refreshed
-from pawl.code.librarian import index_path, open_librarian
-from pawl.code.watcher import Watcher, follow
+from pawl.code.index_writer import Refreshed
+from pawl.code.librarian import Watcher, follow, index_path, open_librarian
 from pawl.core.code import Query
 from pawl.workspace.project import Project
 

@@ -9,8 +9,8 @@ from app.conftest import Site
 from world import snapshot
 
 from pawl.code.editor import BenchEditor
-from pawl.code.imports import ImportMap
-from pawl.code.patching import propose_patch, propose_text
+from pawl.code.import_map import ImportMap
+from pawl.code.patch_proposal import propose_patch, propose_text
 from pawl.core.code import EditType, FileOperation, Modification
 from pawl.core.errors import (
     BadPatch,

@@ -16,7 +16,7 @@ import pytest
 from cli.console import PATIENCE, PAWL, Pawl
 from cli.projects import Project
 
-from pawl.checks.registry import ServerRecord, ServerRegistry, ServerState
+from pawl.checks.dev_process import ServerRecord, ServerRegistry, ServerState
 
 pytestmark = [pytest.mark.spec("A13"), pytest.mark.timeout(120)]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pawl.code.imports import ImportMap, Resolver
-from pawl.code.librarian import Index
+from pawl.code.import_map import ImportMap, Resolver
+from pawl.code.librarian import CodeLibrarian as Index
 from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.workspace.bench_files import WorkspaceFiles

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.code.imports import ImportMap
+from pawl.code.import_map import ImportMap
 
 pytestmark = pytest.mark.spec("A7")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pawl.code import indexing
-from pawl.code.librarian import Index
-from pawl.code.ranking.shelf import IndexTables
+from pawl.code import index_writer as indexing
+from pawl.code.index_reader import IndexTables
+from pawl.code.librarian import CodeLibrarian as Index
 from pawl.core.errors import StoreBusy, StoreError
 from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
@@ -179,7 +179,7 @@ def test_one_changed_file_is_taken_in_alone(shop: Shop):
 
 
 def test_a_change_that_keeps_size_and_time_is_noticed_when_it_was_quick(shop: Shop, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pawl.code.indexing._UNSURE_NS", 10**15)
+    monkeypatch.setattr("pawl.code.index_writer._UNSURE_NS", 10**15)
     path = shop.folder / "shop/prices.py"
     with shop.open() as index:
         index.refresh()
@@ -228,11 +228,11 @@ def test_what_was_indexed_step_by_step_is_what_is_indexed_at_once(shop: Shop, tm
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pawl.code import indexing
-from pawl.code.librarian import Index
+from pawl.code import index_writer as indexing
+from pawl.code.librarian import CodeLibrarian as Index
 from pawl.settings.guardrail_presets import preset
-from pawl.workspace.bench_files import WorkspaceFiles
 from pawl.settings.tree import Tree
+from pawl.workspace.bench_files import WorkspaceFiles
 
 indexing.Resolver = lambda paths: os.kill(os.getpid(), signal.SIGKILL)
 Index(Path(sys.argv[2]), WorkspaceFiles(Tree(Path(sys.argv[1])), preset("standard"))).refresh()
@@ -334,12 +334,12 @@ _INDEX = """
 import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
-from pawl.code import indexing
-from pawl.code.librarian import Index
+from pawl.code import index_writer as indexing
+from pawl.code.librarian import CodeLibrarian as Index
 from pawl.core.errors import StoreBusy
 from pawl.settings.guardrail_presets import preset
-from pawl.workspace.bench_files import WorkspaceFiles
 from pawl.settings.tree import Tree
+from pawl.workspace.bench_files import WorkspaceFiles
 with Index(Path(sys.argv[2]), WorkspaceFiles(Tree(sys.argv[1]), preset("standard"))) as index:
     index.refresh()
     print(json.dumps(index.reading(lambda shelf: {

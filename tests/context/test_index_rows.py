@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.code.languages import FileKind
-from pawl.code.librarian import Index
+from pawl.code.librarian import CodeLibrarian as Index
 from pawl.code.parsers import ParserLimits, Parsers
 from pawl.code.rows import IndexPage, Rows, read
 from pawl.code.tokens import WORD, Tokens, tokens

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.checks.tracebacks import suspicions
+from pawl.checks.output import suspicions
 from pawl.core.diagnostic import Diagnostic, Location
 
 pytestmark = pytest.mark.spec("E2")

@@ -9,7 +9,7 @@ from edits.folder import GUARDRAILS, BrokenDisk, FolderFiles, FullDisk
 from world import lay, snapshot
 
 from pawl.code.editor import BenchEditor
-from pawl.code.imports import ImportMap
+from pawl.code.import_map import ImportMap
 from pawl.core.code import EditType, FileOperation, Modification
 from pawl.core.errors import NothingToDo, ProtectedRefused, RestoreFailed, TextNotFound, Unjustified
 

@@ -6,9 +6,9 @@ import warnings
 
 import pytest
 
-from pawl.code import syntax
-from pawl.code import syntax as imports
-from pawl.code.edits import closest
+from pawl.code import file_edits as imports
+from pawl.code import file_edits as syntax
+from pawl.code.file_edits import closest
 from pawl.core.errors import ImportsDropped, SyntaxBroken
 
 pytestmark = pytest.mark.spec("A6")

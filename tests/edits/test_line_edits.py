@@ -7,7 +7,7 @@ from edits.folder import GUARDRAILS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.code.edits import line_edits
+from pawl.code.file_edits import line_edits
 from pawl.core.code import LineEdit
 from pawl.core.errors import LineMismatch, NothingToDo, SyntaxBroken, TooManyEdits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from edits.folder import GUARDRAILS
 
-from pawl.code.edits import EditOutcome, modify
+from pawl.code.file_edits import EditOutcome, modify
 from pawl.core.code import EditType, FileOperation, Modification
 from pawl.core.errors import (
     AlreadyThere,

@@ -7,7 +7,7 @@ from edits.folder import GUARDRAILS
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pawl.code.edits import EditOutcome, strict_patch
+from pawl.code.file_edits import EditOutcome, strict_patch
 from pawl.core.errors import (
     AmbiguousMatch,
     BadEncoding,

@@ -171,7 +171,7 @@ DEFECTS: Mapping[str, Defect] = {
         {"pawl.checks.steps:starts_runner": _always(False), "pawl.checks.verifier:shadowing": _always(())},
     ),
     "verdicts over edits in place": Defect(6, ("installed module edited",), {"pawl.checks.cache:stamps": _always(())}),
-    "the machine's network for servers": Defect(7, ("dev server",), {"pawl.checks.dev:START": _shared_network}),
+    "the machine's network for servers": Defect(7, ("dev server",), {"pawl.checks.dev_process:START": _shared_network}),
     "links judged alone": Defect(8, ("two links",), {"pawl.workspace.gate:LinkJudge.faults": _always({})}),
     "questions cut short": Defect(9, ("hidden middle",), {"pawl.agent.run_hooks:shown_call": _first_words}),
     "raw answers": Defect(
@@ -200,7 +200,7 @@ DEFECTS: Mapping[str, Defect] = {
         ("repository in a folder",),
         {
             "pawl.workspace.capture:in_repositories": _always(frozenset()),
-            "pawl.code.patching:in_repositories": _always(frozenset()),
+            "pawl.code.patch_proposal:in_repositories": _always(frozenset()),
         },
     ),
     "any netlink": Defect(12, ("netlink",), {"pawl.sandbox.seccomp:_assemble": _any_netlink}),

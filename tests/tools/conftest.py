@@ -11,7 +11,7 @@ from edits.folder import GUARDRAILS, FolderFiles
 from pawl.agent.tools.tool_registry import Ports, ToolRegistry
 from pawl.agent.tools.toolbox import TimedFiles, toolbox
 from pawl.code.editor import BenchEditor
-from pawl.code.imports import ImportMap
+from pawl.code.import_map import ImportMap
 from pawl.core.execution import Captured, Completed, Ending, Execution
 
 

@@ -23,7 +23,7 @@ from pawl.agent.tools.tool_registry import (
 )
 from pawl.agent.tools.toolbox import toolbox
 from pawl.code.editor import BenchEditor
-from pawl.code.imports import ImportMap
+from pawl.code.import_map import ImportMap
 from pawl.code.outline import SourceOutliner
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Severity, Status
 from pawl.core.dialogue import ToolOffer

@@ -13,7 +13,7 @@ from world import snapshot
 from pawl.agent.tools.tool_registry import Ports, ToolFailure, ToolRegistry, ToolResult
 from pawl.agent.tools.toolbox import toolbox
 from pawl.code.editor import BenchEditor
-from pawl.code.imports import ImportMap
+from pawl.code.import_map import ImportMap
 
 pytestmark = pytest.mark.spec("A5")
 

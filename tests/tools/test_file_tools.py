@@ -17,7 +17,7 @@ from pawl.agent.tools.file_tools import FileLines
 from pawl.agent.tools.tool_registry import Ports, ToolFailure, ToolLimits, ToolRegistry, ToolResult
 from pawl.agent.tools.toolbox import TimedFiles, toolbox
 from pawl.code.editor import BenchEditor
-from pawl.code.imports import ImportMap
+from pawl.code.import_map import ImportMap
 from pawl.core.errors import Cancelled, TimedOut
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.bench_files import Files

@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from pawl.checks.baseline import StopPolicy, climb
-from pawl.checks.choosing import CheckSettings, choose, with_absent
+from pawl.checks.command_step import built_in, load
+from pawl.checks.ladder import CheckSettings, choose, with_absent
 from pawl.checks.project import CheckKind
-from pawl.checks.rungs import built_in, load
+from pawl.checks.verifier import StopPolicy, climb
 from pawl.core.diagnostic import Severity, Status
 from pawl.core.errors import ConfigError
 

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from pawl.checks.baseline import Baseline, StopPolicy, accepted, climb, separated
 from pawl.checks.language_steps import Ruff, Syntax, Types
 from pawl.checks.steps import Tests
+from pawl.checks.verifier import Baseline, StopPolicy, accepted, climb, separated
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 
 GOOD = {

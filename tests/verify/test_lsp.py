@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pawl.checks.lsp.client import LanguageServer, LanguageServerStart
-from pawl.checks.lsp.document import Document, Span, applied
-from pawl.checks.lsp.host import Host
+from pawl.checks.lsp.client import Document, LanguageServer, LanguageServerStart, Span, applied
 from pawl.checks.lsp.servers import server, servers
+from pawl.checks.lsp.verdicts import Host
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ParseFailed, ServerUnavailable, TimedOut
 from pawl.repair.quick_fixes import FixQuery, advised

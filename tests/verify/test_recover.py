@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from pawl.checks.output import Origin
-from pawl.checks.parsers.registry import by_traceback
+from pawl.checks.report_readers import by_traceback
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ConfigError
 from pawl.repair.recoveries.symbols import close, module_of, symbols_of

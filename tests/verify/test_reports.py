@@ -2,8 +2,8 @@
 
 import pytest
 
+from pawl.checks import report_readers as registry
 from pawl.checks.output import Origin
-from pawl.checks.parsers import registry
 
 ORIGIN = Origin(workspace="/project")
 

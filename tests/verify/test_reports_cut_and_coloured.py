@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pawl.checks.output import Origin
-from pawl.checks.parsers.registry import PARSERS
-from pawl.checks.tracebacks import places
+from pawl.checks.output import Origin, places
+from pawl.checks.report_readers import PARSERS
 from pawl.core.execution import Captured
 
 FIXTURES = Path(__file__).parent / "fixtures"

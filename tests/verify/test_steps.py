@@ -247,6 +247,13 @@ def test_a_framework_that_is_not_installed_is_skipped(subject):
     assert "'pytest' is not installed" in verdict.reason
 
 
+@pytest.mark.spec("A8", "E8")
+def test_a_run_that_leaves_in_the_middle_of_its_tests_fails_whatever_its_exit_code(subject):
+    left = "echo '=== test session starts ==='; echo 'test_shop.py ..'"
+    verdict = Tests().run(subject({**GOOD, "run.sh": left}, test_command=("sh", "run.sh")))
+    assert (verdict.standing, verdict.findings[-1].code) == (Status.FAIL, "incomplete")
+
+
 @pytest.mark.spec("A8")
 def test_a_suite_that_does_not_end_fails_and_says_so(subject):
     files = {"test_hang.py": "import threading\n\n\ndef test_hang():\n    threading.Event().wait()\n"}

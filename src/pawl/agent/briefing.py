@@ -235,8 +235,8 @@ def _found(shop: Project, files: Files, subject: BundleSubject) -> tuple[str, ..
 
 
 def _text(librarian: CodeLibrarian, shop: Project, files: Files, subject: BundleSubject) -> tuple[str, ...]:
-    from pawl.checks.suspicion import suspected
-    from pawl.checks.tracebacks import suspicions
+    from pawl.checks.output import suspicions
+    from pawl.checks.report_readers import suspected
     from pawl.code.bundle import pack
     from pawl.code.librarian import gathered
     from pawl.core.code import PackRequest, Query

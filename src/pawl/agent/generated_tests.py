@@ -30,7 +30,7 @@ from pawl.agent.climb_record import GROUND, ClimbRecord, Tried
 from pawl.agent.context import TurnInput
 from pawl.agent.talking import Talker
 from pawl.agent.workplace import Workplace
-from pawl.checks.lsp.diagnosing import readable
+from pawl.checks.lsp.verdicts import readable
 from pawl.checks.runners import launched
 from pawl.checks.verifier import Verifier, added_by
 from pawl.code.languages import is_test, language_of

@@ -45,7 +45,7 @@ from pawl.settings.project_files import find_workspace
 from pawl.workspace.project import Project, new_run_id
 
 if TYPE_CHECKING:
-    from pawl.code.watcher import Watcher
+    from pawl.code.librarian import Watcher
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class Session:
         """Opens a folder with the user's settings; close it, or use it in `with`."""
         config = load(environment)
         session = cls(Project.open(config, find_workspace(Path(workspace), config, exact=True)), listen)
-        from pawl.code.watcher import follow
+        from pawl.code.librarian import follow
 
         session._follower = follow(session.shop)
         return session

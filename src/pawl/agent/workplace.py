@@ -22,7 +22,7 @@ from pawl.agent.evidence import Requirements
 from pawl.agent.record import RunRecord
 from pawl.agent.talking import Talker
 from pawl.agent.works import BENCH, BenchWorks
-from pawl.checks.tracebacks import suspicions
+from pawl.checks.output import suspicions
 from pawl.code.bundle import pack
 from pawl.code.languages import is_test, language_of
 from pawl.code.librarian import gathered, open_librarian

@@ -10,7 +10,7 @@ from functools import partial
 from pawl.agent.evidence import Verification, evidence_for
 from pawl.agent.record import RunRecord
 from pawl.agent.tools.toolbox import LateBench, ToolSession
-from pawl.checks.lsp.diagnosing import readable
+from pawl.checks.lsp.verdicts import readable
 from pawl.checks.packages import PackagePolicy, provide
 from pawl.checks.verifier import BenchChecker, Verifier
 from pawl.core.change import EMPTY, Change, ChangeSet, Node

@@ -12,11 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
-from pawl.checks.choosing import Placed
-from pawl.checks.project import CheckKind, Folder
-from pawl.checks.rungs import EVERYTHING, is_named
+from pawl.checks.command_step import EVERYTHING
+from pawl.checks.ladder import Placed
+from pawl.checks.project import CheckKind, Folder, is_named
 from pawl.checks.steps import Subject
 from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.errors import PawlError
@@ -32,7 +31,7 @@ _PRIVATE = 0o700
 
 @dataclass(frozen=True, slots=True)
 class VerdictShelf:
-    """Fits `keeping.Shelf`. A file that cannot be read or written is as good as none."""
+    """Kept verdicts. A file that cannot be read or written is as good as none."""
 
     folder: Path
 
@@ -51,10 +50,7 @@ class VerdictShelf:
         if len(text) > LARGEST or redacted(text) != text:
             return
         with suppress(OSError):
-            self.folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-            temporary = self.folder / f".{key}.{os.getpid()}"
-            temporary.write_text(text, "utf-8")
-            os.replace(temporary, self.folder / f"{key}.json")
+            write_private(self.folder / f"{key}.json", text)
             self._bound()
 
     def _bound(self) -> None:
@@ -70,12 +66,8 @@ class Baselines:
     folder: Path
 
     def save(self, workspace: str, verdicts: Iterable[CheckResult]) -> None:
-        self.folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-        path = self._path(workspace)
-        temporary = path.with_suffix(f".{os.getpid()}")
         shapes = [verdict.to_json() for verdict in verdicts]
-        temporary.write_text(redacted(json.dumps({"verdicts": shapes})), "utf-8")
-        os.replace(temporary, path)
+        write_private(self._path(workspace), redacted(json.dumps({"verdicts": shapes})))
 
     def load(self, workspace: str) -> tuple[CheckResult, ...]:
         try:
@@ -84,15 +76,21 @@ class Baselines:
         except (OSError, ValueError, KeyError, TypeError):
             return ()
 
-    def drop(self, workspace: str) -> bool:
-        try:
-            self._path(workspace).unlink()
-        except OSError:
-            return False
-        return True
-
     def _path(self, workspace: str) -> Path:
-        return self.folder / f"{hashlib.sha256(workspace.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+        return self.folder / f"{workspace_key(workspace)}.json"
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replaces a file of the user's alone as a whole."""
+    path.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary.write_text(text, "utf-8")
+    os.replace(temporary, path)
+
+
+def workspace_key(workspace: str) -> str:
+    """The name of what is kept of a workspace."""
+    return hashlib.sha256(workspace.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 FORM = 1
@@ -102,19 +100,11 @@ _PASSING = (Ending.TIMED_OUT, Ending.MEMORY_LIMIT, Ending.PROCESS_LIMIT, Ending.
 """How commands end for reasons that lie outside of the files."""
 
 
-class ResultCache(Protocol):
-    """Where verdicts are kept."""
-
-    def get(self, key: str) -> CheckResult | None: ...
-
-    def put(self, key: str, verdict: CheckResult) -> None: ...
-
-
 @dataclass(slots=True)
 class Keeper:
     """Answers steps from the shelf during one climb."""
 
-    shelf: ResultCache
+    shelf: VerdictShelf
     environment: str
     """A digest of what decides beside the project's files: tools, installed packages, ignored files."""
     contents: Mapping[str, str]
@@ -145,7 +135,7 @@ class Keeper:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Fits `Step`."""
+    """A step that the shelf answers where it can."""
 
     placed: Placed
     keeper: Keeper

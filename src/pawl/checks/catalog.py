@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
+from pawl.checks import report_readers as registry
 from pawl.checks.output import Origin, cleaned
-from pawl.checks.parsers import registry
-from pawl.checks.parsers.registry import PARSERS
 from pawl.checks.project import Folder, dependencies, leads_to, text
 from pawl.checks.report import TestReport
+from pawl.checks.report_readers import PARSERS
 from pawl.core.errors import ConfigError
 from pawl.core.formats import read_toml
+from pawl.core.typed import written
 from pawl.settings import files as bounded
 from pawl.settings.config import framework_folders
 
@@ -56,68 +56,39 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FrameworkCommands:
+    """How all tests, those of a file and chosen ones are run, with a report for programs where there is one."""
+
+    all: tuple[str, ...]
+    file: tuple[str, ...]
+    some: tuple[str, ...]
+    select: Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
     name: str
     language: str
     parser: str
-    signs: FrameworkSigns
-    all_tests: tuple[str, ...]
-    one_file: tuple[str, ...]
-    some_tests: tuple[str, ...]
-    selection: Selection
-    machine_arguments: tuple[str, ...] = ()
-    """Makes its report readable for programs; empty when it has no such report built in."""
-    machine_parser: str = ""
+    detect: FrameworkSigns
+    commands: FrameworkCommands
 
 
 def framework(text: str, source: str) -> Framework:
     """A framework from its TOML text; `source` names it in errors."""
     try:
         data = read_toml(text)
-        return _framework(data)
-    except (KeyError, TypeError, ValueError, re.error) as error:
+        if isinstance(data.get("commands"), dict):
+            # Files of former versions name arguments for a machine report, which are part of the commands now.
+            data["commands"].pop("machine", None)
+        if data.get("parser") not in PARSERS:
+            raise ValueError(f"there is no parser {data.get('parser')!r}")
+        return written(Framework, data)
+    except ValueError as error:
         raise ConfigError(
             f"the test framework {source!r} cannot be used: {error}",
             advice="compare it with the frameworks that come with Pawl",
         ) from error
-
-
-def _framework(data: Mapping[str, Any]) -> Framework:
-    detect, commands = data["detect"], data["commands"]
-    machine = commands.get("machine", {})
-    parser = data["parser"]
-    machine_parser = machine.get("parser", parser)
-    for name in (parser, machine_parser):
-        if name not in PARSERS:
-            raise ValueError(f"there is no parser {name!r}")
-    return Framework(
-        name=data["name"],
-        language=data["language"],
-        parser=parser,
-        signs=FrameworkSigns(
-            command=_patterns(detect["command"]),
-            config=tuple(detect["config"]),
-            sections=tuple((path, re.compile(line, re.MULTILINE)) for path, line in detect["sections"]),
-            dependencies=frozenset(detect["dependencies"]),
-            tests=tuple(detect["tests"]),
-            marks=_patterns(detect["marks"]),
-            output=_patterns(detect["output"]),
-        ),
-        all_tests=tuple(commands["all"]),
-        one_file=tuple(commands["file"]),
-        some_tests=tuple(commands["some"]),
-        selection=Selection(**{name: _frozen(value) for name, value in commands["select"].items()}),
-        machine_arguments=tuple(machine.get("arguments", ())),
-        machine_parser=machine_parser,
-    )
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _patterns(lines: Sequence[str]) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(line, re.MULTILINE) for line in lines)
 
 
 def frameworks() -> tuple[Framework, ...]:
@@ -140,7 +111,7 @@ def _of(folder: Path) -> tuple[Framework, ...]:
 
 @functools.cache
 def _built_in() -> tuple[Framework, ...]:
-    folder = resources.files("pawl.checks.frameworks")
+    folder = resources.files("pawl.checks") / "frameworks"
     return tuple(framework((folder / f"{name}.toml").read_text(encoding="utf-8"), name) for name in ORDER)
 
 
@@ -153,23 +124,23 @@ def named(name: str) -> Framework:
     )
 
 
-_DEFAULTS: Mapping[str, str] = {"python": "python3"}
+_PYTHON = "python3"
 
 
-def all_tests(framework: Framework, *, python: str = _DEFAULTS["python"]) -> tuple[str, ...]:
-    return _filled(framework.all_tests, {"python": (python,)})
+def all_tests(framework: Framework, *, python: str = _PYTHON) -> tuple[str, ...]:
+    return _filled(framework.commands.all, {"python": (python,)})
 
 
-def one_file(framework: Framework, path: str, *, python: str = _DEFAULTS["python"]) -> tuple[str, ...]:
+def one_file(framework: Framework, path: str, *, python: str = _PYTHON) -> tuple[str, ...]:
     """The tests of one file, or the smallest group around it that the framework can run."""
     folder, name = posixpath.split(path)
     values = {"python": (python,), "file": (path,), "folder": (folder,), "stem": (name.rpartition(".")[0],)}
-    return _filled(framework.one_file, values)
+    return _filled(framework.commands.file, values)
 
 
-def some_tests(framework: Framework, tests: Sequence[str], *, python: str = _DEFAULTS["python"]) -> tuple[str, ...]:
+def some_tests(framework: Framework, tests: Sequence[str], *, python: str = _PYTHON) -> tuple[str, ...]:
     """The tests with these ids, as reports name them."""
-    selection = framework.selection
+    selection = framework.commands.select
     if selection.each:
         chosen = tuple(word.replace("{test}", test) for test in tests for word in selection.each)
         files: tuple[str, ...] = ()
@@ -177,17 +148,11 @@ def some_tests(framework: Framework, tests: Sequence[str], *, python: str = _DEF
         parts = [test.split(selection.separator) if selection.separator else [test] for test in tests]
         files = tuple(dict.fromkeys(part[0] for part in parts if len(part) > 1))
         titles = (" ".join(part[1:] if len(part) > 1 else part) for part in parts)
-        chosen = (selection.pattern.replace("{tests}", _alternatives(titles, framework)),)
-    return _filled(framework.some_tests, {"python": (python,), "tests": chosen, "files": files})
+        chosen = (selection.pattern.replace("{tests}", _alternatives(titles, selection)),)
+    return _filled(framework.commands.some, {"python": (python,), "tests": chosen, "files": files})
 
 
-def with_machine_report(framework: Framework, argv: Sequence[str]) -> tuple[str, ...]:
-    """The same command with a report for programs, where the framework has one built in."""
-    return (*argv, *framework.machine_arguments)
-
-
-def _alternatives(titles: Iterable[str], framework: Framework) -> str:
-    selection = framework.selection
+def _alternatives(titles: Iterable[str], selection: Selection) -> str:
     names = (title.split(selection.first_part)[0] if selection.first_part else title for title in titles)
     return selection.join.join(_quoted(name) for name in dict.fromkeys(names))
 
@@ -256,7 +221,7 @@ def frameworks_of(files: Folder) -> tuple[Framework, ...]:
 def by_output(output: str) -> Framework | None:
     """The framework whose marks the output shows; of several the one with the most."""
     lines = cleaned(output).text
-    scores = [(sum(bool(sign.search(lines)) for sign in known.signs.output), known) for known in frameworks()]
+    scores = [(sum(bool(sign.search(lines)) for sign in known.detect.output), known) for known in frameworks()]
     best = max(score for score, _ in scores)
     return next((known for score, known in scores if score == best), None) if best else None
 
@@ -274,7 +239,7 @@ def read(output: str, detection: Detection, origin: Origin | None = None) -> Tes
 
 def _reads(framework: Framework, output: str) -> bool:
     lines = cleaned(output).text
-    return any(sign.search(lines) for sign in framework.signs.output)
+    return any(sign.search(lines) for sign in framework.detect.output)
 
 
 def _by_command(files: Folder, command: str) -> Detection | None:
@@ -296,7 +261,7 @@ def _first_named(command: str) -> Framework | None:
     found = [
         (match.start(), known)
         for known in frameworks()
-        for sign in known.signs.command
+        for sign in known.detect.command
         if (match := sign.search(command))
     ]
     return min(found, key=lambda hit: hit[0])[1] if found else None
@@ -318,7 +283,7 @@ def _by_files(files: Folder) -> list[tuple[Framework, list[str]]]:
 def _evidence(
     files: Folder, framework: Framework, needed: frozenset[str], paths: Sequence[str]
 ) -> tuple[int, list[str]]:
-    signs = framework.signs
+    signs = framework.detect
     tests = test_files(framework, paths)
     score, evidence = 0, []
     for path, section in signs.sections:
@@ -345,7 +310,7 @@ def _evidence(
 
 def test_files(framework: Framework, paths: Iterable[str]) -> list[str]:
     """The files that are named like this framework's tests; a bounded number."""
-    named = (path for path in paths if any(_is_named(path, pattern) for pattern in framework.signs.tests))
+    named = (path for path in paths if any(_is_named(path, pattern) for pattern in framework.detect.tests))
     return list(itertools.islice(named, _MOST_TEST_FILES))
 
 

@@ -1,27 +1,168 @@
-"""A step that runs a command of the project and reads its findings; what it is comes from the rungs' file."""
+"""Steps that run a command of the project and read its findings, as values: when a project has one, what it runs."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
 from typing import Any
 
-from pawl.checks.installers import installer_of, installers, missing_modules
 from pawl.checks.output import Origin, cleaned, printed
-from pawl.checks.project import CheckKind, package_json, text
-from pawl.checks.rungs import CommandCheck, is_named
+from pawl.checks.project import (
+    CheckKind,
+    Folder,
+    dependencies,
+    installer_of,
+    installers,
+    is_named,
+    make_targets,
+    missing_modules,
+    package_json,
+    text,
+)
 from pawl.checks.steps import Subject, amount, failed, passed, skipped, stopped
 from pawl.core.diagnostic import UNFINISHED, CheckResult, Diagnostic, Severity
+from pawl.core.errors import ConfigError
 from pawl.core.execution import Completed, Ending
 from pawl.core.formats import read_json
+from pawl.core.typed import written
+
+EVERYTHING = "*"
+_GROUPS = frozenset({"path", "line", "column", "severity", "code", "message"})
+_READERS = frozenset({"lines", "eslint"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSigns:
+    """What shows that a project has the step; one of them is enough."""
+
+    files: tuple[str, ...] = ()
+    dependencies: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    """Of a Makefile."""
+    sections: tuple[tuple[str, re.Pattern[str]], ...] = ()
+
+    def shown_by(self, files: Folder) -> str:
+        """What was found, in words; empty when nothing was."""
+        for name in self.files:
+            if files.exists(name):
+                return f"{name} is there"
+        scripts = package_json(files).get("scripts")
+        for name in self.scripts:
+            if isinstance(scripts, dict) and isinstance(scripts.get(name), str):
+                return f"package.json has the script {name!r}"
+        for path, line in self.sections:
+            if line.search(text(files, path)):
+                return f"{path} configures it"
+        for name in sorted(set(self.dependencies) & dependencies(files)):
+            return f"{name} is a dependency"
+        for name in self.targets:
+            if name in make_targets(files):
+                return f"the Makefile has the target {name!r}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckCommand:
+    words: tuple[str, ...]
+    when: tuple[str, re.Pattern[str]] | None = None
+    """Only where this file's text shows this."""
+
+    def __post_init__(self) -> None:
+        if not self.words:
+            raise ValueError("a command needs at least one word")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandCheck:
+    name: str
+    kind: CheckKind
+    commands: tuple[CheckCommand, ...]
+    """The first one whose program is there is run."""
+    when: CheckSigns = field(default_factory=CheckSigns)
+    inputs: tuple[str, ...] = (EVERYTHING,)
+    """Names of the files that decide about the verdict; a change of others is none of its business."""
+    judges: tuple[str, ...] = ()
+    """Names of the files that it judges; without one of them there is nothing to do."""
+    reader: str = "lines"
+    findings: tuple[re.Pattern[str], ...] = ()
+    seconds: float = 120.0
+    fallback: bool = False
+    """Only where the project has no other step of this kind."""
+    instead_of: tuple[str, ...] = ()
+    """Rungs that this one takes the place of."""
+    package: str = ""
+    """What to install when the program is missing."""
+    source: str = ""
+    """The entry as it is written, which tells rungs apart: a pattern does not show itself whole."""
+
+    def __post_init__(self) -> None:
+        if self.reader not in _READERS:
+            raise ValueError(f"there is no reader {self.reader!r}; known are {', '.join(sorted(_READERS))}")
+        if not self.seconds > 0:
+            raise ValueError(f"seconds must be above 0, not {self.seconds!r}")
+        for pattern in self.findings:
+            groups = set(pattern.groupindex)
+            if "message" not in groups or groups - _GROUPS:
+                known = ", ".join(sorted(_GROUPS))
+                raise ValueError(f"the pattern {pattern.pattern!r} needs the group 'message' and may have {known}")
+
+    def concerns(self, path: str) -> bool:
+        return EVERYTHING in self.inputs or is_named(path, self.inputs)
+
+
+@functools.cache
+def built_in() -> tuple[CommandCheck, ...]:
+    text = (resources.files("pawl.checks") / "rungs.toml").read_text(encoding="utf-8")
+    return load(tomllib.loads(text), "rungs.toml")
+
+
+def load(data: Mapping[str, Any], source: str) -> tuple[CommandCheck, ...]:
+    """Rungs from a table with `step`s; refused with the reason when one cannot be used."""
+    steps = data.get("step", [])
+    if not isinstance(steps, list):
+        raise ConfigError(f"{source}: step must be an array of tables", advice="write [[verify.step]]")
+    rungs = []
+    for entry in steps:
+        try:
+            rung = written(CommandCheck, _spelled_out(entry, data.get("inputs", {})))
+            rungs.append(dataclasses.replace(rung, source=repr(entry)))
+        except ValueError as error:
+            name = str(entry.get("name", "without a name")) if isinstance(entry, Mapping) else repr(entry)
+            raise ConfigError(
+                f"{source}: the step {name!r} cannot be used: {error}",
+                advice="a step has name, kind and command; see docs/verification.md",
+            ) from error
+    return tuple(rungs)
+
+
+def _spelled_out(entry: Any, shared: Mapping[str, list[str]]) -> object:
+    """The entry without its short forms: `command` and `finding` for one, bare words for a command, `@name` inputs."""
+    if not isinstance(entry, Mapping):
+        return entry
+    whole = dict(entry)
+    for one, several in (("command", "commands"), ("finding", "findings")):
+        if one in whole:
+            whole.setdefault(several, [whole[one]])
+            del whole[one]
+    if isinstance(whole.get("commands"), list):
+        whole["commands"] = [one if isinstance(one, Mapping) else {"words": one} for one in whole["commands"]]
+    if isinstance(whole.get("inputs"), list):
+        names = (shared.get(str(name)[1:], [name]) if str(name).startswith("@") else [name] for name in whole["inputs"])
+        whole["inputs"] = [name for group in names for name in group]
+    return whole
+
 
 LAST_LINES = 40
 """Of what a command printed, where no finding can be read from it."""
 _BIN = re.compile(r"\{bin:([\w./@-]+)\}")
 _SCRIPT = "{script}"
-_SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING}
+SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING, "warn": Severity.WARNING}
 _ERROR = 2
 _NOISE = re.compile(r"^\s*(?:npm (?:ERR!|error|warn|notice)|error Command failed|> |at .*\(?node:internal)")
 
@@ -70,7 +211,7 @@ def _candidates(rung: CommandCheck, subject: Subject) -> Iterator[tuple[str, ...
 def _script(rung: CommandCheck, subject: Subject) -> Iterator[tuple[str, ...]]:
     scripts = package_json(subject.files).get("scripts")
     known = scripts if isinstance(scripts, dict) else {}
-    name = next((one for one in rung.signs.scripts if isinstance(known.get(one), str)), "")
+    name = next((one for one in rung.when.scripts if isinstance(known.get(one), str)), "")
     if name:
         # Any of them runs a script; where the project's own is not there, the usual one is.
         for installer in dict.fromkeys((installer_of(subject.files), installers()[-1])):
@@ -86,7 +227,9 @@ def _verdict(rung: CommandCheck, completed: Completed, origin: Origin, why: str)
         return failed(rung.name, stopped(completed), [dataclasses.replace(tail, code=UNFINISHED) if builds else tail])
     output = cleaned(printed(completed)).text
     try:
-        findings = list(_eslint(completed, origin)) if rung.reader == "eslint" else list(_lines(rung, output, origin))
+        eslint = rung.reader == "eslint"
+        found = _eslint(completed, origin) if eslint else line_findings(rung.name, rung.findings, output, origin)
+        findings = list(found)
     except ValueError:
         findings = []
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
@@ -97,20 +240,21 @@ def _verdict(rung: CommandCheck, completed: Completed, origin: Origin, why: str)
     return failed(rung.name, f"{reason}; {why}" if why else reason, findings)
 
 
-def _lines(rung: CommandCheck, output: str, origin: Origin) -> Iterator[Diagnostic]:
+def line_findings(tool: str, patterns: Iterable[re.Pattern[str]], output: str, origin: Origin) -> Iterator[Diagnostic]:
+    """The findings in an output by patterns with the groups of `_GROUPS`, each once."""
     seen: set[tuple[object, ...]] = set()
-    for pattern in rung.findings:
+    for pattern in patterns:
         for match in pattern.finditer(output):
             found = match.groupdict()
             printed_path = (found.get("path") or "").strip()
             path = origin.path(printed_path) or printed_path
             finding = Diagnostic(
-                tool=rung.name,
+                tool=tool,
                 message=(found.get("message") or "").strip(),
                 path=path,
                 line=int(found.get("line") or 0),
                 column=int(found.get("column") or 0),
-                severity=_SEVERITIES.get((found.get("severity") or "error").lower(), Severity.ERROR),
+                severity=SEVERITIES.get((found.get("severity") or "error").lower(), Severity.ERROR),
                 code=found.get("code") or "",
             )
             place = (finding.path, finding.line, finding.column, finding.message)

@@ -8,22 +8,22 @@ import json
 import posixpath
 import re
 import tomllib
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any, Protocol
+from typing import Any
 
-from pawl.checks.installers import installer_of, missing_modules
-from pawl.checks.lsp.host import Host, inside
-from pawl.checks.project import Folder, dependencies, package_json, text
+from pawl.checks.command_step import CheckSigns
+from pawl.checks.lsp.verdicts import Host, inside
+from pawl.checks.project import Folder, installer_of, missing_modules, package_json, text
 from pawl.checks.runners import launched
-from pawl.checks.serving import MARK
+from pawl.checks.server_runner import MARK
 from pawl.checks.steps import Subject, failed, passed, skipped, stopped
 from pawl.core.diagnostic import NOT_SERVING, CheckResult, Diagnostic
 from pawl.core.errors import ConfigError, SandboxUnavailable
 from pawl.core.execution import Execution, Limits, Network
 from pawl.core.formats import Unreadable, read_json
+from pawl.core.typed import written
 
 COMMON_BUSY = (
     "EADDRINUSE",
@@ -38,19 +38,27 @@ _SKIPPED = frozenset({"tests", "test", "node_modules", ".venv", "venv", "docs", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevServer:
+    """A server as `dev_servers.toml` or the user describes it."""
+
     name: str
-    dependencies: frozenset[str]
-    files: tuple[str, ...]
-    script: tuple[str, ...]
-    program: str
-    first: tuple[str, ...]
+    when: CheckSigns
     words: tuple[str, ...]
-    app: re.Pattern[str] | None
     port: int
     ready: tuple[str, ...]
-    busy: tuple[str, ...]
-    environment: Mapping[str, str]
-    reload: str
+    script: tuple[str, ...] = ()
+    program: str = ""
+    first: tuple[str, ...] = ()
+    app: re.Pattern[str] | None = None
+    busy: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    reload: str = "none"
+
+    def __post_init__(self) -> None:
+        for pattern in self.ready:
+            if "port" not in re.compile(pattern).groupindex:
+                raise ValueError(f"{pattern!r} has no group 'port'")
+        if not 0 < self.port < 1 << 16:
+            raise ValueError(f"{self.port} is no port")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,56 +66,22 @@ class Serving:
     """A server that a project has, ready to be started on a port."""
 
     server: DevServer
-    why: str
     words: tuple[str, ...]
-
-    def command(self, port: int) -> tuple[str, ...]:
-        return tuple(word.replace("{port}", str(port)) for word in self.words)
-
-    def environment(self, port: int) -> dict[str, str]:
-        return {name: value.replace("{port}", str(port)) for name, value in self.server.environment.items()}
 
 
 def load(data: Mapping[str, Any], source: str) -> tuple[DevServer, ...]:
     """Servers from a table with `server`s; refused with the reason when one cannot be used."""
     found = []
     for entry in data.get("server", []):
-        name = entry.get("name", "without a name") if isinstance(entry, Mapping) else repr(entry)
         try:
-            found.append(_server(entry))
-        except (KeyError, TypeError, ValueError, AttributeError, re.error) as error:
-            said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+            found.append(written(DevServer, entry))
+        except (ValueError, re.error) as error:
+            name = entry.get("name", "without a name") if isinstance(entry, Mapping) else repr(entry)
             raise ConfigError(
-                f"{source}: the dev server {name!r} cannot be used: {said}",
+                f"{source}: the dev server {name!r} cannot be used: {error}",
                 advice="it has name, when, words, port and ready; see docs/verification.md",
             ) from error
     return tuple(found)
-
-
-def _server(entry: Mapping[str, Any]) -> DevServer:
-    when = entry["when"]
-    ready = tuple(entry["ready"])
-    for pattern in ready:
-        if "port" not in re.compile(pattern).groupindex:
-            raise ValueError(f"{pattern!r} has no group 'port'")
-    port = int(entry["port"])
-    if not 0 < port < 1 << 16:
-        raise ValueError(f"{port} is no port")
-    return DevServer(
-        name=str(entry["name"]),
-        dependencies=frozenset(when.get("dependencies", ())),
-        files=tuple(when.get("files", ())),
-        script=tuple(entry.get("script", ())),
-        program=str(entry.get("program", "")),
-        first=tuple(entry.get("first", ())),
-        words=tuple(entry["words"]),
-        app=re.compile(entry["app"], re.MULTILINE) if "app" in entry else None,
-        port=port,
-        ready=ready,
-        busy=(*entry.get("busy", ()), *COMMON_BUSY),
-        environment=dict(entry.get("environment", {})),
-        reload=str(entry.get("reload", "none")),
-    )
 
 
 @functools.cache
@@ -118,12 +92,10 @@ def built_in() -> tuple[DevServer, ...]:
 
 def found_in(subject: Subject, own: tuple[DevServer, ...] = ()) -> Serving | None:
     """The server that the project has; those of the user come first."""
-    needed = dependencies(subject.files)
     for server in (*own, *built_in()):
-        shown = sorted(server.dependencies & needed) or [name for name in server.files if subject.files.exists(name)]
-        words = _command(server, subject) if shown else None
+        words = _command(server, subject) if server.when.shown_by(subject.files) else None
         if words is not None:
-            return Serving(server=server, why=f"{shown[0]} is there", words=words)
+            return Serving(server=server, words=words)
     return None
 
 
@@ -173,21 +145,7 @@ def _app(line: re.Pattern[str], files: Folder) -> dict[str, str] | None:
 
 SECONDS = 60.0
 _GRACE_SECONDS = 15.0
-_MODULE = "pawl.checks.serving"
-
-
-class Joint(Protocol):
-    """Joins the network of a server to the services it needs."""
-
-    failure: str
-
-    @property
-    def file(self) -> int:
-        """What the process on the bench inherits."""
-        ...
-
-
-Joining = Callable[[], AbstractContextManager[Joint]]
+_MODULE = "pawl.checks.server_runner"
 
 
 def question(serving: Serving, seconds: float, joint: int, *, port: int | None = None, stay: bool = False) -> str:
@@ -199,7 +157,7 @@ def question(serving: Serving, seconds: float, joint: int, *, port: int | None =
             "environment": dict(server.environment),
             "port": port or server.port,
             "ready": server.ready,
-            "busy": server.busy,
+            "busy": (*server.busy, *COMMON_BUSY),
             "seconds": seconds,
             "joint": joint,
             "stay": stay,
@@ -224,22 +182,26 @@ def execution(host: Host, limits: Limits, asked: str, joint: int) -> Execution:
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswers:
-    """Fits `Step`."""
+    """The project's dev server must start and answer."""
 
     host: Host
-    joining: Joining
+    services: tuple[tuple[str, int], ...]
+    """What it may reach."""
     own: tuple[DevServer, ...] = ()
     """The user's."""
     name: str = "server"
 
     def run(self, subject: Subject) -> CheckResult:
+        # Loaded by those who start a server.
+        from pawl.sandbox.forwarding import Forwarder
+
         serving = found_in(subject, self.own)
         if serving is None:
             return skipped(self.name, "the project has no dev server that is known")
         if serving.server.program and (missing := missing_modules(subject.files)):
             return skipped(self.name, missing)
         limits = dataclasses.replace(subject.limits, seconds=SECONDS + _GRACE_SECONDS)
-        with self.joining() as joint:
+        with Forwarder(self.services) as joint:
             asked = question(shielded(serving, subject), SECONDS, joint.file)
             try:
                 completed = subject.runner.run(execution(self.host, limits, asked, joint.file))

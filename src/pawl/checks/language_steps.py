@@ -1,4 +1,4 @@
-"""Syntax of JavaScript: every file must be readable by the Node that will run it."""
+"""The steps of the languages that need no configuration: syntax, types and lint of Python, syntax of JavaScript."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import json
 import posixpath
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from pawl.checks.command_step import SEVERITIES, line_findings
 from pawl.checks.output import Origin
 from pawl.checks.project import Folder, dependencies, text, toml
 from pawl.checks.steps import Subject, amount, failed, passed, skipped, stopped
@@ -19,48 +20,59 @@ from pawl.core.diagnostic import CheckResult, Diagnostic, Severity
 from pawl.core.errors import PawlError
 from pawl.core.execution import Completed
 from pawl.core.formats import Unreadable, read_json, read_python, read_toml
+from pawl.core.typed import written
 
 ENDINGS = (".js", ".mjs", ".cjs")
 _NOT_OURS = frozenset({"node_modules", "dist", "build", "vendor", ".next", "coverage"})
 _TRANSFORMED = frozenset({"react", "react-scripts", "next", "preact", "@babel/core", "flow-bin", "solid-js"})
 """With one of these a .js file may hold what only a build can read."""
-_SCRIPTS_AT_ONCE = 300
+_AT_ONCE = 300
+_FOUND = 1
+"""The exit code of a tool that has found something."""
 
 
 @functools.cache
-def _script() -> str:
+def _node_script() -> str:
     return (resources.files("pawl.checks") / "node_syntax.cjs").read_text(encoding="utf-8")
+
+
+def _each_file(subject: Subject, words: Sequence[str], paths: Sequence[str]) -> list[dict[str, Any]] | str | None:
+    """The lines of JSON that a command printed about the files; why it gave up; None when its program is not there."""
+    said = []
+    for start in range(0, len(paths), _AT_ONCE):
+        completed = subject.run((*words, *paths[start : start + _AT_ONCE]))
+        if completed is None:
+            return None
+        if not completed.ok:
+            return _gave_up(completed)
+        said += [json.loads(line) for line in completed.stdout.text.splitlines() if line.startswith("{")]
+    return said
+
+
+def _gave_up(completed: Completed) -> str:
+    return stopped(completed) or (completed.stderr.text or completed.stdout.text).strip()[-300:]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSyntax:
+    """Every file of JavaScript must be readable by the Node that will run it."""
+
     name: str = "syntax (node)"
 
     def run(self, subject: Subject) -> CheckResult:
-        paths = [path for path in subject.changed or subject.files.walk() if _is_ours(path)]
-        paths = [path for path in paths if subject.files.exists(path)]
+        ours = (path for path in subject.changed or subject.files.walk() if _is_ours(path))
+        paths = [path for path in ours if subject.files.exists(path)]
         if not paths:
             return skipped(self.name, "no JavaScript file to look at")
         loose = "loose" if _TRANSFORMED & dependencies(subject.files) else "strict"
-        findings: list[Diagnostic] = []
-        unread = 0
-        for start in range(0, len(paths), _SCRIPTS_AT_ONCE):
-            words = ("node", "--no-warnings", "--experimental-vm-modules", "-e", _script(), "--", loose)
-            completed = subject.run((*words, *paths[start : start + _SCRIPTS_AT_ONCE]))
-            if completed is None:
-                return skipped(self.name, "node is not installed")
-            if not completed.ok:
-                reason = stopped(completed) or completed.stderr.text.strip()[-300:]
-                return failed(self.name, f"node gave up: {reason}")
-            for path, line, column, message in _read_node(completed.stdout.text):
-                if message:
-                    findings.append(
-                        Diagnostic(
-                            tool="node", message=message, path=path, line=line, column=column, code="SyntaxError"
-                        )
-                    )
-                else:
-                    unread += 1
+        words = ("node", "--no-warnings", "--experimental-vm-modules", "-e", _node_script(), "--", loose)
+        said = _each_file(subject, words, paths)
+        if said is None:
+            return skipped(self.name, "node is not installed")
+        if isinstance(said, str):
+            return failed(self.name, f"node gave up: {said}")
+        findings = [Diagnostic(tool="node", code="SyntaxError", **one) for one in said if one["message"]]
+        unread = len(said) - len(findings)
         note = f"; {amount(unread, 'file')} left to the build, which transforms them" if unread else ""
         if findings:
             return failed(self.name, f"{amount(len(findings), 'file')} cannot be read{note}", findings)
@@ -71,13 +83,6 @@ class NodeSyntax:
 
 def _is_ours(path: str) -> bool:
     return path.endswith(ENDINGS) and _NOT_OURS.isdisjoint(path.split("/"))
-
-
-def _read_node(output: str) -> Iterator[tuple[str, int, int, str]]:
-    for line in output.splitlines():
-        if line.startswith("{"):
-            said = json.loads(line)
-            yield said["path"], int(said["line"]), int(said["column"]), str(said["message"])
 
 
 NAMES = ("package.json", "pyproject.toml")
@@ -91,21 +96,17 @@ def unreadable(files: Folder, folders: Iterable[str] = ("",)) -> tuple[Diagnosti
 def _wrong(files: Folder, paths: Iterable[str]) -> Iterator[Diagnostic]:
     for path in paths:
         try:
-            text = files.read(path).decode("utf-8-sig") if files.exists(path) else "{}"
+            if not files.exists(path):
+                continue
+            text = files.read(path).decode("utf-8-sig")
         except (PawlError, UnicodeDecodeError) as error:
             yield Diagnostic(tool="syntax", message=f"it cannot be read: {error}", path=path)
             continue
         try:
-            _read_project_file(path, text)
+            reader = read_json if path.endswith(".json") else read_toml
+            reader(text)
         except Unreadable as error:
             yield Diagnostic(tool="syntax", message=str(error), path=path, line=error.line, column=error.column)
-
-
-def _read_project_file(path: str, text: str) -> None:
-    if path.endswith(".json"):
-        read_json(text)
-    elif text != "{}":
-        read_toml(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,6 @@ class ReadableFiles:
 
 _ARGUMENTS = ("check", "--output-format", "json", "--no-fix", "--no-cache", "--force-exclude")
 _ERRORS_ONLY = ("--select", "E9,F63,F7,F82")
-_FOUND = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Ruff:
         if completed is None:
             return skipped(self.name, "ruff is not installed for this project")
         if completed.code not in (0, _FOUND):
-            return failed(self.name, stopped(completed) or f"ruff gave up: {completed.stderr.text.strip()[-300:]}")
+            return failed(self.name, f"ruff gave up: {_gave_up(completed)}")
         try:
             findings = list(_read_ruff(completed.stdout.text, subject.origin))
         except ValueError as error:
@@ -171,8 +171,6 @@ def _read_ruff(output: str, origin: Origin) -> Iterator[Diagnostic]:
         )
 
 
-_TOOL = "python"
-_SOURCES_AT_ONCE = 400
 _COMPILE = """
 import json, sys
 for path in sys.argv[1:]:
@@ -185,7 +183,8 @@ for path in sys.argv[1:]:
             "line": getattr(error, "lineno", 0) or 0,
             "column": getattr(error, "offset", 0) or 0,
             "code": type(error).__name__,
-            "message": getattr(error, "msg", None) or str(error) or "it is nested too deeply",
+            "message": f"{type(error).__name__}: "
+            + (getattr(error, "msg", None) or str(error) or "it is nested too deeply"),
         }))
 """
 _OLDEST = (3, 7)
@@ -193,41 +192,20 @@ _OLDEST = (3, 7)
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
+    """Every file of Python must compile."""
+
     name: str = "syntax"
 
     def run(self, subject: Subject) -> CheckResult:
         paths = subject.python_files()
         if not paths:
             return skipped(self.name, "no Python file to look at")
-        findings: list[Diagnostic] = []
-        for batch in _batches(paths):
-            completed = subject.run((subject.python, "-I", "-W", "ignore", "-c", _COMPILE, *batch))
-            if completed is None:
-                return _without_interpreter(self.name, subject, paths)
-            if not completed.ok:
-                reason = stopped(completed) or completed.stderr.text.strip()[-300:]
-                return failed(self.name, f"the interpreter could not look at the files: {reason}")
-            findings += _read_python(completed.stdout.text)
-        return _syntax_result(self.name, findings, len(paths), "")
-
-
-def _batches(paths: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for start in range(0, len(paths), _SOURCES_AT_ONCE):
-        yield paths[start : start + _SOURCES_AT_ONCE]
-
-
-def _read_python(output: str) -> Iterator[Diagnostic]:
-    for line in output.splitlines():
-        if line.startswith("{"):
-            said = json.loads(line)
-            yield Diagnostic(
-                tool=_TOOL,
-                message=f"{said['code']}: {said['message']}",
-                path=said["path"],
-                line=said["line"],
-                column=said["column"],
-                code=said["code"],
-            )
+        said = _each_file(subject, (subject.python, "-I", "-W", "ignore", "-c", _COMPILE), paths)
+        if said is None:
+            return _without_interpreter(self.name, subject, paths)
+        if isinstance(said, str):
+            return failed(self.name, f"the interpreter could not look at the files: {said}")
+        return _syntax_result(self.name, [Diagnostic(tool="python", **one) for one in said], len(paths), "")
 
 
 def _without_interpreter(step: str, subject: Subject, paths: tuple[str, ...]) -> CheckResult:
@@ -239,8 +217,8 @@ def _without_interpreter(step: str, subject: Subject, paths: tuple[str, ...]) ->
             read_python(subject.files.read(path), version=version)
         except Unreadable as error:
             code = str(error).partition(":")[0] if isinstance(error.__cause__, SyntaxError) else "SyntaxError"
-            message, line, column = str(error), error.line, error.column
-            findings.append(Diagnostic(tool=_TOOL, message=message, path=path, line=line, column=column, code=code))
+            said, line, column = str(error), error.line, error.column
+            findings.append(Diagnostic(tool="python", message=said, path=path, line=line, column=column, code=code))
     note = f" by the grammar of Python {version[0]}.{version[1]}; the project's interpreter was not found"
     return _syntax_result(step, findings, len(paths), note)
 
@@ -252,14 +230,9 @@ def _oldest_supported(subject: Subject) -> tuple[int, int]:
 
 
 def _syntax_result(step: str, findings: list[Diagnostic], files: int, note: str) -> CheckResult:
-    looked = f"{amount(files, 'file')} compiled{note}"
     if findings:
         return failed(step, f"{amount(len(findings), 'file')} cannot be compiled{note}", findings)
-    return passed(step, looked)
-
-
-_SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING, "warn": Severity.WARNING}
-_FINDINGS = 1
+    return passed(step, f"{amount(files, 'file')} compiled{note}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,12 +241,12 @@ class TypeChecker:
     files: tuple[str, ...]
     sections: tuple[tuple[str, re.Pattern[str]], ...]
     arguments: tuple[str, ...]
-    targets: re.Pattern[str] | None
+    targets: re.Pattern[str] | None = None
     """Says in the configuration which files to look at; without it all are."""
-    finding: re.Pattern[str] | None
-    interpreter: str
+    finding: re.Pattern[str] | None = None
+    interpreter: str = ""
     """The option that names the interpreter whose packages are imported."""
-    default: bool
+    default: bool = False
 
     def configured_in(self, subject: Subject) -> str:
         """The file that configures it; empty when none does."""
@@ -286,19 +259,7 @@ class TypeChecker:
 @functools.cache
 def checkers() -> tuple[TypeChecker, ...]:
     data = tomllib.loads((resources.files("pawl.checks") / "checkers.toml").read_text(encoding="utf-8"))
-    return tuple(
-        TypeChecker(
-            name=entry["name"],
-            files=tuple(entry["files"]),
-            sections=tuple((path, re.compile(line, re.MULTILINE)) for path, line in entry["sections"]),
-            arguments=tuple(entry["arguments"]),
-            targets=re.compile(entry["targets"], re.MULTILINE) if "targets" in entry else None,
-            finding=re.compile(entry["finding"], re.MULTILINE) if "finding" in entry else None,
-            interpreter=entry.get("interpreter", ""),
-            default=entry.get("default", False),
-        )
-        for entry in data["checker"]
-    )
+    return tuple(written(TypeChecker, entry) for entry in data["checker"])
 
 
 def chosen(subject: Subject) -> tuple[TypeChecker, str]:
@@ -348,11 +309,13 @@ def _environment(checker: TypeChecker, subject: Subject, program: tuple[str, ...
 
 
 def _types_result(step: str, checker: TypeChecker, completed: Completed, origin: Origin, by: str) -> CheckResult:
-    if completed.code not in (0, _FINDINGS):
-        reason = stopped(completed) or (completed.stderr.text or completed.stdout.text).strip()[-300:]
-        return failed(step, f"{checker.name} gave up: {reason}")
+    if completed.code not in (0, _FOUND):
+        return failed(step, f"{checker.name} gave up: {_gave_up(completed)}")
     try:
-        findings = list(_lines(checker, completed, origin) if checker.finding else _pyright(checker, completed, origin))
+        output, pattern = completed.stdout.text, checker.finding
+        findings = list(
+            line_findings(checker.name, [pattern], output, origin) if pattern else _pyright(checker, output, origin)
+        )
     except ValueError as error:
         return failed(step, f"what {checker.name} printed cannot be read: {error}")
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
@@ -361,24 +324,10 @@ def _types_result(step: str, checker: TypeChecker, completed: Completed, origin:
     return failed(step, f"{amount(errors, 'error')} by {by}", findings)
 
 
-def _lines(checker: TypeChecker, completed: Completed, origin: Origin) -> Iterator[Diagnostic]:
-    pattern = checker.finding
-    for match in pattern.finditer(completed.stdout.text) if pattern else ():
-        yield Diagnostic(
-            tool=checker.name,
-            message=match["message"],
-            path=origin.path(match["path"]) or match["path"],
-            line=int(match["line"]),
-            column=int(match["column"] or 0),
-            severity=_SEVERITIES[match["severity"].lower()],
-            code=match["code"] or "",
-        )
-
-
-def _pyright(checker: TypeChecker, completed: Completed, origin: Origin) -> Iterator[Diagnostic]:
-    said: dict[str, Any] = read_json(completed.stdout.text)
+def _pyright(checker: TypeChecker, output: str, origin: Origin) -> Iterator[Diagnostic]:
+    said: dict[str, Any] = read_json(output)
     for entry in said.get("generalDiagnostics", []):
-        severity = _SEVERITIES.get(entry.get("severity", ""))
+        severity = SEVERITIES.get(entry.get("severity", ""))
         start = entry.get("range", {}).get("start", {})
         if severity:
             yield Diagnostic(

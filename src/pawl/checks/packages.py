@@ -17,10 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pawl.checks.cache import contents_of, stamp, stamps
-from pawl.checks.choosing import Within, nested_projects
-from pawl.checks.installers import Installer, installer_of, missing_modules
 from pawl.checks.output import cleaned, printed
-from pawl.checks.project import Folder
+from pawl.checks.project import Folder, Installer, Within, installer_of, missing_modules, nested_projects
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import stopped
 from pawl.core.errors import CommandNotFound, PawlError

@@ -1,18 +1,25 @@
-"""What a project's own files say about it: its dependencies, and what a command such as `make test` leads to."""
+"""What a project's own files say about it: its dependencies, the projects in it, how its packages are installed, and
+what a command such as `make test` leads to."""
 
 from __future__ import annotations
 
 import ast
 import configparser
+import fnmatch
+import functools
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
+from importlib import resources
 from typing import Any, Protocol
 
 from pawl.core.errors import PawlError
 from pawl.core.formats import Unreadable, read_json, read_python, read_toml
+from pawl.core.typed import written
 
 _NAME = re.compile(r"^\s*['\"]?([A-Za-z0-9@][\w./@-]*)")
 _GEM = re.compile(r"^\s*gem\s+['\"]([\w-]+)['\"]", re.MULTILINE)
@@ -236,3 +243,133 @@ class CheckKind(StrEnum):
 ORDER = tuple(CheckKind)
 CHEAP = (CheckKind.SYNTAX, CheckKind.TYPES, CheckKind.DIAGNOSTICS, CheckKind.LINT, CheckKind.BUILD)
 """What is judged before anything is started or any test runs."""
+
+
+def is_named(path: str, patterns: Iterable[str]) -> bool:
+    """Whether a pattern fits: by the file's name, or by the whole path when the pattern holds a slash."""
+    name = posixpath.basename(path)
+    return any(fnmatch.fnmatchcase(path if "/" in one else name, one) for one in patterns)
+
+
+_MARKS = ("package.json", "go.mod", "Cargo.toml")
+"""A folder with one of these is a project."""
+_DEEPEST = 3
+_MOST_NESTED = 8
+_NOT_PROJECTS = frozenset(
+    {"node_modules", "vendor", "dist", "build", "target", "fixtures", "testdata", "examples", "templates"}
+)
+
+
+def nested_projects(files: Folder) -> tuple[str, ...]:
+    """Folders below the root that are projects and do not lie in one already found; a bounded number."""
+    found: list[str] = []
+    marked = {posixpath.dirname(path) for path in files.walk() if posixpath.basename(path) in _MARKS}
+    for folder in sorted(marked - {""}, key=lambda one: (one.count("/"), one)):
+        parts = folder.split("/")
+        inside = any(folder.startswith(f"{other}/") for other in found)
+        if len(parts) <= _DEEPEST and _NOT_PROJECTS.isdisjoint(parts) and not inside:
+            found.append(folder)
+    return tuple(found[:_MOST_NESTED])
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A folder of another one, as if it were all there is."""
+
+    files: Folder
+    folder: str
+
+    def read(self, path: str) -> bytes:
+        return self.files.read(f"{self.folder}/{path}")
+
+    def exists(self, path: str) -> bool:
+        return self.files.exists(f"{self.folder}/{path}")
+
+    def walk(self, under: str = "") -> Iterator[str]:
+        top = f"{self.folder}/{under}".rstrip("/")
+        return (path.removeprefix(f"{self.folder}/") for path in self.files.walk(top))
+
+
+_HERE = ("file:", "link:", "portal:", "./", "../")
+_DEPENDENCIES = (
+    "dependencies",
+    "devDependencies",
+    "optionalDependencies",
+    "peerDependencies",
+    "resolutions",
+    "overrides",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installer:
+    name: str
+    lock: tuple[str, ...]
+    run: tuple[str, ...]
+    install: tuple[str, ...]
+    modules: str
+    quiet: tuple[str, ...] = ()
+
+    def locked_by(self, files: Folder) -> str:
+        """The lock file that the project has; empty without one."""
+        return next((name for name in self.lock if files.exists(name)), "")
+
+    def inputs(self, files: Folder) -> frozenset[str]:
+        """The files that decide what is installed: manifests, locks, settings, local packages, what scripts run."""
+        every = frozenset(files.walk())
+        manifests = [path for path in every if posixpath.basename(path) == "package.json"]
+        places = {place for path in manifests for place in _package_places(files, path, every)}
+        settings = tuple(_data()["settings"])
+        return frozenset(
+            path
+            for path in (*every, *(name for name in settings if files.exists(name)))
+            if is_named(path, (*self.lock, "package.json", *settings))
+            or any(path == place or path.startswith(f"{place}/") for place in places)
+        )
+
+
+def _package_places(files: Folder, manifest: str, every: Collection[str]) -> Iterator[str]:
+    """Files and folders of the workspace that a package.json takes packages from, or that its scripts name."""
+    try:
+        data = read_json(text(files, manifest))
+    except Unreadable:
+        return
+    folder = posixpath.dirname(manifest)
+    scripts = table(data, "scripts")
+    ran = [word.strip("'\"") for name in _data()["scripts"] for word in str(scripts.get(name, "")).split()]
+    taken = [value for key in _DEPENDENCIES for value in table(data, key).values() if isinstance(value, str)]
+    local = [value.removeprefix(mark) for value in taken for mark in _HERE[:3] if value.startswith(mark)]
+    for name in (*ran, *local, *(value for value in taken if value.startswith(_HERE[3:]))):
+        place = posixpath.normpath(posixpath.join(folder, name))
+        if name in ran and place not in every:
+            continue
+        # What a script runs may run what lies beside it.
+        beside = posixpath.dirname(place) if name in ran and posixpath.dirname(place) != folder else place
+        if not beside.startswith(("..", "/")) and beside != ".":
+            yield beside
+
+
+@functools.cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads((resources.files("pawl.checks") / "installers.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def installers() -> tuple[Installer, ...]:
+    return tuple(written(Installer, entry) for entry in _data()["installer"])
+
+
+def installer_of(files: Folder) -> Installer:
+    """The one whose lock file is there, or the usual one."""
+    return next((known for known in installers() if known.locked_by(files)), installers()[-1])
+
+
+def missing_modules(files: Folder) -> str:
+    """What to say where a project's packages are not installed; empty where they are or none are needed."""
+    data = package_json(files)
+    needs = any(isinstance(data.get(key), dict) and data[key] for key in ("dependencies", "devDependencies"))
+    installer = installer_of(files)
+    if not needs or files.exists(installer.modules):
+        return ""
+    how = " ".join(installer.install) if installer.locked_by(files) else f"{installer.name} install"
+    return f"{installer.modules} is missing; install it with '{how}'"

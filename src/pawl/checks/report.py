@@ -21,6 +21,8 @@ class TestReport:
     counts: TestCounts
     findings: tuple[Diagnostic, ...] = ()
     notes: tuple[str, ...] = ()
+    broke_off: bool = False
+    """There is no closing summary, although nothing of the output was left out."""
     complete: bool = False
     """The run came to its end by itself, and every failure it counted is among the findings."""
 
@@ -54,7 +56,9 @@ def report(
     # Where part of the output is gone, only failures that were counted and all found prove that nothing is missing.
     accounted = missing <= 0 and (not cut or counts.failed + counts.errors > 0)
     complete = ended and accounted and not stops
-    return TestReport(counts=counts, findings=unique, notes=tuple(said), complete=complete)
+    return TestReport(
+        counts=counts, findings=unique, notes=tuple(said), broke_off=not ended and not cut, complete=complete
+    )
 
 
 def failure(

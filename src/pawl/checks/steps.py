@@ -11,9 +11,8 @@ from typing import Protocol
 
 from pawl.checks import catalog as commands
 from pawl.checks.catalog import Detection, detect, named, read
-from pawl.checks.installers import missing_modules
 from pawl.checks.output import Origin, printed
-from pawl.checks.project import Folder
+from pawl.checks.project import Folder, missing_modules
 from pawl.checks.report import UNLISTED, TestReport
 from pawl.checks.runners import launched, starts_runner
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
@@ -185,7 +184,7 @@ class Tests:
         detection = self._detected(subject, shlex.join(given) if given else None)
         if detection.framework is None and not given:
             return skipped(self.name, detection.reason)
-        argv = given or _own_command(detection, subject)
+        argv = given or (commands.all_tests(detection.framework, python=subject.python) if detection.framework else ())
         candidates = [*_by_module(argv, subject), *_without_npx(argv, subject)]
         completed = subject.run_first(
             launched(subject.files, one, subject.added) if starts_runner(one) else one for one in candidates
@@ -200,11 +199,6 @@ class Tests:
         if self.framework:
             return Detection(framework=named(self.framework), reason=f"the project uses {self.framework}")
         return detect(subject.files, command)
-
-
-def _own_command(detection: Detection, subject: Subject) -> tuple[str, ...]:
-    framework = detection.framework
-    return commands.all_tests(framework, python=subject.python) if framework else ()
 
 
 def _by_module(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...]]:
@@ -237,7 +231,8 @@ def verdict(step: str, completed: Completed, found: TestReport) -> CheckResult:
     unlisted = any(note.startswith(UNLISTED) for note in found.notes)
     if found.complete and not found.failed and not counts.total and not unlisted:
         return skipped(step, NONE_RAN)
-    if completed.ok and not found.failed:
+    # A runner that leaves in the middle of its tests proves nothing, whatever its exit code says.
+    if completed.ok and not found.failed and not (found.broke_off and counts.total):
         return passed(step, reason or "the command succeeded", counts)
     findings = list(found.findings)
     if not found.complete:

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
+from pawl.checks.dev_process import ServerRecord, ServerRegistry, ServerState, born, port_holder
 from pawl.checks.dev_servers import execution, found_in, read_told, shielded
 from pawl.checks.dev_servers import question as asking
-from pawl.checks.lsp.diagnosing import host, readable
+from pawl.checks.lsp.verdicts import host, readable
 from pawl.checks.packages import PackagePolicy, provide
-from pawl.checks.ports import holder
-from pawl.checks.registry import ServerRecord, ServerRegistry, ServerState, born
-from pawl.checks.serving import MARK
+from pawl.checks.server_runner import MARK
 from pawl.checks.settings import verify_settings
 from pawl.checks.verifier import Verifier
 from pawl.core.errors import NotFound, PawlError
@@ -116,7 +115,7 @@ def _taken(forwarder: Forwarder, wanted: int, services: Sequence[tuple[str, int]
         if error.errno != errno.EADDRINUSE:
             why = f"cannot be used: {error.strerror}"
         else:
-            why = f"is taken by {registry.holder(wanted) or holder(wanted) or 'another program'}"
+            why = f"is taken by {registry.holder(wanted) or port_holder(wanted) or 'another program'}"
     forwarder.listen(0)
     return f"port {wanted} {why}; using {forwarder.port}"
 

@@ -7,7 +7,7 @@ never takes more than its budget.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pawl.core.code import LEAST_BUDGET, ContextBundle, Definition, DefinitionKind, Excerpt, Hit, PackFile, PackRequest
@@ -91,7 +91,7 @@ _HEAD_LINES = 40
 _LEAST_LINES = 3
 """A body of which less would be shown is left to the signatures."""
 _LONGEST_REASONS = 160
-_DETAILS = frozenset({DefinitionKind.FIELD, DefinitionKind.VARIABLE})
+DETAILS = frozenset({DefinitionKind.FIELD, DefinitionKind.VARIABLE})
 _FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.METHOD})
 
 
@@ -184,11 +184,11 @@ def _head(hit: Hit, file: PackFile) -> str:
 def _defined(hit: Hit, file: PackFile, room: int) -> list[str]:
     """The richest view of the file that fits."""
     names = {symbol.qualified for symbol in hit.symbols}
-    outside = list(_outside_functions(file.definitions))
-    views: tuple[list[Definition], ...] = (
+    outside = outside_functions(file.definitions)
+    views: tuple[Sequence[Definition], ...] = (
         outside,
-        [one for one in outside if one.kind not in _DETAILS],
-        [one for one in outside if one.depth == 0 and one.kind not in _DETAILS],
+        [one for one in outside if one.kind not in DETAILS],
+        [one for one in outside if one.depth == 0 and one.kind not in DETAILS],
         [one for one in file.definitions if one.qualified in names],
     )
     for view in views:
@@ -200,13 +200,18 @@ def _defined(hit: Hit, file: PackFile, room: int) -> list[str]:
     return []
 
 
-def _outside_functions(definitions: Iterable[Definition]) -> Iterator[Definition]:
-    inside = -1
+def outside_functions(definitions: Iterable[Definition]) -> tuple[Definition, ...]:
+    return tuple(within(definitions, lambda kind: kind not in _FUNCTIONS))
+
+
+def within(definitions: Iterable[Definition], opens: Callable[[DefinitionKind], bool]) -> Iterator[Definition]:
+    """Those that stand only in definitions which are looked into."""
+    around: list[bool] = []
     for definition in definitions:
-        if inside >= 0 and definition.depth > inside:
-            continue
-        inside = definition.depth if definition.kind in _FUNCTIONS else -1
-        yield definition
+        del around[definition.depth :]
+        if all(around):
+            yield definition
+        around.append(opens(definition.kind))
 
 
 def _signature(definition: Definition) -> str:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from pawl.code.edits import EditOutcome, decoded, line_edits, modify, strict_patch
-from pawl.code.imports import DependencyMap
+from pawl.code.file_edits import EditOutcome, decoded, line_edits, modify, strict_patch, there
+from pawl.code.import_map import ImportMap
 from pawl.core.change import blob_digest
 from pawl.core.code import Edited, EditType, FileOperation, LineEdit, Modification
 from pawl.core.errors import (
@@ -49,7 +49,7 @@ class BenchEditor:
 
     def read(self, path: str) -> Text:
         path = self._readable(path)
-        data = _there(path, self._current(path))
+        data = there(path, self._current(path))
         text = decoded(path, data, self._guardrails)
         self._known[path] = blob_digest(data)
         self._read.add(path)
@@ -63,17 +63,17 @@ class BenchEditor:
 
     def patch(self, path: str, old: str, new: str) -> Edited:
         path = self._writable(path)
-        return self._applied(path, lambda data: strict_patch(path, _there(path, data), old, new, self._guardrails))
+        return self._applied(path, lambda data: strict_patch(path, there(path, data), old, new, self._guardrails))
 
     def edit_lines(self, path: str, edits: Sequence[LineEdit]) -> Edited:
         path = self._writable(path)
-        return self._applied(path, lambda data: line_edits(path, _there(path, data), edits, self._guardrails))
+        return self._applied(path, lambda data: line_edits(path, there(path, data), edits, self._guardrails))
 
     def modify(self, modification: Modification) -> Edited:
         return self._modified(replace(modification, path=self._writable(modification.path)))
 
     def chain(
-        self, modifications: Sequence[Modification], *, justification: str, dependencies: DependencyMap
+        self, modifications: Sequence[Modification], *, justification: str, dependencies: ImportMap
     ) -> tuple[Edited, ...]:
         """Imported files come before their importers and deletions last, so that no step breaks what stands."""
         if not modifications:
@@ -197,7 +197,7 @@ class BenchEditor:
         return path
 
 
-def _check_justified(paths: set[str], justification: str, dependencies: DependencyMap) -> None:
+def _check_justified(paths: set[str], justification: str, dependencies: ImportMap) -> None:
     if not justification.strip():
         raise Unjustified(
             f"{len(paths)} files change together without a reason", advice="say why they have to change together"
@@ -215,12 +215,6 @@ def _names(justification: str, path: str) -> bool:
     """Whether the text names the file by its path or its last name, as a word of its own."""
     words = (path, path.rpartition("/")[2])
     return any(re.search(rf"(?<![\w./-]){re.escape(word)}(?![\w/-])", justification) for word in words)
-
-
-def _there(path: str, data: bytes | None) -> bytes:
-    if data is None:
-        raise NotFound(f"there is no file {path!r}", advice="search for it, or create it")
-    return data
 
 
 def _digest(data: bytes | None) -> str | None:

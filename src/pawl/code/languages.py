@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
 
+from pawl.core.typed import written
+
 _HEAD = 4096
 
 
@@ -25,16 +27,16 @@ class Language:
     name: str
     extensions: frozenset[str]
     """Lower case, without the dot."""
-    names: frozenset[str]
-    shebangs: frozenset[str]
-    signs: re.Pattern[bytes] | None
+    names: frozenset[str] = frozenset()
+    shebangs: frozenset[str] = frozenset()
+    signs: re.Pattern[bytes] | None = None
     """Found in a file of this language whose extension it shares with another."""
     grammar: tuple[str, str]
     """The module and its function."""
     queries: tuple[str, ...]
     docs: Docs
     comment: str
-    one_line: bool
+    one_line: bool = False
 
     @property
     def query(self) -> str:
@@ -46,21 +48,7 @@ class Language:
 def languages() -> Mapping[str, Language]:
     """Every language by its name."""
     data = tomllib.loads((resources.files("pawl.code") / "languages.toml").read_text("utf-8"))
-    return {
-        entry["name"]: Language(
-            name=entry["name"],
-            extensions=frozenset(entry["extensions"]),
-            names=frozenset(entry.get("names", ())),
-            shebangs=frozenset(entry.get("shebangs", ())),
-            signs=re.compile(entry["signs"].encode(), re.MULTILINE) if "signs" in entry else None,
-            grammar=(entry["grammar"][0], entry["grammar"][1]),
-            queries=tuple(entry["queries"]),
-            docs=Docs(entry["docs"]),
-            comment=entry["comment"],
-            one_line=entry.get("one_line", False),
-        )
-        for entry in data["language"]
-    }
+    return {entry["name"]: written(Language, entry) for entry in data["language"]}
 
 
 def may_be_source(path: str) -> bool:

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pawl.code.bundle import redacted_lines
-from pawl.code.git_history import take_in
-from pawl.code.imports import DependencyMap, ImportMap
-from pawl.code.indexing import IndexWriter, Refreshed, alone, connect, discard, is_damage, store_error
+from pawl.code.import_map import ImportMap
+from pawl.code.index_reader import IndexReader, IndexTables, state_of
+from pawl.code.index_writer import IndexWriter, Refreshed, alone, connect, discard, is_damage, store_error, take_in
 from pawl.code.outline import Outliner, repository_outline
 from pawl.code.parsers import ParserLimits, Parsers
-from pawl.code.ranking.ranker import rank
-from pawl.code.ranking.shelf import IndexReader, IndexTables, state_of
+from pawl.code.ranker import rank
 from pawl.core.code import Definition, Hit, Outline, PackFile, Query
 from pawl.core.errors import PawlError, UsageError
 from pawl.core.guardrails import Guardrails
 from pawl.core.text import Text
-from pawl.workspace.bench_files import Files, WorkspaceFiles
+from pawl.settings.config import Config
+from pawl.settings.tree import Tree
+from pawl.workspace.bench_files import INDEX_IGNORE_FILES, Files, WorkspaceFiles
 from pawl.workspace.git import GitLog
 from pawl.workspace.project import Project
 
@@ -56,13 +59,25 @@ def everything(path: str) -> bool:
     return True
 
 
-class Index:
-    """An open index. Any number of processes may use it at once; what one writes, the others see."""
+class CodeLibrarian:
+    """Finds the right code without a model: an open index. Without a log of commits it does without them.
 
-    def __init__(self, path: Path, files: WorkspaceFiles, shows: Callable[[str], bool] = everything) -> None:
+    The index knows every file; its answers name those that `shows` lets pass. Any number of processes may use it at
+    once; what one writes, the others see.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        files: WorkspaceFiles,
+        log: GitLog | None = None,
+        *,
+        shows: Callable[[str], bool] = everything,
+    ) -> None:
         self._path = path
         self._shows = shows
         self._files = files
+        self._log = log
         self._connection = connect(path)
         self._tables: IndexTables | None = None
         # They start when there is something to parse, and stay for the next change.
@@ -72,7 +87,7 @@ class Index:
         self._parsers.close()
         self._connection.close()
 
-    def __enter__(self) -> Index:
+    def __enter__(self) -> CodeLibrarian:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -152,15 +167,13 @@ class Index:
         def read() -> T:
             self._connection.execute("BEGIN")
             try:
-                return work(self._reader(tests=tests, history=history))
+                tables = self._kept_tables()
+                return work(IndexReader(self._connection, tables, tests=tests, history=history, shows=self._shows))
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
 
         return self._sound(read)
-
-    def _reader(self, *, tests: bool, history: bool) -> IndexReader:
-        return IndexReader(self._connection, self._kept_tables(), tests=tests, history=history, shows=self._shows)
 
     def _kept_tables(self) -> IndexTables:
         """Those of the query before, where nothing was written since."""
@@ -173,45 +186,10 @@ class Index:
         """Which file imports which, in every language, and the order in which to work on them."""
         return self.reading(import_graph)
 
-
-class CodeLibrarian:
-    """Finds the right code without a model; the same index and query give the same answer.
-
-    The index knows every file; its answers name those that `shows` lets pass.
-    """
-
-    def __init__(
-        self,
-        index: Path,
-        files: WorkspaceFiles,
-        log: GitLog | None = None,
-        *,
-        shows: Callable[[str], bool] = everything,
-    ) -> None:
-        self._index = Index(index, files, shows)
-        self._log = log
-
-    def close(self) -> None:
-        self._index.close()
-
-    def __enter__(self) -> CodeLibrarian:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def index(self) -> Index:
-        return self._index
-
     @property
     def is_empty(self) -> bool:
         """No file of the workspace is in the index."""
-        return self._index.reading(lambda shelf: not shelf.files, history=False)
-
-    def refresh(self, paths: Iterable[str] | None = None) -> Refreshed:
-        """Brings the index up to date: with these files, or with every file that has changed."""
-        return self._index.refresh(paths)
+        return self.reading(lambda shelf: not shelf.files, history=False)
 
     def locate(self, query: Query, top: int) -> list[Hit]:
         """Answers from the index as it stands."""
@@ -220,16 +198,16 @@ class CodeLibrarian:
         if top < 1:
             raise UsageError(f"{top} files cannot be shown", advice="ask for at least one")
         if query.history and self._log is not None:
-            self._index.take_in(self._log)
-        return self._index.reading(lambda shelf: rank(query, shelf, top), tests=query.tests, history=query.history)
+            self.take_in(self._log)
+        return self.reading(lambda shelf: rank(query, shelf, top), tests=query.tests, history=query.history)
 
     def outline(self, files: Files, path: str) -> Outline:
         """What a file defines, as the index knows it; nothing for a file that it does not have."""
-        return Outline(path=path, files=self._index.reading(lambda shelf: tuple(shelf.outlines([path]))))
+        return Outline(path=path, files=self.reading(lambda shelf: tuple(shelf.outlines([path]))))
 
     def overview(self, budget: int, guardrails: Guardrails) -> str:
         """The outline of the whole repository without its tests, at most so many tokens."""
-        return self._index.reading(
+        return self.reading(
             lambda shelf: repository_outline(shelf.outlines(), shelf.uses(), budget=budget, guardrails=guardrails),
             tests=False,
             history=False,
@@ -280,11 +258,11 @@ def source_files(shop: Project) -> WorkspaceFiles:
     return WorkspaceFiles(shop.tree, shop.guardrails, global_ignore=shop.config.global_ignore)
 
 
-def workspace_import_graph(shop: Project) -> DependencyMap:
+def workspace_import_graph(shop: Project) -> ImportMap:
     """Which file of the workspace imports which, in every language that is parsed."""
     with open_librarian(shop) as librarian:
         librarian.refresh()
-        return librarian.index.graph()
+        return librarian.graph()
 
 
 def open_librarian(shop: Project, *, shows: Callable[[str], bool] | None = None) -> CodeLibrarian:
@@ -301,3 +279,91 @@ def open_librarian(shop: Project, *, shows: Callable[[str], bool] | None = None)
 
     path = index_path(shop.config.state, shop.workspace)
     return CodeLibrarian(path, source_files(shop), GitLog(shop.tree, runner), shows=shows or shop.read_gate().shows)
+
+
+MOST_PATHS = 200
+"""Above so many changes at once the whole workspace is looked at."""
+_GATHERED_MS = 300
+"""How long changes are gathered before they are taken in."""
+_PATIENCE = 2.0
+_LOOK_MS = 200
+"""How soon a follower that is to end notices it."""
+
+
+class Watcher:
+    """A thread that follows one workspace, so that what changes is in the index as it changes.
+
+    It makes the next answer faster and never wrong: whoever asks the librarian still looks whether anything has
+    changed. Trouble ends it.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        workspace: str,
+        guardrails: Guardrails,
+        *,
+        listen: Callable[[Refreshed], object] = lambda refreshed: None,
+    ) -> None:
+        self._config = config
+        self._workspace = workspace
+        self._guardrails = guardrails
+        self._listen = listen
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pawl-follow", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Watcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends it; an index that is being made at that moment is left to the next who needs it."""
+        self._stop.set()
+        self._thread.join(_PATIENCE)
+
+    def _run(self) -> None:
+        # The library's error is one of Rust, which is an ordinary error there and a RuntimeError here.
+        try:
+            with Tree(Path(self._workspace)) as tree:
+                files = WorkspaceFiles(tree, self._guardrails, global_ignore=self._config.global_ignore)
+                with CodeLibrarian(index_path(self._config.state, self._workspace), files) as librarian:
+                    self._follow(librarian)
+        except (PawlError, OSError, RuntimeError):
+            return
+
+    def _follow(self, librarian: CodeLibrarian) -> None:
+        from watchfiles import DefaultFilter, watch
+
+        changes = watch(
+            self._workspace,
+            watch_filter=DefaultFilter(),
+            debounce=_GATHERED_MS,
+            rust_timeout=_LOOK_MS,
+            stop_event=self._stop,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            ignore_permission_denied=True,
+        )
+        # The watch begins with its first answer, and only what changes from then on is told.
+        next(changes, None)
+        self._listen(librarian.refresh(seconds=math.inf))
+        for found in changes:
+            if found and not self._stop.is_set():
+                self._listen(librarian.refresh(self._chosen(path for _, path in found)))
+
+    def _chosen(self, paths: Iterable[str]) -> list[str] | None:
+        """The files that changed; None for all where more may have changed than is told, such as a folder that went."""
+        chosen = sorted({os.path.relpath(path, self._workspace) for path in paths})
+        whole = len(chosen) > MOST_PATHS or any(
+            os.path.basename(path) in INDEX_IGNORE_FILES or not os.path.isfile(os.path.join(self._workspace, path))
+            for path in chosen
+        )
+        return None if whole else chosen
+
+
+def follow(shop: Project, *, listen: Callable[[Refreshed], object] = lambda refreshed: None) -> Watcher:
+    """Begins to follow the workspace; the caller closes it before the workshop."""
+    return Watcher(shop.config, shop.workspace, shop.guardrails, listen=listen)

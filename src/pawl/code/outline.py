@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pawl.code.bundle import one_line
-from pawl.code.languages import Language, language_of, languages, may_be_source
+from pawl.code.bundle import DETAILS, one_line, outside_functions, within
+from pawl.code.languages import language_of, languages, may_be_source
 from pawl.code.parsers import Parsers, SourceFile
-from pawl.code.parsing import Parsed
+from pawl.code.syntax import Parsed
 from pawl.core.code import Definition, DefinitionKind, FileOutline, FolderSize, Outline
 from pawl.core.errors import NoMatches, NotAFile, NotFound, ParseFailed, PathRefused, PawlError, SecretRefused, TimedOut
 from pawl.core.guardrails import Guardrails
 from pawl.core.redact import redacted
 from pawl.core.text import CHARACTERS_PER_TOKEN, Text
 from pawl.workspace.bench_files import Files
-
-_FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.METHOD})
-_OPEN = frozenset({DefinitionKind.MODULE})
-"""What is looked into for the definitions at the top of a file."""
-_DETAILS = frozenset({DefinitionKind.FIELD, DefinitionKind.VARIABLE})
 
 
 class Outliner(Protocol):
@@ -74,8 +69,17 @@ class SourceOutliner:
                 advice=f"read it with file_read; the languages are {', '.join(languages())}",
             )
         parsed = self._parsers.parse(_encoded(text), language)
-        shown = _outside_functions(parsed.definitions)
-        return Outline(path=path, files=(_outlined(path, language, text, parsed, _fitting(shown, self._lines)),))
+        outside = outside_functions(parsed.definitions)
+        shown = _fitting(outside, self._lines)
+        found = FileOutline(
+            path=path,
+            language=language.name,
+            lines=len(text.lines),
+            definitions=shown,
+            left_out=len(outside) - len(shown),
+            complete=parsed.complete,
+        )
+        return Outline(path=path, files=(found,))
 
     def _folder(self, files: Files, folder: str, paths: Sequence[str]) -> Outline:
         sources = [path for path in paths if may_be_source(path)]
@@ -179,39 +183,15 @@ def _shared(found: Sequence[tuple[SourceFile, Parsed]], room: int) -> tuple[File
     )
 
 
-def _outlined(path: str, language: Language, text: Text, parsed: Parsed, shown: tuple[Definition, ...]) -> FileOutline:
-    return FileOutline(
-        path=path,
-        language=language.name,
-        lines=len(text.lines),
-        definitions=shown,
-        left_out=len(_outside_functions(parsed.definitions)) - len(shown),
-        complete=parsed.complete,
-    )
-
-
-def _outside_functions(definitions: Sequence[Definition]) -> tuple[Definition, ...]:
-    return tuple(_within(definitions, lambda kind: kind not in _FUNCTIONS))
-
-
 def _top(definitions: Sequence[Definition]) -> tuple[Definition, ...]:
-    return tuple(_within(definitions, lambda kind: kind in _OPEN))
-
-
-def _within(definitions: Sequence[Definition], opens: Callable[[DefinitionKind], bool]) -> Iterator[Definition]:
-    """Those that stand only in definitions which are looked into."""
-    around: list[bool] = []
-    for definition in definitions:
-        del around[definition.depth :]
-        if all(around):
-            yield definition
-        around.append(opens(definition.kind))
+    """The definitions at the top of a file; only modules are looked into."""
+    return tuple(within(definitions, lambda kind: kind is DefinitionKind.MODULE))
 
 
 def _fitting(definitions: tuple[Definition, ...], room: int) -> tuple[Definition, ...]:
     """As many as there is room for: fields and variables go first, then what stands deepest, then the last."""
     if len(definitions) > room:
-        definitions = tuple(one for one in definitions if one.kind not in _DETAILS) or definitions
+        definitions = tuple(one for one in definitions if one.kind not in DETAILS) or definitions
     deepest = max((one.depth for one in definitions), default=0)
     while len(definitions) > room and deepest > 0:
         deepest -= 1

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from pawl.code.languages import Language
-from pawl.code.parsing import LARGEST, Parsed
-from pawl.code.rows import IndexPage, Rows, rows
+from pawl.code.rows import READY, IndexPage, Rows, rows
+from pawl.code.syntax import LARGEST, Parsed
 from pawl.code.tokens import Tokens
-from pawl.code.worker import READY, unpacked
 from pawl.core.errors import ServerUnavailable
 
-_START = "import sys; sys.path[:] = {path!r}; from pawl.code.worker import main; main({seconds!r}, {memory_bytes!r})"
+_START = "import sys; sys.path[:] = {path!r}; from pawl.code.rows import main; main({seconds!r}, {memory_bytes!r})"
 _AHEAD = 4
 """How many files wait for each process, so that none is idle and few are held in memory."""
 _FAR_AHEAD = 128
@@ -85,10 +84,12 @@ class Parsers:
         _close_all(self._workers)
 
     def parse(self, data: bytes, language: Language) -> Parsed:
-        """What can be read of the file; `UNREAD` when it takes too long, takes too much or crashes the parser."""
+        """The definitions of a file; `UNREAD` when it takes too long, takes too much or crashes the parser."""
         # One byte more than is parsed tells the worker that the file goes on.
-        answer = self._ask([language.name], data[: LARGEST + 1])
-        return UNREAD if answer is None else unpacked(answer)
+        found = self._ask([language.name], data[: LARGEST + 1])
+        if found is None:
+            return UNREAD
+        return Parsed(definitions=tuple(row.definition for row in found.definitions), complete=found.complete)
 
     def parse_all(self, sources: Iterable[SourceFile]) -> Iterator[tuple[SourceFile, Parsed]]:
         """The same for many files, in their order, with all processes at work. Sources are taken as they are needed."""
@@ -96,21 +97,20 @@ class Parsers:
 
     def rows(self, page: IndexPage) -> Rows:
         """What the index keeps of a file. One that its parser does not survive has its words, and no definitions."""
-        answer = self._ask([page.language, page.kind, page.path], page.data)
-        with contextlib.suppress(ValueError):
-            if answer is not None:
-                return Rows.read(answer)
-        return rows(page, UNREAD, Tokens())
+        found = self._ask([page.language, page.kind, page.path], page.data)
+        return rows(page, UNREAD, Tokens()) if found is None else found
 
     def rows_of_all(self, pages: Iterable[IndexPage]) -> Iterator[tuple[IndexPage, Rows]]:
         """The same for many files, as `parse_all` does it."""
         return self._each(self.rows, pages, _FAR_AHEAD)
 
-    def _ask(self, about: list[str], data: bytes) -> bytes | None:
-        """What a process answers; None when it did not survive the question."""
+    def _ask(self, about: list[str], data: bytes) -> Rows | None:
+        """What a process answers; None when it did not survive the question, or answers anything else."""
         worker = self._idle.get()
         try:
-            return worker.ask(about, data)
+            return Rows.read(worker.ask(about, data))
+        except ValueError:
+            return None
         finally:
             self._idle.put(worker)
 
@@ -147,7 +147,8 @@ class _Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._is_ready = False
 
-    def ask(self, about: list[str], data: bytes) -> bytes | None:
+    def ask(self, about: list[str], data: bytes) -> bytes:
+        """One line; empty when the process has died of the question."""
         process = self._ready()
         assert process.stdin is not None and process.stdout is not None
         name, *page = about
@@ -160,7 +161,7 @@ class _Worker:
         if answer.endswith(b"\n"):
             return answer
         self.close()
-        return None
+        return b""
 
     def close(self) -> None:
         process, self._process = self._process, None

@@ -1,15 +1,19 @@
-"""What the index keeps of one file, as the rows of its tables: made where the file is parsed, and written elsewhere."""
+"""What the index keeps of one file, as the rows of its tables, and the process that parses files to make them."""
 
 from __future__ import annotations
 
+import gc
 import json
+import resource
+import signal
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, get_type_hints
 
 from pawl.code.languages import FileKind, languages
-from pawl.code.parsing import Parsed, Use, parse
+from pawl.code.syntax import Parsed, Use, parse
 from pawl.code.tokens import NUMBER, Tokens, words_of
 from pawl.core.code import Definition, DefinitionKind
 from pawl.core.redact import redacted_each
@@ -51,7 +55,8 @@ def pieces(parsed: Parsed, lines: int) -> list[Piece]:
         _close(around, borders, rest, definition.start)
         inner = around[-1][1] if around else rest
         inner.names.append(definition.name)
-        if not _opens(definition, around) or len(found) >= _MOST_PIECES:
+        opens = definition.kind in _HOLDERS | _FUNCTIONS and definition.end > definition.start
+        if not opens or len(found) >= _MOST_PIECES:
             continue
         piece = Piece(definition.start, definition.end, [definition.qualified])
         found.append(piece)
@@ -61,13 +66,6 @@ def pieces(parsed: Parsed, lines: int) -> list[Piece]:
     _spans(borders, lines)
     _references(parsed, borders)
     return found
-
-
-def _opens(definition: Definition, around: Sequence[tuple[int, Piece]]) -> bool:
-    """Whether it is a piece of its own: a class, or a function that is not within another."""
-    if definition.kind in _HOLDERS:
-        return definition.end > definition.start
-    return definition.kind in _FUNCTIONS and definition.end > definition.start
 
 
 def _close(around: list[tuple[int, Piece]], borders: list[tuple[int, Piece]], rest: Piece, line: int) -> None:
@@ -136,6 +134,20 @@ class DefinitionRow(NamedTuple):
     signature: str
     doc: str
 
+    @property
+    def definition(self) -> Definition:
+        return Definition(
+            kind=DefinitionKind(self.kind),
+            name=self.name,
+            qualified=self.qualified,
+            start=self.start,
+            line=self.line,
+            end=self.stop,
+            depth=self.depth,
+            signature=self.signature,
+            doc=self.doc,
+        )
+
 
 class ImportRow(NamedTuple):
     line: int
@@ -179,7 +191,7 @@ class Rows(NamedTuple):
             pairs = [pair for row in rows.imports for pair in json.loads(row.names)]
             if any([*map(type, pair)] != [str, str] for pair in pairs):
                 raise ValueError("an import of no name")
-        except TypeError as error:
+        except (TypeError, RecursionError) as error:
             raise ValueError(str(error)) from error
         if not _KINDS.issuperset(row.kind for row in rows.definitions):
             raise ValueError("a definition of no kind")
@@ -193,9 +205,7 @@ def _sound(row: Iterable[object], form: type[R]) -> R:
 
 
 _FORMS: Mapping[type, tuple[type, ...]] = {
-    DefinitionRow: (str, str, str, int, int, int, int, str, str),
-    ImportRow: (int, str, str),
-    PieceRow: (int, int, int, str, str, str, str, str),
+    form: tuple(get_type_hints(form).values()) for form in (DefinitionRow, ImportRow, PieceRow)
 }
 
 
@@ -207,18 +217,27 @@ def read(page: IndexPage, tokens: Tokens) -> Rows:
 
 def rows(page: IndexPage, parsed: Parsed, tokens: Tokens) -> Rows:
     """The rows of a file of which this much could be parsed."""
-    definitions = parsed.definitions
-    signatures = redacted_each([one.signature for one in definitions])
-    docs = redacted_each([one.doc for one in definitions])
+    found = definition_rows(parsed)
+    signatures = redacted_each([one.signature for one in found])
+    docs = redacted_each([one.doc for one in found])
     return Rows(
         parsed.complete,
         [
-            DefinitionRow(one.kind, one.name, one.qualified, one.start, one.line, one.end, one.depth, signature, doc)
-            for one, signature, doc in zip(definitions, signatures, docs, strict=True)
+            one._replace(signature=signature, doc=doc)
+            for one, signature, doc in zip(found, signatures, docs, strict=True)
         ],
         [ImportRow(one.line, one.module, json.dumps(one.names)) for one in parsed.imports],
         _pieces(page, parsed, tokens),
     )
+
+
+def definition_rows(parsed: Parsed) -> list[DefinitionRow]:
+    return [
+        DefinitionRow(
+            one.kind, one.name, one.qualified, one.start, one.line, one.end, one.depth, one.signature, one.doc
+        )
+        for one in parsed.definitions
+    ]
 
 
 def _pieces(page: IndexPage, parsed: Parsed, tokens: Tokens) -> list[PieceRow]:
@@ -234,3 +253,37 @@ def _pieces(page: IndexPage, parsed: Parsed, tokens: Tokens) -> list[PieceRow]:
         where = "" if found else path
         found.append(PieceRow(piece.start, piece.stop, body.count(" ") + 1, calls, uses, where, names, body))
     return found
+
+
+READY = b"ready\n"
+
+
+def main(seconds: float, memory_bytes: int) -> None:
+    """The process that parses: it answers one file after the other, and dies of a file that is too much for it.
+
+    What is asked is a line of JSON (the language, the size and, for the rows of the index, the kind and the path) and
+    the source; what is answered is a line of JSON. It is JSON because the parsers are C: whatever a hostile file has
+    made of this process, its answer is only data. The limits are the kernel's: a file over them ends the process.
+    """
+    # Parsing makes many objects and no cycles.
+    gc.disable()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    source, answers = sys.stdin.buffer, sys.stdout.buffer
+    answers.write(READY)
+    answers.flush()
+    tokens = Tokens()
+    for line in source:
+        name, size, *page = json.loads(line)
+        data = source.read(size)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        if page:
+            kind, path = page
+            answer = read(IndexPage(path, data, FileKind(kind), name), tokens)
+        else:
+            parsed = parse(data, languages()[name])
+            answer = Rows(parsed.complete, definition_rows(parsed))
+        answers.write(json.dumps(answer).encode() + b"\n")
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        answers.flush()

@@ -75,6 +75,15 @@ def typed(kind: type[T], given: object) -> T:
     return cast("T", value)
 
 
+def written(kind: type[T], given: object) -> T:
+    """The value that a table of a data file stands for; `ValueError` names what is wrong, unknown names included."""
+    reader = Reader()
+    value = reader.table(kind, given, "")
+    if value is None or reader.mistakes:
+        raise ValueError("; ".join(reader.mistakes))
+    return value
+
+
 class Reader:
     """Reads what people write. What is wrong goes into `mistakes`, and the field counts as left out."""
 

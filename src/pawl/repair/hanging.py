@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Sequence
 
+from pawl.checks.output import places
 from pawl.checks.runners import launched
 from pawl.checks.steps import Subject
-from pawl.checks.tracebacks import places
 from pawl.core.execution import Completed, Execution, Stream
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.bench import Bench

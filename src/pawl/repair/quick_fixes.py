@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pawl.checks.lsp.document import Span
-from pawl.checks.lsp.host import Host, answered
+from pawl.checks.lsp.client import Span
 from pawl.checks.lsp.servers import Server, servers
+from pawl.checks.lsp.verdicts import Host, answered
 from pawl.checks.project import dependencies
 from pawl.checks.steps import Subject
 from pawl.repair.recoveries.edit import PythonSource, RecoveryCandidate

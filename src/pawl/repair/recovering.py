@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pawl.checks.lsp.host import Host
+from pawl.checks.lsp.verdicts import Host
 from pawl.checks.project import dependencies
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.repair.model import (

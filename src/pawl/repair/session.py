@@ -10,13 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from pawl.checks.baseline import StopPolicy
 from pawl.checks.catalog import Detection, detect
 from pawl.checks.report import UNLISTED
 from pawl.checks.runners import launched
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import Subject, Tests, failed, stopped
-from pawl.checks.verifier import Verifier
+from pawl.checks.verifier import StopPolicy, Verifier
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
 from pawl.core.errors import CannotFix, NoTests, PawlError, UsageError
 from pawl.core.execution import Completed, Ending, Limits

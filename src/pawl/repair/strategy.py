@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
-from pawl.checks.baseline import accepted
 from pawl.checks.steps import skipped
-from pawl.checks.verifier import TESTS
+from pawl.checks.verifier import TESTS, accepted
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.repair import reasons

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pawl.checks.baseline import separated
 from pawl.checks.project import CheckKind
+from pawl.checks.verifier import separated
 from pawl.core.diagnostic import Diagnostic, Status
 from pawl.repair.model import Mended, Repair
 from pawl.repair.reaching import is_test

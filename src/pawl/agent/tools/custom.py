@@ -12,7 +12,7 @@ from pawl.core.errors import PermissionDenied, PolicyViolation, SecretRefused, T
 from pawl.core.guardrails import Permission
 
 if TYPE_CHECKING:
-    from pawl.code.imports import DependencyMap
+    from pawl.code.import_map import ImportMap
     from pawl.core.code import Edited, LineEdit, Modification
     from pawl.core.execution import Completed, Execution
     from pawl.core.text import Text
@@ -150,7 +150,7 @@ class JudgedEditor:
         return self._ports.editor().modify(modification)
 
     def chain(
-        self, modifications: Sequence[Modification], *, justification: str, dependencies: DependencyMap
+        self, modifications: Sequence[Modification], *, justification: str, dependencies: ImportMap
     ) -> tuple[Edited, ...]:
         for one in modifications:
             self._hold(one.path)

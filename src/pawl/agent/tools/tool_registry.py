@@ -35,7 +35,7 @@ from pawl.workspace.git import CommandRunner
 if TYPE_CHECKING:
     from pawl.checks.verifier import BenchChecker
     from pawl.code.editor import BenchEditor
-    from pawl.code.imports import DependencyMap
+    from pawl.code.import_map import ImportMap
     from pawl.code.outline import Outliner
 
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -102,7 +102,7 @@ class Ports:
     files: Files
     editor: Callable[[], BenchEditor]
     runner: CommandRunner
-    dependencies: Callable[[], DependencyMap]
+    dependencies: Callable[[], ImportMap]
     guardrails: Guardrails
     outliner: Callable[[], Outliner] | None = None
     checker: BenchChecker | None = None

@@ -28,7 +28,7 @@ from pawl.agent.tools.tool_registry import (
     offers,
     page,
 )
-from pawl.code.imports import DependencyMap
+from pawl.code.import_map import ImportMap
 from pawl.core.dialogue import ToolOffer
 from pawl.core.errors import PawlError, PolicyViolation, SchemaUnmet, TimedOut
 from pawl.core.run import RoleName
@@ -274,9 +274,7 @@ class ToolSession:
         ended = self._registry.call(name, arguments)
         return ToolReply(ended.text, isinstance(ended, ToolFailure))
 
-    def dependencies(self) -> DependencyMap:
-        from pawl.code.imports import ImportMap
-
+    def dependencies(self) -> ImportMap:
         return ImportMap.of({path: self.files.read(path) for path in self.files.walk() if path.endswith(".py")})
 
 

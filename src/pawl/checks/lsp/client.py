@@ -1,4 +1,5 @@
-"""One language server on its standard streams: requests with a limit, answers to what it asks, and an end in order."""
+"""One language server on its standard streams, and its texts as it counts them: requests with a limit, answers to what
+it asks, edits, and an end in order."""
 
 from __future__ import annotations
 
@@ -6,19 +7,24 @@ import asyncio
 import itertools
 import json
 import os
+import re
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pawl.checks.lsp.document import ENCODINGS
+from pawl.checks.lsp.servers import LIMIT_SECONDS, LanguageServerStart
 from pawl.core.errors import ParseFailed, ServerUnavailable, TimedOut
 from pawl.core.formats import read_json
 
-LIMIT_SECONDS = 10.0
+_LINE_ENDS = re.compile(r"\r\n|\r|\n")
+_WIDTHS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+_UNITS = {"utf-8": 1, "utf-16": 2, "utf-32": 4}
+ENCODINGS = ("utf-32", "utf-16", "utf-8")
+"""What this client can count in, the simplest first."""
 LARGEST_MESSAGE = 64 << 20
 _END_SECONDS = 2.0
 _MALFORMED = (KeyError, TypeError, AttributeError)
@@ -48,21 +54,6 @@ CAPABILITIES: Mapping[str, Any] = {
     "window": {"workDoneProgress": True},
     "experimental": {"serverStatusNotification": True},
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageServerStart:
-    """How a server is started."""
-
-    name: str
-    words: tuple[str, ...]
-    root: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    quiet: float = 0.3
-    """A server that pushes diagnostics is done when nothing has come for so many seconds."""
-    says_ready: bool = False
-    """It tells when it has read the project, and what it says before that is nothing."""
 
 
 @dataclass(slots=True)
@@ -360,3 +351,49 @@ def _section(settings: Mapping[str, Any], name: str) -> Any:
     for part in name.split(".") if name else ():
         value = value.get(part) if isinstance(value, Mapping) else None
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The characters from `start` up to `end` of a text give way to `new`."""
+
+    start: int
+    end: int
+    new: str
+
+
+class Document:
+    def __init__(self, text: str, encoding: str = "utf-16") -> None:
+        self.text = text
+        self._encoding = encoding if encoding in _UNITS else "utf-16"
+        self._starts = [0, *(match.end() for match in _LINE_ENDS.finditer(text))]
+
+    def offset(self, position: Mapping[str, Any]) -> int:
+        """Where a position lies in the text; beyond a line's or the text's end it is that end."""
+        line, character = int(position["line"]), int(position["character"])
+        if line >= len(self._starts):
+            return len(self.text)
+        following = self._starts[line + 1] if line + 1 < len(self._starts) else len(self.text)
+        content = self.text[self._starts[line] : following]
+        content = content.rstrip("\r\n") if line + 1 < len(self._starts) else content
+        data = content.encode(_WIDTHS[self._encoding], "surrogatepass")
+        kept = data[: character * _UNITS[self._encoding]]
+        return self._starts[line] + len(kept.decode(_WIDTHS[self._encoding], "ignore"))
+
+    def spans(self, edits: Iterable[Mapping[str, Any]]) -> tuple[Span, ...]:
+        """A server's text edits as spans of this text."""
+        found = (
+            Span(self.offset(edit["range"]["start"]), self.offset(edit["range"]["end"]), str(edit["newText"]))
+            for edit in edits
+        )
+        return tuple(sorted(found, key=lambda span: (span.start, span.end)))
+
+
+def applied(text: str, spans: Iterable[Span]) -> str:
+    """The text after the edits, which do not overlap; those of one place keep their order."""
+    parts: list[str] = []
+    position = 0
+    for span in sorted(spans, key=lambda span: (span.start, span.end)):
+        parts += [text[position : span.start], span.new]
+        position = max(position, span.end)
+    return "".join([*parts, text[position:]])

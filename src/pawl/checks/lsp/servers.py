@@ -6,13 +6,31 @@ import functools
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
-from pawl.checks.lsp.client import LanguageServerStart
 from pawl.checks.project import Folder, text
 from pawl.core.errors import ConfigError
+from pawl.core.typed import written
+
+LIMIT_SECONDS = 10.0
+"""What a server may take for one question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageServerStart:
+    """How a server is started."""
+
+    name: str
+    words: tuple[str, ...]
+    root: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    quiet: float = 0.3
+    """A server that pushes diagnostics is done when nothing has come for so many seconds."""
+    says_ready: bool = False
+    """It tells when it has read the project, and what it says before that is nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,18 +40,18 @@ class Server:
     arguments: tuple[str, ...]
     languages: Mapping[str, tuple[str, ...]]
     """The endings of files by the language's id."""
-    folder: str
-    """Where its program may stand beside the PATH: `python`, `node` or nowhere else."""
-    configured: tuple[tuple[str, re.Pattern[str]], ...]
-    covered: str
-    """The kind of step that says the same."""
     imports: bool
     undefined: frozenset[str]
     silences: re.Pattern[str]
     options: Mapping[str, Any]
     settings: Mapping[str, Any]
-    quiet: float
-    says_ready: bool
+    folder: str = "python"
+    """Where its program may stand beside the PATH: `python`, `node` or nowhere else."""
+    configured: tuple[tuple[str, re.Pattern[str]], ...] = ()
+    covered: str = ""
+    """The kind of step that says the same."""
+    quiet: float = 0.3
+    says_ready: bool = False
 
     def start(self, program: Sequence[str], root: str, python: str) -> LanguageServerStart:
         """How the server is started in a folder."""
@@ -66,25 +84,7 @@ def _filled(value: Any, python: str) -> Any:
 @functools.cache
 def servers() -> tuple[Server, ...]:
     data = tomllib.loads((resources.files("pawl.checks.lsp") / "servers.toml").read_text(encoding="utf-8"))
-    return tuple(
-        Server(
-            name=entry["name"],
-            program=entry["program"],
-            arguments=tuple(entry["arguments"]),
-            languages={name: tuple(endings) for name, endings in entry["languages"].items()},
-            folder=entry.get("folder", "python"),
-            configured=tuple((path, re.compile(line, re.MULTILINE)) for path, line in entry.get("configured", ())),
-            covered=entry.get("covered", ""),
-            imports=entry["imports"],
-            undefined=frozenset(entry["undefined"]),
-            silences=re.compile(entry["silences"]),
-            options=entry["options"],
-            settings=entry["settings"],
-            quiet=entry.get("quiet", 0.3),
-            says_ready=entry.get("says_ready", False),
-        )
-        for entry in data["server"]
-    )
+    return tuple(written(Server, entry) for entry in data["server"])
 
 
 def server(name: str) -> Server:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pawl.checks.baseline import separated
 from pawl.checks.settings import verify_settings
+from pawl.checks.verifier import separated
 from pawl.core.diagnostic import CheckResult, Diagnostic
 from pawl.repair import reasons
 from pawl.repair.alternatives import Dispute, picked

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from pawl.checks import dev as serving
-from pawl.checks.registry import ServerRecord, ServerState
+from pawl.checks import dev_process as serving
+from pawl.checks.dev_process import ServerRecord, ServerState
 from pawl.core.errors import UsageError
 from pawl.ui.cli.call import Call, check_range
 from pawl.ui.cli.encoder import Json, picked

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser
 from pathlib import Path
 
-from pawl.checks.suspicion import suspected
+from pawl.checks.report_readers import suspected
 from pawl.code.librarian import everything, open_librarian
 from pawl.core.code import Hit, Query
 from pawl.core.errors import UsageError

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser
 from pathlib import Path
 
-from pawl.code.patching import PatchProposal, propose_patch, propose_text
+from pawl.code.patch_proposal import PatchProposal, propose_patch, propose_text
 from pawl.core.errors import Refused, UsageError
 from pawl.core.history import EntryKind
 from pawl.settings import files as bounded

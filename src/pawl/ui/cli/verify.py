@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from pawl.checks.baseline import StopPolicy
 from pawl.checks.packages import PackagePolicy
 from pawl.checks.project import CheckKind
-from pawl.checks.verifier import BaselinePolicy, Verifier, VerifyReport
+from pawl.checks.verifier import BaselinePolicy, StopPolicy, Verifier, VerifyReport
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import UsageError
 from pawl.ui.cli.call import Call

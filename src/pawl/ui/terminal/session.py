@@ -190,7 +190,7 @@ class TerminalSession:
     @contextmanager
     def _open(self) -> Iterator[None]:
         from pawl.agent.session import Session
-        from pawl.code.watcher import follow
+        from pawl.code.librarian import follow
         from pawl.workspace.project import Project
 
         self.renderer = EventRenderer(self.face, self.meter)

@@ -17,8 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pawl.checks.lsp.client import LanguageServer
-from pawl.checks.lsp.document import Document, Span, applied
+from pawl.checks.lsp.client import Document, LanguageServer, Span, applied
 from pawl.checks.lsp.servers import Server, server
 from pawl.core.errors import ParseFailed, PawlError, ServerUnavailable, TimedOut
 
@@ -45,42 +44,35 @@ async def _answer(question: Mapping[str, Any]) -> dict[str, Any]:
     start = known.start(program, question["root"], question["python"])
     deadline = time.monotonic() + float(question["seconds"])
     async with LanguageServer(start, limit=float(question["seconds"])) as opened:
-        kind = _Reading if "paths" in question else _Asking
-        asking = kind(opened, known, question, deadline)
+        asked = _read if "paths" in question else _ask
         try:
-            return await asking.run()
+            return await asked(opened, known, question, deadline)
         except ServerUnavailable:
             await opened.restart()
-            return await asking.run()
+            return await asked(opened, known, question, deadline)
 
 
-class _Reading:
-    """Asks for the diagnostics of some files."""
+async def _ask(opened: LanguageServer, known: Server, question: Mapping[str, Any], deadline: float) -> dict[str, Any]:
+    return await _Asking(opened, known, question, deadline).run()
 
-    def __init__(self, opened: LanguageServer, known: Server, question: Mapping[str, Any], deadline: float) -> None:
-        self._server = opened
-        self._known = known
-        self._root: str = question["root"]
-        self._paths: list[str] = question["paths"]
-        self._deadline = deadline
 
-    async def run(self) -> dict[str, Any]:
-        """What is found in each file; those for which no time was left are named."""
-        found: dict[str, list[dict[str, Any]]] = {}
-        late: list[str] = []
-        for path in self._paths:
-            language = self._known.language(path)
-            if language is not None:
-                self._server.show(path, language, Path(self._root, path).read_text(encoding="utf-8", errors="replace"))
-        for path in self._paths:
-            if time.monotonic() > self._deadline:
-                late.append(path)
-                continue
-            try:
-                found[path] = [_brief(one) for one in await self._server.diagnostics(path)]
-            except TimedOut:
-                late.append(path)
-        return {"diagnostics": found, "late": late}
+async def _read(opened: LanguageServer, known: Server, question: Mapping[str, Any], deadline: float) -> dict[str, Any]:
+    """What is found in each file; those for which no time was left are named."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    late: list[str] = []
+    for path in question["paths"]:
+        language = known.language(path)
+        if language is not None:
+            opened.show(path, language, Path(question["root"], path).read_text(encoding="utf-8", errors="replace"))
+    for path in question["paths"]:
+        if time.monotonic() > deadline:
+            late.append(path)
+            continue
+        try:
+            found[path] = [_brief(one) for one in await opened.diagnostics(path)]
+        except TimedOut:
+            late.append(path)
+    return {"diagnostics": found, "late": late}
 
 
 def _brief(diagnostic: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""`pawl dev`: starting, finding, reading and ending the dev server of a workspace."""
+"""`pawl dev`: starting, finding, reading and ending the dev server of a workspace.
+
+A small private file says which one a workspace has; it is swept when its process is gone.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,11 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
 
+from pawl.checks.cache import workspace_key, write_private
 from pawl.checks.packages import SECONDS as INSTALL_SECONDS
-from pawl.checks.registry import ServerRecord, ServerRegistry, ServerState
 from pawl.core.errors import NotFound, ServerUnavailable
 from pawl.workspace.project import Project
 
@@ -24,6 +29,95 @@ _BETWEEN_SECONDS = 0.05
 _MOST_READ = 256 << 10
 """Bytes of the end of a log."""
 _GRACE_SECONDS = 30.0
+
+
+class ServerState(StrEnum):
+    STARTING = "starting"
+    READY = "ready"
+    FAILED = "failed"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRecord:
+    """One dev server as it is known."""
+
+    workspace: str
+    name: str
+    pid: int
+    born: int
+    """When its process was started, which tells it from a later one with the same number."""
+    state: ServerState
+    port: int = 0
+    reason: str = ""
+    notice: str = ""
+    """Why it is not where it was asked to be."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/" if self.port else ""
+
+    @property
+    def is_alive(self) -> bool:
+        return self.pid > 0 and born(self.pid) == self.born
+
+
+def born(pid: int) -> int:
+    """When a process was started, in ticks of the system; 0 when it is not there or has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return 0 if fields[0] in "ZX" else int(fields[19])
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRegistry:
+    folder: Path
+
+    @classmethod
+    def under(cls, state: Path) -> ServerRegistry:
+        return cls(state / "dev")
+
+    def log(self, workspace: str) -> Path:
+        return self.folder / f"{workspace_key(workspace)}.log"
+
+    def get(self, workspace: str) -> ServerRecord | None:
+        return self._read(self._path(workspace))
+
+    def put(self, record: ServerRecord) -> None:
+        write_private(self._path(record.workspace), json.dumps(asdict(record)))
+
+    def forget(self, workspace: str) -> None:
+        self._path(workspace).unlink(missing_ok=True)
+
+    def sweep(self) -> tuple[ServerRecord, ...]:
+        """Forgets servers whose process is gone without a word, and names them."""
+        gone = []
+        for path in sorted(self.folder.glob("*.json")):
+            record = self._read(path)
+            waits = record is not None and record.state in (ServerState.STARTING, ServerState.READY)
+            if record is not None and waits and not record.is_alive:
+                gone.append(record)
+                path.unlink(missing_ok=True)
+        return tuple(gone)
+
+    def holder(self, port: int) -> str:
+        """The server of a workspace that has a port; empty where none does."""
+        for path in self.folder.glob("*.json"):
+            record = self._read(path)
+            if record is not None and record.port == port and record.is_alive:
+                return f"{record.name} of {record.workspace!r}"
+        return ""
+
+    def _read(self, path: Path) -> ServerRecord | None:
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            body = json.loads(path.read_text("utf-8"))
+            return ServerRecord(**{**body, "state": ServerState(body["state"])})
+        return None
+
+    def _path(self, workspace: str) -> Path:
+        return self.folder / f"{workspace_key(workspace)}.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,3 +236,27 @@ def required(record: ServerRecord | None) -> ServerRecord:
     if record is None:
         raise NotFound("no dev server of this workspace is known", advice="start it with 'pawl dev start'")
     return record
+
+
+_LISTENS = "0A"
+
+
+def port_holder(port: int) -> str:
+    """The program that listens on a port, with its process; empty where the kernel does not tell this user."""
+    wanted = {f"socket:[{inode}]" for inode in _sockets(port)}
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if any(os.readlink(file) in wanted for file in os.scandir(process / "fd")):
+                return f"{(process / 'comm').read_text('utf-8', 'replace').strip()!r} (process {process.name})"
+    return ""
+
+
+def _sockets(port: int) -> set[str]:
+    found = set()
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for line in Path("/proc/self/net", table).read_text("ascii").splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == _LISTENS and int(fields[1].rpartition(":")[2], 16) == port:
+                    found.add(fields[9])
+    return found

@@ -8,54 +8,14 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pawl.checks.catalog import detect, frameworks_of
-from pawl.checks.command_step import CommandStep
-from pawl.checks.installers import installer_of
+from pawl.checks.command_step import EVERYTHING, CommandCheck, CommandStep, built_in
 from pawl.checks.language_steps import ENDINGS, NAMES, NodeSyntax, ReadableFiles, Ruff, Syntax, Types, unreadable
-from pawl.checks.project import ORDER, CheckKind, Folder, package_json
-from pawl.checks.rungs import EVERYTHING, CommandCheck, built_in
+from pawl.checks.project import ORDER, CheckKind, Folder, Within, installer_of, nested_projects, package_json
 from pawl.checks.steps import CheckStep, Subject, Tests, skipped
 from pawl.core.diagnostic import CheckResult, Diagnostic, Location, Status
 from pawl.core.errors import ConfigError
 from pawl.core.execution import Completed, Execution
 from pawl.workspace.git import CommandRunner
-
-MARKS = ("package.json", "go.mod", "Cargo.toml")
-"""A folder with one of these is a project."""
-DEEPEST = 3
-MOST = 8
-_SKIPPED = frozenset(
-    {"node_modules", "vendor", "dist", "build", "target", "fixtures", "testdata", "examples", "templates"}
-)
-
-
-def nested_projects(files: Folder) -> tuple[str, ...]:
-    """Folders below the root that are projects and do not lie in one already found; a bounded number."""
-    found: list[str] = []
-    marked = {posixpath.dirname(path) for path in files.walk() if posixpath.basename(path) in MARKS}
-    for folder in sorted(marked - {""}, key=lambda one: (one.count("/"), one)):
-        parts = folder.split("/")
-        inside = any(folder.startswith(f"{other}/") for other in found)
-        if len(parts) <= DEEPEST and _SKIPPED.isdisjoint(parts) and not inside:
-            found.append(folder)
-    return tuple(found[:MOST])
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
-    """Fits `project.Folder`: a folder of another one, as if it were all there is."""
-
-    files: Folder
-    folder: str
-
-    def read(self, path: str) -> bytes:
-        return self.files.read(f"{self.folder}/{path}")
-
-    def exists(self, path: str) -> bool:
-        return self.files.exists(f"{self.folder}/{path}")
-
-    def walk(self, under: str = "") -> Iterator[str]:
-        top = f"{self.folder}/{under}".rstrip("/")
-        return (path.removeprefix(f"{self.folder}/") for path in self.files.walk(top))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +100,7 @@ class CheckSettings:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Fits `Step`: a step with its place on the ladder and the files that decide about it."""
+    """A step with its place on the ladder and the files that decide about it."""
 
     step: CheckStep
     kind: CheckKind
@@ -174,7 +134,7 @@ class _Choice:
     def rungs(self, folder: str = "") -> None:
         """The commands that one project has."""
         files = Within(self.files, folder) if folder else self.files
-        shown = [(rung, why) for rung in self._known(folder) if (why := rung.signs.shown_by(files) or _asked(rung))]
+        shown = [(rung, why) for rung in self._known(folder) if (why := rung.when.shown_by(files) or _asked(rung))]
         replaced = {name for rung, _ in shown for name in rung.instead_of}
         kept = [(rung, why) for rung, why in shown if rung.name not in replaced]
         for rung, why in kept:
@@ -205,7 +165,7 @@ class _Choice:
 
 def _asked(rung: CommandCheck) -> str:
     """A step of the user's own without a sign is for every project."""
-    signs = rung.signs
+    signs = rung.when
     bare = not (signs.files or signs.scripts or signs.dependencies or signs.targets or signs.sections)
     return "configured by the user" if bare else ""
 

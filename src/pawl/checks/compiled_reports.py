@@ -1,7 +1,4 @@
-"""Reads what `go test` prints, plain, verbose or as JSON, package by package, whole or cut.
-
-JSON events carry the same lines as the verbose output, so they are put together again by package and read as text.
-"""
+"""Reads what the test commands of Go and Rust print, whole or cut."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from pawl.checks.report import UNLISTED, TestReport, failure, report, unindented
 from pawl.core.diagnostic import Diagnostic, Location, TestCounts
 from pawl.core.formats import read_json
 
-_TOOL = "go"
 _PACKAGE = re.compile(r"^(ok  |FAIL|\?   )\t(\S+)(?:\t|\s|$)(.*)$")
 _STARTED = re.compile(r"^=== (RUN|CONT|NAME|PAUSE)\s+(\S+)$")
 _RESULT = re.compile(r"^\s*--- (FAIL|PASS|SKIP): (\S+) \([\d.]+s\)$")
@@ -48,7 +44,8 @@ class _Tests:
         return [test for test in self.results if not any(other.startswith(f"{test}/") for other in self.results)]
 
 
-def parse(output: str, origin: Origin | None = None) -> TestReport:
+def read_go(output: str, origin: Origin | None = None) -> TestReport:
+    """Plain, verbose or JSON, whose events carry the lines of the verbose output, by package."""
     where = origin or Origin()
     text = cleaned(output)
     lines = _from_events(text.lines)
@@ -147,7 +144,7 @@ def _failures(package: _Package, tests: _Tests, folder: str, origin: Origin) -> 
         hanging = next((match[1] or match[2] for line in package.lines if (match := _HANGING.match(line))), "")
         yield _finding(hanging, package.lines[panic:], folder, origin)
     elif not shown and package.word == "FAIL" and package.rest == "[setup failed]":
-        yield failure(_TOOL, f"{package.name}: setup failed", code="setup")
+        yield failure("go", f"{package.name}: setup failed", code="setup")
 
 
 def _finding(test: str, lines: Sequence[str], folder: str, origin: Origin) -> Diagnostic:
@@ -156,13 +153,13 @@ def _finding(test: str, lines: Sequence[str], folder: str, origin: Origin) -> Di
         if panic:
             stack = (_STACK.match(said) for said in lines[index:])
             frames = shortened(reversed([origin.place(match[1], int(match[2])) for match in stack if match]))
-            return failure(_TOOL, panic[1], test=test, code="panic", frames=frames)
+            return failure("go", panic[1], test=test, code="panic", frames=frames)
     located = [match for line in lines if (match := _LOCATED.match(line))]
     if not located:
-        return failure(_TOOL, unindented(lines), test=test)
+        return failure("go", unindented(lines), test=test)
     message = unindented(_LOCATED.sub(r"\3", line) for line in lines).strip()
     frames = shortened(_in_folder(match, folder, origin) for match in reversed(located))
-    return failure(_TOOL, message, test=test, frames=frames[-1:])
+    return failure("go", message, test=test, frames=frames[-1:])
 
 
 def _in_folder(match: re.Match[str], folder: str, origin: Origin) -> Location | None:
@@ -190,4 +187,134 @@ def _build_errors(lines: Sequence[str], origin: Origin) -> Iterator[Diagnostic]:
                 error = _BUILD_ERROR.match(said)
                 if error:
                     at = origin.place(error[1], int(error[2]), int(error[3]))
-                    yield failure(_TOOL, error[4], code="build", at=at)
+                    yield failure("go", error[4], code="build", at=at)
+
+
+_RUNNING = re.compile(r"^running (\d+) tests?$")
+_TARGET_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored; ")
+_RAN = re.compile(r"^(?:test (.+?)(?: - should panic)? \.\.\.|(.+) ---) (ok|FAILED|ignored)\b")
+_BLOCK = re.compile(r"^---- (.+) stdout ----$")
+_LISTED = re.compile(r"^    (\S.*)$")
+_THREAD_PANIC = re.compile(r"^thread '.*'(?: \(\d+\))? panicked at (.+?):(\d+):(\d+):$")
+_OLD_PANIC = re.compile(r"^thread '.*' panicked at '(.*)', (.+?):(\d+):(\d+)$")
+_DID_NOT_PANIC = re.compile(r"^note: (test did not panic as expected)(?: at (.+?):(\d+):(\d+))?$")
+_RUST_FRAME = re.compile(r"^\s+at (\S+?):(\d+)(?::(\d+))?$")
+_AFTER_MESSAGE = re.compile(r"^(?:note: run with|stack backtrace:|note: Some details are omitted)")
+_COMPILER = re.compile(r"^error(?:\[(E\d+)\])?: (.+)$")
+_ARROW = re.compile(r"^ +--> (.+?):(\d+):(\d+)$")
+_NOT_COMPILED = re.compile(r"^error: could not compile .+?(?:due to (\d+) previous errors?.*)?$")
+
+
+@dataclass(slots=True)
+class _Target:
+    """One binary's tests: from `running` to its result."""
+
+    expected: int = 0
+    lines: list[str] = field(default_factory=list)
+    counts: tuple[int, int, int] | None = None
+
+
+def read_cargo(output: str, origin: Origin | None = None) -> TestReport:
+    """Unit, integration and documentation tests, panics, and code that does not compile."""
+    where = origin or Origin()
+    text = cleaned(output)
+    targets = _targets(text.lines)
+    findings = [finding for target in targets for finding in _of_target(target, where)]
+    compiler = list(dict.fromkeys(_of_compiler(text.lines, where)))
+    passed, failed, ignored = (sum(target.counts[i] for target in targets if target.counts) for i in range(3))
+    if any(target.counts is None for target in targets):
+        failed = max(failed, len(findings))
+    gave_up = [match for line in text.lines if (match := _NOT_COMPILED.match(line))]
+    # Where the middle is gone, whole targets may be.
+    ended = bool(gave_up) or (bool(targets) and not text.cut and all(target.counts for target in targets))
+    errors = max(len(compiler), *(int(match[1] or 0) for match in gave_up), 0)
+    counts = TestCounts(passed=passed, failed=failed, errors=errors, skipped=ignored)
+    return report(counts, [*compiler, *findings], ended=ended, cut=text.cut)
+
+
+def _targets(lines: Sequence[str]) -> list[_Target]:
+    """The targets; the last result line of each is the real one, for a test may print another."""
+    targets: list[_Target] = []
+    for line in lines:
+        running = _RUNNING.match(line)
+        if running:
+            targets.append(_Target(int(running[1])))
+        elif line == CUT:
+            targets.append(_Target(-1))
+        elif targets:
+            targets[-1].lines.append(line)
+            result = _TARGET_RESULT.match(line)
+            if result:
+                numbers = (int(result[1]), int(result[2]), int(result[3]))
+                if targets[-1].expected in (-1, sum(numbers)):
+                    targets[-1].counts = numbers
+    return targets
+
+
+def _of_target(target: _Target, origin: Origin) -> Iterator[Diagnostic]:
+    blocks_start = next((i for i, line in enumerate(target.lines) if line == "failures:"), len(target.lines))
+    failing = _listed(target.lines)
+    if not failing:
+        ran = (_RAN.match(line) for line in target.lines[:blocks_start])
+        failing = [match[1] or match[2] for match in ran if match and match[3] == "FAILED"]
+    blocks = _blocks(target.lines[blocks_start:], frozenset(failing))
+    for name in failing:
+        if name in blocks:
+            yield _panic_finding(name, blocks[name], origin)
+        else:
+            yield failure("cargo", "failed; what it printed is not in the output", test=name)
+
+
+def _listed(lines: Sequence[str]) -> list[str]:
+    """The names in the closing list of failures."""
+    start = max((i for i, line in enumerate(lines) if line == "failures:"), default=None)
+    if start is None:
+        return []
+    listed = itertools.takewhile(lambda line: _LISTED.match(line), lines[start + 1 :])
+    return [line.strip() for line in listed]
+
+
+def _blocks(lines: Sequence[str], names: frozenset[str]) -> dict[str, list[str]]:
+    blocks: dict[str, list[str]] = {}
+    current: list[str] | None = None
+    for line in lines:
+        match = _BLOCK.match(line)
+        if match and match[1] in names:
+            current = blocks.setdefault(match[1], [])
+        elif line == "failures:":
+            current = None
+        elif current is not None:
+            current.append(line)
+    return blocks
+
+
+def _panic_finding(name: str, lines: Sequence[str], origin: Origin) -> Diagnostic:
+    frames = shortened(
+        origin.place(match[1], int(match[2]), int(match[3] or 0))
+        for line in reversed(lines)
+        if (match := _RUST_FRAME.match(line))
+    )
+    for index, line in enumerate(lines):
+        panic, old, quiet = _THREAD_PANIC.match(line), _OLD_PANIC.match(line), _DID_NOT_PANIC.match(line)
+        if panic:
+            said = itertools.takewhile(lambda said: said and not _AFTER_MESSAGE.match(said), lines[index + 1 :])
+            at = origin.place(panic[1], int(panic[2]), int(panic[3]))
+            unexpected = [said for said in lines if said.startswith("note: panic did not contain expected string")]
+            message = unindented([*said, *unexpected])
+            return failure("cargo", message, test=name, code="panic", frames=frames, at=at)
+        if old:
+            at = origin.place(old[2], int(old[3]), int(old[4]))
+            return failure("cargo", old[1], test=name, code="panic", frames=frames, at=at)
+        if quiet:
+            place = origin.place(quiet[2], int(quiet[3]), int(quiet[4])) if quiet[2] else None
+            return failure("cargo", quiet[1], test=name, code="no panic", at=place)
+    message = unindented(line for line in lines if line.strip())
+    return failure("cargo", message, test=name, code="Error" if message.startswith("Error") else "", frames=frames)
+
+
+def _of_compiler(lines: Sequence[str], origin: Origin) -> Iterator[Diagnostic]:
+    for line, following in itertools.pairwise(lines):
+        error, arrow = _COMPILER.match(line), _ARROW.match(following)
+        if error and arrow:
+            at = origin.place(arrow[1], int(arrow[2]), int(arrow[3]))
+            yield failure("cargo", error[2], code=error[1] or "error", at=at)

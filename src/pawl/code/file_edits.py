@@ -1,29 +1,41 @@
-"""Where a text that was not found might have been meant. It only helps to word a message; no edit is applied by it."""
+"""Edits of one file's content, each checked: its size, that it still parses, and that it keeps the imports it uses.
+
+What has no checker here, or did not parse before, is said to be unchecked. Where a text is not found, the message shows
+where it might have been meant; no edit is applied by that.
+"""
 
 from __future__ import annotations
 
+import ast
+import builtins
 import difflib
+import fnmatch
 import heapq
+import platform
+import re
+import warnings
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import assert_never
 
-from pawl.code import syntax
-from pawl.code import syntax as imports
 from pawl.core.code import EditType, FileOperation, LineEdit, Modification
 from pawl.core.errors import (
     AlreadyThere,
     AmbiguousMatch,
     BadArguments,
+    ImportsDropped,
     LineMismatch,
     NotFound,
     NothingToDo,
+    SyntaxBroken,
     TextNotFound,
     TooLarge,
     TooManyEdits,
     TooManyLines,
 )
+from pawl.core.formats import Unreadable, read_json, read_python, read_toml
 from pawl.core.guardrails import Guardrails
 from pawl.core.text import Text, changed_lines, plain
 
@@ -130,8 +142,8 @@ def checked(path: str, before: bytes | None, text: Text, guardrails: Guardrails)
         raise NothingToDo(
             f"the edit leaves {path!r} as it is", advice="the file already has this content; go on with the next step"
         )
-    notes = syntax.check_syntax(path, before, after)
-    imports.check_imports(path, before, after)
+    notes = check_syntax(path, before, after)
+    check_imports(path, before, after)
     return EditOutcome(data=after, changed_lines=changed_lines(before or b"", after), notes=notes)
 
 
@@ -287,9 +299,9 @@ def modify(data: bytes | None, modification: Modification, guardrails: Guardrail
                 raise AlreadyThere(f"{path!r} is already there", advice="edit it, or choose another name")
             return checked(path, None, Text.new(modification.content or ""), guardrails)
         case FileOperation.DELETE:
-            return EditOutcome(data=None, changed_lines=changed_lines(_there(path, data), b""))
+            return EditOutcome(data=None, changed_lines=changed_lines(there(path, data), b""))
         case FileOperation.EDIT:
-            before = _there(path, data)
+            before = there(path, data)
             text = decoded(path, before, guardrails)
             return checked(path, before, _edited(text, modification), guardrails)
         case never:
@@ -348,7 +360,7 @@ def _inserted(text: Text, line: int, content: str) -> Text:
     return text.spliced(len(text.plain), len(text.plain), "\n" + content)
 
 
-def _there(path: str, data: bytes | None) -> bytes:
+def there(path: str, data: bytes | None) -> bytes:
     if data is None:
         raise NotFound(f"there is no file {path!r}", advice="search for it, or create it")
     return data
@@ -368,3 +380,178 @@ def _check_arguments(modification: Modification) -> None:
     if missing:
         what = f"{modification.action} {modification.edit_type or ''}".strip()
         raise BadArguments(f"{what} of {modification.path!r} needs {', '.join(missing)}", advice="give what is missing")
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxProblem:
+    line: int
+    message: str
+
+
+def _python(data: bytes) -> SyntaxProblem | None:
+    with warnings.catch_warnings():
+        # A doubtful escape sequence is a warning of the user's file, not of Pawl.
+        warnings.simplefilter("ignore")
+        try:
+            compile(data, "file", "exec", dont_inherit=True)
+        except SyntaxError as error:
+            return SyntaxProblem(error.lineno or 1, f"{error.msg} (as Python {platform.python_version()} reads it)")
+        except (ValueError, RecursionError, MemoryError) as error:
+            return SyntaxProblem(1, str(error) or "it is nested too deeply")
+    return None
+
+
+def _json(data: bytes) -> SyntaxProblem | None:
+    try:
+        read_json(data)
+    except Unreadable as error:
+        return SyntaxProblem(error.line or 1, str(error))
+    return None
+
+
+def _toml(data: bytes) -> SyntaxProblem | None:
+    try:
+        read_toml(data.decode("utf-8"))
+    except ValueError as error:
+        place = re.search(r"at line (\d+)", str(error))
+        return SyntaxProblem(int(place[1]) if place else 1, str(error))
+    return None
+
+
+CHECKERS: Mapping[str, Callable[[bytes], SyntaxProblem | None]] = {
+    ".py": _python,
+    ".pyi": _python,
+    ".json": _json,
+    ".toml": _toml,
+}
+
+COMMENTED_JSON = ("tsconfig*.json", "jsconfig*.json", ".eslintrc.json", "devcontainer.json", "*.code-workspace")
+"""JSON in name only: comments and trailing commas are allowed there."""
+
+
+def check_syntax(path: str, before: bytes | None, after: bytes) -> tuple[str, ...]:
+    """Raises `SyntaxBroken` when the file parsed before and does not any more; returns what was not checked."""
+    name = PurePosixPath(path).name.lower()
+    suffix = PurePosixPath(name).suffix
+    checker = CHECKERS.get(suffix)
+    if checker is None or any(fnmatch.fnmatchcase(name, pattern) for pattern in COMMENTED_JSON):
+        return (f"the syntax of {suffix or name!r} files is not checked",)
+    problem = checker(after)
+    if problem is None:
+        return ()
+    if before is None:
+        return (f"the new file does not parse: line {problem.line}: {problem.message}",)
+    if checker(before) is not None:
+        return ("the file did not parse before the edit and does not now, so its syntax is not checked",)
+    shown = after.split(b"\n")[problem.line - 1 : problem.line] or [b""]
+    raise SyntaxBroken(
+        f"{path!r} would no longer parse: line {problem.line}: {problem.message}: "
+        f"{shown[0].decode('utf-8', 'replace').rstrip()[:200]!r}",
+        advice="nothing was written; mind indentation, brackets and quotes of the new text, and edit again",
+    )
+
+
+_PREDEFINED = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__path__", "__spec__", "__package__"}
+
+
+@dataclass(slots=True)
+class NamesUsed:
+    """The names of a module, whatever their scope."""
+
+    imported: dict[str, str] = field(default_factory=dict)
+    """The name that an import binds, and how the import reads."""
+    modules: set[str] = field(default_factory=set)
+    """Dotted modules that are imported without an alias, such as `os.path`."""
+    stars: set[str] = field(default_factory=set)
+    bound: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+    """Names that are read, and the dotted chains that begin with them."""
+
+
+def check_imports(path: str, before: bytes | None, after: bytes) -> None:
+    """Raises `ImportsDropped` when an import is gone whose name the file still uses and nothing else binds."""
+    if before is None or PurePosixPath(path).suffix.lower() not in (".py", ".pyi"):
+        return
+    old, new = _names_used(before), _names_used(after)
+    if old is None or new is None:
+        return
+    dropped = _dropped(old, new)
+    if dropped:
+        raise ImportsDropped(
+            f"{path!r} still uses what these imports bind: {'; '.join(dropped)}",
+            advice="keep those imports, or take out every use of their names in the same edit",
+        )
+
+
+def _dropped(old: NamesUsed, new: NamesUsed) -> list[str]:
+    bound = new.bound | set(new.imported)
+    found = [
+        statement
+        for name, statement in sorted(old.imported.items())
+        if name in new.used and name not in bound and not new.stars - old.stars
+    ]
+    for module in sorted(old.modules - new.modules):
+        still_loaded = any(other.startswith(f"{module}.") for other in new.modules)
+        if "." in module and module in new.used and module.partition(".")[0] in new.imported and not still_loaded:
+            found.append(f"import {module}")
+    unknown = {name for name in new.used if "." not in name} - bound - _PREDEFINED
+    if unknown and not new.stars:
+        found += [f"from {module} import *" for module in sorted(old.stars)]
+    return found
+
+
+def _names_used(source: bytes) -> NamesUsed | None:
+    try:
+        tree = read_python(source)
+    except Unreadable:
+        return None
+    names = NamesUsed()
+    for node in ast.walk(tree):
+        _collect(node, names)
+    return names
+
+
+def _collect(node: ast.AST, names: NamesUsed) -> None:
+    match node:
+        case ast.Import() | ast.ImportFrom():
+            _collect_import(node, names)
+        case ast.Name(id=name, ctx=ast.Load()):
+            names.used.add(name)
+        case ast.Name(id=name) | ast.arg(arg=name):
+            names.bound.add(name)
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            names.bound.add(name)
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            names.bound.add(name)
+        case ast.MatchMapping(rest=str(name)):
+            names.bound.add(name)
+        case ast.Attribute():
+            names.used |= _chain(node)
+        case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List(elts=exported) | ast.Tuple(elts=exported)):
+            names.used |= {str(item.value) for item in exported if isinstance(item, ast.Constant)}
+
+
+def _collect_import(node: ast.Import | ast.ImportFrom, names: NamesUsed) -> None:
+    for alias in node.names:
+        shown = alias.name if alias.asname is None else f"{alias.name} as {alias.asname}"
+        if isinstance(node, ast.ImportFrom):
+            source = "." * node.level + (node.module or "")
+            if alias.name == "*":
+                names.stars.add(source)
+            else:
+                names.imported[alias.asname or alias.name] = f"from {source} import {shown}"
+        elif alias.asname is None:
+            names.modules.add(alias.name)
+            names.imported.setdefault(alias.name.partition(".")[0], f"import {shown}")
+        else:
+            names.imported[alias.asname] = f"import {shown}"
+
+
+def _chain(node: ast.Attribute) -> set[str]:
+    """`a.b.c` for a chain that begins with a name, else nothing."""
+    words = [node.attr]
+    inner = node.value
+    while isinstance(inner, ast.Attribute):
+        words.append(inner.attr)
+        inner = inner.value
+    return {".".join([inner.id, *reversed(words)])} if isinstance(inner, ast.Name) else set()

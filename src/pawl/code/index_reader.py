@@ -10,8 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pawl.code.git_history import Past, past
+from pawl.code.index_writer import Past, past
 from pawl.code.languages import FileKind, is_test
+from pawl.code.rows import DefinitionRow
 from pawl.code.tokens import parts, stem, tokens
 from pawl.core.code import Definition, DefinitionKind, FileOutline
 
@@ -180,20 +181,17 @@ class IndexReader:
     def past(self) -> Sequence[Past]:
         return self.tables.past if self._history else ()
 
-    def pieces(self, numbers: Sequence[int]) -> list[PieceLines]:
-        """These pieces, as far as they are still there, by their numbers."""
+    def pieces_of(self, files: Sequence[int]) -> list[PieceLines]:
+        return self._pieces("file", files)
+
+    def _pieces(self, column: str, numbers: Sequence[int]) -> list[PieceLines]:
+        """The pieces of which a column has one of the numbers, as far as they are still there, by their numbers."""
         found: list[PieceLines] = []
         for part in _parts(numbers):
             marks = ",".join("?" * len(part))
-            rows = self._connection.execute(f"SELECT id, file, start, stop FROM piece WHERE id IN ({marks})", part)
-            found.extend(PieceLines(*row) for row in rows)
-        return sorted(found)
-
-    def pieces_of(self, files: Sequence[int]) -> list[PieceLines]:
-        found: list[PieceLines] = []
-        for part in _parts(files):
-            marks = ",".join("?" * len(part))
-            rows = self._connection.execute(f"SELECT id, file, start, stop FROM piece WHERE file IN ({marks})", part)
+            rows = self._connection.execute(
+                f"SELECT id, file, start, stop FROM piece WHERE {column} IN ({marks})", part
+            )
             found.extend(PieceLines(*row) for row in rows)
         return sorted(found)
 
@@ -224,7 +222,7 @@ class IndexReader:
         """The pieces in whose text these tokens stand one after the other."""
         phrase = f'body : "{" ".join(tokens)}"'
         rows = self._connection.execute("SELECT rowid FROM word WHERE word MATCH ?", (phrase,))
-        return self.pieces([number for (number,) in rows])
+        return self._pieces("id", [number for (number,) in rows])
 
     def named(self, names: Iterable[str]) -> Mapping[str, Sequence[Named]]:
         """The definitions of these names."""
@@ -241,25 +239,9 @@ class IndexReader:
 
     def definitions(self, file: int) -> list[Definition]:
         """What a file defines, in its order."""
-        rows = self._connection.execute(
-            "SELECT kind, name, qualified, start, line, stop, depth, signature, doc FROM definition"
-            " WHERE file = ? ORDER BY rowid",
-            (file,),
-        )
-        return [
-            Definition(
-                kind=DefinitionKind(kind),
-                name=name,
-                qualified=qualified,
-                start=start,
-                line=line,
-                end=stop,
-                depth=depth,
-                signature=signature,
-                doc=doc,
-            )
-            for kind, name, qualified, start, line, stop, depth, signature, doc in rows
-        ]
+        columns = ", ".join(DefinitionRow._fields)
+        rows = self._connection.execute(f"SELECT {columns} FROM definition WHERE file = ? ORDER BY rowid", (file,))
+        return [DefinitionRow(*row).definition for row in rows]
 
     def outlines(self, paths: Iterable[str] | None = None) -> list[FileOutline]:
         """These files, or all that are code, with what they define; none that may not be named."""

@@ -1,26 +1,78 @@
-"""What language servers find in some files, as verdicts: asked on the bench, each with its limit."""
+"""Language servers asked on the bench, each with its limit, and what they find as verdicts."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pawl.checks.lsp.client import LIMIT_SECONDS
-from pawl.checks.lsp.host import Host, answered
-from pawl.checks.lsp.servers import Server, server, used_by
+from pawl.checks.ladder import Placed
+from pawl.checks.lsp.servers import LIMIT_SECONDS, Server, server, used_by
 from pawl.checks.project import CheckKind, Folder
-from pawl.checks.steps import Subject, amount, failed, passed, skipped
+from pawl.checks.steps import Subject, amount, failed, skipped, stopped
 from pawl.core.diagnostic import CheckResult, Diagnostic, Severity, Status
+from pawl.core.formats import read_json
 from pawl.workspace.environments import brought_along, own_python
-
-if TYPE_CHECKING:
-    from pawl.checks.choosing import Placed
-
 
 MOST_FILES = 50
 _SEVERITIES = {1: Severity.ERROR, 2: Severity.WARNING, 3: Severity.NOTE, 4: Severity.NOTE}
 _NOT_OURS = frozenset({"node_modules", ".venv", "venv", "dist", "build", "vendor", "target"})
+_GRACE_SECONDS = 4.0
+"""What the process gets beyond the server's limit, to start and to say why it is skipped."""
+# By the package's own folder, because the one around it may be out of sight.
+_INSIDE = """
+import importlib.util, sys
+folder = sys.argv.pop(1)
+found = importlib.util.spec_from_file_location("pawl", f"{folder}/__init__.py", submodule_search_locations=[folder])
+sys.modules["pawl"] = importlib.util.module_from_spec(found)
+found.loader.exec_module(sys.modules["pawl"])
+import importlib
+importlib.import_module(sys.argv.pop(1)).main()
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What runs the inside part: an interpreter that can be started on the bench, and the folder of Pawl's package."""
+
+    python: str
+    package: str
+
+
+def inside(host: Host, module: str, question: str) -> tuple[str, ...]:
+    """The words that run a module of Pawl's on the bench."""
+    return (host.python, "-I", "-S", "-B", "-c", _INSIDE, host.package, module, question)
+
+
+def answered(
+    subject: Subject, host: Host, chosen: Server, question: Mapping[str, Any], seconds: float = LIMIT_SECONDS
+) -> dict[str, Any]:
+    """The answer of a process on the bench that starts the server and ends with it."""
+    programs = subject.programs(chosen.program)
+    if chosen.folder != "python":
+        names = subject.node_programs(chosen.program) if chosen.folder == "node" else [chosen.program]
+        programs = [(name,) for name in names]
+    whole = {
+        "server": chosen.name,
+        "programs": programs,
+        "root": subject.workspace,
+        "python": subject.interpreter() if chosen.folder == "python" else "",
+        "seconds": seconds,
+        **question,
+    }
+    limits = dataclasses.replace(subject.limits, seconds=seconds + _GRACE_SECONDS)
+    words = inside(host, "pawl.checks.lsp.question", json.dumps(whole))
+    completed = dataclasses.replace(subject, limits=limits).run(words)
+    if completed is None:
+        return {"skipped": f"{host.python!r} cannot be started"}
+    try:
+        answer = read_json(completed.stdout.text)
+    except ValueError:
+        said = completed.stderr.text.strip().splitlines()[-1:] or ["it said nothing"]
+        return {"skipped": stopped(completed) or said[0]}
+    return answer if isinstance(answer, dict) else {"skipped": "its answer cannot be read"}
 
 
 def servers_for(files: Folder, wanted: Collection[str] = ()) -> tuple[Server, ...]:
@@ -57,8 +109,7 @@ def diagnosed(
         notes.append(f"{len(own) - MOST_FILES} more left out")
     if errors:
         return failed(chosen.name, "; ".join((amount(errors, "error"), *notes)), findings)
-    verdict = passed(chosen.name, "; ".join(notes))
-    return CheckResult(step=chosen.name, standing=Status.PASS, reason=verdict.reason, findings=tuple(findings))
+    return CheckResult(step=chosen.name, standing=Status.PASS, reason="; ".join(notes), findings=tuple(findings))
 
 
 def _findings(chosen: Server, diagnostics: Mapping[str, list[dict[str, Any]]]) -> Iterator[Diagnostic]:
@@ -79,7 +130,7 @@ def _findings(chosen: Server, diagnostics: Mapping[str, list[dict[str, Any]]]) -
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """Fits `Step`: one server's word about the changed files, or about all."""
+    """One server's word about the changed files, or about all."""
 
     server: Server
     host: Host
@@ -98,8 +149,6 @@ class Diagnostics:
 
 def host() -> Host:
     """What runs the client on the bench."""
-    from pawl.checks.lsp.host import Host
-
     python, (_, package) = own_python()
     return Host(python=python, package=package)
 
@@ -111,9 +160,6 @@ def readable() -> tuple[str, ...]:
 
 def diagnostics_steps(files: Folder, kinds: Collection[CheckKind], wanted: Collection[str]) -> tuple[Placed, ...]:
     """A step for each server that the user names, or that says what no other step says."""
-    from pawl.checks.choosing import Placed
-    from pawl.checks.project import CheckKind
-
     chosen = servers_for(files, wanted) if wanted else uncovered(files, kinds)
     endings = ("*.json", "*.toml", "*.mod", "*.sum")
     return tuple(

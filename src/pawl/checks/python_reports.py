@@ -1,19 +1,16 @@
-"""Reads what pytest prints, in every verbosity and traceback style, with or without workers, whole or cut.
-
-The width of pytest's own rulers tells them from imitations that a test printed.
-"""
+"""Reads what pytest and unittest print, in every verbosity and of every version, whole or cut."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pawl.checks.output import CUT, Origin, cleaned, shortened
+from pawl.checks.output import CUT, Origin, cleaned, python_traces, shortened
 from pawl.checks.report import TestReport, failure, report, unindented
-from pawl.checks.tracebacks import python_traces
 from pawl.core.diagnostic import Diagnostic, Location, TestCounts
 
 _CHAINED = re.compile(
@@ -47,11 +44,11 @@ class Details:
 
 def details(block: FailureBlock, origin: Origin) -> Details:
     """What the last exception of the chain says; captured output does not count."""
-    lines = _last_of_chain(_before_captured(block.lines))
-    if _NATIVE in lines:
-        native = _native(lines, origin)
-        if native:
-            return native
+    lines = _before_captured(block.lines)
+    lines = lines[max((index + 1 for index, line in enumerate(lines) if _CHAINED.match(line)), default=0) :]
+    native = _native(lines, origin) if _NATIVE in lines else None
+    if native:
+        return native
     explained = [match[1] or "" for line in lines if (match := _EXPLANATION.match(line))]
     frames, code = _locations(lines, origin)
     if explained:
@@ -81,17 +78,7 @@ def exception_of(message: str) -> str:
 
 
 def _before_captured(lines: Sequence[str]) -> list[str]:
-    kept = []
-    for line in lines:
-        if _CAPTURED.match(line):
-            break
-        kept.append(line)
-    return kept
-
-
-def _last_of_chain(lines: list[str]) -> list[str]:
-    start = max((index + 1 for index, line in enumerate(lines) if _CHAINED.match(line)), default=0)
-    return lines[start:]
+    return list(itertools.takewhile(lambda line: not _CAPTURED.match(line), lines))
 
 
 def _locations(lines: Sequence[str], origin: Origin) -> tuple[list[Location | None], str]:
@@ -113,13 +100,11 @@ def _native(lines: Sequence[str], origin: Origin) -> Details | None:
     if not traces:
         return None
     trace = traces[-1]
-    head = f"{trace.kind}: {trace.message}" if trace.message else trace.kind
-    start = max((index for index, line in enumerate(lines) if line.startswith(head)), default=None)
-    message = unindented(lines[start:]) if start is not None else head
-    return Details(message, trace.kind.rsplit(".", 1)[-1], trace.frames)
+    start = max((index for index, line in enumerate(lines) if line.startswith(trace.said)), default=None)
+    message = unindented(lines[start:]) if start is not None else trace.said
+    return Details(message, trace.code, trace.frames)
 
 
-_TOOL = "pytest"
 _RULER = re.compile(r"^([=_!])\1* (.+?) \1+$")
 _START = re.compile(r"^=+ test session starts =+$")
 _SECTION = re.compile(r"^=+ (?:ERRORS|FAILURES|warnings summary|short test summary info) =+$")
@@ -163,7 +148,8 @@ class _Read:
     ending: str = ""
 
 
-def parse(output: str, origin: Origin | None = None) -> TestReport:
+def read_pytest(output: str, origin: Origin | None = None) -> TestReport:
+    """The width of pytest's own rulers tells them from imitations that a test printed."""
     where = origin or Origin()
     text = cleaned(output)
     read = _read(text.lines)
@@ -281,7 +267,7 @@ def _findings(read: _Read, origin: Origin) -> Iterator[Diagnostic]:
             at = _at_line(at_lines, message, origin)
             code = exception_of(message)
             shown = _with_subtest(message, entry.subtest)
-            yield failure(_TOOL, shown, test=test, code=code, at=at or _of_test(test, origin))
+            yield failure("pytest", shown, test=test, code=code, at=at or _of_test(test, origin))
     ran = {_dotted(match[1]): match[1] for line in read.before if (match := _RAN.match(line))}
     ran |= {_dotted(match[2]): match[2] for line in read.before if (match := _WORKER_RAN.match(line))}
     for key, blocks in waiting.items():
@@ -325,7 +311,7 @@ def _take(waiting: defaultdict[str, list[FailureBlock]], key: str, test: str, or
 def _finding(block: FailureBlock, test: str, origin: Origin, subtest: str = "") -> Diagnostic:
     said = details(block, origin)
     return failure(
-        _TOOL,
+        "pytest",
         _with_subtest(said.message, subtest),
         test=test,
         code=said.code,
@@ -373,15 +359,15 @@ def _outside(lines: list[str], origin: Origin) -> Iterator[Diagnostic]:
     internal = [line.removeprefix("INTERNALERROR> ") for line in lines if line.startswith("INTERNALERROR> ")]
     if internal:
         said = details(FailureBlock("", tuple(internal)), origin)
-        yield failure(_TOOL, said.message, code="INTERNALERROR", frames=said.frames)
+        yield failure("pytest", said.message, code="INTERNALERROR", frames=said.frames)
     for index, line in enumerate(lines):
         usage, conftest, fatal = _USAGE.match(line), _CONFTEST.match(line), _FATAL.match(line)
         if usage:
-            yield failure(_TOOL, usage[1], code="usage")
+            yield failure("pytest", usage[1], code="usage")
         elif conftest:
             said = details(FailureBlock("", tuple(lines[index + 1 :])), origin)
             at = None if said.frames else origin.place(conftest[1])
-            yield failure(_TOOL, said.message or line, code=said.code, frames=said.frames, at=at)
+            yield failure("pytest", said.message or line, code=said.code, frames=said.frames, at=at)
         elif fatal:
             yield _dead(fatal[1], lines[index + 1 :], origin)
 
@@ -396,4 +382,149 @@ def _dead(message: str, lines: list[str], origin: Origin) -> Diagnostic:
         if match and place:
             frames.append(place)
             test = f"{place.path}::{match[3]}" if match[3].startswith("test") else test
-    return failure(_TOOL, message, code="Fatal Python error", test=test, frames=shortened(reversed(frames)))
+    return failure("pytest", message, code="Fatal Python error", test=test, frames=shortened(reversed(frames)))
+
+
+_DOUBLE = "=" * 70
+_SINGLE = "-" * 70
+_BLOCK_TITLE = re.compile(r"^(FAIL|ERROR|UNEXPECTED SUCCESS): (.+?) \((\S+)\)(?: (.+))?$")
+_RAN_IN = re.compile(r"^Ran (\d+) tests? in [\d.]+s$")
+_RESULT = re.compile(r"^(OK|FAILED|NO TESTS RAN)(?: \((.+)\))?$")
+_BLOCK_AMOUNT = re.compile(r"(failures|errors|skipped|expected failures|unexpected successes)=(\d+)")
+_SAID = r"(ok|FAIL|ERROR|skipped|expected failure|unexpected success)"
+_VERBOSE = re.compile(rf"^([\w.]+) \(([\w.]+)\)(?: .*)? \.\.\. {_SAID}\b")
+_VERBOSE_NAMED = re.compile(r"^([\w.]+) \(([\w.]+)\)$")
+_VERBOSE_DESCRIBED = re.compile(rf" \.\.\. {_SAID}\b")
+_ALL_LETTERS = re.compile(r"^[.FEsxu]+$")
+_BUFFERED = re.compile(r"^Std(?:out|err):$")
+_SAID_FIELDS = {
+    "ok": "passed",
+    "FAIL": "failed",
+    "ERROR": "errors",
+    "skipped": "skipped",
+    "expected failure": "skipped",
+    "unexpected success": "failed",
+}
+_LETTER_FIELDS = {".": "passed", "F": "failed", "E": "errors", "s": "skipped", "x": "skipped", "u": "failed"}
+_OUTSIDE_TESTS = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    word: str
+    name: str
+    inside: str
+    subtest: str
+    lines: tuple[str, ...]
+
+    @property
+    def test(self) -> str:
+        return _test_id(self.name, self.inside)
+
+
+def read_unittest(output: str, origin: Origin | None = None) -> TestReport:
+    where = origin or Origin()
+    text = cleaned(output)
+    blocks = list(_blocks(text.lines))
+    shown = _verbose(text.lines)
+    findings = [_block_finding(block, where) for block in blocks]
+    known = {finding.test for finding in findings}
+    for test, said in shown:
+        if test not in known and said in ("FAIL", "ERROR", "unexpected success"):
+            message = said if said == "unexpected success" else f"{said}: its traceback is not in the output"
+            findings.append(failure("unittest", message, test=test, code=said))
+    ran, result = _ending(text.lines)
+    if ran is None:
+        counts = _shown_progress(text.lines, shown)
+    else:
+        counts = _block_counts(ran, result, blocks)
+    return report(counts, findings, ended=ran is not None, cut=text.cut)
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
+    for index, (line, following) in enumerate(itertools.pairwise(lines)):
+        title = _BLOCK_TITLE.match(following) if line == _DOUBLE else None
+        if title:
+            yield _Block(title[1], title[2], title[3], title[4] or "", _body(lines, index + 2))
+
+
+def _body(lines: Sequence[str], start: int) -> tuple[str, ...]:
+    """What follows the title: a description up to the single rule, then the traceback up to the next rule."""
+    body: list[str] = []
+    seen_rule = False
+    for line in lines[start:]:
+        if line == _SINGLE and not seen_rule:
+            seen_rule = True
+            body = []
+        elif line in (_DOUBLE, _SINGLE, CUT):
+            break
+        else:
+            body.append(line)
+    return tuple(body) if seen_rule else ()
+
+
+def _test_id(name: str, inside: str) -> str:
+    if "unittest.loader._FailedTest" in inside or "unittest.loader.ModuleSkipped" in inside:
+        return name
+    if name in _OUTSIDE_TESTS or inside.endswith(f".{name}"):
+        return inside
+    return f"{inside}.{name}"
+
+
+def _block_finding(block: _Block, origin: Origin) -> Diagnostic:
+    if block.word == "UNEXPECTED SUCCESS":
+        return failure("unittest", "unexpected success", test=block.test, code="unexpected success")
+    lines = list(itertools.takewhile(lambda line: not _BUFFERED.match(line), block.lines))
+    said = _native(lines, origin)
+    if said is None:
+        message = unindented(lines)
+        return failure("unittest", message, test=block.test, code=message.partition(":")[0])
+    message = _with_subtest(said.message, block.subtest)
+    return failure("unittest", message, test=block.test, code=said.code, frames=said.frames)
+
+
+def _verbose(lines: Sequence[str]) -> list[tuple[str, str]]:
+    """Each test with what `-v` says of it; a test with a description takes two lines."""
+    shown = []
+    for index, line in enumerate(lines):
+        match = _VERBOSE.match(line)
+        if match:
+            shown.append((_test_id(match[1], match[2]), match[3]))
+        elif named := _VERBOSE_NAMED.match(line):
+            described = _VERBOSE_DESCRIBED.search(lines[index + 1]) if index + 1 < len(lines) else None
+            if described:
+                shown.append((_test_id(named[1], named[2]), described[1]))
+    return shown
+
+
+def _ending(lines: Sequence[str]) -> tuple[int | None, str]:
+    for index in range(len(lines) - 1, 0, -1):
+        ran = _RAN_IN.match(lines[index])
+        if ran and lines[index - 1] == _SINGLE:
+            result = next((match for line in lines[index + 1 :] if (match := _RESULT.match(line))), None)
+            return (int(ran[1]), result[2] or "") if result else (None, "")
+    return None, ""
+
+
+def _block_counts(ran: int, result: str, blocks: list[_Block]) -> TestCounts:
+    amounts = {name: int(number) for name, number in _BLOCK_AMOUNT.findall(result)}
+    skipped = amounts.get("skipped", 0) + amounts.get("expected failures", 0)
+    unexpected = amounts.get("unexpected successes", 0)
+    failed = amounts.get("failures", 0) + unexpected
+    errors = amounts.get("errors", 0)
+    # Several subtests of one test fail as one test; a broken setUpClass fails without a test having run.
+    outside = sum(block.name in _OUTSIDE_TESTS for block in blocks)
+    repeated = len(blocks) - len({(block.test, block.word) for block in blocks})
+    passed = ran - (failed + errors - outside - repeated) - skipped
+    return TestCounts(passed=max(passed, 0), failed=failed, errors=errors, skipped=skipped)
+
+
+def _shown_progress(lines: Sequence[str], shown: list[tuple[str, str]]) -> TestCounts:
+    amounts: defaultdict[str, int] = defaultdict(int)
+    for _, said in shown:
+        amounts[_SAID_FIELDS[said]] += 1
+    if not shown:
+        for line in lines:
+            for letter in line if _ALL_LETTERS.match(line) else "":
+                amounts[_LETTER_FIELDS[letter]] += 1
+    return TestCounts(**amounts)

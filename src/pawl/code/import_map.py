@@ -1,4 +1,4 @@
-"""Which Python file imports which, read from the syntax alone: nothing is imported or run."""
+"""Which file imports which, in every language that is parsed, read from the syntax alone: nothing is run."""
 
 from __future__ import annotations
 
@@ -7,26 +7,23 @@ import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from pawl.code.languages import language_of
 from pawl.core.formats import Unreadable, read_python
 
-_SUFFIXES = (".py", ".pyi")
+_PYTHON = (".py", ".pyi", ".pyx")
 _SOURCE_FOLDERS = ("src", "lib", "python")
+_SCRIPTS = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte")
+_MOST_TARGETS = 40
+"""A package of more files is a folder of everything, and says little about each."""
 
-
-class DependencyMap(Protocol):
-    def neighbours(self, path: str) -> frozenset[str]:
-        """The files that this one imports, and those that import it."""
-
-    def order(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Imported files before their importers; cycles in a stable order."""
+Names = Sequence[Sequence[str]]
+"""What is taken from a module: each as its name there and its name here."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportMap:
-    """Fits `DependencyMap`."""
+    """Which file imports which."""
 
     imported: Mapping[str, frozenset[str]]
     """For each file the files that it imports."""
@@ -36,10 +33,17 @@ class ImportMap:
 
     @classmethod
     def of(cls, files: Mapping[str, str | bytes]) -> ImportMap:
-        """The map of these files, given by path and source. A file that does not parse imports nothing."""
-        sources = {path: source for path, source in files.items() if path.endswith(_SUFFIXES)}
-        finder = _Finder(sources)
-        return cls.joined({path: frozenset(finder.targets(path, source)) for path, source in sources.items()})
+        """The map of these Python files, given by path and source. A file that does not parse imports nothing."""
+        sources = {path: source for path, source in files.items() if path.endswith(_PYTHON)}
+        resolver = Resolver(sources)
+        return cls.joined(
+            {
+                path: frozenset(
+                    target for module, names in _imports(source) for target in resolver.targets(path, module, names)
+                )
+                for path, source in sources.items()
+            }
+        )
 
     @classmethod
     def joined(cls, found: Mapping[str, frozenset[str]]) -> ImportMap:
@@ -61,75 +65,18 @@ class ImportMap:
         return tuple(sorted(set(paths), key=lambda path: (self.ranks.get(path, len(self.ranks)), path)))
 
 
-class _Finder:
-    """Finds the files that an import statement means."""
-
-    def __init__(self, paths: Iterable[str]) -> None:
-        self._paths = frozenset(paths)
-        self._packages = {_parent(path) for path in self._paths if _name(path) in ("__init__.py", "__init__.pyi")}
-        tops = {_parent(package) for package in self._packages if _parent(package) not in self._packages}
-        usual = {folder for folder in _SOURCE_FOLDERS if any(path.startswith(f"{folder}/") for path in self._paths)}
-        self._roots = sorted({""} | tops | usual)
-
-    def targets(self, path: str, source: str | bytes) -> Iterator[str]:
-        for node in _imports(source):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    yield from self._module(path, alias.name)
-            elif node.level == 0:
-                yield from self._members(self._bases(path), (node.module or "").split("."), node)
-            else:
-                yield from self._relative(path, node)
-
-    def _relative(self, path: str, node: ast.ImportFrom) -> Iterator[str]:
-        base = _parent(path)
-        for _ in range(node.level - 1):
-            if not base:
-                return
-            base = _parent(base)
-        yield from self._members([base], node.module.split(".") if node.module else [], node)
-
-    def _module(self, path: str, dotted: str) -> Iterator[str]:
-        for base in self._bases(path):
-            found = self._file(base, dotted.split("."))
-            if found is not None:
-                yield found
-                return
-
-    def _members(self, bases: list[str], names: list[str], node: ast.ImportFrom) -> Iterator[str]:
-        """`from package import name`: the module of that name, or else the package that defines it."""
-        for base in bases:
-            own = self._file(base, names)
-            inner = [self._file(base, [*names, alias.name]) for alias in node.names]
-            if own is None and not any(inner):
-                continue
-            yield from (target for target in (found or own for found in inner) if target is not None)
-            return
-
-    def _bases(self, path: str) -> list[str]:
-        """Where an absolute import looks, nearest first: the root of the file's own package, or its folder, then the
-        other roots."""
-        own = _parent(path)
-        while own in self._packages and own:
-            own = _parent(own)
-        return [own, *(root for root in self._roots if root != own)]
-
-    def _file(self, base: str, names: list[str]) -> str | None:
-        stem = "/".join(filter(None, [base, *names]))
-        candidates = [f"{stem}/__init__{suffix}" if stem else f"__init__{suffix}" for suffix in _SUFFIXES]
-        if names:
-            candidates += [stem + suffix for suffix in _SUFFIXES]
-        return next((candidate for candidate in candidates if candidate in self._paths), None)
-
-
-def _imports(source: str | bytes) -> Iterator[ast.Import | ast.ImportFrom]:
+def _imports(source: str | bytes) -> Iterator[tuple[str, Names]]:
+    """The modules that a Python file names, as they are written, with what it takes from each."""
     try:
         tree = read_python(source)
     except Unreadable:
         return
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, ()) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names = [(alias.name, alias.asname or alias.name) for alias in node.names]
+            yield "." * node.level + (node.module or ""), names
 
 
 def _ranks(imported: Mapping[str, frozenset[str]]) -> dict[str, int]:
@@ -174,23 +121,6 @@ def _close(node: str, open_nodes: list[str], ranks: dict[str, int]) -> None:
         ranks[member] = rank
 
 
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0]
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
-_PYTHON = (".py", ".pyi", ".pyx")
-_SCRIPTS = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte")
-_MOST_TARGETS = 40
-"""A package of more files is a folder of everything, and says little about each."""
-
-Names = Sequence[Sequence[str]]
-"""What is taken from a module: each as its name there and its name here."""
-
-
 class Resolver:
     def __init__(self, paths: Collection[str]) -> None:
         self._paths = frozenset(paths)
@@ -200,8 +130,13 @@ class Resolver:
             folder, _, name = path.rpartition("/")
             self._by_name[name].append(path)
             self._by_folder[folder].append(path)
-        self._roots = _python_roots(self._paths)
-        self._found: dict[tuple[str, str], str | None] = {}
+        self._packages = {
+            posixpath.dirname(path) for path in self._paths if posixpath.basename(path).startswith("__init__.py")
+        }
+        tops = {posixpath.dirname(one) for one in self._packages if posixpath.dirname(one) not in self._packages}
+        usual = {folder for folder in _SOURCE_FOLDERS if any(path.startswith(f"{folder}/") for path in self._paths)}
+        self._roots = sorted({""} | tops | usual)
+        self._found: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
         self._languages: Mapping[str, Callable[[str, str, Names], Iterable[str]]] = {
             "python": self._python,
             "javascript": self._script,
@@ -222,49 +157,38 @@ class Resolver:
         found = dict.fromkeys(find(path, module, names)) if find else {}
         return list(found)[:_MOST_TARGETS]
 
-    def module(self, dotted: str) -> str | None:
-        """The Python file of that dotted name, wherever its package lies."""
-        return self._python_file("", dotted.split(".")) if dotted else None
-
-    def _python(self, path: str, module: str, names: Names) -> Iterator[str]:
-        level = len(module) - len(module.lstrip("."))
-        parts = [part for part in module[level:].split(".") if part]
-        base = posixpath.dirname(path)
+    def _python(self, path: str, module: str, names: Names) -> list[str]:
+        """`from package import name`: the module of that name, or else the package that defines it."""
+        bare = module.lstrip(".")
+        level = len(module) - len(bare)
+        own = posixpath.dirname(path)
         for _ in range(level - 1):
-            base = posixpath.dirname(base)
-        if level:
-            parts = [*(base.split("/") if base else []), *parts]
-        own = self._python_file("/" if level else path, parts)
-        inner = [
-            self._python_file("/" if level else path, [*parts, name]) for name, _ in names if name not in ("", "*")
-        ]
-        if not inner:
-            yield from (target for target in (own,) if target)
-        for target in inner:
-            if target or own:
-                yield target or own or ""
-
-    def _python_file(self, path: str, parts: Sequence[str]) -> str | None:
-        """Absolute names are looked for beside the file's own package first, then under each root."""
-        stem = "/".join(parts)
-        key = (path.partition("/")[0], stem)
+            if not own:
+                return []
+            own = posixpath.dirname(own)
+        while not level and own and own in self._packages:
+            own = posixpath.dirname(own)
+        wanted = tuple(name for name, _ in names if name not in ("", "*"))
+        key = (own, module, wanted)
         if key not in self._found:
-            roots = [""] if path == "/" else self._roots_for(path)
-            places = (posixpath.join(root, stem) if stem else root for root in roots)
-            self._found[key] = next((file for place in places if (file := self._python_at(place))), None)
+            # Nearest first: the root of the file's own package, or its folder, then the other roots.
+            bases = [own] if level else [own, *(root for root in self._roots if root != own)]
+            parts = [part for part in bare.split(".") if part]
+            members = (self._members(base, parts, wanted) for base in bases)
+            self._found[key] = next((found for found in members if found), [])
         return self._found[key]
 
-    def _roots_for(self, path: str) -> list[str]:
-        top = path.partition("/")[0]
-        return sorted(self._roots, key=lambda root: (root != "" and not f"{root}/".startswith(f"{top}/"), root))
+    def _members(self, base: str, parts: list[str], wanted: Sequence[str]) -> list[str]:
+        own = self._python_file(base, parts)
+        inner = [self._python_file(base, [*parts, name]) or own for name in wanted] if wanted else [own]
+        return [target for target in inner if target is not None]
 
-    def _python_at(self, place: str) -> str | None:
-        for suffix in _PYTHON:
-            if f"{place}{suffix}" in self._paths:
-                return f"{place}{suffix}"
-            if f"{place}/__init__{suffix}" in self._paths:
-                return f"{place}/__init__{suffix}"
-        return None
+    def _python_file(self, base: str, parts: Sequence[str]) -> str | None:
+        stem = "/".join(filter(None, [base, *parts]))
+        candidates = [posixpath.join(stem, f"__init__{suffix}") for suffix in _PYTHON]
+        if parts:
+            candidates += [stem + suffix for suffix in _PYTHON]
+        return next((one for one in candidates if one in self._paths), None)
 
     def _script(self, path: str, module: str, names: Names) -> Iterator[str]:
         if not module.startswith("."):
@@ -337,31 +261,20 @@ class Resolver:
         return None
 
     def _include(self, path: str, module: str, names: Names) -> Iterator[str]:
-        near = posixpath.normpath(posixpath.join(posixpath.dirname(path), module))
-        if near in self._paths:
-            yield near
-            return
-        tail = module.lstrip("./")
-        found = [file for file in self._by_name.get(posixpath.basename(module), ()) if _ends_with(file, tail)]
-        yield from sorted(found, key=lambda file: (-len(posixpath.commonprefix([file, path])), file))[:1]
+        yield from self._near(path, module, lambda file: (-len(posixpath.commonprefix([file, path])), file))
 
     def _ruby(self, path: str, module: str, names: Names) -> Iterator[str]:
         name = module if module.endswith(".rb") else f"{module}.rb"
+        yield from self._near(path, name, lambda file: (file.count("/"), file))
+
+    def _near(self, path: str, name: str, order: Callable[[str], tuple[int, str]]) -> list[str]:
+        """The file of that name beside this one, or else the first by that order whose path ends with it."""
         near = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
         if near in self._paths:
-            yield near
-            return
+            return [near]
         tail = name.lstrip("./")
         found = [file for file in self._by_name.get(posixpath.basename(name), ()) if _ends_with(file, tail)]
-        yield from sorted(found, key=lambda file: (file.count("/"), file))[:1]
-
-
-def _python_roots(paths: Collection[str]) -> list[str]:
-    """The folders that absolute imports start from: the top, and whatever holds the topmost packages."""
-    packages = {posixpath.dirname(path) for path in paths if path.endswith(("/__init__.py", "/__init__.pyi"))}
-    tops = {posixpath.dirname(package) for package in packages if posixpath.dirname(package) not in packages}
-    usual = {folder for folder in ("src", "lib", "python") if any(path.startswith(f"{folder}/") for path in paths)}
-    return sorted({""} | tops | usual)
+        return sorted(found, key=order)[:1]
 
 
 def _ends_with(path: str, tail: str) -> bool:

@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pawl.code.imports import Resolver
+from pawl.code.import_map import Resolver
 from pawl.code.languages import LARGEST_FILE, FileKind, is_readable, kind_by_name, language_of
 from pawl.code.parsers import Parsers
 from pawl.code.rows import IndexPage, Rows
-from pawl.core.code import Stamp
+from pawl.code.tokens import Tokens
+from pawl.core.code import Commit, Stamp
 from pawl.core.errors import PawlError, StoreBusy, StoreError, TimedOut
 from pawl.core.redact import without_known
 from pawl.core.text import Text
 from pawl.workspace.bench_files import WorkspaceFiles
+from pawl.workspace.git import GitLog
 
 _BATCH = 2000
 """Files that become part of the index in one step."""
@@ -302,6 +304,7 @@ _VERSION = 2
 _MARK = 0x50574C49
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 _LONGEST_LOG = 16 << 20
+_BUSY_SECONDS = 30.0
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT})
 
 _TABLES = (
@@ -378,26 +381,26 @@ _TABLES = (
 )
 
 
-def connect(path: Path, *, busy_seconds: float = 30.0) -> sqlite3.Connection:
+def connect(path: Path) -> sqlite3.Connection:
     """The open index. One that is damaged, or of another version, is thrown away and starts empty."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise _unusable(path.parent, error.strerror or str(error)) from error
-    connection = _usable(path, busy_seconds)
+    connection = _usable(path)
     if connection is not None:
         return connection
     with alone(path):
-        return _settled(path, busy_seconds)
+        return _settled(path)
 
 
-def _settled(path: Path, busy_seconds: float) -> sqlite3.Connection:
+def _settled(path: Path) -> sqlite3.Connection:
     """The same, while no other process does it."""
-    found = _usable(path, busy_seconds)
+    found = _usable(path)
     if found is not None:
         return found
     discard(path)
-    connection = _opened(path, busy_seconds)
+    connection = _opened(path)
     connection.execute("BEGIN IMMEDIATE")
     for statement in _TABLES:
         connection.execute(statement)
@@ -407,10 +410,10 @@ def _settled(path: Path, busy_seconds: float) -> sqlite3.Connection:
     return connection
 
 
-def _usable(path: Path, busy_seconds: float) -> sqlite3.Connection | None:
+def _usable(path: Path) -> sqlite3.Connection | None:
     """The index as it is; None when it has to be made anew."""
     try:
-        connection = _opened(path, busy_seconds)
+        connection = _opened(path)
     except sqlite3.DatabaseError as error:
         if is_damage(error):
             return None
@@ -468,11 +471,11 @@ def _unusable(path: Path, why: str) -> StoreError:
     )
 
 
-def _opened(path: Path, busy_seconds: float) -> sqlite3.Connection:
+def _opened(path: Path) -> sqlite3.Connection:
     # Made here, so that it and the files that SQLite puts beside it are the user's alone.
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         # After a loss of power the index may be gone; it is made again.
@@ -495,3 +498,51 @@ def _fits(connection: sqlite3.Connection) -> bool:
         connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()
     connection.execute("SELECT rowid FROM word WHERE word MATCH 'a' LIMIT 1").fetchone()
     return True
+
+
+_MOST_COMMITS = 4000
+_MOST_PATHS = 30
+"""A commit that changes more says nothing about any of them."""
+_LONGEST_MESSAGE = 1000
+
+
+class Past(NamedTuple):
+    """A commit as the index keeps it."""
+
+    at: int
+    words: str
+    """The tokens of its message."""
+    paths: tuple[str, ...]
+
+
+def take_in(connection: sqlite3.Connection, log: GitLog) -> bool:
+    """Brings the commits up to date with HEAD, unless they are of this HEAD; returns whether there was anything to do.
+
+    A commit that HEAD does not reach never counts.
+    """
+    head = log.head()
+    row = connection.execute("SELECT value FROM fact WHERE name = 'head'").fetchone()
+    if head == (row[0] if row else ""):
+        return False
+    commits = log.commits(_MOST_COMMITS) if head else ()
+    if head and not commits:
+        return False
+    with transaction(connection):
+        connection.execute("DELETE FROM past")
+        connection.executemany("INSERT INTO past (name, at, words, paths) VALUES (?, ?, ?, ?)", _commit_rows(commits))
+        connection.execute("INSERT OR REPLACE INTO fact VALUES ('head', ?)", (head,))
+    return True
+
+
+def _commit_rows(commits: Iterable[Commit]) -> Iterable[tuple[str, int, str, str]]:
+    tokens = Tokens()
+    for commit in commits:
+        if 0 < len(commit.paths) <= _MOST_PATHS:
+            words = tokens.of(commit.message[:_LONGEST_MESSAGE])
+            yield commit.name, commit.at, words, "\n".join(commit.paths)
+
+
+def past(connection: sqlite3.Connection) -> list[Past]:
+    """Newest first."""
+    rows = connection.execute("SELECT at, words, paths FROM past ORDER BY id")
+    return [Past(at, words, tuple(paths.split("\n"))) for at, words, paths in rows]

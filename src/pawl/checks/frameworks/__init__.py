@@ -1,1 +1,0 @@
-"""Test frameworks as data: one TOML file each."""
