@@ -44,6 +44,13 @@ class AtMost:
         return "" if given <= self.value else f"must not be above {self.value:g}"
 
 
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The texts that a field takes."""
+
+    choices: tuple[str, ...]
+
+
 def plain(value: object, *, sparse: bool = False) -> Any:
     """The value as JSON can hold it; a sparse one is without the fields that are empty and can be left out."""
     match value:
@@ -169,8 +176,9 @@ class Reader:
 
     def _annotated(self, inner: tuple[Any, ...], given: object, where: str) -> Any:
         hint, *notes = inner
-        if SINGLE in notes and isinstance(given, str):
-            given = [given]
+        for note in notes:
+            if isinstance(note, OneOf):
+                return self._choice(note.choices, given, where, f"one of {', '.join(note.choices)}")
         before = len(self.mistakes)
         value = self.value(hint, given, where)
         bounds = [note for note in notes if isinstance(note, AtLeast | Above | AtMost)]
@@ -245,16 +253,18 @@ class _Stored(Reader):
         return super().table(kind, given, where, base)
 
 
-SINGLE = "one text stands for a list of one"
-Texts = Annotated[tuple[str, ...], SINGLE]
-
-
-def near(word: object, known: Iterable[str]) -> str:
-    """What may have been meant, as the end of a sentence; empty where nothing is near."""
+def nearest(word: object, known: Iterable[str]) -> str | None:
+    """What may have been meant."""
     import difflib  # Only mistakes pay for it.
 
     found = difflib.get_close_matches(str(word).lower(), [str(one) for one in known], 1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    return found[0] if found else None
+
+
+def near(word: object, known: Iterable[str]) -> str:
+    """The end of a sentence that says what may have been meant; empty where nothing is near."""
+    meant = nearest(word, known)
+    return f"; did you mean {meant!r}?" if meant else ""
 
 
 def shown(value: object) -> str:
@@ -267,9 +277,10 @@ _Fields = Mapping[str, tuple[dataclasses.Field[Any], Any]]
 
 @functools.cache
 def _fields(kind: type) -> _Fields:
-    """The fields of a dataclass by the names that they have in a file, with their types."""
+    """The fields of a dataclass by the names that they have in a file, with their types; not those that no file has."""
     hints = get_type_hints(kind, include_extras=True)
-    return {str(one.metadata.get("key", one.name)): (one, hints[one.name]) for one in dataclasses.fields(kind)}
+    named = (one for one in dataclasses.fields(kind) if not one.metadata.get("own"))
+    return {str(one.metadata.get("key", one.name)): (one, hints[one.name]) for one in named}
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:
