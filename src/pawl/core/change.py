@@ -42,7 +42,7 @@ class NodeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What stands at a path. A link's blob is its target; a directory has none."""
+    """A file, link or directory at a path. A link's blob is its target; a directory has none."""
 
     kind: NodeKind
     blob: str | None

@@ -53,7 +53,7 @@ class Modification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edited:
-    """What an edit did to a file."""
+    """The effect of an edit on a file."""
 
     path: str
     before: str | None
@@ -61,7 +61,7 @@ class Edited:
     after: str | None
     changed_lines: int
     notes: tuple[str, ...] = ()
-    """What the edit was not checked for, and why."""
+    """The checks that were not made, and why."""
 
 
 class DefinitionKind(StrEnum):
@@ -168,7 +168,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What tells, without reading it, whether a file has changed."""
+    """Tells, without reading it, whether a file has changed."""
 
     path: str
     size: int
@@ -183,7 +183,7 @@ class Commit:
     """Seconds since 1970."""
     message: str
     paths: tuple[str, ...]
-    """What it changed."""
+    """The files that it changed."""
 
 
 LEAST_BUDGET = 200
@@ -202,7 +202,7 @@ class PackFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackRequest:
-    """What a pack is made from. The same request gives the same bytes."""
+    """The material of a pack. The same request gives the same bytes."""
 
     budget: int
     """Tokens."""
@@ -211,7 +211,7 @@ class PackRequest:
     files: tuple[PackFile, ...]
     """Those of the hits that could be read, in any order."""
     attempts: tuple[str, ...] = ()
-    """What was tried before and how it failed, the most useful first."""
+    """Earlier attempts and how they failed, the most useful first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

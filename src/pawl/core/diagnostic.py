@@ -49,7 +49,7 @@ class Diagnostic:
 
     @property
     def key(self) -> tuple[str, str, str, str, str]:
-        """What stays equal when lines move: tells old findings from new ones."""
+        """Equal for the same finding when lines move: tells old findings from new ones."""
         return (self.tool, self.path, self.test, self.code, self.message)
 
 
@@ -66,7 +66,7 @@ class Status(StrEnum):
 
 
 class Check(StrEnum):
-    """What the `check` tool may be asked for."""
+    """The checks that the `check` tool may be asked for."""
 
     BUILD = "build"
     LINT = "lint"

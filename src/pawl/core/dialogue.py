@@ -1,4 +1,4 @@
-"""What is said to a model and what comes back, as values that no provider's wire format shows through."""
+"""Requests to models and their answers, as values that no provider's wire format shows through."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAnswer:
-    """What a call came to, for the model."""
+    """The result of a call, for the model."""
 
     call: str
     name: str
@@ -163,7 +163,7 @@ class ModelResponse:
     first_token_seconds: float | None = None
     attempts: int = 1
     served_by: str = ""
-    """What the provider itself says answered, where it says so."""
+    """The model that answered by the provider's own word, where it says so."""
 
     @property
     def message(self) -> Message:

@@ -13,7 +13,7 @@ from itertools import groupby
 
 
 class Flag(StrEnum):
-    """What a reader should know about a text that was made safe."""
+    """A warning about a text that was made safe."""
 
     CONTROL = "control characters"
     BIDI = "characters that reorder text"
@@ -35,7 +35,7 @@ _BLANK = frozenset(map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180F, 0x2
 """Letters, marks and signs that show nothing."""
 _SELECTORS = frozenset(map(chr, (*range(0x180B, 0x180E), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 _SHAPING = frozenset(map(chr, (0x200C, 0x200D, *range(0xFE00, 0xFE10))))
-"""What emoji and some scripts are joined with; harmless in the output of a command."""
+"""Joiners of emoji and some scripts; harmless in the output of a command."""
 _OVERLAY = 1
 """The class of marks that are drawn through a letter."""
 _SIGNS = frozenset(
@@ -161,7 +161,7 @@ class SafeStream:
         self._coloured = False
 
     def feed(self, data: bytes) -> str:
-        """What can be shown so far."""
+        """The text that can be shown so far."""
         text = self._held + self._decoder.decode(data)
         unfinished = _COLOUR_START.search(text)
         cut = unfinished.start() if unfinished else len(text)
@@ -169,7 +169,7 @@ class SafeStream:
         return self._shown(text[:cut])
 
     def close(self) -> str:
-        """What was held back, and the end of any colour that is still on."""
+        """The rest that was held back, and the end of any colour that is still on."""
         rest = self._shown(self._held + self._decoder.decode(b"", True))
         self._held = ""
         end = _RESET if self._coloured else ""
@@ -205,13 +205,13 @@ class SafeWords:
         self._marks = 0
 
     def feed(self, text: str) -> str:
-        """What can be shown so far."""
+        """The text that can be shown so far."""
         text = self._held + text
         self._held = "\r" if text.endswith("\r") else ""
         return self._shown(text.removesuffix("\r").replace("\r\n", "\n"))
 
     def close(self) -> str:
-        """What was held back."""
+        """The rest that was held back."""
         rest, self._held = self._held, ""
         return self._shown(rest)
 

@@ -226,7 +226,7 @@ class ScriptEnded(ModelError):
 
 
 class TaskValidationError(PawlError):
-    """What a task needs does not hold; `failed` lists it all."""
+    """A precondition of a task does not hold; `failed` lists them all."""
 
     exit_code = 42
 
@@ -354,7 +354,7 @@ class Unjustified(ToolError):
 
 
 class WriteFailed(ToolError):
-    """What is read back is not what was written; the file is as it was."""
+    """The file reads back otherwise than it was written; it is as it was before."""
 
 
 class RestoreFailed(ToolError):

@@ -1,4 +1,4 @@
-"""What happens while a role talks with a model, for whoever renders or records it."""
+"""Events while a role talks with a model, for whoever renders or records them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Corrected:
     name: str
     why: str
     text: str
-    """What had been said; it does not count as the answer."""
+    """The text of that answer; it does not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +84,9 @@ class Metered:
     """How full the model's context is, and what the run has come to by now."""
 
     context_tokens: int
-    """What the latest request and its answer take."""
+    """The size of the latest request and its answer."""
     context_window: int
-    """What the model can hold."""
+    """The most that the model can hold."""
     requests: int
     input_tokens: int
     output_tokens: int

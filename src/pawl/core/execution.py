@@ -21,7 +21,7 @@ class Secrets(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a command may use up; each is enforced for the whole process tree unless it says otherwise."""
+    """Limits of a command; each is enforced for the whole process tree unless it says otherwise."""
 
     seconds: float = 30.0
     memory_bytes: int = 4 << 30
@@ -31,7 +31,7 @@ class Limits:
     file_bytes: int = 1 << 30
     """Per file."""
     disk_bytes: int = 4 << 30
-    """What the bench may grow by."""
+    """How much the bench may grow."""
     scratch_bytes: int = 512 << 20
     """The size of /tmp."""
 
@@ -129,7 +129,7 @@ class Completed:
     peak_memory_bytes: int = 0
     confinement: Confinement = Confinement.NAMESPACES
     notices: tuple[str, ...] = ()
-    """What a person should know about how it ran, such as a weaker protection."""
+    """Notes for a person about how it ran, such as a weaker protection."""
 
     @property
     def ok(self) -> bool:
@@ -148,7 +148,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """What protection this machine gives to a command."""
+    """The protection that this machine gives to a command."""
 
     confinement: Confinement
     overlay: bool

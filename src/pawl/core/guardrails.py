@@ -1,4 +1,4 @@
-"""What may be changed without asking, what only with the user's own yes, and what never.
+"""Guardrails: files that may be changed without asking, only with the user's own yes, or never.
 
 Patterns are matched name by name and at any depth, in the spelling that a file system which ignores case would see:
 `.GIT/hooks` and `.Env` are caught like `.git/hooks` and `.env`.
@@ -197,13 +197,13 @@ def _expression(patterns: tuple[str, ...], copies: tuple[str, ...]) -> re.Patter
 
 
 def _around(copies: tuple[str, ...]) -> tuple[str, str]:
-    """What may stand before and behind a name in that of its copy; editors put dots and hashes before it."""
+    """Expressions for the start and the end of a copy's name; editors put dots and hashes before it."""
     return ("[.#]{0,2}", f"(?:{'|'.join(map(re.escape, copies))})?") if copies else ("", "")
 
 
 @functools.cache
 def _last_names(patterns: tuple[str, ...], copies: tuple[str, ...]) -> re.Pattern[str]:
-    """What the last name of a path that fits a pattern looks like, anywhere in names with slashes between them."""
+    """Finds the last name of a path that fits a pattern, anywhere in names with slashes between them."""
     names = [pattern.removesuffix("/**").rpartition("/")[2] for pattern in patterns]
     # A star at the start means any place of a name, which is found far sooner without it.
     whole = [_translated(name) for name in names if not name.startswith("*")]
@@ -236,7 +236,7 @@ _WEAKEST_FIRST = (Decision.ALLOW, Decision.ASK, Decision.DENY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """What the rules say of one call."""
+    """The ruling on one call."""
 
     ruling: Decision
     reason: str
@@ -256,7 +256,7 @@ class Permission:
 
 
 Judge = Callable[[Change], Permission | None]
-"""What the rules say of a change, whoever made it: deny, ask, or None where none speaks of it."""
+"""Rules on a change, whoever made it: deny, ask, or None where no rule speaks of it."""
 
 
 def strictest(permissions: tuple[Permission, ...]) -> Permission:

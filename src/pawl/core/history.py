@@ -1,4 +1,4 @@
-"""What was done to a workspace, as values: entries, checkpoints, and the rules for taking them back."""
+"""The history of a workspace as values: entries, checkpoints, and the rules for taking them back."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pawl.core.change import ChangeSet
 
 class EntryKind(StrEnum):
     RUN = "run"
-    """What a command changed."""
+    """The changes of a command."""
     EDIT = "edit"
     """An edit by a tool, or a patch."""
     UNDO = "undo"
     REDO = "redo"
     RESTORE = "restore"
     MEMORY = "memory"
-    """What a run added to the memory bank. It goes with its run: an undo without a number passes it over."""
+    """An addition to the memory bank. It goes with its run: an undo without a number passes it over."""
 
 
 REVERSALS = frozenset({EntryKind.UNDO, EntryKind.REDO, EntryKind.RESTORE})
@@ -100,7 +100,7 @@ class Checkpoint:
     after_entry: int
     """The newest entry when it was made; 0 before the first."""
     changes: ChangeSet = field(default_factory=ChangeSet)
-    """What was changed since the checkpoint before it."""
+    """The changes since the checkpoint before it."""
     progress: Mapping[str, object] = field(default_factory=dict)
     verification: Mapping[str, object] = field(default_factory=dict)
     policy: RollbackPolicy = field(default_factory=RollbackPolicy)
@@ -108,7 +108,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """What `gc` keeps: everything younger than `days`, and the last `backups` of each file whatever their age."""
+    """`gc` keeps everything younger than `days`, and the last `backups` of each file whatever their age."""
 
     days: int = 30
     backups: int = 5

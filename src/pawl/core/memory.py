@@ -1,4 +1,4 @@
-"""What Pawl remembers of a workspace between runs: memories in tiers, and answers with the files they rest on."""
+"""Memories of a workspace between runs, in tiers, and answers with the files they rest on."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ LONGEST_MEMORY = 400
 
 class MemoryTier(StrEnum):
     FACT = "fact"
-    """What holds of the project: how it is built, tested, laid out."""
+    """A fact of the project: how it is built, tested, laid out."""
     DECISION = "decision"
-    """What was settled about its architecture."""
+    """A decision about its architecture."""
     OUTCOME = "outcome"
-    """What a recent run came to."""
+    """The outcome of a recent run."""
 
 
 class MemorySource(StrEnum):
@@ -51,7 +51,7 @@ class Memory:
 
 
 class RestKind(StrEnum):
-    """What an answer can rest on."""
+    """The kinds of things that an answer can rest on."""
 
     FILE = "file"
     """The content of a file, or that it could not be read."""
@@ -107,7 +107,7 @@ _One = TypeVar("_One")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """What the user said and what was answered."""
+    """A question of the user's and its answer."""
 
     question: str
     answer: str
@@ -200,7 +200,7 @@ class Worksheet:
     """Paths, each once, in the order of the first look."""
 
     def with_done(self, what: str) -> Worksheet:
-        """What is done is no longer next."""
+        """Adds a line to what is done; it is no longer next."""
         line = _line(what)
         return replace(self, done=_added(self.done, [line]), next=tuple(one for one in self.next if one != line))
 

@@ -42,7 +42,7 @@ class Merged:
     """The merged text; None when there are conflicts."""
     conflicts: tuple[Region, ...]
     pieces: tuple[bytes | Region, ...]
-    """What was merged and what was not, in order."""
+    """The merged text and the conflicts, in order."""
 
 
 def merge3(base: bytes, ours: bytes, theirs: bytes) -> Merged:
@@ -181,7 +181,7 @@ class ConflictReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """What `changes` wants at a path (ours) against what `over` made of it (theirs), with what both started from."""
+    """A path as `changes` wants it (ours) against what `over` made of it (theirs), with what both started from."""
 
     path: str
     base: Node | None
@@ -195,7 +195,7 @@ class Conflict:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebased:
     changes: ChangeSet
-    """What applies after `over`; nothing of the conflicts is in it."""
+    """The changes that apply after `over`, without the conflicts."""
     conflicts: tuple[Conflict, ...] = ()
     merged: tuple[str, ...] = ()
     """The files in which changes of both sides now stand together."""
@@ -269,7 +269,7 @@ class _Rebasing:
                 self._take_out(change, reason)
 
     def _final(self) -> dict[str, Node | None]:
-        """What will stand at every path that either set speaks of."""
+        """The final node of every path that either set speaks of."""
         final = {change.path: change.before for change in self.changes}
         final.update((change.path, change.after) for change in self.over)
         final.update((change.path, change.after) for change in self.accepted.values())
@@ -302,7 +302,7 @@ class _Meeting:
     blobs: BlobStore
 
     def result(self) -> Node | Conflict | None:
-        """What stands there once both are had."""
+        """The node once both are had, or why they cannot be."""
         base, ours, theirs = self.change.before, self.change.after, self.other.after
         if ours == theirs:
             return theirs

@@ -71,7 +71,7 @@ def is_text_edit(change: Change, blobs: BlobReader) -> bool:
 
 
 def content(node: Node | None, blobs: BlobReader) -> bytes:
-    """What a node holds: a file's bytes or a link's target; nothing for a directory or where nothing stands."""
+    """The content of a node: a file's bytes or a link's target; nothing for a directory or where nothing stands."""
     return b"" if node is None or node.blob is None else blobs.get(node.blob)
 
 
@@ -206,14 +206,14 @@ class _Headings:
 
 
 NO_OBJECT = "0" * 40
-"""What git writes for a file that is not there."""
+"""Git's name for a file that is not there."""
 NO_NEWLINE = b"\\ No newline at end of file\n"
 _BINARY_LINE = 52
 _ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
 
 
 class What(StrEnum):
-    """What a change does to its path, in one word."""
+    """The effect of a change on its path, in one word."""
 
     CREATED = "created"
     DELETED = "deleted"
@@ -256,7 +256,7 @@ def unified(changes: ChangeSet, blobs: BlobReader, context: int = CONTEXT) -> st
 
 
 def git_object_name(data: bytes, algorithm: str = "sha1") -> str:
-    """What git calls a file with this content."""
+    """Git's name for a file with this content."""
     return hashlib.new(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
@@ -397,7 +397,7 @@ def _readable(change: Change, blobs: BlobReader, context: int) -> Iterator[str]:
 
 
 def _note(change: Change) -> str:
-    """What the lines of a diff do not show."""
+    """Kind and permissions, which the lines of a diff do not show."""
     before, after = change.before, change.after
     if before is None or after is None:
         standing = after or before

@@ -435,7 +435,7 @@ _DEEPEST = 64
 
 
 class _Once:
-    """What came of a value, remembered by identity: messages hold mappings and have no hash.
+    """A cache by identity: messages hold mappings and have no hash.
 
     The value is kept with its result, so that no other can get its identity meanwhile; the oldest go first.
     """
@@ -528,7 +528,7 @@ def _sent_thought(thought: Thought) -> Thought | None:
 
 
 def redacted_answer(answer: ToolAnswer) -> ToolAnswer:
-    """What a tool brought, as the model is sent it."""
+    """The answer of a tool, as the model is sent it."""
     return replace(answer, name=redacted(answer.name), text=redacted(answer.text))
 
 

@@ -14,7 +14,7 @@ from enum import IntEnum
 from functools import cache
 
 SHORTEST = 4
-"""What is shorter is no secret worth hiding, and too often a word of a program."""
+"""A shorter value is no secret worth hiding, and too often a word of a program."""
 
 _WINDOW = 128
 _LONGEST_PLACEHOLDER = 64
@@ -92,7 +92,7 @@ def entropy(text: str) -> float:
 
 
 def is_base64_pair(value: str) -> bool:
-    """What the scheme Basic sends: `user:password` in base 64."""
+    """The form that the scheme Basic sends: `user:password` in base 64."""
     import base64
     import binascii
 
@@ -135,7 +135,7 @@ _NAME_SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-
 
 
 class NameKind(IntEnum):
-    """What a name says about its value."""
+    """The kind of value that a name promises."""
 
     NOTHING = 0
     PERHAPS = 1
@@ -166,7 +166,7 @@ _PERHAPS = ("secret", "token", "credential", "apikey", "passw")
 
 
 def kind_of(name: str) -> NameKind:
-    """What a name says about its value."""
+    """The kind of value that the name promises."""
     words = [word.lower() for part in compiled(r"[_.-]+").split(name) if part for word in camel_words(part)]
     if _DIGESTS.intersection(words):
         return NameKind.NOTHING

@@ -81,7 +81,7 @@ def by_distance(a: Sequence[int], b: Sequence[int]) -> list[MatchingBlock]:
 
 
 def gaps(blocks: Sequence[MatchingBlock], a_size: int, b_size: int) -> Iterator[LineChange]:
-    """What the blocks leave of two texts of these sizes."""
+    """The stretches that the blocks leave of two texts of these sizes."""
     return _gaps_in(LineChange(0, a_size, 0, b_size), blocks)
 
 
@@ -385,7 +385,7 @@ def is_binary(data: bytes) -> bool:
 def matching_blocks(
     a: Sequence[bytes], b: Sequence[bytes], matching: Matching = Matching.ANCHORS
 ) -> list[MatchingBlock]:
-    """What stays the same, in order."""
+    """The lines that stay the same, in order."""
     numbers: dict[bytes, int] = {}
     one, two = ([numbers.setdefault(line, len(numbers)) for line in lines] for lines in (a, b))
     match matching:
@@ -400,7 +400,7 @@ def matching_blocks(
 
 
 def edits(a: Sequence[bytes], b: Sequence[bytes], matching: Matching = Matching.ANCHORS) -> list[LineChange]:
-    """What changes, in order: the gaps between the matching blocks."""
+    """The lines that change, in order: the gaps between the matching blocks."""
     return list(gaps(matching_blocks(a, b, matching), len(a), len(b)))
 
 

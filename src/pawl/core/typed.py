@@ -254,7 +254,7 @@ class _Stored(Reader):
 
 
 def nearest(word: object, known: Iterable[str]) -> str | None:
-    """What may have been meant."""
+    """The known word that may have been meant."""
     import difflib  # Only mistakes pay for it.
 
     found = difflib.get_close_matches(str(word).lower(), [str(one) for one in known], 1)

@@ -1,4 +1,4 @@
-"""What the table file allows at each stage in each mode: kinds of tools, the prompt, the reasoning, the contract."""
+"""The table of stages and modes: kinds of tools that each allows, the prompt, the reasoning, the contract."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROLE_CONTRACT = "role"
 
 
 class ToolKind(StrEnum):
-    """What a tool can do, which is what a stage allows."""
+    """The effect of a tool, by which stages allow it."""
 
     READS = "reads"
     WRITES = "writes"
@@ -35,7 +35,7 @@ NEVER: Mapping[tuple[Stage, Mode], frozenset[ToolKind]] = {
     **{(stage, mode): frozenset(ToolKind) for stage in (Stage.INTENT, Stage.EVALUATE) for mode in Mode},
     (Stage.QA, Mode.AGENT): CHANGES | {ToolKind.DELEGATES},
 }
-"""What no table may allow, whatever its file says."""
+"""Kinds that no table may allow, whatever its file says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ framework_folders: list[Path] = []
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the user may set in `config.toml`; the defaults are the product's."""
+    """The settings of `config.toml`; the defaults are the product's."""
 
     preset: str = "standard"
     """Which guardrails apply."""
@@ -38,7 +38,7 @@ class Settings:
     run_seconds: Seconds = 600.0
     """For `pawl run`."""
     fix_seconds: Seconds = 60.0
-    """What the reflex may take for its search."""
+    """For the search of the reflex."""
     tool_seconds: Seconds = 30.0
     file_seconds: Seconds = 5.0
     memory_mb: Count = 4096
@@ -57,7 +57,7 @@ class Settings:
     commit: Switch = "off"
     """Whether each change that a run promotes is committed to git by itself."""
     attribution: Literal["none", "co-authored-by", "assisted-by"] = "none"
-    """What a commit says of the model that wrote it: `none`, `co-authored-by` or `assisted-by`."""
+    """The trailer of a commit for the model that wrote it: `none`, `co-authored-by` or `assisted-by`."""
     context_tokens: Annotated[int, AtLeast(0)] = 800
     """How much of the code that it may be about a model is given with a request; 0 for nothing."""
     memory_bank: AutoSwitch = "auto"

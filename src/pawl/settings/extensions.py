@@ -75,7 +75,7 @@ def extension_settings(config: Config) -> ExtensionSettings:
 
 
 def own_kinds(config: Config) -> Mapping[str, ToolKind]:
-    """What each tool that the settings name can do, which is what stages and permissions go by."""
+    """The kind of each tool that the settings name, by which stages and permissions go."""
     if not config.tables.extensions:
         return {}
     found: dict[str, ToolKind] = {}

@@ -23,7 +23,7 @@ from pawl.core.errors import StoreBusy
 LARGEST_TEXT = 4 << 20
 LARGEST_DATA = 64 << 20
 _PIPES = "/dev/fd/"
-"""What a shell writes for `<(command)`: only who calls can name one, and means to wait for it."""
+"""The shell's form of `<(command)`: only who calls can name one, and means to wait for it."""
 
 
 @contextmanager

@@ -48,7 +48,7 @@ MATCHED = {
     HookEvent.SUBAGENT_STOP: "agent_type",
     HookEvent.NOTIFICATION: "notification_type",
 }
-"""What of an event a matcher looks at; it says nothing at the others."""
+"""The field of an event that a matcher looks at; it says nothing at the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

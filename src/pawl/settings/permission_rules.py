@@ -39,7 +39,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class PathBase:
-    """What paths are seen from."""
+    """The folders that paths are seen from."""
 
     workspace: str = "/workspace"
     home: str = "/home/user"
@@ -98,7 +98,7 @@ class PathPattern:
 
     names: tuple[str, ...]
     root: str
-    """What the names start from: `workspace`, `home`, `/`, or `anywhere`."""
+    """The start of the names: `workspace`, `home`, `/`, or `anywhere`."""
 
     def fits(self, path: str, place: PathBase, *, tightens: bool) -> bool:
         """Whether the full path fits. A rule that tightens is read as widely as any file system compares names."""

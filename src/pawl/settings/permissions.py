@@ -38,7 +38,7 @@ DEFAULT = "caged"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """What is said where no rule says anything, by kind of tool."""
+    """The rulings where no rule speaks, by kind of tool."""
 
     reads: Decision
     writes: Decision
@@ -122,7 +122,7 @@ class Permissions:
     """Tools of the user's own."""
 
     def permit(self, tool: str, arguments: Mapping[str, object]) -> Permission:
-        """What the rules say of the call, with rules that would let it pass where it is asked about."""
+        """The ruling on the call, with rules that would let it pass where it is asked about."""
         said = self._judged(tool, arguments)
         if said.ruling is not Decision.ASK:
             return said
@@ -145,7 +145,7 @@ class Permissions:
         return judged
 
     def judge_changes(self) -> Judge:
-        """What the rules say of each path that is changed, whoever changes it."""
+        """The ruling on each path that is changed, whoever changes it."""
         place = self.place
         root = [folded(name) for name in place.workspace.split("/") if name]
         speaking = self._speaking(lambda rule: rule.is_about_changes)
@@ -212,7 +212,7 @@ class Permissions:
         return self._default(kind, own=tool in self.own)
 
     def _names(self, rule: Rule, tool: str) -> tuple[str, ...]:
-        """What forbids reading, writing or any command forbids the tools of the user's own that do so, too."""
+        """A rule against reading, writing or any command is also against the tools of the user's own that do so."""
         everything = rule.command is None or rule.command.is_everything
         return (tool, STANDS_FOR[self.own[tool]]) if tool in self.own and everything else (tool,)
 
@@ -344,7 +344,7 @@ class PermissionSettings:
 class Permitting:
     permissions: Permissions
     notices: tuple[str, ...] = ()
-    """What of the repository's settings does not count, and why."""
+    """The repository's settings that do not count, and why."""
 
 
 def permissions_of(
@@ -389,7 +389,7 @@ def _read(config: Config, workspace: str, known: Iterable[str]) -> tuple[Permiss
 
 
 def permit_of(found: Permitting, guardrails: Guardrails) -> Permit:
-    """What is said of a call: by the rules, and by the guardrails, which let no tool at secrets or at git's own files.
+    """The ruling on a call: by the rules, and by the guardrails, which let no tool at secrets or at git's own files.
 
     The one function that decides, for every tool of a run and for `pawl permissions check`.
     """
@@ -512,7 +512,7 @@ def _of_project(
 
 
 def asked(permit: Permit, call: str) -> Permission:
-    """What is said of a call that is written as rules are, such as `Bash(git push)` or `mcp__docs__search`."""
+    """The ruling on a call that is written as rules are, such as `Bash(git push)` or `mcp__docs__search`."""
     found = _CALL.fullmatch(call.strip())
     if found is None:
         raise UsageError(f"{call!r} is not a call", advice="write it as 'Bash(git push)' or 'Edit(src/app.py)'")

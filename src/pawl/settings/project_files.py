@@ -62,7 +62,7 @@ class ProjectFiles:
 
     @property
     def digests(self) -> dict[str, str]:
-        """What each file is: its digest and whether it can be executed."""
+        """The digest of each file, and whether it can be executed."""
         found = {
             path: hashlib.sha256(data).hexdigest() + (" executable" if path in self.executable else "")
             for path, data in self.contents.items()
@@ -205,7 +205,7 @@ class ProjectSettings:
 
 
 def project_settings(workspace: str, trusted: ProjectFiles | None = None) -> ProjectSettings:
-    """What the files say, read now or as they were trusted; `ConfigError` when they are not what they should be."""
+    """The settings of a repository, read now or as they were trusted; `ConfigError` when they are wrong."""
     text = partial(read_text, workspace) if trusted is None else trusted.text
     table = _toml(text(SETTINGS), SETTINGS)
     unknown = sorted(set(table) - {"permissions", "hooks"})

@@ -72,7 +72,7 @@ class ShellCommand:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What a shell command holds."""
+    """A shell command as its simple commands."""
 
     commands: tuple[ShellCommand, ...]
     doubts: tuple[Doubt, ...] = ()

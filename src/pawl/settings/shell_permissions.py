@@ -32,7 +32,7 @@ _HARMLESS_TARGETS = re.compile(r"/dev/(?:null|stdout|stderr|tty|fd/\d+)")
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"})
 
 JudgePath = Callable[[str, Sequence[str]], Permission]
-"""What the rules say of a tool that reads or writes these full paths."""
+"""The ruling on a tool that reads or writes these full paths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class CommandJudge:
     rules: RuleSet
     place: PathBase
     unmatched: Decision
-    """What is said of a command that no rule names."""
+    """The ruling on a command that no rule names."""
     passes_doubts: bool
     judge_path: JudgePath
 
@@ -227,7 +227,7 @@ def _starts(words: Sequence[Word]) -> list[int]:
 
 
 def _loss(command: ShellCommand) -> str:
-    """What work the command loses, itself or by what it runs."""
+    """The work that the command loses, itself or by what it runs."""
     words = command.words
     runs = bool(words) and base_name(words[0].text) in programs().running_others
     if not runs:
@@ -248,7 +248,7 @@ def _directories(script: Script, start: str) -> list[str]:
 
 
 def _paths_in(text: str) -> Iterator[str]:
-    """What of a word may be a path: `.env`, `--file=.env`, `-f.env`, `HEAD:.env`, `@.env`."""
+    """The parts of a word that may be a path: `.env`, `--file=.env`, `-f.env`, `HEAD:.env`, `@.env`."""
     if text:
         yield text
     for separator in list(_SEPARATORS.finditer(text))[:_MOST_PARTS]:

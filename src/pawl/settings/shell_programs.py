@@ -1,4 +1,4 @@
-"""What is known of programs: which run or write something else than they seem to, which lose work, which only wrap."""
+"""Knowledge of programs: which run or write something else than they seem to, which lose work, which only wrap."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ShellPrograms:
 
 @functools.cache
 def programs() -> ShellPrograms:
-    """What comes with Pawl."""
+    """The table that comes with Pawl."""
     file = tomllib.loads((resources.files("pawl.settings") / "shell_programs.toml").read_text("utf-8"))
     git = file["git"]
     return ShellPrograms(
@@ -262,7 +262,7 @@ def may_lose(program: str) -> bool:
 
 
 def loss(words: Sequence[Word]) -> str:
-    """What work the command would lose; empty when none. It is judged by its name, wherever the program stands."""
+    """The work that the command would lose; empty when none. A program is judged by its name, wherever it stands."""
     if not words:
         return ""
     program = base_name(words[0].text)

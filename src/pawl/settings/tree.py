@@ -27,7 +27,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a look at a path tells without reading it. `kind` is None for a device, FIFO or socket."""
+    """The status of a path, without reading it. `kind` is None for a device, FIFO or socket."""
 
     kind: NodeKind | None
     mode: int
@@ -101,7 +101,7 @@ class Tree:
             os.close(fd)
 
     def look(self, path: str) -> Seen | None:
-        """What stands at the path, not following a link; None when nothing does."""
+        """The status of the path, not following a link; None when nothing is there."""
         try:
             with self.folder_of(path) as (fd, name):
                 return Seen.of(os.stat(name, dir_fd=fd, follow_symlinks=False))
@@ -144,7 +144,7 @@ class Tree:
         return found
 
     def node(self, path: str, blobs: BlobStore | None = None) -> Node | None:
-        """What stands at the path with the name of its content, which is kept when `blobs` are given."""
+        """The node at the path with the name of its content, which is kept when `blobs` are given."""
         seen = self.look(path)
         if seen is None:
             return None

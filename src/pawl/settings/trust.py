@@ -43,7 +43,7 @@ class TrustedFolder:
     folder: str
     at: str
     files: Mapping[str, str]
-    """What each file was: its digest, and whether it can be executed."""
+    """The digest of each file then, and whether it could be executed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +52,9 @@ class FolderTrust:
 
     standing: TrustStatus
     files: tuple[str, ...]
-    """What configures there now."""
+    """The files that configure there now."""
     changed: tuple[str, ...] = ()
-    """What has changed, come or gone since it was trusted."""
+    """The files that changed, came or went since it was trusted."""
     held: ProjectFiles | None = field(default=None, compare=False, repr=False)
     """The contents that this was said of."""
 

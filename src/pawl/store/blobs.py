@@ -15,7 +15,7 @@ GRACE_SECONDS = 3600.0
 """How long a content that no row names is kept: a writer stores contents first and names them afterwards."""
 
 LARGEST = 1_000_000_000 - 4096
-"""What SQLite holds in one row."""
+"""The most that SQLite holds in one row."""
 
 _FRESH_SECONDS = 600
 _STAGED, _STAGED_BYTES = 500, 8 << 20

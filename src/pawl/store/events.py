@@ -1,4 +1,4 @@
-"""What happened, was asked and was said, one row each in its order; the file itself forbids to change one."""
+"""Logs of events, requests and messages, one row each in its order; the file itself forbids to change one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST_TITLE = 80
 
 
 class Events(StorePart):
-    """What happened in workspaces, append-only."""
+    """The events of workspaces, append-only."""
 
     def append(self, workspace: str, run: str, kind: str, body: Mapping[str, object]) -> int:
         """Adds an event and returns its number; durable when it returns, or with the batch around it."""
@@ -57,7 +57,7 @@ _NAMES = tuple(one.name for one in fields(RequestRecord))
 _COLUMNS = ", ".join(_NAMES)
 _MARKS = ", ".join("?" * (len(_NAMES) + 2))
 _LARGEST = (1 << 63) - 1
-"""What a column holds; a provider may say anything about its tokens."""
+"""The most that a column holds; a provider may say anything about its tokens."""
 
 
 class Requests(StorePart):

@@ -289,7 +289,7 @@ class Journal:
         return links, blocked
 
     def _targets(self, entry: int) -> list[int]:
-        """What the entry takes back, oldest first."""
+        """The entries that this one takes back, oldest first."""
         row = self._found(entry)
         if EntryKind(row[3]) in (EntryKind.UNDO, EntryKind.REDO) and row[8] is not None:
             return [row[8]]
@@ -319,7 +319,7 @@ class Journal:
         return [_entry(row) for row in self._database.rows(sql, values)]
 
     def changes(self, entry: int) -> ChangeSet:
-        """What the entry changed; an error that says so when retention has dropped it."""
+        """The changes of the entry; an error that says so when retention has dropped them."""
         with self._database.reading():
             row = self._found(entry)
             rows = self._database.rows(f"SELECT {CHANGE_COLUMNS} FROM entry_change WHERE entry = ?", (entry,))

@@ -1,4 +1,4 @@
-"""What Pawl remembers of each workspace, as short texts that can be searched, listed and forgotten."""
+"""Memories of each workspace, as short texts that can be searched, listed and forgotten."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Memories(StorePart):
 
 
 def _words(text: str) -> str:
-    """What makes two memories the same: their words, whatever stands between them."""
+    """The words of a memory, by which two are the same, whatever stands between them."""
     return " ".join(_WORD.findall(text.casefold())) or text
 
 

@@ -222,7 +222,7 @@ class Store:
         return self._database.version
 
     def size_bytes(self) -> int:
-        """What the file and its log take on the disk."""
+        """The bytes of the file and its log on the disk."""
         size = self.path.stat().st_size
         with suppress(FileNotFoundError):
             size += self.path.with_name(f"{self.path.name}-wal").stat().st_size
@@ -236,7 +236,7 @@ class Store:
         return freed
 
     def integrity(self) -> list[str]:
-        """What is wrong with the file: its pages and links, and every content against its name. Empty when sound."""
+        """The faults of the file: its pages and links, and every content against its name. Empty when sound."""
         try:
             # One moment of the file, whatever other processes write and drop meanwhile.
             with self._database.reading():
