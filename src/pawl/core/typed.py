@@ -119,7 +119,7 @@ class Reader:
             if key in given:
                 before = len(self.mistakes)
                 value = self.value(hint, given[key], place)
-                if len(self.mistakes) == before:
+                if value is not None or len(self.mistakes) == before:
                     values[field.name] = value
             elif base is None and _is_required(field):
                 self.wrong(place, self.missing)
@@ -129,6 +129,7 @@ class Reader:
         return kind(**values) if complete else None
 
     def value(self, hint: Any, given: object, where: str) -> Any:
+        """A value by its type; None where it does not fit. Of a list or a table, the parts that fit."""
         origin, inner = get_origin(hint), get_args(hint)
         if origin is None:
             return self._plain(hint, given, where)
@@ -186,6 +187,7 @@ class Reader:
             wrong = next(filter(None, (bound.mistake(value) for bound in bounds)), "")
             if wrong:
                 self.wrong(where, f"{wrong}, not {value!r}")
+                return None
         return value
 
     def _scalar(self, hint: type, given: object, where: str) -> object:
@@ -193,6 +195,7 @@ class Reader:
             return float(given)
         if not isinstance(given, hint) or (isinstance(given, bool) and hint is not bool):
             self.wrong(where, f"must be {self.words[hint]}, not {shown(given)}")
+            return None
         return given
 
     def _amount(self, given: object, where: str) -> Decimal | None:
@@ -226,15 +229,23 @@ class Reader:
         size = len(inner) if origin is tuple and inner[-1] is not Ellipsis else None
         if not isinstance(given, list | tuple) or (size is not None and len(given) != size):
             self.wrong(where, f"must be a list, not {shown(given)}")
-            return origin()
+            return None
         kinds = inner if size is not None else inner[:1] * len(given)
-        return origin(self.value(kinds[at], one, f"{where}[{at}]") for at, one in enumerate(given))
+        before = len(self.mistakes)
+        found = [self.value(kinds[at], one, f"{where}[{at}]") for at, one in enumerate(given)]
+        if len(self.mistakes) > before:
+            return None if size is not None else origin(one for one in found if one is not None)
+        return origin(found)
 
-    def _mapping(self, kind: Any, given: object, where: str) -> Mapping[str, object]:
+    def _mapping(self, kind: Any, given: object, where: str) -> Mapping[str, object] | None:
         if not isinstance(given, Mapping):
             self.wrong(where, f"must be {self.table_word}, not {shown(given)}")
-            return {}
-        return {str(name): self.value(kind, one, f"{where}.{name}") for name, one in given.items()}
+            return None
+        before = len(self.mistakes)
+        found = {str(name): self.value(kind, one, f"{where}.{name}") for name, one in given.items()}
+        if len(self.mistakes) > before:
+            return {name: one for name, one in found.items() if one is not None}
+        return found
 
 
 class _Stored(Reader):
@@ -272,15 +283,25 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
+_BOUNDS: Mapping[str, Any] = {"least": AtLeast, "most": AtMost, "choices": OneOf}
 _Fields = Mapping[str, tuple[dataclasses.Field[Any], Any]]
 
 
 @functools.cache
 def _fields(kind: type) -> _Fields:
-    """The fields of a dataclass by the names that they have in a file, with their types; not those that no file has."""
+    """The fields of a dataclass by their names in a file, with their types.
+
+    The metadata of a field has another `key`, the `least` and the `most` of a number, the `choices` of a text, or `own`
+    where no file has it.
+    """
     hints = get_type_hints(kind, include_extras=True)
-    named = (one for one in dataclasses.fields(kind) if not one.metadata.get("own"))
-    return {str(one.metadata.get("key", one.name)): (one, hints[one.name]) for one in named}
+    found = {}
+    for one in dataclasses.fields(kind):
+        if not one.metadata.get("own"):
+            notes = [make(one.metadata[name]) for name, make in _BOUNDS.items() if name in one.metadata]
+            hint = Annotated[(hints[one.name], *notes)] if notes else hints[one.name]  # type: ignore[valid-type]
+            found[str(one.metadata.get("key", one.name))] = (one, hint)
+    return found
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:

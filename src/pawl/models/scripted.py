@@ -25,6 +25,8 @@ from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from pathlib import Path
 
+from typing import Annotated
+
 from pawl.core import errors
 from pawl.core.dialogue import (
     Answered,
@@ -42,6 +44,7 @@ from pawl.core.dialogue import (
     Usage,
 )
 from pawl.core.redact import redacted
+from pawl.core.typed import AtLeast
 from pawl.models.calls import next_number, parsed_arguments
 from pawl.models.prices import estimated_usage
 from pawl.sandbox.cancel import CancelToken
@@ -284,7 +287,7 @@ def _cut(turn: Turn, where: str, mistakes: list[str]) -> tuple[ModelEvent, ...]:
     """The thoughts and the text of the answer, in pieces where a length is given."""
     text, size = turn.answer.text, None
     if turn.chunks is not None:
-        size = read_value(int, turn.chunks, where=f"{where}.chunks", mistakes=mistakes, limits={"least": 1})
+        size = read_value(Annotated[int, AtLeast(1)], turn.chunks, where=f"{where}.chunks", mistakes=mistakes)
     size = size or max(len(text), 1)
     thoughts = tuple(ThoughtDelta(one.text) for one in turn.answer.thoughts if one.text)
     return (*thoughts, *(TextDelta(text[at : at + size]) for at in range(0, len(text), size)))

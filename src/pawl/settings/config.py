@@ -191,7 +191,7 @@ def _checked_settings(table: Mapping[str, object], file: Path) -> _Read:
     for name in table:
         if name not in settings and name not in tables:
             reader.wrong(repr(name), "is not a setting")
-    given = {name: reader.value(Mapping[str, object], table[name], name) for name in tables if name in table}
+    given = {name: reader.value(Mapping[str, object], table[name], name) or {} for name in tables if name in table}
     mistakes = ConfigError(
         f"{str(file)!r}: " + "; ".join(reader.mistakes),
         advice=f"the settings are {', '.join(sorted(settings))}; the tables are {', '.join(tables)}",

@@ -134,11 +134,10 @@ def hook_commands(table: Mapping[str, object], source: str, *, own: bool = False
         if name not in set(HookEvent):
             reader.mistakes.append(f"hooks has no event {name!r}{near(name, HookEvent)}")
             continue
-        for group in reader.value(tuple[_Group, ...], given, f"hooks.{name}"):
-            if isinstance(group, _Group):
-                for mistake in group.mistakes():
-                    reader.wrong(f"hooks.{name}:", mistake)
-                found += (_command(HookEvent(name), group.matcher, hook, source, reader) for hook in group.hooks)
+        for group in reader.value(tuple[_Group, ...], given, f"hooks.{name}") or ():
+            for mistake in group.mistakes():
+                reader.wrong(f"hooks.{name}:", mistake)
+            found += (_command(HookEvent(name), group.matcher, hook, source, reader) for hook in group.hooks)
     if not own and any(one.host for one in found):
         reader.wrong("hooks:", "host = true is not a repository's to say; put that hook into your own settings")
     if len(found) > MOST_HOOKS:
