@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from pawl.core.errors import ConfigError
-from pawl.core.history import Retention
 from pawl.settings.config import Config, Settings, load
 
 
@@ -38,7 +37,7 @@ def test_without_a_file_the_products_defaults_hold(tmp_path: Path) -> None:
 def test_five_backups_and_a_rollback_depth_of_five_are_the_default(tmp_path: Path) -> None:
     settings = loaded(tmp_path).settings
     assert (settings.backups, settings.rollback_depth) == (5, 5)
-    assert settings.retention == Retention(days=30, backups=5)
+    assert settings.retention_days == 30
 
 
 @pytest.mark.spec("A11")

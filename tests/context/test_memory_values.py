@@ -20,7 +20,6 @@ from pawl.agent.workspace_memory import (
     updated,
     worth_keeping,
 )
-from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.memory import (
     LONGEST_MEMORY,
     Access,

@@ -26,13 +26,13 @@ from pawl.agent.context import TurnInput
 from pawl.agent.record import RunRecord
 from pawl.agent.works import BENCH
 from pawl.agent.workspace_memory import ESTIMATES, SESSION, EstimateError, estimate_errors
-from pawl.core.text import tokens_of
 from pawl.core.dialogue import Message, Request, Speaker, Usage, dialogue_tokens
 from pawl.core.errors import PawlError, StoreError, UnregisteredAgent, UsageError
 from pawl.core.events import RequestAnswered, RunEvent, Shortened, ToolEnded
 from pawl.core.memory import SessionMemory, Worksheet
 from pawl.core.redact import redacted_request
 from pawl.core.run import RoleName, RunTerms
+from pawl.core.text import tokens_of
 from pawl.models.prices import likely_input
 from pawl.workspace.bench_files import Files
 from pawl.workspace.project import Project

@@ -22,8 +22,7 @@ from pawl.core.run import Report
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.settings.extensions import NOT_A_TOOL, extension_settings, loaded, wrong_extension
-from pawl.settings.project_files import Folder, files_of
-from pawl.settings.project_files import FOLDER
+from pawl.settings.project_files import FOLDER, Folder, files_of
 from pawl.settings.trust import trusted_files
 
 INTENTS = "intents.toml"

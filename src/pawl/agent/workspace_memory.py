@@ -18,17 +18,15 @@ from pathlib import Path
 from pawl.agent.answers import are_similar
 from pawl.agent.record import RunRecord
 from pawl.core.change import Change, ChangeSet, Node
-from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.diagnostic import counts_of
 from pawl.core.dialogue import Conversation
 from pawl.core.errors import PawlError, StoreError, UnknownEntry
 from pawl.core.guardrails import Guardrails
 from pawl.core.history import EntryKind, EntryState
 from pawl.core.memory import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory, SessionMemory
-from pawl.core.redact import redacted
+from pawl.core.redact import MARK, redacted
 from pawl.core.run import DeliveryState
-from pawl.core.redact import MARK
-from pawl.core.text import Text
+from pawl.core.text import CHARACTERS_PER_TOKEN, Text
 from pawl.settings.trust import is_trusted
 from pawl.workspace.bench_files import Files
 from pawl.workspace.project import Project

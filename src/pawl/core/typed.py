@@ -64,13 +64,10 @@ def plain(value: object, *, sparse: bool = False) -> Any:
             return {str(key): plain(inner, sparse=sparse) for key, inner in value.items()}
         case list() | tuple() | frozenset():
             return [plain(inner, sparse=sparse) for inner in value]
-    body = {}
-    for field in dataclasses.fields(cast("Any", value)):
-        inner = plain(getattr(value, field.name), sparse=sparse)
-        is_empty = inner is None or inner is False or inner in ("", [], {})
-        if not sparse or not is_empty or (_is_required(field) and inner != ""):
-            body[field.name] = inner
-    return body
+    held = ((field, getattr(value, field.name)) for field in dataclasses.fields(cast("Any", value)))
+    return {
+        field.name: plain(inner, sparse=sparse) for field, inner in held if not (sparse and _can_be_left_out(field, inner))
+    }
 
 
 def typed(kind: type[T], given: object) -> T:
@@ -299,10 +296,18 @@ def _fields(kind: type) -> _Fields:
     for one in dataclasses.fields(kind):
         if not one.metadata.get("own"):
             notes = [make(one.metadata[name]) for name, make in _BOUNDS.items() if name in one.metadata]
-            hint = Annotated[(hints[one.name], *notes)] if notes else hints[one.name]  # type: ignore[valid-type]
+            hint = Annotated[(hints[one.name], *notes)] if notes else hints[one.name]
             found[str(one.metadata.get("key", one.name))] = (one, hint)
     return found
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _can_be_left_out(field: dataclasses.Field[Any], value: object) -> bool:
+    """Whether the value is empty, and so is the default; an empty text always is as good as none."""
+    if value == "":
+        return _is_required(field) or field.default == ""
+    default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    return not value and type(value) is not int and bool(value == default)

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from pawl.core.errors import ConfigError, NotAuthorized, UnknownModel
-from pawl.models.endpoint import Wire, quirks_of
 from pawl.core.typed import nearest
+from pawl.models.endpoint import Wire, quirks_of
 from pawl.settings.tables import names_of, raise_mistakes, read_table
 
 LOCAL = "local"

@@ -24,7 +24,6 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from pathlib import Path
-
 from typing import Annotated
 
 from pawl.core import errors

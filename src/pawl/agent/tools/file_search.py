@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import IO, Annotated
 
 from pawl.agent.tools.tool_registry import Ports
-from pawl.core.typed import AtLeast
 from pawl.core.errors import BadArguments, Cancelled, NoMatches, NotAFile, NotFound, PawlError, TimedOut, ToolError
 from pawl.core.text import Text
 from pawl.core.typed import AtLeast

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pawl.agent.tools.tool_registry import Ports, ToolLimits
-from pawl.core.typed import AtLeast
 from pawl.core.code import Definition, Edited, FileOutline, LineEdit, Modification, Outline
 from pawl.core.errors import BadArguments
+from pawl.core.typed import AtLeast
 
 _NUMBER = 10
 """What a number and its bar add to a line, with the line break."""
