@@ -65,9 +65,8 @@ def plain(value: object, *, sparse: bool = False) -> Any:
         case list() | tuple() | frozenset():
             return [plain(inner, sparse=sparse) for inner in value]
     held = ((field, getattr(value, field.name)) for field in dataclasses.fields(cast("Any", value)))
-    return {
-        field.name: plain(inner, sparse=sparse) for field, inner in held if not (sparse and _can_be_left_out(field, inner))
-    }
+    kept = ((field, inner) for field, inner in held if not (sparse and _can_be_left_out(field, inner)))
+    return {field.name: plain(inner, sparse=sparse) for field, inner in kept}
 
 
 def typed(kind: type[T], given: object) -> T:
