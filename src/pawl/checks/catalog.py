@@ -310,9 +310,14 @@ def _evidence(
 
 def test_files(framework: Framework, paths: Iterable[str]) -> list[str]:
     """The files that are named like this framework's tests; a bounded number."""
-    named = (path for path in paths if any(_is_named(path, pattern) for pattern in framework.detect.tests))
+    by_name, by_path = _fitting(framework.detect.tests)
+    named = (path for path in paths if by_name.match(path.rpartition("/")[2]) or by_path.match(path))
     return list(itertools.islice(named, _MOST_TEST_FILES))
 
 
-def _is_named(path: str, pattern: str) -> bool:
-    return fnmatch.fnmatch(path if "/" in pattern else posixpath.basename(path), pattern)
+@functools.cache
+def _fitting(patterns: Sequence[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """For names, and for whole paths: patterns with a slash are for these."""
+    kinds = ([one for one in patterns if "/" not in one], [one for one in patterns if "/" in one])
+    names, paths = ("|".join(map(fnmatch.translate, kind)) or r"(?!)" for kind in kinds)
+    return re.compile(names), re.compile(paths)

@@ -11,7 +11,7 @@ import posixpath
 import re
 import shlex
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
@@ -288,6 +288,26 @@ class Within:
     def walk(self, under: str = "") -> Iterator[str]:
         top = f"{self.folder}/{under}".rstrip("/")
         return (path.removeprefix(f"{self.folder}/") for path in self.files.walk(top))
+
+
+@dataclass(slots=True)
+class Listed:
+    """Fits `Folder`: one that stays as it is while it is looked at, so that it is walked through once."""
+
+    files: Folder
+    _paths: Sequence[str] | None = None
+
+    def read(self, path: str) -> bytes:
+        return self.files.read(path)
+
+    def exists(self, path: str) -> bool:
+        return self.files.exists(path)
+
+    def walk(self, under: str = "") -> Iterator[str]:
+        if self._paths is None:
+            self._paths = tuple(self.files.walk())
+        top = f"{under.rstrip('/')}/" if under else ""
+        return (path for path in self._paths if path.startswith(top))
 
 
 _HERE = ("file:", "link:", "portal:", "./", "../")

@@ -48,6 +48,7 @@ class LinkJudge:
     _closed: list[str] = field(default_factory=list)
     _stood: dict[str, str | None] = field(default_factory=dict)
     _words: dict[str, str] = field(default_factory=dict)
+    _trails: dict[str, _Trail] = field(default_factory=dict)
     _left: float = _MOST_STEPS
 
     def faults(self, changes: ChangeSet, *, bringing_back: bool = False) -> dict[str, str]:
@@ -74,11 +75,11 @@ class LinkJudge:
                 trail = self._follow(path, after)
                 if trail.leads_out and not (bringing_back and trail.by_itself):
                     found[path] = "it leads out of the workspace"
-        for path in self._standing():
-            if path in after:
+        for path in self._passing(turning):
+            if path in after or self._now(path).leads_out:
                 continue
             trail = self._follow(path, after)
-            if trail.leads_out and not self._follow(path, {}).leads_out:
+            if trail.leads_out:
                 for cause in trail.passed & turning:
                     found.setdefault(cause, f"{path!r} would lead out of the workspace")
         if self._closed and not bringing_back:
@@ -90,9 +91,19 @@ class LinkJudge:
         """The changed links on the way of a standing one that shows files under protected or secret names."""
         turning = frozenset(change.path for change in changes if turns_link(change))
         after = {change.path: change for change in changes} if turning else {}
-        standing = [path for path in self._standing() if path not in after] if turning else []
-        sensitive = [path for path in standing if guardrails.leads_to_protected(path)]
+        passing = [path for path in self._passing(turning) if path not in after] if turning else []
+        sensitive = [path for path in passing if guardrails.leads_to_protected(path)]
         return turning & frozenset(place for path in sensitive for place in self._follow(path, after).passed)
+
+    def _passing(self, turning: frozenset[str]) -> list[str]:
+        """The standing links on whose way one of these lies; the way of another one stays as it is."""
+        return [path for path in self._standing() if not self._now(path).passed.isdisjoint(turning)]
+
+    def _now(self, path: str) -> _Trail:
+        """The way of a standing link before any change."""
+        if path not in self._trails:
+            self._trails[path] = self._follow(path, {})
+        return self._trails[path]
 
     def _standing(self) -> list[str]:
         if self._links is None:

@@ -200,8 +200,9 @@ class Search:
         root = self.tree.root
         for link in links:
             place = real_path(os.path.join(root, link))
-            if place == root or place.startswith(f"{root}/"):
-                self._targets[link] = target = place[len(root) + 1 :]
+            target = place[len(root) + 1 :]
+            if (place == root or place.startswith(f"{root}/")) and target != link:  # the same: it leads nowhere
+                self._targets[link] = target
                 self._leading.setdefault(target, []).append(link)
 
     def _linked(self) -> Iterator[str]:
