@@ -20,7 +20,7 @@ def main() -> int:
 
 
 def _flushed(code: int) -> int:
-    """What is still to be written goes out now: at exit Python would put its own code in the place of ours."""
+    """Flushes the output now: at exit Python would put its own exit code in the place of ours."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()

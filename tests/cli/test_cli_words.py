@@ -30,6 +30,24 @@ def test_version_and_help_import_next_to_nothing(words: list[str]):
     assert "pawl" in imported
 
 
+DECLARATIONS = """
+import sys
+from pawl.ui.cli.overview import COMMANDS
+from pawl.ui.cli.parser import parser_for
+for name in COMMANDS:
+    parser_for(name)
+print(*sys.modules)
+"""
+WORKING = re.compile(
+    r"(rich|sqlite3|asyncio|pydantic|prompt_toolkit|httpx|pawl\.(store|sandbox|workspace|models|code)|pawl\.agent\.session)\b"
+)
+
+
+def test_the_options_of_all_commands_are_known_without_loading_what_carries_them_out():
+    done = subprocess.run([sys.executable, "-c", DECLARATIONS], capture_output=True, text=True, check=True)
+    assert [name for name in sorted(done.stdout.split()) if WORKING.match(name)] == []
+
+
 def test_the_installed_script_is_the_same_command():
     script = Path(sys.executable).with_name("pawl")
     assert (

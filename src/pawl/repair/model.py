@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic, TestCounts
 from pawl.core.errors import ParseFailed
-from pawl.workspace.promotion import Promotion
+
+if TYPE_CHECKING:
+    from pawl.workspace.promotion import Promotion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

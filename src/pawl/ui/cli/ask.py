@@ -8,9 +8,8 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pawl.agent import asking
-from pawl.agent.asking import AskRequest, Replied
 from pawl.core.dialogue import FellBack
 from pawl.core.errors import Cancelled, UsageError
 from pawl.core.events import RunEvent
@@ -26,8 +25,12 @@ from pawl.ui.cli.parser import (
     thinking_options,
 )
 from pawl.ui.screen.renderer import EventRenderer
+from pawl.ui.screen.report import ENDED
 from pawl.ui.screen.screen import counted, money, when
-from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.agent.asking import AskRequest, Replied
+    from pawl.workspace.project import Project
 
 MOST_INPUT = 200_000
 """Bytes of stdin that are sent: as many from its start as from its end, where errors stand."""
@@ -54,17 +57,11 @@ DECLARED = {
     )
 }
 EXIT = {"answered": 0, "cut_off": 1, "empty": 1, "refused": 1, "stuck": 1, "out_of_turns": 53, "out_of_time": 53}
-ENDED = {
-    "cut_off": "the answer was cut off at its longest",
-    "empty": "the model gave no answer, also when it was asked again",
-    "refused": "the model refused to answer",
-    "stuck": "the model went round in circles and was stopped",
-    "out_of_turns": "no turns were left; the answer is from what was known by then (--max-turns)",
-    "out_of_time": "no time was left; the answer is from what was known by then",
-}
 
 
 def ask(shop: Project, call: Call) -> int:
+    from pawl.agent import asking
+
     question = _question(call)
     renderer = EventRenderer(call, call.meter, raw=not call.out.is_terminal, thoughts=call.options.thoughts)
     fell_back: list[FellBack] = []
@@ -93,6 +90,8 @@ def ask(shop: Project, call: Call) -> int:
 
 
 def _question(call: Call) -> AskRequest:
+    from pawl.agent.asking import AskRequest
+
     options = call.options
     return AskRequest(
         text=piped_input(call, " ".join(options.question)),
@@ -135,7 +134,7 @@ def _stdin(call: Call) -> str:
 
 
 def spending(call: Call) -> dict[str, object]:
-    """What the user lets it spend, as far as the options say."""
+    """The limits that the options set."""
     options = call.options
     budget: dict[str, object] = {}
     if (amount := amount_of("--max-budget-usd", options.max_budget_usd)) is not None:

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import PathRefused, UnknownEntry, UsageError
-from pawl.sandbox.environment import real_path
+from pawl.settings import files as bounded
 from pawl.ui.cli.encoder import as_json
 from pawl.ui.screen.renderer import Meter
 from pawl.ui.screen.screen import LiveLine, Screen, money
@@ -117,15 +117,26 @@ def check_range(option: str, value: float, low: int, high: int, advice: str) -> 
         raise UsageError(f"{option} {value:g} is not between {low} and {high}", advice=advice)
 
 
+def given_bytes(name: str | None, most: int, what: str) -> bytes:
+    """The bytes of a file, or of stdin without a name or for `-`."""
+    try:
+        data = sys.stdin.buffer.read(most + 1) if name in (None, "-") else bounded.read_bytes(name or "", most)
+    except OSError as error:
+        raise UsageError(f"{what} {name!r} cannot be read: {error.strerror}", advice="check the path") from error
+    if len(data) > most:
+        raise UsageError(f"{what} has more than {most >> 20} MB", advice="split it")
+    return data
+
+
 @dataclass(slots=True)
 class Call:
     """Fits `screen.Face`."""
 
     options: argparse.Namespace
     out: Screen
-    """What was asked for."""
+    """Where the answer to the command goes."""
     aside: Screen
-    """What Pawl says beside it."""
+    """Where Pawl says everything else."""
     interruptions: Interruptions = field(default_factory=Interruptions)
     asks: bool = True
     """Whether the user may be asked on stdin."""
@@ -140,9 +151,6 @@ class Call:
     @property
     def can_ask(self) -> bool:
         return self.asks and not self.options.json and sys.stdin.isatty() and self.aside.is_terminal
-
-    def command(self, words: str) -> str:
-        return f"pawl {words}"
 
     @property
     def live(self) -> bool:
@@ -169,9 +177,10 @@ class Call:
 
         return edited(text, suffix, self.environment)
 
-    def emit(self, body: object) -> None:
-        """One JSON object on stdout."""
+    def emit(self, body: object, code: int = 0) -> int:
+        """Writes one JSON object to stdout; gives the exit code back."""
         self.out.put(f"{as_json(body)}\n")
+        return code
 
     @property
     def test_command(self) -> tuple[str, ...]:
@@ -192,6 +201,8 @@ class Call:
 
     def inside(self, workspace: str, name: str) -> str:
         """A path as a person names it, seen from where they are, as the workspace calls it."""
+        from pawl.sandbox.environment import real_path
+
         here = workspace if self.options.workspace is not None else os.getcwd()
         path = os.path.normpath(os.path.join(here, name))
         # The last name is not followed: a link is changed or taken back like any file.

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from typing import TYPE_CHECKING
 
-from pawl.checks import dev_process as serving
-from pawl.checks.dev_process import ServerRecord, ServerState
 from pawl.core.errors import UsageError
 from pawl.ui.cli.call import Call, check_range
 from pawl.ui.cli.encoder import Json, picked
 from pawl.ui.cli.parser import Command, install_option
-from pawl.workspace.hiding import hidden_note
-from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.checks.dev_process import ServerRecord
+    from pawl.workspace.project import Project
 
 
 def words(parser: ArgumentParser) -> None:
@@ -30,11 +31,25 @@ EXIT_NONE = 3
 
 
 def dev(shop: Project, call: Call) -> int:
-    actions = {"start": _start, "status": _status, "logs": _logs, "stop": _stop}
-    return actions[call.options.action](shop, call)
+    from pawl.checks import dev_process as serving
+
+    match call.options.action:
+        case "start":
+            return _start(shop, call)
+        case "logs":
+            return _logs(shop, call)
+        case "status":
+            record = serving.status(shop)
+            return _none(call) if record is None else _tell(call, record)
+        case _:
+            record = serving.stop(shop)
+            return _none(call) if record is None else _stopped(call, record)
 
 
 def _start(shop: Project, call: Call) -> int:
+    from pawl.checks import dev_process as serving
+    from pawl.workspace.hiding import hidden_note
+
     options = call.options
     if options.port is not None and not 0 < options.port < 1 << 16:
         raise UsageError(f"--port {options.port} is no port", advice="give one from 1024 to 65535")
@@ -46,20 +61,10 @@ def _start(shop: Project, call: Call) -> int:
     if hidden and not options.json:
         call.aside.hint(hidden)
     record, started = serving.start(shop, request)
-    return _tell(call, record, "" if started else "it runs already: ")
+    return _tell(call, record, "" if started else "already running: ")
 
 
-def _status(shop: Project, call: Call) -> int:
-    record = serving.status(shop)
-    if record is None:
-        return _none(call)
-    return _tell(call, record)
-
-
-def _stop(shop: Project, call: Call) -> int:
-    record = serving.stop(shop)
-    if record is None:
-        return _none(call)
+def _stopped(call: Call, record: ServerRecord) -> int:
     if call.options.json:
         call.emit({**_shape(record), "state": "stopped"})
     else:
@@ -68,6 +73,8 @@ def _stop(shop: Project, call: Call) -> int:
 
 
 def _logs(shop: Project, call: Call) -> int:
+    from pawl.checks import dev_process as serving
+
     if call.options.lines < 1:
         raise UsageError(f"--lines {call.options.lines} shows nothing", advice="give a number from 1")
     serving.required(serving.status(shop))
@@ -88,11 +95,12 @@ def _none(call: Call) -> int:
 
 
 def _tell(call: Call, record: ServerRecord, before: str = "") -> int:
+    from pawl.checks.dev_process import ServerState
+
     runs = record.state in (ServerState.STARTING, ServerState.READY)
     code = 0 if runs else EXIT_NONE
     if call.options.json:
-        call.emit(_shape(record))
-        return code
+        return call.emit(_shape(record), code)
     where = f" at {record.url}" if record.url else ""
     why = f": {record.reason}" if record.reason else ""
     verb = "is" if runs else "has"
@@ -102,7 +110,7 @@ def _tell(call: Call, record: ServerRecord, before: str = "") -> int:
     if record.url and record.state is ServerState.READY:
         call.out.hint("stop it with: pawl dev stop")
     if not runs:
-        call.out.hint("see its last words with: pawl dev logs; start it again with: pawl dev start")
+        call.out.hint("read its log: pawl dev logs; start it again: pawl dev start")
     return code
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from argparse import ArgumentParser, BooleanOptionalAction
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from pawl.agent.escalation import NO_ESCALATION, escalation
 from pawl.agent.events import Event
-from pawl.agent.session import Session
-from pawl.core.errors import UnknownEntry, UsageError
+from pawl.core.diagnostic import CheckResult
+from pawl.core.dialogue import Retrying, TextDelta
+from pawl.core.errors import PawlError, UnknownEntry, UsageError
+from pawl.core.events import HookSaid, NodeEntered, RequestAnswered, RequestSent, Steered, ToolEnded, ToolStarted
 from pawl.core.formats import read_json
+from pawl.core.redact import redacted
 from pawl.core.run import Approval, ApprovalAnswer, ApprovalResponse, Mode, Report, RunRequest, RunState
 from pawl.settings import files as bounded
 from pawl.ui.cli.ask import piped_input, spending
-from pawl.ui.cli.call import Call, check_range
-from pawl.ui.cli.encoder import exit_code, report_json
+from pawl.ui.cli.call import Call, Interrupted, check_range, given_bytes
+from pawl.ui.cli.encoder import Json, as_json, exit_code, picked, report_json
 from pawl.ui.cli.parser import (
     Command,
     continue_option,
@@ -28,10 +32,13 @@ from pawl.ui.cli.parser import (
     test_option,
     thinking_options,
 )
-from pawl.ui.screen.approval import ask_approval, edited_patch, patch_from
-from pawl.ui.screen.renderer import EventRenderer
+from pawl.ui.screen.approval import MOST_BYTES, NOTHING, ask_approval, edited_patch
+from pawl.ui.screen.renderer import EventRenderer, is_for_pawl
 from pawl.ui.screen.report import changes_of, show_waiting, tell
-from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.agent.session import Session
+    from pawl.workspace.project import Project
 
 
 def do_words(parser: ArgumentParser) -> None:
@@ -89,34 +96,23 @@ DECLARED = {
 
 def do(shop: Project, call: Call) -> int:
     if call.options.print:
-        from pawl.ui.cli.headless import headless
-
-        return headless(shop, call)
+        return _headless(shop, call)
     return carry(shop, call, lambda session: start(session, call), thoughts=call.options.thoughts)
 
 
-def carry(
-    shop: Project,
-    call: Call,
-    begin: Callable[[Session], Report],
-    *,
-    finish: Callable[[Project, Report, Call], int] | None = None,
-    thoughts: bool = False,
-) -> int:
+def carry(shop: Project, call: Call, begin: Callable[[Session], Report], *, thoughts: bool = False) -> int:
     """Carries a run, and what is queued behind it, to its end or to where it waits.
 
     The one way of every command that works: events are shown, the user is asked, the session ends with its hooks.
-    `finish` shows the report and gives the exit code.
     """
-    finish = finish or _finish
     with shown_session(shop, call, thoughts=thoughts) as session:
         report = _asked(session, begin(session), call)
         while session.queued and report.state is RunState.ENDED:
-            finish(shop, report, call)
+            _finish(shop, report, call)
             following = session.go_on()
             assert following is not None
             report = _asked(session, following, call)
-    code = finish(shop, report, call)
+    code = _finish(shop, report, call)
     if call.interruptions.heard is not None and report.state is RunState.WORKING:
         raise call.interruptions.heard
     return code
@@ -141,6 +137,8 @@ def shown_session(shop: Project, call: Call, *, thoughts: bool = False) -> Itera
 @contextmanager
 def opened_session(shop: Project, call: Call, hear: Callable[[Event], object]) -> Iterator[Session]:
     """A session for one use of the command line: a signal stops its run, and its end calls the hooks for it."""
+    from pawl.agent.session import Session
+
     with call.interruptions.stopping() as cancel:
         session = Session(shop, hear, cancel)
         try:
@@ -155,13 +153,13 @@ def start(session: Session, call: Call) -> Report:
     if options.resume is not None:
         run = options.resume or session.interrupted()
         if not run:
-            raise UsageError("there is no interrupted run to go on with", advice="start one: pawl do 'REQUEST'")
+            raise UsageError("there is no interrupted run to resume", advice="start one: pawl do 'REQUEST'")
         return session.resume(run)
     order = _order(call, _conversation(session, call))
     if options.template is not None:
         order = replace(order, text=session.request(options.template, order.text))
     if options.then and options.print:
-        raise UsageError("--then has no place with -p, which gives one result", advice="call 'pawl -p -c' again")
+        raise UsageError("--then does not work with -p, which gives one result", advice="call 'pawl -p -c' again")
     for text in options.then:
         session.queue(replace(order, text=text, conversation=""))
     return session.do(order)
@@ -173,7 +171,7 @@ def _conversation(session: Session, call: Call) -> str:
     if options.go_on and not chosen:
         known = session.conversations(limit=1)
         if not known:
-            raise UnknownEntry("there is no conversation to go on with", advice="start one without -c")
+            raise UnknownEntry("there is no conversation to continue", advice="start one without -c")
         chosen = known[0].id
     if options.fork_session and not chosen:
         raise UsageError("--fork-session copies a conversation", advice="name it with -c or --conversation ID")
@@ -181,6 +179,8 @@ def _conversation(session: Session, call: Call) -> str:
 
 
 def _order(call: Call, conversation: str) -> RunRequest:
+    from pawl.agent.escalation import NO_ESCALATION, escalation
+
     options = call.options
     limits = spending(call)
     if options.seconds is not None:
@@ -231,13 +231,13 @@ def _asked(session: Session, report: Report, call: Call) -> Report:
     return report
 
 
-def _finish(shop: Project, report: Report, call: Call) -> int:
+def _finish(shop: Project, report: Report, call: Call, *, whole: bool = False) -> int:
+    """Shows the report and gives the exit code."""
     changes = changes_of(shop, report)
     if call.options.json:
-        call.emit(report_json(shop, report, changes))
-        return exit_code(report)
-    if report.state is RunState.WAITING and not call.can_ask:
-        show_waiting(shop, report, call, changes)
+        return call.emit(report_json(shop, report, changes), exit_code(report))
+    if report.state is RunState.WAITING and (whole or not call.can_ask):
+        show_waiting(shop, report, call, changes, whole=whole)
     tell(shop, report, call, changes)
     return exit_code(report)
 
@@ -250,14 +250,7 @@ def approve(shop: Project, call: Call) -> int:
         given = _answer(session, report, call)
         if given is not None:
             report = session.answer(report.run, given)
-    changes = changes_of(shop, report)
-    if call.options.json:
-        call.emit(report_json(shop, report, changes))
-    else:
-        if report.state is RunState.WAITING:
-            show_waiting(shop, report, call, changes, whole=call.options.full)
-        tell(shop, report, call, changes)
-    return exit_code(report)
+    return _finish(shop, report, call, whole=call.options.full)
 
 
 def _answer(session: Session, report: Report, call: Call) -> ApprovalResponse | None:
@@ -273,7 +266,8 @@ def _answer(session: Session, report: Report, call: Call) -> ApprovalResponse | 
     if options.edit:
         return replace(yes, patch=edited_patch(session, report.run))
     if options.patch is not None:
-        return replace(yes, patch=patch_from(options.patch))
+        patch = given_bytes(options.patch, MOST_BYTES, "the patch").decode("utf-8", "surrogateescape")
+        return replace(yes, patch=patch or NOTHING)
     if options.yes:
         return yes
     return ask_approval(session, report, call) if call.can_ask else None
@@ -284,3 +278,156 @@ def _numbers(text: str) -> tuple[int, ...]:
     if not parts or not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
         raise UsageError(f"--hunks {text!r} names no hunks", advice="give their numbers, such as --hunks 1,3")
     return tuple(dict.fromkeys(int(part) for part in parts))
+
+
+SUBTYPES = {
+    "out_of_turns": "error_max_turns",
+    "budget_exceeded": "error_max_budget_usd",
+    "schema_unmet": "error_max_structured_output_retries",
+}
+OTHERWISE = "error_during_execution"
+
+
+def _headless(shop: Project, call: Call) -> int:
+    """Nobody is asked: what needs an answer stops the run, and the result says how to give it."""
+    lines = HeadlessWriter(shop, call)
+    with opened_session(shop, call, lines.hear) as session:
+        try:
+            lines.begin(session)
+            report = start(session, call)
+        except PawlError as error:
+            lines.failed(error.code, error.message, error.advice, error.exit_code)
+            return error.exit_code
+        except Interrupted as stopped:
+            lines.failed(stopped.word, stopped.word, "", stopped.exit_code)
+            raise
+    heard = call.interruptions.heard
+    code = heard.exit_code if heard is not None and report.state is RunState.WORKING else exit_code(report)
+    lines.ended(report, code)
+    return code
+
+
+@dataclass(slots=True)
+class HeadlessWriter:
+    """Writes what the output format wants, in the shape that wrappers of coding agents read."""
+
+    shop: Project
+    call: Call
+    started: float = field(default_factory=time.monotonic)
+    said: list[str] = field(default_factory=list)
+    model: str = ""
+    unseen: bool = False
+
+    @property
+    def form(self) -> str:
+        return "json" if self.call.options.json else str(self.call.options.output_format)
+
+    def begin(self, session: Session) -> None:
+        self.model, tools = session.offered(self.call.options.model or "")
+        self._system(
+            "init",
+            cwd=self.shop.workspace,
+            model=self.model,
+            tools=tools,
+            mcp_servers=[],
+            permissionMode=self.call.options.approve,
+        )
+
+    def hear(self, heard: Event) -> None:
+        match heard:
+            case RequestSent():
+                self.said.clear()
+                self.unseen = is_for_pawl(heard)
+            case TextDelta(text=text):
+                if not self.unseen:
+                    self.said.append(text)
+            case RequestAnswered(model=model, usage=usage):
+                self.model = model
+                if text := redacted("".join(self.said)):
+                    tokens = {"input_tokens": usage.input, "output_tokens": usage.output}
+                    self._message("assistant", {"type": "text", "text": text}, {"model": model, "usage": tokens})
+            case ToolStarted(call=called):
+                used = {"type": "tool_use", **picked(called, "id name"), "input": called.arguments or {}}
+                self._message("assistant", used, {"model": self.model})
+            case ToolEnded(answer=answer):
+                came = {"tool_use_id": answer.call, "content": answer.text, "is_error": answer.failed}
+                self._message("user", {"type": "tool_result", **came})
+            case _:
+                self._beside(heard)
+
+    def _beside(self, heard: Event) -> None:
+        """Events that are no message of the model's or to it."""
+        match heard:
+            case Retrying(why=why, wait_seconds=seconds, attempt=attempt):
+                self._system("api_retry", attempt=attempt, error=why, retry_delay=seconds)
+            case NodeEntered(place=place):
+                self._system("node", node=place.at, task=place.task)
+            case HookSaid(event=event, text=text):
+                self._system("hook", hook_event=event, text=redacted(text))
+            case Steered(text=text):
+                self._message("user", {"type": "text", "text": redacted(text)})
+            case CheckResult():
+                self._system("check", **picked(heard, "step standing reason"))
+
+    def ended(self, report: Report, code: int) -> None:
+        body = report_json(self.shop, report, changes_of(self.shop, report))
+        text = report.answer
+        if report.state is RunState.WAITING:
+            hunks = ", or --hunks 1,3" if report.question is None or report.question.kind == "change" else ""
+            text = f"approval needed: pawl approve {report.run} --yes, or --reject REASON{hunks}"
+        elif report.trouble is not None and code:
+            text = report.trouble.message
+        text = redacted(text)
+        trouble = report.trouble.code if report.trouble is not None else ""
+        subtype = "success" if code == 0 else SUBTYPES.get(trouble) or SUBTYPES.get(report.ended, OTHERWISE)
+        result = self._result(subtype, text, report)
+        if report.structured is not None:
+            result["structured_output"] = report.structured
+        kept = "conversation", "state", "delivery", "before", "after", "verdicts", "refused", "changes", "entry", "kept"
+        result |= {name: body[name] for name in (*kept, "question")} | {"exit_code": code}
+        self._finish(result, text, code)
+
+    def failed(self, name: str, message: str, advice: str, code: int) -> None:
+        nothing = Report(run=self.shop.run_id, request="", intent=None, state=RunState.ENDED, delivery=None)
+        result = self._result(SUBTYPES.get(name, OTHERWISE), message, nothing)
+        self._finish(
+            result | {"error": name, "advice": advice, "exit_code": code}, f"{message}\n{advice}".rstrip(), code
+        )
+
+    def _result(self, subtype: str, text: str, report: Report) -> Json:
+        read, written = report.input_tokens, report.output_tokens
+        return {
+            "type": "result",
+            "subtype": subtype,
+            "is_error": subtype != "success",
+            "duration_ms": round((time.monotonic() - self.started) * 1000),
+            "result": text,
+            "session_id": report.run,
+            "num_turns": report.requests,
+            "total_cost_usd": report.cost,
+            "usage": {"input_tokens": read, "output_tokens": written, "cache_read_input_tokens": report.cached_tokens},
+            "modelUsage": {report.model: {"inputTokens": read, "outputTokens": written}} if report.model else {},
+            "permission_denials": report.denials,
+        }
+
+    def _finish(self, result: Mapping[str, object], text: str, code: int) -> None:
+        if self.form != "text":
+            self._write(as_json(result))
+        elif code == 0:
+            self._write(as_json(result["structured_output"]) if "structured_output" in result else text)
+        else:
+            self.call.aside.lines(f"pawl: {text}")
+
+    def _message(self, speaker: str, block: Mapping[str, object], more: Mapping[str, object] | None = None) -> None:
+        message = {"role": speaker, "content": [block], **(more or {})}
+        self._line({"type": speaker, "message": message, "parent_tool_use_id": None})
+
+    def _system(self, subtype: str, **more: object) -> None:
+        self._line({"type": "system", "subtype": subtype, **more})
+
+    def _line(self, body: Mapping[str, object]) -> None:
+        if self.form == "stream-json":
+            self._write(as_json({**body, "session_id": self.shop.run_id}))
+
+    def _write(self, line: str) -> None:
+        self.call.out.put(f"{line}\n")

@@ -15,6 +15,7 @@ from pawl.core.change import BlobReader, ChangeSet, Node
 from pawl.core.history import Checkpoint, Entry
 from pawl.core.patch import summary
 from pawl.core.run import DeliveryState, Report, RunState
+from pawl.core.tiers import Attempt, EscalationState
 
 if TYPE_CHECKING:
     from pawl.workspace.capture import HeldBack
@@ -97,14 +98,14 @@ def checkpoint_json(one: Checkpoint) -> Json:
     }
 
 
-WAITING = 4
+EXIT_WAITING = 4
 """The exit code of a run that waits for the user's answer."""
 
 
 def exit_code(report: Report) -> int:
     """0 when it is done; why not otherwise."""
     if report.state is RunState.WAITING:
-        return WAITING
+        return EXIT_WAITING
     if report.trouble is not None:
         return report.trouble.exit_code
     if report.exit_code:
@@ -130,4 +131,26 @@ def report_json(shop: Project, report: Report, changes: ChangeSet) -> Json:
         "cost_usd": report.cost,
         "seconds": round(report.seconds, 3),
         "exit_code": exit_code(report),
+        "loop": None if report.climb is None else _climb_json(report.climb),
+    }
+
+
+def _climb_json(climb: EscalationState) -> Json:
+    return {
+        "failing": climb.failing,
+        "tiers": [picked(tier, "name mode iterations") for tier in climb.ladder.tiers],
+        "left": [picked(gate, "tier reason") for gate in climb.gates],
+        "attempts": [_attempt_json(one) for one in climb.attempts],
+    }
+
+
+def _attempt_json(one: Attempt) -> Json:
+    return {
+        "tier": one.at.tier,
+        "iteration": one.at.number,
+        **picked(one, "sample mode model"),
+        "ended": one.end,
+        **picked(one, "failing paths refused better"),
+        "cost_usd": one.cost,
+        **picked(one, "tokens seconds"),
     }

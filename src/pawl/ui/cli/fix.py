@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import shlex
-import textwrap
 import time
 from argparse import ArgumentParser, BooleanOptionalAction
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from pawl.agent.session import Session
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
 from pawl.core.display import safe_text
 from pawl.core.errors import PathRefused, UsageError
 from pawl.core.patch import unified
 from pawl.core.run import RunRequest
-from pawl.repair import fixer as fixing
 from pawl.repair.model import (
     Alternative,
     BaselineTaken,
@@ -30,20 +27,20 @@ from pawl.repair.model import (
     Progressed,
     StageBegun,
 )
-from pawl.sandbox.environment import real_path
 from pawl.ui.cli.call import Call, check_range
 from pawl.ui.cli.do import carry
 from pawl.ui.cli.encoder import Json, changes_json, picked
-from pawl.ui.cli.loop import after_reflex, finish
+from pawl.ui.cli.loop import after_reflex
 from pawl.ui.cli.parser import Command, dry_run_option, install_option, test_option
 from pawl.ui.screen.renderer import MARKS
 from pawl.ui.screen.report import counts_text
 from pawl.ui.screen.screen import Screen, brief, counted, money
-from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
+
+    from pawl.workspace.project import Project
 
 
 def words(parser: ArgumentParser) -> None:
@@ -76,6 +73,8 @@ DECLARED = {
 
 def order_after(shop: Project, call: Call, request: FixRequest, outcome: FixOutcome) -> RunRequest | None:
     """The loop that goes on, announced with its model and the most that it may cost; None where nothing does."""
+    from pawl.agent.session import Session
+
     options, setting = call.options, shop.config.settings.escalate
     asks = options.escalate is None and setting == "auto"
     # Where patches disagree it is the user who chooses.
@@ -228,7 +227,7 @@ EXIT = {
     FixOutcome.NOT_FIXED: 1,
 }
 LEFT = frozenset({FixOutcome.PARTLY, FixOutcome.DISPUTED, FixOutcome.NOT_FIXED})
-"""What leaves something for a model."""
+"""Outcomes that leave something for a model."""
 MOST_SHOWN = 10
 WIDTH = 120
 """Of a line that is not for a terminal."""
@@ -236,6 +235,8 @@ SHORTEST_MESSAGE = 24
 
 
 def fix(shop: Project, call: Call) -> int:
+    from pawl.repair import fixer as fixing
+
     request = _request(shop, call)
     with Progress(call.aside, quiet=call.options.json) as progress:
         report = fixing.fix(shop, request, progress.take)
@@ -244,7 +245,7 @@ def fix(shop: Project, call: Call) -> int:
     if report.outcome in LEFT and not request.dry_run and call.options.escalate is not False:
         order = order_after(shop, call, request, report.outcome)
         if order is not None:
-            return carry(shop, call, lambda session: session.do(order), finish=finish)
+            return carry(shop, call, lambda session: session.do(order))
     if call.options.json:
         call.emit(_json(shop, report, call))
     return EXIT[report.outcome]
@@ -273,6 +274,8 @@ def _request(shop: Project, call: Call) -> FixRequest:
 
 def _targets(shop: Project, call: Call) -> tuple[str, ...]:
     """The targets as the workspace calls them; the workspace itself stands for everything in it."""
+    from pawl.sandbox.environment import real_path
+
     here = shop.workspace if call.options.workspace is not None else os.getcwd()
     if any(real_path(os.path.join(here, target)) == shop.workspace for target in call.options.targets if target):
         return ()
@@ -291,7 +294,7 @@ def _tell(shop: Project, report: FixReport, call: Call) -> None:
         return
     _tell_tests(out, "before", report.before, report.failing_before)
     for repair in report.repairs:
-        _tell_long(out, f"repaired  {repair.path}:{repair.line}  {in_words(repair.what)}  ({repair.why})")
+        out.paragraph(f"repaired  {repair.path}:{repair.line}  {in_words(repair.what)}  ({repair.why})")
     if report.changes:
         out.patch(report.changes, shop.store.blobs)
     if report.verdicts:
@@ -308,7 +311,7 @@ def _tell(shop: Project, report: FixReport, call: Call) -> None:
 
 def _tell_notes(report: FixReport, out: Screen) -> None:
     for note in report.notes:
-        _tell_long(out, f"note: {note}")
+        out.paragraph(f"note: {note}")
 
 
 def _tell_tests(out: Screen, when: str, counts: TestCounts | None, failing: tuple[Diagnostic, ...]) -> None:
@@ -325,20 +328,9 @@ def _tell_tests(out: Screen, when: str, counts: TestCounts | None, failing: tupl
         out.say(f"  … and {len(failing) - MOST_SHOWN} more")
 
 
-def _tell_long(out: Screen, text: str, style: str = "") -> None:
-    """One line; in a terminal as many as it takes, broken between words and set in."""
-    lines = (
-        textwrap.wrap(text, out.width - 1, subsequent_indent="  ", break_on_hyphens=False)
-        if out.is_terminal
-        else [text]
-    )
-    for line in lines:
-        out.say(line, style)
-
-
 def _tell_rivals(shop: Project, report: FixReport, call: Call) -> None:
     out = call.out
-    _tell_long(out, f"nothing was taken for {'the rest' if report.repairs else 'these tests'}: {report.reason}", "bold")
+    out.paragraph(f"nothing was taken for {'the rest' if report.repairs else 'these tests'}: {report.reason}", "bold")
     for rival in report.rivals:
         alike = " (behaves like 1)" if rival.number > 1 and rival.behaves_like_first else ""
         take = f"  take it with: {_promote(rival, call)}" if rival.entry is not None else ""
@@ -369,7 +361,7 @@ def _again(call: Call) -> str:
 
 
 def _advice(report: FixReport, call: Call) -> str:
-    """What to do next; of rivals one is taken without another search where they are kept."""
+    """The next step; of rivals one is taken without another search where they are kept."""
     if not report.rivals:
         return report.advice
     kept = [_promote(rival, call) for rival in report.rivals if rival.entry is not None]
@@ -400,16 +392,16 @@ def _tell_end(report: FixReport, call: Call) -> None:
     elif call.options.dry_run and report.repairs:
         out.say(f"would be {report.outcome} ({cost}); nothing was changed")
     elif report.outcome is FixOutcome.NOT_FIXED:
-        _tell_long(out, f"not fixed in {cost}: {report.reason}; nothing was changed", "bold")
+        out.paragraph(f"not fixed in {cost}: {report.reason}; nothing was changed", "bold")
     if report.outcome is FixOutcome.FIXED and report.reason:
         out.say(report.reason)
     if report.outcome is FixOutcome.PARTLY and report.reason and not report.rivals:
-        _tell_long(out, f"the rest is not fixed: {report.reason}")
+        out.paragraph(f"the rest is not fixed: {report.reason}")
     if report.kept is not None:
         out.say(f"the patch is kept as entry {report.kept}; promote it all the same with: pawl promote {report.kept}")
     advice = _advice(report, call)
     if advice:
-        _tell_long(out, advice, "dim")
+        out.paragraph(advice, "dim")
 
 
 def _mark(verdict: CheckResult) -> str:

@@ -1,9 +1,10 @@
-"""What was done: `history` and `diff` show it, `undo`, `redo`, `checkpoint` and `restore` go back and forth in it."""
+"""The history: `history` and `diff` show it; `undo`, `redo`, `checkpoint` and `restore` move in it."""
 
 from __future__ import annotations
 
 import re
 from argparse import ArgumentParser
+from typing import TYPE_CHECKING
 
 from pawl.core.change import ChangeSet
 from pawl.core.errors import UnknownEntry, UsageError
@@ -12,8 +13,10 @@ from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import changes_json, checkpoint_json, entry_json
 from pawl.ui.cli.parser import Command, dry_run_option
 from pawl.ui.screen.screen import brief, when
-from pawl.workspace.history import OnConflict, Reversal, Wish
-from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.workspace.history import Reversal, Wish
+    from pawl.workspace.project import Project
 
 
 def history_words(parser: ArgumentParser) -> None:
@@ -80,8 +83,7 @@ def history(shop: Project, call: Call) -> int:
     shown = [entry for entry in every if options.all or entry.state is EntryState.DONE]
     part = shown[: options.limit]
     if options.json:
-        call.emit({"entries": [entry_json(entry) for entry in part], "total": len(shown)})
-        return 0
+        return call.emit({"entries": [entry_json(entry) for entry in part], "total": len(shown)})
     if part:
         rows = [_cells(entry, live=call.out.is_terminal) for entry in part]
         call.out.table(("id", "when", "what", "state", "paths", "run"), rows, flexible=2)
@@ -99,8 +101,7 @@ def diff(shop: Project, call: Call) -> int:
     changes = _chosen(shop.changes(entry), call.files(shop.workspace))
     if call.options.json:
         described = changes_json(changes, shop.store.blobs)
-        call.emit({"entry": entry_json(entry), "changes": described, "digest": changes.digest})
-        return 0
+        return call.emit({"entry": entry_json(entry), "changes": described, "digest": changes.digest})
     if call.options.stat:
         call.out.changes(changes, shop.store.blobs, most=len(changes))
     else:
@@ -115,7 +116,7 @@ def _cells(entry: Entry, *, live: bool) -> tuple[str, ...]:
 
 
 def standing(entry: Entry) -> str:
-    """What became of an entry, in a word or two."""
+    """The state of an entry, in a word or two."""
     match entry.state:
         case EntryState.DONE if entry.reversed_by is not None:
             word = f"undone by {entry.reversed_by}"
@@ -142,43 +143,41 @@ def _chosen(changes: ChangeSet, files: tuple[str, ...]) -> ChangeSet:
 
 
 _CHOSEN = {
-    OnConflict.STOP: "you changed the same place since; without --dry-run this stops here",
-    OnConflict.KEEP: "you changed the same place since; left as it is",
-    OnConflict.OVERWRITE: "you changed the same place since; your version is kept in this entry",
-    OnConflict.MARK: "you changed the same place since; both are marked in the file",
+    "stop": "you changed the same place since; without --dry-run this stops here",
+    "keep": "you changed the same place since; left as it is",
+    "overwrite": "you changed the same place since; your version is kept in this entry",
+    "mark": "you changed the same place since; both are marked in the file",
 }
 
 
 def undo(shop: Project, call: Call) -> int:
-    wish = _wish(shop, call)
+    wish = _wish(call, call.files(shop.workspace))
     if call.options.id and call.options.id.startswith("r"):
         return _tell(shop, call, shop.undo_run(call.options.id, wish), wish)
     return _tell(shop, call, shop.undo(call.entry_number(), wish), wish)
 
 
 def redo(shop: Project, call: Call) -> int:
-    wish = Wish(on_conflict=OnConflict(call.options.on_conflict), dry_run=call.options.dry_run)
+    wish = _wish(call)
     return _tell(shop, call, shop.redo(wish), wish)
 
 
 def restore(shop: Project, call: Call) -> int:
-    wish = _wish(shop, call)
+    wish = _wish(call, call.files(shop.workspace))
     return _tell(shop, call, shop.restore(call.options.name, wish), wish)
 
 
-def _wish(shop: Project, call: Call) -> Wish:
-    return Wish(
-        files=call.files(shop.workspace),
-        on_conflict=OnConflict(call.options.on_conflict),
-        dry_run=call.options.dry_run,
-    )
+def _wish(call: Call, files: tuple[str, ...] = ()) -> Wish:
+    from pawl.workspace.history import OnConflict, Wish
+
+    return Wish(files=files, on_conflict=OnConflict(call.options.on_conflict), dry_run=call.options.dry_run)
 
 
 def _tell(shop: Project, call: Call, reversal: Reversal, wish: Wish) -> int:
     done = reversal.promotion
     conflicts = sorted(conflict.path for conflict in reversal.conflicts)
     if call.options.json:
-        call.emit(
+        return call.emit(
             {
                 "title": reversal.title,
                 "entry": done.entry if done else None,
@@ -187,13 +186,11 @@ def _tell(shop: Project, call: Call, reversal: Reversal, wish: Wish) -> int:
                 "notices": done.notices if done else [],
             }
         )
-        return 0
     call.out.say(f"{'' if done else 'would '}{brief(reversal.title)}", "bold")
     call.out.changes(reversal.changes, shop.store.blobs)
     call.out.marked([("!", path, _CHOSEN[wish.on_conflict]) for path in conflicts])
     if done is not None:
-        for notice in done.notices:
-            call.out.say(f"note: {notice}")
+        call.out.notes(done.notices)
         call.out.hint(f"this is entry {done.entry}; take it back with: pawl undo {done.entry}")
     return 0
 
@@ -203,8 +200,7 @@ def checkpoint(shop: Project, call: Call) -> int:
         return _list(shop, call)
     made = shop.checkpoint(call.options.name)
     if call.options.json:
-        call.emit(checkpoint_json(made))
-        return 0
+        return call.emit(checkpoint_json(made))
     call.out.say(f"checkpoint {made.name}, {_place(made)}")
     call.out.hint(f"come back with: pawl restore {made.name if _is_plain(made.name) else made.id}")
     return 0

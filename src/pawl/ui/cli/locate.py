@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pawl.checks.report_readers import suspected
-from pawl.code.librarian import everything, open_librarian
 from pawl.core.code import Hit, Query
 from pawl.core.errors import UsageError
 from pawl.settings import files as bounded
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import Json, picked
 from pawl.ui.cli.parser import Command
-from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.workspace.project import Project
 
 _LARGEST_ISSUE = 4 << 20
 _HEAD = 8192
@@ -40,6 +41,9 @@ DECLARED = {
 
 
 def locate(shop: Project, call: Call) -> int:
+    from pawl.checks.report_readers import suspected
+    from pawl.code.librarian import everything, open_librarian
+
     options = call.options
     text = _text(call)
     if options.top < 1:
@@ -50,7 +54,7 @@ def locate(shop: Project, call: Call) -> int:
     with open_librarian(shop, shows=everything) as librarian:
         left = librarian.refresh().left
         if left:
-            call.aside.say(f"{left:,} files are not in the index yet, because they are many; ask again to go on")
+            call.aside.say(f"{left:,} files are not indexed yet; run the command again to index more")
         hits = librarian.locate(query, options.top)
         empty = not hits and librarian.is_empty
     if options.json:
@@ -72,7 +76,7 @@ def _text(call: Call) -> str:
     else:
         text = given
     if not text.strip():
-        raise UsageError("there is nothing to look for", advice="pawl locate 'what is wrong', or --issue-file FILE")
+        raise UsageError("there is no text to search for", advice="pawl locate 'what is wrong', or --issue-file FILE")
     return text
 
 

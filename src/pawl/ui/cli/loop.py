@@ -5,23 +5,19 @@ from __future__ import annotations
 import os
 import re
 from argparse import ArgumentParser, Namespace
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pawl.agent.climb_record import as_markdown, audited, audited_runs
-from pawl.agent.escalation import MOST_COST, LadderWish, LoopWish, interrupted_loop, loop_of
-from pawl.agent.session import Session
 from pawl.core.errors import PathRefused, UsageError
-from pawl.core.run import Approval, Report, RunRequest, RunState
-from pawl.core.tiers import Attempt, AttemptEnd, EscalationState
+from pawl.core.run import Approval, Report, RunRequest
 from pawl.ui.cli.call import Call, amount_of
 from pawl.ui.cli.do import carry
-from pawl.ui.cli.encoder import Json, exit_code, picked, report_json
 from pawl.ui.cli.parser import Command, CommandParser, model_option, record_option, test_option, thinking_options
-from pawl.ui.screen.report import changes_of, show_waiting, tell
-from pawl.ui.screen.screen import counted, money
-from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.agent.session import Session
+    from pawl.workspace.project import Project
 
 LIKE_A_FILE = re.compile(r"\S*/\S*|\S*\w\.\w+")
 """A word that nobody begins a sentence with."""
@@ -90,11 +86,13 @@ DECLARED = {
 
 def loop(shop: Project, call: Call) -> int:
     begin = partial(_started, shop=shop, call=call)
-    return carry(shop, call, begin, finish=finish, thoughts=call.options.thoughts)
+    return carry(shop, call, begin, thoughts=call.options.thoughts)
 
 
 def after_reflex(shop: Project, call: Call, target: str) -> RunRequest:
-    """What the reflex left, on the tiers above it."""
+    """A loop over what the reflex left, on the tiers above it."""
+    from pawl.agent.escalation import MOST_COST, LadderWish, LoopWish, loop_of
+
     options = call.options
     wish = LoopWish(target=target, test_command=call.test_command, model=options.model or "")
     # The user is told the most that it may cost, so that this is a limit like one of his own.
@@ -105,6 +103,8 @@ def after_reflex(shop: Project, call: Call, target: str) -> RunRequest:
 
 def _started(session: Session, shop: Project, call: Call) -> Report:
     if call.options.resume is not None:
+        from pawl.agent.escalation import interrupted_loop
+
         return session.resume(call.options.resume or interrupted_loop(shop))
     order, warnings = _order(shop, call)
     for warning in warnings:
@@ -113,6 +113,8 @@ def _started(session: Session, shop: Project, call: Call) -> Report:
 
 
 def _order(shop: Project, call: Call) -> tuple[RunRequest, tuple[str, ...]]:
+    from pawl.agent.escalation import LadderWish, LoopWish, loop_of
+
     options = call.options
     target, objective = _words(shop, call)
     minutes = options.max_minutes
@@ -169,55 +171,9 @@ def _words(shop: Project, call: Call) -> tuple[str, str]:
     return inside, " ".join(words[1:])
 
 
-def finish(shop: Project, report: Report, call: Call) -> int:
-    changes = changes_of(shop, report)
-    if call.options.json:
-        call.emit({**report_json(shop, report, changes), "loop": _climb_json(report.climb)})
-        return exit_code(report)
-    if report.state is RunState.WAITING and not call.can_ask:
-        show_waiting(shop, report, call, changes)
-    if report.climb is not None:
-        _tell_tiers(report.climb, call)
-    tell(shop, report, call, changes)
-    return exit_code(report)
-
-
-def _tell_tiers(climb: EscalationState, call: Call) -> None:
-    """The report over all tiers."""
-    left = {gate.tier: gate.reason for gate in climb.gates}
-    for number, tier in enumerate(climb.ladder.tiers):
-        made = climb.of_tier(number)
-        if not made and number not in left:
-            continue
-        cost = sum((one.cost for one in made if one.cost is not None), Decimal(0))
-        ended = "verified" if any(one.end is AttemptEnd.VERIFIED for one in made) else left.get(number, "not verified")
-        call.out.say(f"tier      {tier.name}: {counted(len(made), 'attempt')}, {money(cost)}, {ended}")
-
-
-def _climb_json(climb: EscalationState | None) -> Json | None:
-    if climb is None:
-        return None
-    return {
-        "failing": climb.failing,
-        "tiers": [picked(tier, "name mode iterations") for tier in climb.ladder.tiers],
-        "left": [picked(gate, "tier reason") for gate in climb.gates],
-        "attempts": [_attempt_json(one) for one in climb.attempts],
-    }
-
-
-def _attempt_json(one: Attempt) -> Json:
-    return {
-        "tier": one.at.tier,
-        "iteration": one.at.number,
-        **picked(one, "sample mode model"),
-        "ended": one.end,
-        **picked(one, "failing paths refused better"),
-        "cost_usd": one.cost,
-        **picked(one, "tokens seconds"),
-    }
-
-
 def audit(shop: Project, call: Call) -> int:
+    from pawl.agent.climb_record import as_markdown, audited
+
     if call.options.list:
         return _list(shop, call)
     found = audited(shop, call.options.run)
@@ -229,14 +185,15 @@ def audit(shop: Project, call: Call) -> int:
 
 
 def _list(shop: Project, call: Call) -> int:
+    from pawl.agent.climb_record import audited_runs
+
     if call.options.run is not None:
-        raise UsageError("--list and a run cannot both be had", advice="leave out one of them")
+        raise UsageError("--list takes no run", advice="leave out one of them")
     runs = audited_runs(shop)
     if call.options.json:
-        call.emit({"runs": runs})
-        return 0
+        return call.emit({"runs": runs})
     for one in runs:
         call.out.lines(f"{one['run']}  {one['began']}  {one['why'] or 'under way':<10}  {one['objective']}")
     if not runs:
-        call.out.say("no ladder was climbed in this workspace yet")
+        call.out.say("no loop has run in this workspace yet")
     return 0

@@ -53,7 +53,7 @@ def _call(options: argparse.Namespace) -> int:
         raise
     except OSError as error:
         named = f" {error.filename!r}" if error.filename is not None else ""
-        return _report(options, "system", f"the system says{named}: {error.strerror or error}", "", 1)
+        return _report(options, "system", f"system error{named}: {error.strerror or error}", "", 1)
 
 
 def _dispatch(options: argparse.Namespace) -> int:
@@ -119,7 +119,7 @@ def tell_recovery(shop: Project, aside: Screen) -> None:
     for recovery in shop.recovered:
         aside.say(f"pawl: entry {recovery.entry.id} was interrupted and is now {recovery.state}")
         for path in recovery.kept:
-            aside.say(f"      {path} holds your own work and was left as it is")
+            aside.say(f"      {path} holds your own work and was not touched")
 
 
 def _report(
@@ -160,7 +160,7 @@ def _tell(stream: TextIO, text: str) -> None:
 
 
 class _Defect:
-    """What is shown of an error that nobody expected: one line, and where the rest is."""
+    """Reports an error that nobody expected: one line, and where the traceback is."""
 
     def __init__(self, options: argparse.Namespace, config: Config | None = None) -> None:
         self._options = options

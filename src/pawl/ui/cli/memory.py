@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
-from pawl.agent import workspace_memory as remembering
 from pawl.core.errors import UsageError
 from pawl.core.memory import Memory, MemoryTier
 from pawl.ui.cli.call import Call, number_of
 from pawl.ui.cli.encoder import Json, picked
 from pawl.ui.cli.parser import Command, mixed
 from pawl.ui.screen.screen import brief, counted, when
-from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.workspace.project import Project
 
 
 def words(parser: ArgumentParser) -> None:
@@ -44,6 +46,8 @@ def memory(shop: Project, call: Call) -> int:
 
 
 def _list(shop: Project, call: Call) -> int:
+    from pawl.agent import workspace_memory as remembering
+
     options = call.options
     sought = " ".join(options.words)
     found = remembering.memories(shop, sought, MemoryTier(options.tier) if options.tier else None)
@@ -53,8 +57,7 @@ def _list(shop: Project, call: Call) -> int:
         conversations = [one.id for one in kept.conversations]
         others = {"answers": kept.answers, "files": len(kept.files), "conversations": conversations}
         errors = {name: {"requests": one.requests, "ratio": round(one.ratio, 3)} for name, one in estimates.items()}
-        call.emit({"memories": [_json(one, gone) for one in found], **others, "estimates": errors})
-        return 0
+        return call.emit({"memories": [_json(one, gone) for one in found], **others, "estimates": errors})
     if found:
         rows = [
             (str(one.id), when(one.created), one.tier, one.source, f"{_mark(one, gone)}{brief(one.text, 400)}")
@@ -64,7 +67,7 @@ def _list(shop: Project, call: Call) -> int:
         if call.out.is_terminal:
             call.out.hint("pawl memory show ID · pawl memory forget ID")
     else:
-        call.out.say("nothing is remembered of that" if sought or options.tier else "nothing is remembered yet")
+        call.out.say("no memory matches" if sought or options.tier else "nothing is remembered yet")
     if not sought and not options.tier and (kept.answers or kept.conversations):
         talks = counted(len(kept.conversations), "conversation")
         call.out.hint(f"also kept: {counted(kept.answers, 'answer')} about {counted(len(kept.files), 'file')}, {talks}")
@@ -75,13 +78,15 @@ def _list(shop: Project, call: Call) -> int:
 
 
 def _session(shop: Project, call: Call) -> int:
-    """What a conversation has seen and touched."""
+    """Shows what a conversation has seen and touched."""
+    from pawl.agent import workspace_memory as remembering
+
     named = call.options.words
     if len(named) > 1:
         raise UsageError("'pawl memory session' takes one conversation", advice="without one it shows the last")
     number, one = remembering.session(shop, *named)
     if call.options.json:
-        call.emit(
+        return call.emit(
             {
                 "conversation": number,
                 "exchanges": [picked(said, "question answer") for said in one.exchanges],
@@ -90,7 +95,6 @@ def _session(shop: Project, call: Call) -> int:
                 "edits": [picked(edit, "path what entry") for edit in one.edits],
             }
         )
-        return 0
     call.out.say(f"conversation {number}")
     parts = {
         "exchanges": [f"{brief(said.question)} → {brief(said.answer)}" for said in one.exchanges],
@@ -106,11 +110,12 @@ def _session(shop: Project, call: Call) -> int:
 
 
 def _show(shop: Project, call: Call) -> int:
+    from pawl.agent import workspace_memory as remembering
+
     one = shop.store.memories.get(shop.workspace, _number(call))
     gone = remembering.taken_back(shop, [one])
     if call.options.json:
-        call.emit(_json(one, gone))
-        return 0
+        return call.emit(_json(one, gone))
     call.out.say(f"{_mark(one, gone)}{one.text}")
     run = f", run {one.run}" if one.run else ""
     call.out.hint(f"memory {one.id} · {one.tier} · from the {one.source}{run} · {when(one.created)}")
@@ -118,6 +123,8 @@ def _show(shop: Project, call: Call) -> int:
 
 
 def _add(shop: Project, call: Call) -> int:
+    from pawl.agent import workspace_memory as remembering
+
     options = call.options
     kept = remembering.add(shop, " ".join(options.words), MemoryTier(options.tier or MemoryTier.FACT))
     if options.json:
@@ -128,6 +135,8 @@ def _add(shop: Project, call: Call) -> int:
 
 
 def _forget(shop: Project, call: Call) -> int:
+    from pawl.agent import workspace_memory as remembering
+
     options = call.options
     if options.all:
         if options.words:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
-from pawl.agent.context_builder import configured
-from pawl.models import listing
-from pawl.models.listing import Listed
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import Json, picked
 from pawl.ui.cli.parser import Command
-from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.models.listing import Listed
+    from pawl.workspace.project import Project
 
 
 def words(parser: ArgumentParser) -> None:
@@ -23,6 +24,9 @@ DECLARED = {"models": Command(words=words, example="pawl models --offline", read
 
 
 def models(shop: Project, call: Call) -> int:
+    from pawl.agent.context_builder import configured
+    from pawl.models import listing
+
     config = configured(shop, call.options.model or "")
     found = listing.listed(config, look=not call.options.offline, only=call.options.model or "")
     providers, environment = config.providers.values(), config.environment

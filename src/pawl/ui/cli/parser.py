@@ -1,4 +1,7 @@
-"""Reads a command line. Each command's file declares its own options; this finds the file and collects them."""
+"""Reads a command line. Each command's file declares its own options; this finds the file and collects them.
+
+A command's file loads the rooms that carry it out inside of its functions: its help costs no second of waiting.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ FILES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What a file declares in `DECLARED` about a command. The function that runs it has the command's name."""
+    """A command as its file declares it in `DECLARED`. The function that runs it has the command's name."""
 
     words: Callable[[argparse.ArgumentParser], None]
     """Adds its options and their help."""

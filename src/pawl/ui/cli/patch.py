@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pawl.code.patch_proposal import PatchProposal, propose_patch, propose_text
 from pawl.core.errors import Refused, UsageError
 from pawl.core.history import EntryKind
 from pawl.settings import files as bounded
-from pawl.ui.cli.call import Call
+from pawl.ui.cli.call import Call, given_bytes
 from pawl.ui.cli.encoder import changes_json, held_json
 from pawl.ui.cli.parser import Command, dry_run_option, protected_option
 from pawl.ui.cli.run import hint_protected, tell_held
-from pawl.workspace.commands import KeptEntry, propose_entry
-from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.code.patch_proposal import PatchProposal
+    from pawl.workspace.project import Project
 
 
 def patch_words(parser: ArgumentParser) -> None:
@@ -53,25 +55,19 @@ def patch(shop: Project, call: Call) -> int:
         entry = shop.new_entry(EntryKind.EDIT, _title(shop, call), call.options.reason, allows_protected=yes)
         promotion = shop.promote(entry, proposal.changes)
     changes = promotion.changes if promotion else proposal.changes
+    notices = (*proposal.notices, *(promotion.notices if promotion else ()))
+    number = promotion.entry if promotion else None
     if call.options.json:
-        call.emit(
-            {
-                "entry": promotion.entry if promotion else None,
-                "changes": changes_json(changes, shop.store.blobs),
-                "breaches": proposal.breaches,
-                "notices": [*proposal.notices, *(promotion.notices if promotion else ())],
-            }
-        )
-        return 0
-    call.out.say(f"promoted as entry {promotion.entry}" if promotion else "would change", "bold")
+        shown = changes_json(changes, shop.store.blobs)
+        return call.emit({"entry": number, "changes": shown, "breaches": proposal.breaches, "notices": notices})
+    call.out.say("would change" if number is None else f"promoted as entry {number}", "bold")
     call.out.changes(changes, shop.store.blobs)
-    for notice in (*proposal.notices, *(promotion.notices if promotion else ())):
-        call.out.say(f"note: {notice}")
-    if promotion is not None:
-        call.out.hint(f"take it back with: pawl undo {promotion.entry}")
+    call.out.notes(notices)
+    if number is not None:
+        call.out.hint(f"take it back with: pawl undo {number}")
         return 0
     for breach in proposal.breaches:
-        call.out.say(f"note: {breach}; --yes goes over it")
+        call.out.say(f"note: {breach}; --yes overrides it")
     return 0
 
 
@@ -83,6 +79,8 @@ def _title(shop: Project, call: Call) -> str:
 
 
 def _proposal(shop: Project, call: Call) -> PatchProposal:
+    from pawl.code.patch_proposal import propose_patch, propose_text
+
     options = call.options
     if options.path is not None:
         if options.old is None or options.new is None or options.patch is not None:
@@ -91,21 +89,10 @@ def _proposal(shop: Project, call: Call) -> PatchProposal:
         return propose_text(shop, path, options.old, options.new, allow_protected=options.allow_protected)
     if options.old is not None or options.new is not None:
         raise UsageError("--old and --new need --path", advice="name the file with --path")
-    return propose_patch(shop, _text(options.patch), allow_protected=options.allow_protected)
-
-
-def _text(name: str | None) -> bytes:
-    if name is not None and name != "-":
-        try:
-            return bounded.read_bytes(name, bounded.LARGEST_DATA)
-        except OSError as error:
-            raise UsageError(f"the patch {name!r} cannot be read: {error.strerror}", advice="check the path") from error
-    if sys.stdin.isatty():
+    if options.patch in (None, "-") and sys.stdin.isatty():
         raise UsageError("there is no patch", advice="name a file, or pipe one: git diff | pawl patch -")
-    text = sys.stdin.buffer.read(bounded.LARGEST_DATA + 1)
-    if len(text) > bounded.LARGEST_DATA:
-        raise UsageError(f"the patch has more than {bounded.LARGEST_DATA >> 20} MB", advice="split it")
-    return text
+    text = given_bytes(options.patch, bounded.LARGEST_DATA, "the patch")
+    return propose_patch(shop, text, allow_protected=options.allow_protected)
 
 
 def _within_guardrails(shop: Project, call: Call, proposal: PatchProposal) -> None:
@@ -123,6 +110,8 @@ def _within_guardrails(shop: Project, call: Call, proposal: PatchProposal) -> No
 
 
 def promote(shop: Project, call: Call) -> int:
+    from pawl.workspace.commands import propose_entry
+
     entry = shop.entry(call.entry_number())
     kept = propose_entry(shop, entry, allow_protected=call.options.allow_protected)
     promotion = None
@@ -130,27 +119,24 @@ def promote(shop: Project, call: Call) -> int:
         title = f"promote {entry.id}: {entry.title}"
         yes = call.options.allow_protected
         promotion = shop.promote(shop.new_entry(entry.kind, title, entry.reason, allows_protected=yes), kept.changes)
+    changes = promotion.changes if promotion else kept.changes
+    notices = promotion.notices if promotion else ()
+    number = promotion.entry if promotion else None
     if call.options.json:
-        call.emit(
+        return call.emit(
             {
-                "entry": promotion.entry if promotion else None,
+                "entry": number,
                 "from": entry.id,
-                "changes": changes_json(promotion.changes if promotion else kept.changes, shop.store.blobs),
+                "changes": changes_json(changes, shop.store.blobs),
                 "held": [held_json(one) for one in kept.held],
-                "notices": promotion.notices if promotion else [],
+                "notices": notices,
             }
         )
-        return 0
-    _tell(shop, call, kept, None if promotion is None else promotion.entry)
-    hint_protected(call.out, kept.held, entry.id)
-    for notice in promotion.notices if promotion else ():
-        call.out.say(f"note: {notice}", "yellow")
-    return 0
-
-
-def _tell(shop: Project, call: Call, kept: KeptEntry, number: int | None) -> None:
     call.out.say("would promote" if number is None else f"promoted as entry {number}", "bold")
     call.out.changes(kept.changes, shop.store.blobs)
     tell_held(call.out, kept.held)
     if number is not None:
         call.out.hint(f"take it back with: pawl undo {number}")
+    hint_protected(call.out, kept.held, entry.id)
+    call.out.notes(notices, "yellow")
+    return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from typing import TYPE_CHECKING
 
 from pawl.core.errors import UsageError
 from pawl.core.run import Mode
@@ -12,8 +13,9 @@ from pawl.settings.trust import trust as trust_folder
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import picked
 from pawl.ui.cli.parser import Command, mixed
-from pawl.workspace.hooks import hooks_notice
-from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.workspace.project import Project
 
 
 def permissions_words(parser: ArgumentParser) -> None:
@@ -54,6 +56,8 @@ def permissions(shop: Project, call: Call) -> int:
     for notice in found.notices:
         call.aside.say(f"pawl: {notice}")
     if options.action == "check":
+        from pawl.workspace.hooks import hooks_notice
+
         if notice := hooks_notice(shop.config, shop.workspace):
             call.aside.say(f"pawl: {notice}")
         return _check(permitting.permit_of(found, shop.guardrails), call)
@@ -74,8 +78,7 @@ def _list(found: permitting.Permitting, call: Call) -> int:
             for ruling, several in lists.items()
             for rule in several
         ]
-        call.emit({"preset": preset.name, "rules": named, "defaults": defaults, "notices": found.notices})
-        return 0
+        return call.emit({"preset": preset.name, "rules": named, "defaults": defaults, "notices": found.notices})
     rows = [(ruling, rule.text, rule.source) for ruling, several in lists.items() for rule in several]
     call.out.table(("says", "rule", "from"), rows, flexible=1)
     said = ", ".join(f"{_DEFAULTS[name]} {ruling}" for name, ruling in defaults.items())
@@ -86,8 +89,7 @@ def _list(found: permitting.Permitting, call: Call) -> int:
 def _check(permit: permitting.Permit, call: Call) -> int:
     said = permitting.asked(permit, call.options.call)
     if call.options.json:
-        call.emit(picked(said, "ruling reason rule source suggestions"))
-        return 0
+        return call.emit(picked(said, "ruling reason rule source suggestions"))
     call.out.say(f"{said.ruling}: {said.reason}")
     if said.rule:
         call.out.say(f"  rule  {said.rule}  ({said.source})")
@@ -104,13 +106,12 @@ def trust(shop: Project, call: Call) -> int:
     before = folder_trust(shop.config, shop.workspace)
     after = trust_folder(shop.config, shop.workspace)
     if call.options.json:
-        call.emit({"folder": shop.workspace, **_shown(after), "changed": before.changed})
-        return 0
+        return call.emit({"folder": shop.workspace, **_shown(after), "changed": before.changed})
     call.out.say(f"trusted: {shop.workspace}")
     for path in after.files:
         call.out.say(f"  {'~' if path in before.changed else ' '} {path}")
     if not after.files:
-        call.out.say("  nothing here configures or executes anything yet")
+        call.out.say("  no file here configures or executes anything yet")
     call.out.say("the trust lapses when one of these changes; take it back with: pawl trust --revoke")
     return 0
 
@@ -119,11 +120,10 @@ def _revoke(shop: Project, call: Call) -> int:
     known = revoke(shop.config, shop.workspace)
     listed = is_listed(shop.config, shop.workspace)
     if call.options.json:
-        call.emit({"folder": shop.workspace, "revoked": known, "listed": listed})
-        return 0
+        return call.emit({"folder": shop.workspace, "revoked": known, "listed": listed})
     call.out.say(f"no longer trusted: {shop.workspace}" if known else f"was not trusted: {shop.workspace}")
     if listed:
-        call.out.say("it is still listed under [trust] in your settings")
+        call.out.say("your settings still list it under [trust]")
     return 0
 
 
@@ -131,8 +131,7 @@ def _folders(shop: Project, call: Call) -> int:
     found = [(one, folder_trust(shop.config, one.folder)) for one in trusted_folders(shop.config)]
     if call.options.json:
         folders = [{**picked(one, "folder at"), **_shown(now), "changed": now.changed} for one, now in found]
-        call.emit({"folders": folders})
-        return 0
+        return call.emit({"folders": folders})
     rows = [(one.folder, str(now.standing), " ".join(now.changed)) for one, now in found]
     if not rows:
         call.out.say("no folder is trusted")

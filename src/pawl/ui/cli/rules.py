@@ -5,14 +5,16 @@ from __future__ import annotations
 import difflib
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from pawl.agent import policy as rules
 from pawl.core.errors import UsageError
 from pawl.core.run import Mode, RoleName, Stage
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import picked
 from pawl.ui.cli.parser import Command
-from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.workspace.project import Project
 
 
 def policy_words(parser: ArgumentParser) -> None:
@@ -34,6 +36,8 @@ DECLARED = {
 
 
 def policy(shop: Project, call: Call) -> int:
+    from pawl.agent import policy as rules
+
     options = call.options
     if options.markdown:
         if options.json or options.mode or options.stage or options.role:
@@ -47,8 +51,7 @@ def policy(shop: Project, call: Call) -> int:
     )
     if options.json:
         told = "tools prompts reasoning approval contract"
-        call.emit({"rows": [{**picked(row, "mode stage role"), **picked(row.decision, told)} for row in rows]})
-        return 0
+        return call.emit({"rows": [{**picked(row, "mode stage role"), **picked(row.decision, told)} for row in rows]})
     lines = [
         (row.mode, row.stage, row.role, row.decision.reasoning, " ".join(row.decision.tools) or "–") for row in rows
     ]
@@ -64,17 +67,20 @@ def prompts(shop: Project, call: Call) -> int:
 
 
 def _list(shop: Project, call: Call) -> int:
+    from pawl.agent import policy as rules
+
     repository = rules.prompts(shop.config, shop.workspace)
     found = [repository.get(name) for name in repository.names()]
     if call.options.json:
-        call.emit({"prompts": [picked(one, "name purpose source") for one in found]})
-        return 0
+        return call.emit({"prompts": [picked(one, "name purpose source") for one in found]})
     rows = [(one.name, one.purpose, "" if one.source.startswith("prompts/") else one.source) for one in found]
     call.out.table(("prompt", "purpose", "overridden by"), rows, flexible=1)
     return 0
 
 
 def _show(shop: Project, call: Call) -> int:
+    from pawl.agent import policy as rules
+
     if call.options.name is None:
         raise UsageError("no prompt is named", advice="'pawl prompts list' lists them")
     repository = rules.prompts(shop.config, shop.workspace)
@@ -83,8 +89,7 @@ def _show(shop: Project, call: Call) -> int:
         raise UsageError(f"there is no prompt {call.options.name!r}", advice=_similar(call.options.name, names))
     prompt = repository.get(call.options.name)
     if call.options.json:
-        call.emit(picked(prompt, "name purpose source text"))
-        return 0
+        return call.emit(picked(prompt, "name purpose source text"))
     call.out.lines(prompt.text)
     return 0
 
@@ -95,6 +100,8 @@ def _similar(name: str, known: Sequence[str]) -> str:
 
 
 def _check(shop: Project, call: Call) -> int:
+    from pawl.agent import policy as rules
+
     faults = rules.prompt_faults(shop.config, shop.workspace)
     if call.options.json:
         call.emit({"faults": [picked(one, "path line what") for one in faults]})

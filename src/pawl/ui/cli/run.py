@@ -9,7 +9,7 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 from collections.abc import Iterable
 from contextlib import suppress
 from enum import Enum
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from pawl.core.change import BlobReader, ChangeSet
 from pawl.core.display import SafeStream
@@ -19,10 +19,11 @@ from pawl.ui.cli.call import Call, Interrupted, Interruptions
 from pawl.ui.cli.encoder import Json, changes_json, held_json, picked
 from pawl.ui.cli.parser import Command, CommandParser, protected_option
 from pawl.ui.screen.screen import Screen, counted, warnings
-from pawl.workspace.capture import HeldBack
-from pawl.workspace.commands import CommandRequest, Landing, Ran, keep, land, run_on_bench
-from pawl.workspace.hiding import hidden_note
-from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.workspace.capture import HeldBack
+    from pawl.workspace.commands import CommandRequest, Landing, Ran
+    from pawl.workspace.project import Project
 
 
 def words(parser: ArgumentParser) -> None:
@@ -41,7 +42,7 @@ def words(parser: ArgumentParser) -> None:
 
 
 def read(parser: CommandParser, words: list[str]) -> Namespace:
-    """What stands behind `--` is the command's; argparse treats it differently in different versions of Python."""
+    """Splits the words at `--`, which argparse treats differently in different versions of Python."""
     cut = words.index("--") if "--" in words else len(words)
     options = parser.parse_args(words[:cut])
     tail = words[cut:] if options.argv else words[cut + 1 :]
@@ -114,8 +115,7 @@ _SAID_BY_THE_SANDBOX = (Ending.TIMED_OUT, Ending.MEMORY_LIMIT, Ending.PROCESS_LI
 
 
 def tell_ending(screen: Screen, done: Completed) -> None:
-    for notice in done.notices:
-        screen.say(f"note: {notice}", "yellow")
+    screen.notes(done.notices, "yellow")
     if done.ending is Ending.TIMED_OUT:
         screen.hint("give it longer with --seconds N")
     elif done.ending not in (Ending.EXITED, *_SAID_BY_THE_SANDBOX):
@@ -138,8 +138,7 @@ def tell_landing(screen: Screen, blobs: BlobReader, ran: Ran, landing: Landing, 
         screen.say("nothing changed" if not ran.capture.ignored else "nothing to promote")
     if not listed:
         screen.changes(changes, blobs, most=_MOST)
-    for notice in promotion.notices if promotion is not None else ():
-        screen.say(f"note: {notice}", "yellow")
+    screen.notes(promotion.notices if promotion is not None else (), "yellow")
     tell_held(screen, landing.held)
     screen.marked([("!", path, "you changed it meanwhile; yours stands") for path in landing.conflicts])
     _tell_ignored(screen, ran.capture.ignored)
@@ -252,6 +251,9 @@ def _fate(call: Call) -> str:
 
 
 def _run(shop: Project, call: Call) -> Ran:
+    from pawl.workspace.commands import run_on_bench
+    from pawl.workspace.hiding import hidden_note
+
     live = None if call.options.json else Live(call.interruptions)
     with call.interruptions.stopping() as cancel:
         ran = run_on_bench(shop, _request(shop, call), on_output=live.show if live else None, cancel=cancel)
@@ -267,6 +269,8 @@ def _run(shop: Project, call: Call) -> Ran:
 
 
 def _request(shop: Project, call: Call) -> CommandRequest:
+    from pawl.workspace.commands import CommandRequest
+
     options = call.options
     if not options.argv:
         raise UsageError("there is no command to run", advice="write it after '--', such as: pawl run -- make test")
@@ -286,7 +290,7 @@ def _request(shop: Project, call: Call) -> CommandRequest:
 
 
 def _verdict(shop: Project, call: Call, ran: Ran, fate: str) -> RunDecision:
-    """What the options or the user say. A yes to the changes is not yet one to protected files among them."""
+    """The decision of the options or the user. A yes to the changes is not yet one to protected files among them."""
     if fate == "discard" or (fate == "apply" and not ran.completed.ok):
         return RunDecision.KEEP
     changes, protected = ran.capture.changes, _protected(ran)
@@ -323,6 +327,8 @@ def _agreed(shop: Project, call: Call, changes: ChangeSet, question: str) -> boo
 
 
 def _landed(shop: Project, ran: Ran, verdict: RunDecision) -> Landing:
+    from pawl.workspace.commands import keep, land
+
     if verdict is RunDecision.KEEP:
         return keep(shop, ran)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from typing import TYPE_CHECKING
 
 from pawl.core.errors import SandboxUnavailable
 from pawl.core.execution import Confinement
@@ -10,9 +11,10 @@ from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import picked
 from pawl.ui.cli.parser import Command
 from pawl.ui.screen.screen import counted
-from pawl.workspace import upkeep
-from pawl.workspace.project import Project
-from pawl.workspace.upkeep import Examination
+
+if TYPE_CHECKING:
+    from pawl.workspace.project import Project
+    from pawl.workspace.upkeep import Examination
 
 
 def doctor_words(parser: ArgumentParser) -> None:
@@ -40,10 +42,12 @@ _MOST_NUMBER = 1_000_000
 
 
 def doctor(shop: Project, call: Call) -> int:
+    from pawl.workspace import upkeep
+
     report = upkeep.examine(shop, thorough=call.options.verify)
     code = _health(report)
     if call.options.json:
-        call.emit(
+        return call.emit(
             {
                 "ok": code == 0,
                 **picked(report.protection, "confinement overlay"),
@@ -54,18 +58,19 @@ def doctor(shop: Project, call: Call) -> int:
                 "guardrails": shop.guardrails.name,
                 "settings": str(shop.config.file),
                 **picked(report, "hooks problems"),
-            }
+            },
+            code,
         )
-        return code
     _tell(shop, call, report)
     return code
 
 
 def gc(shop: Project, call: Call) -> int:
+    from pawl.workspace import upkeep
+
     cleaned = upkeep.clean(shop, days=_bounded(call.options.days), backups=_bounded(call.options.backups))
     if call.options.json:
-        call.emit(cleaned)
-        return 0
+        return call.emit(cleaned)
     call.out.say(
         f"dropped the contents of {counted(cleaned.entries, 'old entry', 'old entries')}, "
         f"freed {cleaned.bytes_freed / 1e6:.1f} MB"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from typing import TYPE_CHECKING
 
-from pawl.checks.packages import PackagePolicy
-from pawl.checks.project import CheckKind
-from pawl.checks.verifier import BaselinePolicy, StopPolicy, Verifier, VerifyReport
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import UsageError
 from pawl.ui.cli.call import Call
@@ -14,9 +12,10 @@ from pawl.ui.cli.encoder import Json, picked
 from pawl.ui.cli.parser import Command, install_option, test_option
 from pawl.ui.screen.renderer import MARKS
 from pawl.ui.screen.screen import Screen, brief
-from pawl.workspace.bench_folder import sweep
-from pawl.workspace.commands import bench_places
-from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.checks.verifier import VerifyReport
+    from pawl.workspace.project import Project
 
 
 def words(parser: ArgumentParser) -> None:
@@ -39,9 +38,14 @@ EXIT_NOTHING = 3
 
 
 def verify(shop: Project, call: Call) -> int:
+    from pawl.checks.packages import PackagePolicy
+    from pawl.checks.verifier import BaselinePolicy, StopPolicy, Verifier
+    from pawl.workspace.bench_folder import sweep
+    from pawl.workspace.commands import bench_places
+
     options = call.options
     if options.set_baseline and options.no_baseline:
-        raise UsageError("--set-baseline and --no-baseline cannot both be had", advice="leave one of them out")
+        raise UsageError("--set-baseline and --no-baseline exclude each other", advice="leave one of them out")
 
     def listen(verdict: CheckResult) -> None:
         if not options.json:
@@ -95,7 +99,7 @@ def _finding(finding: Diagnostic) -> list[str]:
 def _tell_end(report: VerifyReport, call: Call) -> None:
     old = sum(len(verdict.old) for verdict in report.verdicts)
     if old:
-        call.out.hint(f"{old} findings of the baseline are left out")
+        call.out.hint(f"{old} findings of the baseline are not shown")
     if call.options.set_baseline:
         count = sum(len(verdict.findings) for verdict in report.verdicts)
         call.out.say(f"baseline set: {count} findings are old from now on")
@@ -107,6 +111,8 @@ def _tell_end(report: VerifyReport, call: Call) -> None:
 
 def _verdict(report: VerifyReport) -> str:
     """One line that claims no more than was proved."""
+    from pawl.checks.project import CheckKind
+
     if any(verdict.standing is Status.FAIL for verdict in report.verdicts):
         return "not verified"
     if report.not_run:

@@ -1,1 +1,1 @@
-"""What every interface that a person looks at is drawn with."""
+"""The screen that the command line and the session share."""

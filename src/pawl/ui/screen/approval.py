@@ -6,17 +6,19 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pawl.agent.session import Session
 from pawl.core.errors import UsageError
 from pawl.core.run import ApprovalAnswer, ApprovalResponse, Report
 from pawl.settings import files as bounded
 from pawl.ui.screen.report import show_question
 from pawl.ui.screen.screen import Face
+
+if TYPE_CHECKING:
+    from pawl.agent.session import Session
 
 FALLBACKS = ("sensible-editor", "nano", "vi")
 MOST_BYTES = 16 << 20
@@ -27,7 +29,7 @@ REMARKS = """\
 
 
 def edited(text: str, suffix: str, environment: Mapping[str, str]) -> str:
-    """What the user left in the file."""
+    """The text as the user left it in the editor."""
     words = editor_words(environment)
     with tempfile.TemporaryDirectory(prefix="pawl-") as folder:
         path = Path(folder) / f"change{suffix}"
@@ -90,7 +92,7 @@ def ask_approval(session: Session, report: Report, face: Face) -> ApprovalRespon
     face.out.say()
     complete = show_question(session.shop, report, face, changes)
     if not complete:
-        face.aside.say("! not all of it is shown; d shows all of it", "bold yellow")
+        face.aside.say("! this is not all of it; d shows everything", "bold yellow")
     of_call = question.kind == "call"
     prompt = f"carry it out? [{CHOICES_OF_CALL}] " if of_call else f"promote this? [{CHOICES}] "
     while True:
@@ -100,7 +102,7 @@ def ask_approval(session: Session, report: Report, face: Face) -> ApprovalRespon
         if not word or word in LATER:
             return None
         if word in YES and not rest and not complete:
-            face.aside.say("part of it was not shown: d shows all of it, y approves it as it is", "bold yellow")
+            face.aside.say("part of it was not shown: d shows everything, y approves it as it is", "bold yellow")
             complete = True
             continue
         if word in YES and not rest:
@@ -127,7 +129,7 @@ def _edited(session: Session, report: Report, face: Face) -> ApprovalResponse | 
         return None
     if patch.strip() and patch != shown:
         return ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=question.digest, patch=patch)
-    face.aside.say("the patch is as it was; nothing is answered yet" if patch.strip() else "the patch is empty")
+    face.aside.say("the patch is unchanged; nothing was answered" if patch.strip() else "the patch is empty")
     return None
 
 
@@ -150,25 +152,10 @@ def _part(session: Session, report: Report, face: Face, said: str) -> ApprovalRe
     return ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=question.digest, hunks=numbers)
 
 
-_NOTHING = "#\n"
+NOTHING = "#\n"
 """An empty patch is no patch: it must not be taken for an approval of everything."""
 
 
 def edited_patch(session: Session, run: str) -> str:
-    """What the user made of the patch in $VISUAL or $EDITOR."""
-    return edited(f"{REMARKS}{session.patch(run)}", ".diff", session.shop.config.environment) or _NOTHING
-
-
-def patch_from(name: str) -> str:
-    """The patch in a file, or from stdin."""
-    try:
-        if name != "-":
-            return read_text(Path(name)) or _NOTHING
-        data = sys.stdin.buffer.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise UsageError(
-            f"--patch {name!r} cannot be read: {error.strerror}", advice="name the edited patch"
-        ) from error
-    if len(data) > MOST_BYTES:
-        raise UsageError("the edited patch is too large", advice=f"at most {MOST_BYTES >> 20} MB")
-    return data.decode("utf-8", "surrogateescape") or _NOTHING
+    """The patch as the user left it in $VISUAL or $EDITOR."""
+    return edited(f"{REMARKS}{session.patch(run)}", ".diff", session.shop.config.environment) or NOTHING

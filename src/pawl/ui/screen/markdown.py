@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LONGEST_PART = 60
 """Lines of a block after which what is there is shown; the rest of it is a block of its own."""
 _LIVE = re.compile(r"(?<!\\)(?P<before>(?:\\\\)*)(?:(?P<image>!\[)|(?P<sign>\](?=[(:])|<(?=[A-Za-z/!?])))")
-"""What a viewer of Markdown would fetch, hide behind a label or take for a tag."""
+"""Text that a viewer of Markdown would fetch, hide behind a label or take for a tag."""
 _FENCE = re.compile(r" {0,3}(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)$")
 
 
@@ -31,11 +31,11 @@ class Blocks:
         """Whole lines of the block that has begun."""
         self._line = ""
         self._fence = ""
-        """What opened the fence that is open."""
+        """The line that opened the fence."""
 
     @property
     def rest(self) -> str:
-        """What has come and is not finished."""
+        """The text of the block that is not finished."""
         return "\n".join([*self._lines, self._line]).strip("\n")
 
     def feed(self, text: str) -> Iterator[str]:
@@ -47,7 +47,7 @@ class Blocks:
             yield from self._cut()
 
     def close(self) -> Iterator[str]:
-        """What is left, finished or not."""
+        """The last block, finished or not."""
         if self._line:
             self._lines.append(self._line)
         self._line = ""

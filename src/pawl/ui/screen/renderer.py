@@ -70,7 +70,7 @@ _STYLES = {"✓": "green", "✗": "red", "!": "yellow"}
 _ATTEMPT_MARKS = {AttemptEnd.VERIFIED: "✓", AttemptEnd.REFUSED: "✗", AttemptEnd.SENT_BACK: "↩"}
 _CODE = re.compile(r"\A[a-z_]+: ")
 _SAID_BEFORE = "It said:\n"
-"""What stands before the failure of a call that is not carried out again."""
+"""The words before the failure of a call that is not carried out again."""
 _LONGEST = 110
 
 
@@ -141,6 +141,8 @@ class EventRenderer:
 
     def hear(self, event: Event) -> None:
         self._meter.hear(event)
+        if isinstance(event, RequestSent | ToolStarted | RunEnded):
+            self.finish()
         if isinstance(event, RequestSent):
             self._unseen = is_for_pawl(event)
         if isinstance(event, ThoughtDelta):
@@ -151,8 +153,6 @@ class EventRenderer:
                 self._answer(event.text)
             for line in self._lines(event):
                 self.note(line)
-        if isinstance(event, RunEnded):
-            self.finish()
         if (doing := self._activity(event)) not in (None, self._doing):
             self._doing = doing or ""
             self._face.activity(self._doing)
@@ -182,10 +182,10 @@ class EventRenderer:
     def _think(self, text: str) -> None:
         """Shows whole lines: reasoning comes in pieces of a word."""
         if self._show_thoughts:
-            *lines, self._thought = f"{self._thought}{text}".split("\n")
-            for line in lines:
-                if line.strip():
-                    self.note(f"… {line}")
+            *lines, rest = f"{self._thought}{text}".split("\n")
+            for self._thought in lines:
+                self._end_thought()
+            self._thought = rest
 
     def _end_thought(self) -> None:
         line, self._thought = self._thought, ""
@@ -208,14 +208,14 @@ class EventRenderer:
         self._said = True
 
     def _activity(self, event: Event) -> str | None:
-        """What is being done from now on; None where the event does not change it."""
+        """The activity from now on; None where the event does not change it."""
         match event:
             case TextDelta():
                 return None if self._unseen else "answering"
             case ThoughtDelta():
                 return "thinking"
             case RequestSent(model=model):
-                return f"asking {model.rpartition('/')[2]}"
+                return f"waiting for an answer of {model.rpartition('/')[2]}"
             case ToolStarted(call=call):
                 return _called(call)
             case NodeEntered(place=place):
@@ -227,7 +227,7 @@ class EventRenderer:
         return f"the reflex: {brief(name, 40)}" if isinstance(name, str) and name else None
 
     def _lines(self, event: Event) -> tuple[str, ...]:
-        """What a person is told in lines of their own."""
+        """The lines that the event is worth."""
         match event:
             case RequestSent():
                 return _at_work(event)
@@ -238,14 +238,14 @@ class EventRenderer:
             case CheckResult(step=step, standing=standing, reason=reason):
                 return (f"  {MARKS[standing]} {step}: {brief(reason, 100) or standing}",)
             case Retrying(why=why, wait_seconds=seconds, begun=begun):
-                lost = "; what was said so far does not count" if begun else ""
+                lost = "; the answer so far is discarded" if begun else ""
                 when = f"; trying again in {seconds:.1f} s{lost}"
                 room = self._face.aside.width - len(when) - 3 if self._face.aside.is_terminal else _LONGEST
                 return (f"! {brief(why, max(20, min(100, room)))}{when}",)
             case FellBack(model=model, to=other, why=why):
-                return (f"! {model} could not answer ({brief(why, 80)}); {other} takes over, as you configured",)
+                return (f"! {model} failed ({brief(why, 80)}); {other} takes over, as you configured",)
             case Shortened(before_tokens=before, after_tokens=after):
-                return (f"! the dialogue was long: its older part was shortened, {before:,} → {after:,} tokens",)
+                return (f"! the dialogue was too long: its older part was shortened, {before:,} → {after:,} tokens",)
             case ClimbBegun() | TierBegun() | IterationBegun() | AttemptEnded() | TierLeft() | EscalationWarned():
                 return climb_lines(event)
         return _said_lines(event)
@@ -333,9 +333,9 @@ def _climb_begun(begun: ClimbBegun) -> Iterator[str]:
     )
     cost = "" if ladder.max_cost is None else f", at most {money(ladder.max_cost)}"
     time = "" if ladder.max_minutes is None else f" and {ladder.max_minutes:g} minutes"
-    yield f"loop: {names or 'no tier can work here'}{cost}{time}; {begun.failing} failing"
+    yield f"loop: {names or 'no tier applies'}{cost}{time}; {begun.failing} failing"
     if begun.done:
-        yield f"  goes on after {counted(begun.done, 'attempt')}, {money(begun.spent)} spent"
+        yield f"  resumes after {counted(begun.done, 'attempt')}, {money(begun.spent)} spent"
 
 
 def _attempt(attempt: Attempt) -> str:
@@ -343,5 +343,5 @@ def _attempt(attempt: Attempt) -> str:
     failing = "" if attempt.failing is None else f", {len(attempt.failing)} failing"
     cost = "" if attempt.mode is TierMode.REFLEX else f", {money(attempt.cost)}"
     why = f": {brief(attempt.refused[0], 90)}" if attempt.refused and attempt.end is not AttemptEnd.VERIFIED else ""
-    better = " (a step forward, kept)" if attempt.better else ""
+    better = " (an improvement, kept)" if attempt.better else ""
     return f"{mark} {attempt.end}{better}{failing}{cost}, {attempt.seconds:.1f} s{why}"

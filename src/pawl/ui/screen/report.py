@@ -1,20 +1,26 @@
-"""What came of a run, told to a person."""
+"""The report of a run, for a person."""
 
 from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import Status, TestCounts
 from pawl.core.run import DeliveryState, Intent, Report, RunState
+from pawl.core.tiers import AttemptEnd, EscalationState
 from pawl.ui.screen.diff import show_diff
 from pawl.ui.screen.renderer import MARKS
 from pawl.ui.screen.screen import Face, Screen, brief, counted, money
-from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.workspace.project import Project
 
 ENDED = {
     "cut_off": "the answer was cut off at its longest",
-    "empty": "the model had nothing to say",
-    "refused": "the model refused to go on",
-    "stuck": "the model went round in circles and was stopped",
+    "empty": "the model gave no answer",
+    "refused": "the model refused to answer",
+    "stuck": "the model repeated itself and was stopped",
     "out_of_turns": "no turns were left (--max-turns)",
     "out_of_time": "no time was left (--seconds)",
 }
@@ -25,6 +31,8 @@ def tell(shop: Project, report: Report, face: Face, changes: ChangeSet) -> None:
     if report.exit_code is not None:
         _tell_errand(report, face)
         return
+    if report.climb is not None:
+        _tell_tiers(report.climb, out)
     if report.before is not None or report.after is not None:
         out.say(f"before    {counts_text(report.before)}")
         out.say(f"after     {counts_text(report.after)}")
@@ -34,16 +42,15 @@ def tell(shop: Project, report: Report, face: Face, changes: ChangeSet) -> None:
         out.changes(changes, shop.store.blobs)
     for line in report.refused:
         out.say(f"! {brief(line, 160)}", "bold yellow")
-    for line in report.notes:
-        out.say(f"note: {line}", "yellow")
+    out.notes(report.notes, "yellow")
     if report.review is not None:
         _tell_review(report, out)
-    _tell_end(report, face)
+    _tell_end(report, out)
     _tell_cost(report, face)
 
 
 def show_question(shop: Project, report: Report, face: Face, changes: ChangeSet, *, whole: bool = False) -> bool:
-    """What the user is asked about, with its hunks numbered; nothing in it is obeyed by the terminal.
+    """Shows what the user is asked about, with its hunks numbered; nothing in it is obeyed by the terminal.
 
     Whether all of it was shown: of what is very long only the head and the tail, unless it is asked for `whole`.
     """
@@ -71,7 +78,7 @@ def show_question(shop: Project, report: Report, face: Face, changes: ChangeSet,
 def show_waiting(shop: Project, report: Report, face: Face, changes: ChangeSet, *, whole: bool = False) -> None:
     """The question where nobody can answer it now."""
     if not show_question(shop, report, face, changes, whole=whole):
-        face.out.hint(f"! not all of it is shown; see all with: {face.command(f'approve {report.run} --full')}")
+        face.out.hint(f"! this is not all of it; see all with: pawl approve {report.run} --full")
 
 
 def changes_of(shop: Project, report: Report) -> ChangeSet:
@@ -82,14 +89,25 @@ def changes_of(shop: Project, report: Report) -> ChangeSet:
     return ChangeSet() if number is None else shop.changes(shop.entry(number))
 
 
+def _tell_tiers(climb: EscalationState, out: Screen) -> None:
+    left = {gate.tier: gate.reason for gate in climb.gates}
+    for number, tier in enumerate(climb.ladder.tiers):
+        made = climb.of_tier(number)
+        if not made and number not in left:
+            continue
+        cost = sum((one.cost for one in made if one.cost is not None), Decimal(0))
+        ended = "verified" if any(one.end is AttemptEnd.VERIFIED for one in made) else left.get(number, "not verified")
+        out.say(f"tier      {tier.name}: {counted(len(made), 'attempt')}, {money(cost)}, {ended}")
+
+
 def _tell_errand(report: Report, face: Face) -> None:
-    """What was asked for is the answer; a talk has shown it already."""
+    """The answer is what was asked for; a talk has shown it already."""
     if report.answer.strip() and (not report.conversation or not report.ended):
         face.out.lines(report.answer.rstrip("\n"))
     if report.kept is not None:
-        face.aside.hint(f"what it changed is kept as entry {report.kept}: {face.command(f'diff {report.kept}')}")
+        face.aside.hint(f"its changes are kept as entry {report.kept}: pawl diff {report.kept}")
     if report.entry is not None:
-        face.aside.hint(f"take it back with: {face.command(f'undo {report.entry}')}")
+        face.aside.hint(f"take it back with: pawl undo {report.entry}")
     if report.ended in ENDED:
         face.aside.say(f"! {ENDED[report.ended]}", "bold yellow")
     if report.requests:
@@ -99,19 +117,18 @@ def _tell_errand(report: Report, face: Face) -> None:
 def _tell_review(report: Report, out: Screen) -> None:
     review = report.review
     assert review is not None
-    out.say(f"review    {brief(review.summary, 160)} (advice; confidence {review.confidence})")
+    out.say(f"review    {brief(review.summary, 160)} (advice only; confidence: {review.confidence})")
     for line in (*review.findings, *(f"no test for: {one}" for one in review.missing_tests)):
         out.say(f"  · {brief(line, 160)}")
 
 
-def _tell_end(report: Report, face: Face) -> None:
-    out = face.out
+def _tell_end(report: Report, out: Screen) -> None:
     if report.stale:
         out.say(f"! the approval was not taken: {report.stale}; nothing was written", "bold yellow")
     if report.state is RunState.WAITING:
         hunks = " | --hunks 1,3" if report.question is None or report.question.kind == "change" else ""
-        how = face.command(f"approve {report.run} [--yes | --reject REASON{hunks}]")
-        out.say(f"waits for your approval: {how}", "bold")
+        how = f"pawl approve {report.run} [--yes | --reject REASON{hunks}]"
+        out.say(out.reword(f"waits for your approval: {how}"), "bold")
     elif report.state is RunState.WORKING:
         trouble = report.trouble
         if trouble is not None:
@@ -119,23 +136,22 @@ def _tell_end(report: Report, face: Face) -> None:
             if trouble.advice:
                 out.hint(trouble.advice)
         what = "loop" if report.intent is Intent.LOOP else "do"
-        out.hint(f"go on with: {face.command(f'{what} --resume {report.run}')}")
+        out.hint(f"go on with: pawl {what} --resume {report.run}")
     elif report.entry is not None:
         more = f"; all of it is kept as entry {report.kept}" if report.kept is not None else ""
-        undo = face.command(f"undo {report.entry}")
+        undo = out.reword(f"pawl undo {report.entry}")
         done = report.delivery is DeliveryState.DONE
         word, colour = ("done", "bold green") if done else ("partly done, as you chose", "bold yellow")
         out.say(f"{word}; promoted as entry {report.entry}{more}; undo with: {undo}", colour)
         if report.commit:
             out.say(f"committed as {report.commit[:12]}")
     elif report.delivery is DeliveryState.DONE:
-        out.say("done; nothing had to change")
+        out.say("done; no change was needed")
     else:
-        _tell_not_done(report, face)
+        _tell_not_done(report, out)
 
 
-def _tell_not_done(report: Report, face: Face) -> None:
-    out = face.out
+def _tell_not_done(report: Report, out: Screen) -> None:
     why = ENDED.get(report.ended, "")
     if report.rejected is not None:
         why = f"rejected{f': {report.rejected}' if report.rejected else ''}"
@@ -145,8 +161,7 @@ def _tell_not_done(report: Report, face: Face) -> None:
     if report.trouble is not None and report.trouble.advice:
         out.hint(report.trouble.advice)
     if report.kept is not None:
-        see, take = (face.command(f"{word} {report.kept}") for word in ("diff", "promote"))
-        out.hint(f"what was made is kept as entry {report.kept}: {see}, {take}")
+        out.hint(f"the change is kept as entry {report.kept}: pawl diff {report.kept}, pawl promote {report.kept}")
 
 
 def _tell_cost(report: Report, face: Face) -> None:

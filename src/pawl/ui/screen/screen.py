@@ -1,4 +1,4 @@
-"""What a person sees: plain lines when piped, colour in a terminal. Hostile text is shown, not obeyed."""
+"""Output for a person: plain lines when piped, colour in a terminal. Hostile text is shown, not obeyed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PLAIN_MARKS = str.maketrans(
         "▌": "|",
     }
 )
-"""What stands for the marks where the terminal has no Unicode."""
+"""Replacements for the marks where the terminal has no Unicode."""
 
 
 class Screen:
@@ -62,6 +62,24 @@ class Screen:
     def say(self, text: str = "", style: str = "") -> None:
         """One line, whatever the text holds."""
         self._write([one_line(text)], [style])
+
+    def paragraph(self, text: str, style: str = "") -> None:
+        """One line; in a terminal folded between words, with the rest set in below its first word."""
+        import textwrap
+
+        line = one_line(text)
+        width = self.width - 1
+        if self.is_terminal and cells(line) > width:
+            indent = " " * (len(line) - len(line.lstrip()) + 2)
+            parts = textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+            if parts and max(map(cells, parts)) <= width:
+                self._write(parts, [style] * len(parts))
+                return
+        self._write([line], [style])
+
+    def notes(self, notices: Iterable[str], style: str = "") -> None:
+        for notice in notices:
+            self.say(f"note: {notice}", style)
 
     def lines(self, text: str) -> None:
         """A text of several lines, each shown safely."""
@@ -114,20 +132,15 @@ class Screen:
 
     def ask(self, question: str, answers: str, hint: str) -> str:
         """One of the letters in `answers`; the first when the user gives none, or when the input ends."""
-        _forget_what_was_typed()
         while True:
-            self.put(f"{one_line(question)} [{hint}] ")
-            line = sys.stdin.readline()
-            if not line:
-                self.say()
-            answer = line.strip().lower()[:1]
+            answer = (self.ask_line(f"{question} [{hint}] ") or "").strip().lower()[:1]
             if not answer:
                 return answers[0]
             if answer in answers:
                 return answer
 
     def ask_line(self, question: str) -> str | None:
-        """What the user types; None when the input ends."""
+        """The line that the user types; None when the input ends."""
         _forget_what_was_typed()
         self.put(one_line(question))
         line = sys.stdin.readline()
@@ -165,22 +178,18 @@ class Face(Protocol):
 
     @property
     def out(self) -> Screen:
-        """What was asked for."""
+        """Where the answer to the command goes."""
         ...
 
     @property
     def aside(self) -> Screen:
-        """What Pawl says beside it."""
+        """Where Pawl says everything else."""
         ...
 
     @property
     def live(self) -> bool:
         """Whether `activity` and `preview` are seen."""
-        ...
-
-    def command(self, words: str) -> str:
-        """How a command is written here, such as `pawl undo 3`."""
-        ...
+        return False
 
     def line(self, question: str) -> str | None:
         """Asks for a line and waits for it; None when the input has ended, or for later."""
@@ -192,36 +201,26 @@ class Face(Protocol):
 
     def activity(self, text: str) -> None:
         """Shows what is being done; empty for nothing."""
-        ...
+        return
 
     def preview(self, text: str) -> None:
         """Shows the end of what is being said and is not finished."""
-        ...
+        return
 
     def make_room(self) -> None:
         """Called before a line that stays."""
-        ...
+        return
 
 
 class FoldingScreen(Screen):
-    """A screen whose lines are folded between words, with the rest of a line below its first word."""
+    """A screen whose lines are all folded."""
 
     def lines(self, text: str) -> None:
         for line in text.split("\n"):
             self.say(line)
 
     def say(self, text: str = "", style: str = "") -> None:
-        import textwrap
-
-        line = one_line(text)
-        width = self.width - 1
-        if cells(line) > width:
-            indent = " " * (len(line) - len(line.lstrip()) + 2)
-            parts = textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True)
-            if max(map(cells, parts)) <= width:
-                self._write(parts, [style] * len(parts))
-                return
-        self._write([line], [style])
+        self.paragraph(text, style)
 
 
 def has_marks(stream: TextIO) -> bool:
@@ -241,7 +240,7 @@ def brief(title: str, most: int = 60) -> str:
 
 
 def warnings(name: str) -> str:
-    """What a person should know about a name before trusting their eyes."""
+    """Warnings about a name that may deceive the eyes."""
     text = _NOT_TEXT.sub("", name)
     found = {str(flag) for flag in safe_text(text).flags}
     if text != name:
@@ -325,7 +324,7 @@ def money(cost: Decimal | None) -> str:
 
 
 def _forget_what_was_typed() -> None:
-    """What was typed before the question, perhaps to the command, is no answer to it."""
+    """Drops what was typed before the question, perhaps to the command: it is no answer."""
     if not sys.stdin.isatty():
         return
     import termios

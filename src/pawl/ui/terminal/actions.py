@@ -169,14 +169,14 @@ class Actions:
         session = self._sitting.session
         if words:
             if any(run.id == words for run in session.runs()):
-                self._go_on_with_run(words)
+                self._sitting.carry(lambda: session.resume(words))
             else:
                 self.take_up(words)
             return
         choices = self._choices()
         if not choices:
-            raise UnknownEntry("there is nothing to go on with yet", advice="say what is to be done")
-        rows = [(str(number), *cells) for number, (_, *cells) in enumerate(choices, start=1)]
+            raise UnknownEntry("there is nothing to resume yet", advice="say what is to be done")
+        rows = [(str(number), *choice) for number, choice in enumerate(choices, start=1)]
         self._out.table(("", "id", "last", "what"), rows, flexible=3)
         said = (self._sitting.face.line("which? [number or id, Enter: none] ") or "").strip()
         if not said:
@@ -184,21 +184,18 @@ class Actions:
         chosen = choices[int(said) - 1][0] if said.isdigit() and 0 < int(said) <= len(choices) else said
         self.resume(chosen)
 
-    def _choices(self) -> list[tuple[str, str, str, str]]:
-        """Id, id as shown, when, what; runs that stand still come first."""
+    def _choices(self) -> list[tuple[str, str, str]]:
+        """Id, when, what; runs that stand still come first."""
         session = self._sitting.session
         still = {RunState.WORKING: "stopped", RunState.WAITING: "waits"}
         found = [
-            (run.id, run.id, when(run.created, today=True), f"{still[run.state]}: {brief(run.order.text, 200)}")
+            (run.id, when(run.created, today=True), f"{still[run.state]}: {brief(run.order.text, 200)}")
             for run in session.runs(limit=50)
             if run.state in still
         ][:5]
         for one in session.conversations(limit=MOST_LISTED):
-            found.append((one.id, one.id, when(one.last, today=True), f"{one.turns} × {brief(one.title, 200)}"))
+            found.append((one.id, when(one.last, today=True), f"{one.turns} × {brief(one.title, 200)}"))
         return found
-
-    def _go_on_with_run(self, run: str) -> None:
-        self._sitting.carry(lambda: self._sitting.session.resume(run))
 
     def take_up(self, conversation: str) -> None:
         """Goes on with a conversation, and shows how it ended."""
@@ -219,18 +216,19 @@ class Actions:
         for block in (*blocks.feed(said.message.text), *blocks.close()):
             self._out.draw(f"{drawn(block, self._out.width - 1, color=self._out.color)}\n\n")
 
-    def fork(self, words: str) -> None:
+    def _conversation(self, verb: str) -> str:
         if not self._wishes.conversation:
-            raise UsageError("there is no conversation to fork yet", advice="say something first, or /resume one")
-        self._wishes.conversation = self._sitting.session.fork(self._wishes.conversation)
+            raise UsageError(f"there is no conversation to {verb} yet", advice="say something first, or /resume one")
+        return self._wishes.conversation
+
+    def fork(self, words: str) -> None:
+        self._wishes.conversation = self._sitting.session.fork(self._conversation("fork"))
         self._say(f"goes on as {self._wishes.conversation}; the first one stays as it is")
 
     def compact(self, words: str) -> None:
         from pawl.agent.context_watch import compact
 
-        if not self._wishes.conversation:
-            raise UsageError("there is nothing to compact yet", advice="say something first")
-        made = compact(self._sitting.session.shop, self._wishes.conversation)
+        made = compact(self._sitting.session.shop, self._conversation("compact"))
         if made.why_not:
             self._say(f"not compacted: {made.why_not} ({made.before_tokens:,} tokens)")
             return
@@ -253,9 +251,7 @@ class Actions:
             self._say("empty: a new conversation")
 
     def export(self, words: str) -> None:
-        conversation = self._wishes.conversation
-        if not conversation:
-            raise UsageError("there is no conversation to export yet", advice="say something first, or /resume one")
+        conversation = self._conversation("export")
         path = Path(words or f"conversation-{conversation}.md").expanduser()
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -285,7 +281,7 @@ class Actions:
         from pawl.agent.editing import hidden_names, present_diff, review_request
 
         sitting = self._sitting
-        sitting.face.activity("reading what git says is changed")
+        sitting.face.activity("reading the changes from git")
         diff, left_out = present_diff(sitting.session.shop)
         text = review_request(diff, words, left_out)
         if left_out:
@@ -329,21 +325,16 @@ def _rows(out: Screen, rows: list[tuple[str, str]]) -> None:
     """Two columns; the second is folded below itself, and below the first where there is no room beside it."""
     width = min(max((len(name) for name, _ in rows), default=0), 30)
     room = out.width - width - 5
+    narrow = room < 20
+    margin = "    " if narrow else " " * (width + 4)
     for name, text in rows:
-        if room < 20:
-            out.say(f"  {name}", "bold")
-            for line in textwrap.wrap(one_line(text), max(10, out.width - 5)):
-                out.say(f"    {line}")
-            continue
-        lines = textwrap.wrap(one_line(text), room) or [""]
-        if len(name) > width:
-            out.say(f"  {name}")
-            name = ""
-            out.say(f"  {'':<{width}}  {lines[0]}")
+        lines = textwrap.wrap(one_line(text), max(10, out.width - 5) if narrow else room) or [""]
+        if narrow or len(name) > width:
+            out.say(f"  {name}", "bold" if narrow else "")
         else:
-            out.say(f"  {name:<{width}}  {lines[0]}")
-        for line in lines[1:]:
-            out.say(f"  {'':<{width}}  {line}")
+            out.say(f"  {name:<{width}}  {lines.pop(0)}")
+        for line in lines:
+            out.say(f"{margin}{line}")
 
 
 def _one_of(word: str, allowed: tuple[str, ...], what: str) -> str:

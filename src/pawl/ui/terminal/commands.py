@@ -94,9 +94,5 @@ def split(line: str) -> tuple[str, str] | None:
 def spoken_here(text: str) -> str:
     """A hint of the command line in the words of a session; commands that it has not stay as they are."""
     names = "|".join(one.name for one in built_in())
+    text = re.sub(r"\b(pawl approve \S+) \[.*\]", r"\1", text.replace("pawl do --resume", "pawl resume"))
     return re.sub(rf"\bpawl (?=(?:{names})\b)", "/", text)
-
-
-def command(words: str) -> str:
-    """How a session writes what the command line calls `pawl WORDS`."""
-    return f"/{words.replace('do --resume', 'resume').partition(' [')[0]}"

@@ -32,10 +32,10 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from pawl.ui.cli.call import ENDING
 from pawl.ui.screen.approval import edited
 from pawl.ui.screen.diff import folded
 from pawl.ui.screen.screen import FoldingScreen, Screen, cut, one_line
-from pawl.ui.terminal.commands import command
 from pawl.ui.terminal.input_line import completes
 from pawl.ui.terminal.session import TerminalSession
 
@@ -102,7 +102,6 @@ class LineStream:
         return self._like.fileno()
 
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TICK = 0.25
 """Seconds between two drawings while something works."""
 
@@ -112,7 +111,7 @@ class InlineQuestion:
     text: str
     answer: Future[str | None]
     draft: Document
-    """What was being typed when it came; it comes back afterwards and is no answer."""
+    """The input when the question came; it comes back afterwards and is no answer."""
 
 
 class Inline:
@@ -186,9 +185,6 @@ class Inline:
             if self._sitting.is_working:
                 self._app.invalidate()
 
-    def command(self, words: str) -> str:
-        return command(words)
-
     def leave(self) -> None:
         self._call(self._leave)
 
@@ -220,7 +216,7 @@ class Inline:
         return asyncio.run_coroutine_threadsafe(edit(), self._loop).result()
 
     def activity(self, text: str) -> None:
-        """What is being done; empty for nothing."""
+        """Shows what is being done; empty for nothing."""
         self._activity = (one_line(text), time.monotonic())
         self._call(self._app.invalidate)
 
@@ -245,7 +241,7 @@ class Inline:
         return self._question is not None
 
     def submit(self) -> None:
-        """What is in the input is done: an answer if something is asked, otherwise a request or a command."""
+        """Takes the input: an answer if something is asked, otherwise a request or a command."""
         text = self.buffer.text
         if self._question is not None:
             self.buffer.reset()
@@ -280,7 +276,7 @@ class Inline:
 
     def _application(self) -> Application[None]:
         app: Application[None] = Application(
-            layout=Layout(layout(self.buffer, self._parts)),
+            layout=self._layout(),
             key_bindings=bindings(Handlers(input=self, sitting=self._sitting)),
             output=self._output,
             input=create_input(sys.stdin),
@@ -293,17 +289,55 @@ class Inline:
         app.timeoutlen = 0.2
         return app
 
-    def _parts(self, width: int) -> Parts:
-        text, since = self._activity
-        working = self._sitting.is_working
-        question = self._question.text if self._question is not None else ""
-        return Parts(
-            preview=self._preview if working else "",
-            activity=text if working and not question else "",
-            seconds=time.monotonic() - since,
-            question=question,
-            status=one_line(self._sitting.status(width, asked=bool(question))),
+    def _layout(self) -> Layout:
+        def prefix(number: int, wrapped: int) -> StyleAndTextTuples:
+            first = number == 0 and wrapped == 0
+            return [("bold", (ASKED if self.asks else PROMPT) if first else MORE)]
+
+        return Layout(
+            HSplit(
+                [
+                    _shown(self._preview_lines),
+                    _shown(self._activity_line),
+                    _shown(self._question_lines),
+                    Window(
+                        BufferControl(self.buffer, focus_on_click=False),
+                        height=Dimension(min=1, max=MOST_INPUT),
+                        wrap_lines=True,
+                        dont_extend_height=True,
+                        get_line_prefix=prefix,
+                    ),
+                    _shown(lambda: _offered(self.buffer)),
+                    Window(
+                        FormattedTextControl(self._status_line), height=1, dont_extend_height=True, wrap_lines=False
+                    ),
+                ]
+            )
         )
+
+    def _preview_lines(self) -> StyleAndTextTuples:
+        if not self._preview.strip() or not self._sitting.is_working:
+            return []
+        lines = [part for line in self._preview.split("\n") for part in folded(line.replace("\t", "    "), _width())]
+        return [("", "\n".join(lines[-MOST_PREVIEW:]))]
+
+    def _activity_line(self) -> StyleAndTextTuples:
+        text, since = self._activity
+        if not text or self.asks or not self._sitting.is_working:
+            return []
+        marks = get_app().output.encoding().lower().replace("-", "") == "utf8"
+        turn = SPINNER[int(time.monotonic() * 8) % len(SPINNER)] if marks else "*"
+        took = time.monotonic() - since
+        seconds = f" {took:.0f} s" if took >= 1 else ""
+        return [("fg:ansicyan", f"{turn} "), (_DIM, cut(f"{text}{seconds}", _width() - 2))]
+
+    def _question_lines(self) -> StyleAndTextTuples:
+        if self._question is None:
+            return []
+        return [("bold", "\n".join(folded(self._question.text.rstrip(), _width())))]
+
+    def _status_line(self) -> StyleAndTextTuples:
+        return [(_DIM, cut(one_line(self._sitting.status(_width(), asked=self.asks)), _width()))]
 
     def _print(self, text: str) -> None:
         with self._lock:
@@ -368,7 +402,7 @@ class Handlers:
         event.current_buffer.insert_text("\n")
 
     def line_feed(self, event: KeyPressEvent) -> None:
-        """What was typed before the terminal was Pawl's own ends its lines so."""
+        """Ends a line that was typed before the terminal was Pawl's own; a new line later."""
         if time.monotonic() - self._begun < TYPED_AHEAD:
             self.enter(event)
         else:
@@ -446,49 +480,6 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _DIM = "fg:ansibrightblack"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What there is to be shown now."""
-
-    preview: str
-    activity: str
-    seconds: float
-    question: str
-    status: str
-
-
-def layout(buffer: Buffer, parts: Callable[[int], Parts]) -> Container:
-    def now() -> Parts:
-        return parts(_width())
-
-    def prefix(number: int, wrapped: int) -> StyleAndTextTuples:
-        asked = bool(now().question)
-        first = number == 0 and wrapped == 0
-        return [("bold", (ASKED if asked else PROMPT) if first else MORE)]
-
-    return HSplit(
-        [
-            _shown(lambda: _preview(now().preview)),
-            _shown(lambda: _activity(now())),
-            _shown(lambda: _question(now().question)),
-            Window(
-                BufferControl(buffer, focus_on_click=False),
-                height=Dimension(min=1, max=MOST_INPUT),
-                wrap_lines=True,
-                dont_extend_height=True,
-                get_line_prefix=prefix,
-            ),
-            _shown(lambda: _offered(buffer)),
-            Window(
-                FormattedTextControl(lambda: [(_DIM, cut(now().status, _width()))]),
-                height=1,
-                dont_extend_height=True,
-                wrap_lines=False,
-            ),
-        ]
-    )
-
-
 def _width() -> int:
     # The last column stays free: a line that fills it is folded differently by different terminals.
     return max(10, get_app().output.get_size().columns - 1)
@@ -500,25 +491,6 @@ def _shown(text: Callable[[], StyleAndTextTuples]) -> Container:
         Window(FormattedTextControl(text), dont_extend_height=True, wrap_lines=False),
         filter=Condition(lambda: bool(text())),
     )
-
-
-def _preview(text: str) -> StyleAndTextTuples:
-    if not text.strip():
-        return []
-    lines = [part for line in text.split("\n") for part in folded(line.replace("\t", "    "), _width())]
-    return [("", "\n".join(lines[-MOST_PREVIEW:]))]
-
-
-def _activity(parts: Parts) -> StyleAndTextTuples:
-    if not parts.activity:
-        return []
-    turn = SPINNER[int(time.monotonic() * 8) % len(SPINNER)] if _has_marks() else "*"
-    seconds = f" {parts.seconds:.0f} s" if parts.seconds >= 1 else ""
-    return [("fg:ansicyan", f"{turn} "), (_DIM, cut(f"{parts.activity}{seconds}", _width() - 2))]
-
-
-def _question(text: str) -> StyleAndTextTuples:
-    return [("bold", "\n".join(folded(text.rstrip(), _width())))] if text else []
 
 
 def _offered(buffer: Buffer) -> StyleAndTextTuples:
@@ -538,7 +510,3 @@ def _offered(buffer: Buffer) -> StyleAndTextTuples:
         end = "\n" if at < start + len(part) - 1 else ""
         lines.append(("bold" if at == chosen else _DIM, cut(line, _width()) + end))
     return lines
-
-
-def _has_marks() -> bool:
-    return get_app().output.encoding().lower().replace("-", "") == "utf8"

@@ -1,4 +1,4 @@
-"""What helps while a line is typed: completion of commands and files, and earlier inputs for the arrow keys."""
+"""Help while a line is typed: completion of commands and files, and earlier inputs for the arrow keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def history_path(state: Path, workspace: str) -> Path:
 
 
 class PrivateHistory(History):
-    """What was typed in a workspace, without secrets and bounded, in a file of the user's own.
+    """The inputs of a workspace, without secrets and bounded, in a file of the user's own.
 
     A file that cannot be read or written is no reason to fail: there is no history then.
     """

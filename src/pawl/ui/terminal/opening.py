@@ -16,8 +16,8 @@ from pawl.ui.cli.parser import Command, continue_option, mixed, mode_options, mo
 from pawl.ui.screen.approval import edited
 from pawl.ui.screen.screen import FoldingScreen, Screen, brief, one_line
 from pawl.ui.terminal.actions import Actions
-from pawl.ui.terminal.commands import OWN, Commands, SessionCommand, command
-from pawl.ui.terminal.session import TerminalSession
+from pawl.ui.terminal.commands import OWN, Commands, SessionCommand
+from pawl.ui.terminal.session import SessionFace, TerminalSession
 from pawl.ui.terminal.status import can_draw
 
 
@@ -162,13 +162,11 @@ def _take_up(sitting: TerminalSession) -> None:
 PROMPT = "> "
 
 
-class Plain:
+class Plain(SessionFace):
     """The face where nothing can be drawn in place: through pipes, in an editor's shell, in a dumb terminal.
 
     Lines are read one after the other, and each is carried out before the next; a signal stops what works.
     """
-
-    live = False
 
     def __init__(self, sitting: TerminalSession) -> None:
         self._sitting = sitting
@@ -199,26 +197,11 @@ class Plain:
                         sitting.session.cancel = None
         return 0
 
-    def command(self, words: str) -> str:
-        return command(words)
-
     def line(self, question: str) -> str | None:
         return self._read(question)
 
     def edited(self, text: str, suffix: str) -> str:
         return edited(text, suffix, self._sitting.config.environment)
-
-    def activity(self, text: str) -> None:
-        """There is no place for it."""
-
-    def preview(self, text: str) -> None:
-        """Nor for this: what is said is shown when it is whole."""
-
-    def make_room(self) -> None:
-        """Nothing stands in the way."""
-
-    def clear(self) -> None:
-        """What was printed stays."""
 
     def leave(self) -> None:
         self._left = True

@@ -39,7 +39,7 @@ Job = Callable[[], None]
 
 @dataclass(slots=True)
 class Shared:
-    """What both threads look at; each field is replaced as a whole."""
+    """State that both threads read; each field is replaced as a whole."""
 
     model: str = ""
     """The model that the next request would ask; empty without one."""
@@ -57,9 +57,12 @@ class Shared:
 class SessionFace(Face, Protocol):
     """The face of a session. Its methods may be called from any thread, and from the one of the runs above all."""
 
-    def clear(self) -> None: ...
+    def clear(self) -> None:
+        """Empties the screen where that can be done."""
+        return
 
-    def leave(self) -> None: ...
+    def leave(self) -> None:
+        """Ends the session."""
 
 
 class TerminalSession:
@@ -180,7 +183,7 @@ class TerminalSession:
                 self.act(found.name, words)
             else:
                 if self.is_working:
-                    self.face.out.hint("  waits for the run that works")
+                    self.face.out.hint("  waits for the present run")
                 self.job(lambda: self._carry_out(found, words))
         except PawlError as error:
             self.tell_error(error)
@@ -294,7 +297,7 @@ class TerminalSession:
         self.face.out.hint(f"  {NO_MODEL_ADVICE}")
 
     def look_around(self) -> None:
-        """What the thread of the input needs to know."""
+        """Finds out what the thread of the input needs to know."""
         self.shared.model = self.session.offered(self.wishes.model)[0]
 
     def run_line(self, *words: str) -> None:

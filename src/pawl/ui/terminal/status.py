@@ -1,4 +1,4 @@
-"""What the user chose for the session, its status line, and the keys in words."""
+"""The user's choices for the session, its status line, and the keys in words."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class SessionChoices:
 
 
 KEYS = (
-    ("Enter", "say it: a request, or words for the run that works (taken at its next step)"),
-    ("Tab", "complete a /command or @file; while a run works, queue what is typed for afterwards"),
-    ("Esc, Ctrl-C", "stop the run that works; Ctrl-C twice leaves"),
+    ("Enter", "send a request, or a message to the present run (taken at its next step)"),
+    ("Tab", "complete a /command or @file; while a run works: queue the input as the next request"),
+    ("Esc, Ctrl-C", "stop the present run; Ctrl-C twice leaves"),
     ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
     ("Up, Down", "earlier inputs of this workspace"),
-    ("Ctrl-L", "an empty screen"),
-    ("Ctrl-Z", "put Pawl into the background"),
+    ("Ctrl-L", "clear the screen"),
+    ("Ctrl-Z", "suspend Pawl"),
     ("Ctrl-D", "leave"),
 )
 
