@@ -36,7 +36,7 @@ from pawl.core.history import EntryKind
 from pawl.core.redact import Redactor, redacted, redacted_body, redacted_request, register
 from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
 from pawl.models.telemetry import Telemetry, _headers
-from pawl.settings.environment import environment_of
+from pawl.settings.env_file import environment_of
 from pawl.workspace.project import Project
 
 pytestmark = pytest.mark.spec("B13")

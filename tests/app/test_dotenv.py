@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.core.errors import ConfigError
-from pawl.settings.environment import LARGEST_BYTES, environment_of, may_come_from_workspace, parse, read
+from pawl.settings.env_file import LARGEST_BYTES, environment_of, may_come_from_workspace, parse, read
 
 pytestmark = pytest.mark.spec("E9")
 

@@ -20,7 +20,7 @@ from pawl.core.errors import ConfigError
 from pawl.core.guardrails import Decision, Permission
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config, load
-from pawl.settings.hooks import HookEvent, hook_commands
+from pawl.settings.hook_settings import HookEvent, hook_commands
 from pawl.settings.trust import trust
 from pawl.workspace.bench import Bench
 from pawl.workspace.commands import open_bench

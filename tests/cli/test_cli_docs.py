@@ -26,7 +26,7 @@ from pawl.models.providers import Capabilities, Provider, builtin
 from pawl.models.scripted import FAULTS
 from pawl.settings.config import Settings, SettingsTables, load
 from pawl.settings.extensions import ExtensionSettings
-from pawl.settings.hooks import HookEvent
+from pawl.settings.hook_settings import HookEvent
 from pawl.settings.permissions import PermissionSettings, permissions_of, presets
 from pawl.settings.trust import is_trusted
 from pawl.ui.cli.overview import COMMANDS as OPTIONS

@@ -19,7 +19,7 @@ from pawl.models.configuration import ModelConfig, model_config
 from pawl.models.router import Models
 from pawl.models.telemetry import RequestBook, Telemetry, metered
 from pawl.sandbox.cancel import CancelToken
-from pawl.settings.environment import LARGEST_BYTES, environment_of
+from pawl.settings.env_file import LARGEST_BYTES, environment_of
 from pawl.settings.project_files import read_text
 from pawl.settings.trust import is_trusted
 from pawl.workspace.bench_files import Files

@@ -32,7 +32,7 @@ from pawl.sandbox.environment import is_below
 from pawl.sandbox.usage import tree_use
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
-from pawl.settings.hooks import HookCommand, HookEvent, hook_commands
+from pawl.settings.hook_settings import HookCommand, HookEvent, hook_commands
 from pawl.settings.permission_rules import PathBase, names_of
 from pawl.settings.project_files import FOLDER, hooks_of, joined_hooks, project_settings
 from pawl.settings.trust import trusted_files

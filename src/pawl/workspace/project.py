@@ -17,7 +17,7 @@ from pawl.core.history import Checkpoint, Entry, EntryKind, NewEntry, RollbackPo
 from pawl.core.redact import redacted, redacted_body
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config, framework_folders
-from pawl.settings.environment import register_secrets
+from pawl.settings.env_file import register_secrets
 from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.store.store import Store

@@ -9,7 +9,7 @@ from pawl.core.errors import ConfigError, PawlError
 from pawl.models.configuration import model_config
 from pawl.models.local.header import local_settings
 from pawl.settings.config import Config, partly_loaded
-from pawl.settings.hooks import hook_commands
+from pawl.settings.hook_settings import hook_commands
 from pawl.settings.permissions import own_rules
 from pawl.settings.trust import is_listed
 
