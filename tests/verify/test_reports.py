@@ -353,10 +353,3 @@ def test_a_run_that_dies_before_its_framework_starts_is_told_by_its_traceback(ca
     (finding,) = report.findings
     assert (finding.path, finding.line, finding.message) == ("lib/inner.py", 5, "KeyError: 'x'")
     assert not report.complete
-
-
-@pytest.mark.spec("E8")
-def test_paths_are_relative_to_the_workspace_when_the_command_ran_in_a_folder(captured):
-    origin = Origin(workspace="/project", directory="packages/shop")
-    found = by_test(registry.parse("pytest", captured("pytest/shapes_default"), origin))
-    assert found["tests/test_prices.py::test_nothing_costs_nothing"].path == "packages/shop/tests/test_prices.py"

@@ -73,8 +73,6 @@ class Origin:
 
     workspace: str = ""
     """Its absolute path as the command saw it; empty leaves absolute paths as they are."""
-    directory: str = ""
-    """Relative to the workspace; empty is its root."""
     files: frozenset[str] = frozenset()
     """The workspace's files, for reports that name a file without its folder."""
 
@@ -84,7 +82,7 @@ class Origin:
         if not text or _FOREIGN.search(text):
             return None
         if not text.startswith("/"):
-            text = posixpath.normpath(posixpath.join(self.directory, text))
+            text = posixpath.normpath(text)
         elif self.workspace:
             root = self.workspace.rstrip("/") + "/"
             if not text.startswith(root):
