@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 from pawl.checks import report_readers as registry
-from pawl.checks.output import Origin, cleaned
+from pawl.checks.output import ANYWHERE, Origin, cleaned
 from pawl.checks.project import Folder, dependencies, leads_to, text
 from pawl.checks.report import TestReport
 from pawl.checks.report_readers import PARSERS
@@ -226,7 +226,7 @@ def by_output(output: str) -> Framework | None:
     return next((known for score, known in scores if score == best), None) if best else None
 
 
-def read(output: str, detection: Detection, origin: Origin | None = None) -> TestReport:
+def read(output: str, detection: Detection, origin: Origin = ANYWHERE) -> TestReport:
     """The report of a run. Where the detection was a guess, what the output shows counts more."""
     framework = detection.framework
     shown = by_output(output)

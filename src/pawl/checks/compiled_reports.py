@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pawl.checks.output import CUT, Origin, cleaned, shortened
+from pawl.checks.output import ANYWHERE, CUT, Origin, cleaned, shortened
 from pawl.checks.report import UNLISTED, TestReport, failure, report, unindented
 from pawl.core.diagnostic import Diagnostic, Location, TestCounts
 from pawl.core.formats import read_json
@@ -44,23 +44,22 @@ class _Tests:
         return [test for test in self.results if not any(other.startswith(f"{test}/") for other in self.results)]
 
 
-def read_go(output: str, origin: Origin | None = None) -> TestReport:
+def read_go(output: str, origin: Origin = ANYWHERE) -> TestReport:
     """Plain, verbose or JSON, whose events carry the lines of the verbose output, by package."""
-    where = origin or Origin()
     text = cleaned(output)
     lines = _from_events(text.lines)
     packages = _packages(lines)
     names = [package.name for package in packages if package.name]
     verbose = any(_STARTED.match(line) for line in lines)
     amounts: defaultdict[str, int] = defaultdict(int)
-    findings: list[Diagnostic] = list(_build_errors(lines, where))
+    findings: list[Diagnostic] = list(_build_errors(lines, origin))
     amounts["errors"] = len(findings)
     for package in packages:
         tests = _tests(package.lines)
         for test in tests.leaves():
             amounts[tests.results[test]] += 1
-        folder = _folder(package.name, names, where)
-        shown = list(_failures(package, tests, folder, where))
+        folder = _folder(package.name, names, origin)
+        shown = list(_failures(package, tests, folder, origin))
         # A test that took its whole process down has no result of its own.
         amounts["FAIL"] += not any(word == "FAIL" for word in tests.results.values()) and bool(shown)
         findings += shown
@@ -214,13 +213,12 @@ class _Target:
     counts: tuple[int, int, int] | None = None
 
 
-def read_cargo(output: str, origin: Origin | None = None) -> TestReport:
+def read_cargo(output: str, origin: Origin = ANYWHERE) -> TestReport:
     """Unit, integration and documentation tests, panics, and code that does not compile."""
-    where = origin or Origin()
     text = cleaned(output)
     targets = _targets(text.lines)
-    findings = [finding for target in targets for finding in _of_target(target, where)]
-    compiler = list(dict.fromkeys(_of_compiler(text.lines, where)))
+    findings = [finding for target in targets for finding in _of_target(target, origin)]
+    compiler = list(dict.fromkeys(_of_compiler(text.lines, origin)))
     passed, failed, ignored = (sum(target.counts[i] for target in targets if target.counts) for i in range(3))
     if any(target.counts is None for target in targets):
         failed = max(failed, len(findings))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.etree import ElementTree
 
-from pawl.checks.output import CUT, Origin, cleaned, node_frames, shortened
+from pawl.checks.output import ANYWHERE, CUT, Origin, cleaned, node_frames, shortened
 from pawl.checks.python_reports import FailureBlock, details
 from pawl.checks.report import TestReport, failure, report
 from pawl.checks.text_reports import error_class, failures, read_text, script_failure, without_advice
@@ -20,15 +20,14 @@ from pawl.core.diagnostic import Diagnostic, TestCounts
 _RUBY_FRAME = re.compile(r"^(\S+?):(\d+)(?::in .+)?$")
 
 
-def read_json_or_text(tool: str, output: str, origin: Origin | None = None) -> TestReport:
+def read_json_or_text(tool: str, output: str, origin: Origin = ANYWHERE) -> TestReport:
     """The last result object in the output, or else what is printed for people."""
-    where = origin or Origin()
     for found in reversed(list(_objects(cleaned(output).text))):
         for keys, read in _JSON.items():
             if keys <= found.keys():
                 # A test may print what only looks like a result.
                 with suppress(TypeError, ValueError, KeyError, AttributeError):
-                    return read(tool, found, where)
+                    return read(tool, found, origin)
     return read_text(tool, output, origin)
 
 
@@ -114,9 +113,8 @@ _JSON: Mapping[frozenset[str], Callable[[str, Mapping[str, Any], Origin], TestRe
 _DOCUMENT = re.compile(r"<(testsuites|testsuite)\b.*</\1>", re.DOTALL)
 
 
-def read_junit(output: str, origin: Origin | None = None) -> TestReport:
+def read_junit(output: str, origin: Origin = ANYWHERE) -> TestReport:
     """The report of pytest (`--junitxml`) and of many other runners."""
-    where = origin or Origin()
     text = cleaned(output)
     root = _root(text.text)
     if root is None:
@@ -128,7 +126,7 @@ def read_junit(output: str, origin: Origin | None = None) -> TestReport:
         for tag, name in (("failure", "failed"), ("error", "errors"), ("skipped", "skipped")):
             amounts[name] += tag in kinds
         amounts["passed"] += kinds.isdisjoint({"failure", "error", "skipped"})
-        findings += _junit_findings(case, where)
+        findings += _junit_findings(case, origin)
     return report(TestCounts(**amounts), findings, ended=True)
 
 
@@ -186,14 +184,13 @@ class _Point:
         return self.values.get("failureType") == "subtestsFailed"
 
 
-def read_node(output: str, origin: Origin | None = None) -> TestReport:
+def read_node(output: str, origin: Origin = ANYWHERE) -> TestReport:
     """The report of Node's own test runner: TAP, or what its spec reporter prints."""
-    where = origin or Origin()
     text = cleaned(output)
     amounts = {match[1]: int(match[2]) for line in text.lines if (match := _COUNT.match(line.strip()))}
     points = list(_points(text.lines))
     tests = [point for point in points if not point.is_suite]
-    findings = [_tap_finding(point, where) for point in tests] or list(failures("node", text.lines, where))
+    findings = [_tap_finding(point, origin) for point in tests] or list(failures("node", text.lines, origin))
     ended = "fail" in amounts
     failing = amounts.get("fail", 0) + amounts.get("cancelled", 0)
     # A suite that failed because of its tests is counted by some versions and not by others.

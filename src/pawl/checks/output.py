@@ -97,6 +97,10 @@ class Origin:
         return None if path is None else Location(path=path, line=line, column=column)
 
 
+ANYWHERE = Origin()
+"""Of a text whose command is not known."""
+
+
 def shortened(frames: Iterable[Location | None]) -> tuple[Location, ...]:
     """The frames inside the workspace without repetitions; of a very deep stack its two ends."""
     kept: list[Location] = []
@@ -216,15 +220,14 @@ _FINDERS = (
 )
 
 
-def places(text: str, origin: Origin | None = None) -> tuple[Location, ...]:
+def places(text: str, origin: Origin = ANYWHERE) -> tuple[Location, ...]:
     """Every place in the workspace that the text speaks of, in the order of first mention, without repetitions."""
-    where = origin or Origin()
     found: dict[Location, None] = {}
     for line in cleaned(text).lines:
         for finder in _FINDERS if len(line) < _LONGEST_LINE else ():
             hit = finder(line)
             if hit:
-                place = where.place(*hit)
+                place = origin.place(*hit)
                 if place is not None:
                     found[place] = None
                 break

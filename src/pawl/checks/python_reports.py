@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pawl.checks.output import CUT, Origin, cleaned, python_traces, shortened
+from pawl.checks.output import ANYWHERE, CUT, Origin, cleaned, python_traces, shortened
 from pawl.checks.report import TestReport, failure, report, unindented
 from pawl.core.diagnostic import Diagnostic, Location, TestCounts
 
@@ -148,12 +148,11 @@ class _Read:
     ending: str = ""
 
 
-def read_pytest(output: str, origin: Origin | None = None) -> TestReport:
+def read_pytest(output: str, origin: Origin = ANYWHERE) -> TestReport:
     """The width of pytest's own rulers tells them from imitations that a test printed."""
-    where = origin or Origin()
     text = cleaned(output)
     read = _read(text.lines)
-    findings = [*_findings(read, where), *_outside(read.before, where)]
+    findings = [*_findings(read, origin), *_outside(read.before, origin)]
     warned = re.search(r"(\d+) warnings?", read.ending)
     notes = [warned[0]] if warned else []
     progress, finished = _progress(read.before)
@@ -422,12 +421,11 @@ class _Block:
         return _test_id(self.name, self.inside)
 
 
-def read_unittest(output: str, origin: Origin | None = None) -> TestReport:
-    where = origin or Origin()
+def read_unittest(output: str, origin: Origin = ANYWHERE) -> TestReport:
     text = cleaned(output)
     blocks = list(_blocks(text.lines))
     shown = _verbose(text.lines)
-    findings = [_block_finding(block, where) for block in blocks]
+    findings = [_block_finding(block, origin) for block in blocks]
     known = {finding.test for finding in findings}
     for test, said in shown:
         if test not in known and said in ("FAIL", "ERROR", "unexpected success"):

@@ -7,14 +7,14 @@ from functools import partial
 
 from pawl.checks.compiled_reports import read_cargo, read_go
 from pawl.checks.machine_reports import read_json_or_text, read_junit, read_node
-from pawl.checks.output import FADING_IN_TEXT, Origin, cleaned, node_frames, python_traces, suspicions
+from pawl.checks.output import ANYWHERE, FADING_IN_TEXT, Origin, cleaned, node_frames, python_traces, suspicions
 from pawl.checks.python_reports import read_pytest, read_unittest
 from pawl.checks.report import TestReport, failure, report
 from pawl.core.code import Suspicion
 from pawl.core.diagnostic import Diagnostic, TestCounts
 from pawl.workspace.project import Project
 
-Parser = Callable[[str, Origin | None], TestReport]
+Parser = Callable[[str, Origin], TestReport]
 
 PARSERS: Mapping[str, Parser] = {
     "pytest": read_pytest,
@@ -30,7 +30,7 @@ PARSERS: Mapping[str, Parser] = {
 }
 
 
-def parse(name: str, output: str, origin: Origin | None = None) -> TestReport:
+def parse(name: str, output: str, origin: Origin = ANYWHERE) -> TestReport:
     """The report of that parser; where it finds no summary and no failure, a traceback in the output is one."""
     found = PARSERS[name](output, origin)
     if found.findings or found.complete:
@@ -48,15 +48,14 @@ def suspected(shop: Project, text: str) -> tuple[Suspicion, ...]:
     return suspicions(most, fading=FADING_IN_TEXT)
 
 
-def by_traceback(tool: str, output: str, origin: Origin | None = None) -> TestReport:
+def by_traceback(tool: str, output: str, origin: Origin = ANYWHERE) -> TestReport:
     """What can be said of a run that died before its framework could report: the last traceback or stack."""
-    where = origin or Origin()
     text = cleaned(output)
-    traces = python_traces(text.lines, where)
+    traces = python_traces(text.lines, origin)
     if traces:
         found = [failure(tool, traces[-1].said, code=traces[-1].code, frames=traces[-1].frames)]
     else:
-        frames = node_frames(text.lines, where)
+        frames = node_frames(text.lines, origin)
         said = next((line for line in text.lines if "Error" in line), "the run failed")
         found = [failure(tool, said.strip(), frames=frames)] if frames else []
     return report(TestCounts(errors=len(found)), found, ended=False, cut=text.cut)

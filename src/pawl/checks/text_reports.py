@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 
-from pawl.checks.output import CUT, Origin, cleaned, node_frames, shortened
+from pawl.checks.output import ANYWHERE, CUT, Origin, cleaned, node_frames, shortened
 from pawl.checks.report import TestReport, failure, report, unindented
 from pawl.core.diagnostic import Diagnostic, Location, TestCounts
 from pawl.core.typed import written
@@ -73,11 +73,11 @@ class _Block:
         self.names.append((found["name"] or "", found.get("file") or ""))
 
 
-def read_text(tool: str, output: str, origin: Origin | None = None) -> TestReport:
+def read_text(tool: str, output: str, origin: Origin = ANYWHERE) -> TestReport:
     """The report that a framework printed for people, whole or cut."""
-    style, where, text = styles()[tool], origin or Origin(), cleaned(output)
-    tests = list(failures(tool, text.lines, where))
-    findings = [*tests, *_outside(tool, style, text.lines, where)]
+    style, text = styles()[tool], cleaned(output)
+    tests = list(failures(tool, text.lines, origin))
+    findings = [*tests, *_outside(tool, style, text.lines, origin)]
     for match in style.usage.finditer(text.text) if style.usage else ():
         findings.append(failure(tool, match["said"], code="usage"))
     counted = _counts(style, text.text, tests)
