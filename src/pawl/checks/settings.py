@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from pawl.checks.command_step import CommandCheck, load
@@ -13,7 +13,7 @@ from pawl.checks.dev_servers import load as dev_servers
 from pawl.checks.ladder import CheckSettings
 from pawl.checks.lsp.servers import server
 from pawl.core.errors import ConfigError
-from pawl.core.typed import written
+from pawl.core.typed import near, written
 from pawl.settings.config import Config
 
 _LONGEST = 3600.0
@@ -55,7 +55,12 @@ _READ_APART = frozenset({"step", "dev_server", "dev_services"})
 def verify_settings(config: Config) -> VerifySettings:
     """What the user set; `ConfigError` names what cannot be used."""
     table = config.tables.verify
+    known = [one.name for one in fields(VerifySettings)]
     try:
+        for name in table:
+            if name not in known:
+                meant = near(name, known) or f"; it takes {', '.join(known)}"
+                raise ValueError(f"{name!r} is not a setting{meant}")
         plain = written(VerifySettings, {name: value for name, value in table.items() if name not in _READ_APART})
         given = table.get("dev_services", [])
         if not isinstance(given, list):
