@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pawl.core.version import __version__
 
 if TYPE_CHECKING:
-    from pawl.agent.events import Event
+    from pawl.agent.inbox import Event
     from pawl.agent.session import Session
     from pawl.agent.tools.custom import Effect, OwnTool, ToolPorts
     from pawl.core.errors import PawlError
@@ -35,7 +35,7 @@ _HOMES = {
     "Approval": "pawl.core.run",
     "ApprovalResponse": "pawl.core.run",
     "DeliveryState": "pawl.core.run",
-    "Event": "pawl.agent.events",
+    "Event": "pawl.agent.inbox",
     "Intent": "pawl.core.run",
     "Mode": "pawl.core.run",
     "RunRequest": "pawl.core.run",

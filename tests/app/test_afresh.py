@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pawl.agent import planning
 from pawl.agent.context import TurnInput
 from pawl.agent.context_watch import ContextWatch, afresh, later_tasks
 from pawl.agent.record import RunRecord
@@ -24,9 +25,7 @@ def record(shop: Project) -> RunRecord:
     order = RunRequest(text="greet with Hi")
     shop.store.runs.begin(shop.workspace, RunCursor(shop.run_id, "act"), order)
     made = RunRecord(shop, order, shop.run_id)
-    made.put("plan", planning.to_json(TASKS))
-    made.put("last talk", {"1": "1.1"})
-    made.put("refused", ["tests: 1 failed"])
+    made.keep(replace(made.data, plan=TASKS, last_talk={"1": "1.1"}, refused=("tests: 1 failed",)))
     return made
 
 
@@ -71,6 +70,6 @@ def test_the_worksheet_names_the_request_and_the_tasks_that_come_later(shop: Pro
 
 
 def test_what_was_said_before_the_run_is_not_left(shop: Project, record: RunRecord):
-    record.put("last talk", None)
+    record.keep(replace(record.data, last_talk={}))
     with ToolSession(shop, None) as desk:
         assert afresh(line(400_000), record, desk.files) == line(400_000)

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from world import lay
 
-from pawl.agent.asking import AskRequest, ask
 from pawl.agent.briefing import HEAD, OUTLINE_HEAD, BundleSubject, handed_over
 from pawl.agent.session import Session
 from pawl.agent.tools.toolbox import ToolSession
 from pawl.core.diagnostic import Diagnostic, Location
-from pawl.core.run import Approval, RunRequest
-from pawl.workspace.project import Project
+from pawl.core.run import Approval, Intent, Mode, RunRequest
+from pawl.workspace.project import Project, new_run_id
 
 pytestmark = pytest.mark.spec("E2")
 
@@ -75,8 +74,11 @@ def test_an_answer_rests_on_what_was_handed_over(larger: Project, tmp_path: Path
     script.write_text('[[turn]]\nanswer = "In shop/prices.py:1."\n[[turn]]\nanswer = "Still there."\n')
 
     def answer() -> str:
-        larger.run_id = "r1"
-        return ask(larger, AskRequest(text="how are prices rounded?", model=f"scripted:{script}"), id).spoken.text
+        larger.run_id = new_run_id()
+        order = RunRequest(
+            text="how are prices rounded?", mode=Mode.CHAT, intent=Intent.READ, model=f"scripted:{script}"
+        )
+        return Session(larger).do(order).answer
 
     assert [answer(), answer()] == ["In shop/prices.py:1.", "In shop/prices.py:1."]
     (Path(larger.workspace) / "shop/prices.py").write_text("def rounded(price):\n    return price\n")

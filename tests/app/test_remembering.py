@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from pawl.agent import workspace_memory as remembering
-from pawl.agent.asking import AskRequest, Replied, ask
 from pawl.agent.context_watch import WORKSHEET, ContextWatch
+from pawl.agent.session import Session
 from pawl.agent.workspace_memory import ESTIMATES, SESSION
 from pawl.core.dialogue import Request, ToolAnswer, ToolCall, Usage, user
 from pawl.core.errors import UnknownEntry
 from pawl.core.events import RequestAnswered, Shortened, ToolEnded
 from pawl.core.memory import MemoryTier, SessionMemory, Worksheet
-from pawl.core.run import Mode, Reasoning, RunTerms
+from pawl.core.run import Intent, Mode, Reasoning, Report, RunRequest, RunTerms
 from pawl.workspace.project import Project, new_run_id
 
 SCRIPT = """
@@ -28,9 +28,10 @@ answer = "Yes, src/greeter.py:2."
 """
 
 
-def asked(shop: Project, script: Path, text: str, **more: object) -> Replied:
+def asked(shop: Project, script: Path, text: str, **more: object) -> Report:
     shop.run_id = new_run_id()
-    return ask(shop, AskRequest(text=text, model=f"scripted:{script}", **more), lambda event: None)
+    order = RunRequest(text=text, mode=Mode.CHAT, intent=Intent.READ, model=f"scripted:{script}", **more)
+    return Session(shop).do(order)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as conventions
 from opentelemetry.trace import SpanKind, StatusCode
 
-from pawl.agent.asking import AskRequest, ask
+from pawl.agent.session import Session
 from pawl.core import redact
 from pawl.core.dialogue import (
     Message,
@@ -38,7 +38,7 @@ from pawl.core.dialogue import (
     user,
 )
 from pawl.core.redact import MARK, Redactor
-from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
+from pawl.core.run import Intent, Mode, Reasoning, RequestRecord, RoleName, RunRequest, Stage
 from pawl.models.telemetry import Telemetry
 
 pytestmark = pytest.mark.spec("C15")
@@ -233,7 +233,7 @@ def test_it_is_off_unless_asked_for(environment: dict[str, str]) -> None:
 def test_a_run_without_it_imports_nothing_of_it() -> None:
     program = """
 import sys
-from pawl.agent.asking import AskRequest, ask
+from pawl.agent.session import Session
 from pawl.models.telemetry import Telemetry
 with Telemetry.open({}) as telemetry:
     pass
@@ -302,7 +302,8 @@ def test_a_question_leaves_a_span_with_what_was_said_where_that_is_asked_for(
     script = tmp_path / "turns.toml"
     script.write_text('[[turn]]\nanswer = "It says hello."\n')
     with site.open() as shop:
-        ask(shop, AskRequest(text=f"What is this? My token={CANARY}", model=f"scripted:{script}"), lambda event: None)
+        text = f"What is this? My token={CANARY}"
+        Session(shop).do(RunRequest(text=text, mode=Mode.CHAT, intent=Intent.READ, model=f"scripted:{script}"))
     (span,) = collector.spans
     attributes = dict(span.attributes or {})
     assert "What is this?" in attributes["gen_ai.input.messages"]

@@ -14,7 +14,7 @@ from pawl.agent.evidence import (
     told,
     weakened,
 )
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status, counts_json, counts_of
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.diagnostic import TestCounts as Counts
 
 BEFORE = """
@@ -124,12 +124,6 @@ def test_what_a_model_is_told_is_bounded_and_ends_with_a_whole_line():
     text = told(ChangeVerdict(refused=("tests: many",), findings=many))
     assert len(text) < MOST_CHARACTERS + 200
     assert "[the rest is left out]" in text and text.endswith("weaken tests.")
-
-
-def test_counts_come_back_from_the_record_as_they_were():
-    counts = Counts(passed=3, failed=1, errors=2, skipped=4)
-    assert counts_of(counts_json(counts)) == counts
-    assert counts_of(None) is None
 
 
 WEAKER = [

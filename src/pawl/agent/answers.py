@@ -1,4 +1,4 @@
-"""Whether an answer that was given before still holds: what it was asked, and what it rests on.
+"""Answers that were given before, whether they still hold, and what an answer cites.
 
 An answer rests on everything that was read, listed or looked for on the way to it. Where that is much, it rests on all
 contents of the folders that were searched: any change below them then counts.
@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
-from pawl.core.errors import PawlError, TimedOut
-from pawl.core.memory import Dependency, RestKind
+from pawl.agent.own_extensions import own_form
+from pawl.agent.policy import prompt_folders
+from pawl.core.errors import PawlError, StoreError, TimedOut
+from pawl.core.memory import Dependency, KeptAnswer, RestKind
+from pawl.core.run import Citation, RunTerms
+from pawl.settings import files as bounded
+from pawl.settings.project_files import files_of
 from pawl.workspace.bench_files import Files
+from pawl.workspace.project import Project
 
 SIMILAR = 0.7
 """The part of the words that two queries share, from which on they ask the same."""
@@ -185,3 +193,105 @@ def _listing(paths: Iterable[str]) -> str:
 
 def _tree(contents: Iterable[tuple[str, str]]) -> str:
     return _listing(part for pair in contents for part in pair)
+
+
+_SCRIPT = "scripted:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerShelf:
+    """The answers to one question. Losing one costs a request, so that trouble with the store is passed over."""
+
+    shop: Project
+    asked_of: str
+    query: str
+
+    @classmethod
+    def of(cls, shop: Project, terms: RunTerms, text: str, told: Sequence[str]) -> AnswerShelf | None:
+        """`told` is what the model is told beside its prompts: with other memories it may answer otherwise.
+
+        None when an extension of the user's says that the answer is not to be kept.
+        """
+        form = own_form(shop.config, text)
+        if form is None:
+            return None
+        parts = [terms.model, terms.reasoning, shop.config.settings.detail, _script(terms.model), *told]
+        extensions = shop.config.tables.extensions
+        parts += [*_own_prompts(shop), *(str(extensions[name]) for name in ("answers", "tools") if name in extensions)]
+        digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+        return cls(shop=shop, asked_of=f"{terms.model} {digest[:16]}", query=normalised(form))
+
+    @property
+    def known(self) -> Sequence[KeptAnswer]:
+        with suppress(StoreError):
+            return self.shop.store.answers.find(self.shop.workspace, self.asked_of, self.query)
+        return ()
+
+    def standing(self, files: WatchedFiles) -> KeptAnswer | None:
+        """The one that still holds."""
+        for answer in self.known:
+            if still_holds(files, answer.rests):
+                with suppress(StoreError):
+                    self.shop.store.answers.use(answer.id)
+                return answer
+        return None
+
+    def keep(self, text: str, files: WatchedFiles) -> None:
+        """Keeps an answer from these files; one that rests on nothing is not about the code."""
+        rests = files.rests()
+        if not rests:
+            return
+        answer = KeptAnswer(query=self.query, asked_of=self.asked_of, text=text, rests=rests)
+        with suppress(StoreError):
+            self.shop.store.answers.keep(self.shop.workspace, answer, are_similar)
+
+
+def _own_prompts(shop: Project) -> list[str]:
+    """The prompts that the user or the workspace overrides: with others the model may answer otherwise."""
+    found = []
+    for folder in prompt_folders(shop.config, shop.workspace):
+        for _, source, read in files_of(folder, ".md"):
+            # One that cannot be read stops the question with its name.
+            with suppress(OSError, UnicodeDecodeError):
+                found.append(f"{source}\0{read()}")
+    return found
+
+
+def _script(model: str) -> str:
+    """What a script says is the model; another text is another one."""
+    return _file_digest(model.removeprefix(_SCRIPT)) if model.startswith(_SCRIPT) else ""
+
+
+def _file_digest(path: str) -> str:
+    """Of a file's content; empty for one that cannot be read, which is told where it is used."""
+    with suppress(OSError):
+        return hashlib.sha256(bounded.read_bytes(path, bounded.LARGEST_DATA)).hexdigest()
+    return ""
+
+
+_CITED = re.compile(
+    r"(?<![\w./-])(?P<path>(?:[\w.@+-]+/)*[\w.@+-]*\.[A-Za-z]\w{0,9}|(?:[\w.@+-]+/)+[\w.@+-]+):(?P<line>\d{1,7})\b"
+)
+_MOST_CITED = 200
+
+
+def citations(text: str, count_lines: Callable[[str], int | None]) -> tuple[Citation, ...]:
+    """Every `path:line` of the text, once. `count_lines` is None for what is not a file of the workspace."""
+    counted: dict[str, int | None] = {}
+    found: dict[tuple[str, int], Citation] = {}
+    for path, line in _places(text):
+        if path not in counted:
+            counted[path] = count_lines(path)
+        lines = counted[path]
+        holds = lines is not None and 1 <= line <= max(1, lines)
+        found.setdefault((path, line), Citation(path=path, line=line, holds=holds))
+        if len(found) >= _MOST_CITED:
+            break
+    return tuple(found.values())
+
+
+def _places(text: str) -> Iterator[tuple[str, int]]:
+    for match in _CITED.finditer(text):
+        # An address such as localhost.example:8080 is no file.
+        if not text[max(0, match.start() - 3) : match.start()].endswith("://"):
+            yield match["path"].removeprefix("./"), int(match["line"])

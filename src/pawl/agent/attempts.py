@@ -22,11 +22,11 @@ from pawl.agent.context import Unanswered
 from pawl.agent.generated_tests import attacked
 from pawl.agent.inbox import Inbox
 from pawl.agent.policy import model_of
-from pawl.agent.record import RunRecord
+from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talking import Talker, rules_of
 from pawl.agent.workplace import Assignment, Worked, Workplace, draft, work
-from pawl.agent.works import BENCH, BenchWorks
+from pawl.agent.works import BenchWorks
 from pawl.checks.verifier import Verifier
 from pawl.core.errors import (
     AnswerInterrupted,
@@ -169,10 +169,10 @@ class ModelAttempts:
         number = f"{at.tier}.{at.number}.{sample}"
         name, base = f"climb {number}", self.record.base
         models, telemetry = self._opened(task.climb)
-        record = RunRecord(base.shop, base.order, base.run, prefix=name)
-        if record.work(BENCH) is None:
-            record.keep_work(BENCH, task.ground)
-        works = BenchWorks(base.shop, record, self.verifier, self.verifier.cancel)
+        record = RunRecord(base.shop, base.order, base.run, prefix=name, base=base)
+        if record.work(WorkName.BENCH) is None:
+            record.keep_work(WorkName.BENCH, task.ground)
+        works = BenchWorks(base.shop, record, lambda: self.verifier, self.verifier.cancel)
         talker = replace(
             self.talker,
             record=record,
@@ -183,6 +183,7 @@ class ModelAttempts:
             tier=task.climb.tier,
             deadline=self.record.deadline(task.climb.ladder),
             warmth=self._warmth(task.climb, sample),
+            _standing=None,
             _models=models,
             _telemetry=telemetry,
         )
@@ -355,7 +356,7 @@ class SideBySide:
             talker,
             shop=shop,
             record=record,
-            works=BenchWorks(shop, record, verifier, cancel),
+            works=BenchWorks(shop, record, lambda: verifier, cancel),
             # Words of several models at once are nobody's reading.
             listen=lambda event: None,
             inbox=Inbox(),

@@ -156,8 +156,7 @@ def failing_text(findings: Sequence[Diagnostic]) -> str:
         return ""
     lines = ["Failing now:"]
     for finding in findings[:MOST_FINDINGS]:
-        place = ":".join(str(part) for part in (finding.path, finding.line) if part)
-        lines.append(" ".join(part for part in (f"- {finding.test or place}", finding.label) if part))
+        lines.append(" ".join(part for part in (f"- {finding.test or finding.place}", finding.label) if part))
         lines += [f"    {line}" for line in finding.message.strip().splitlines()[:MOST_MESSAGE_LINES]]
     if len(findings) > MOST_FINDINGS:
         lines.append(f"- and {len(findings) - MOST_FINDINGS} more")
@@ -173,10 +172,8 @@ def messages_of(findings: Iterable[Diagnostic], most: int = 20) -> tuple[str, ..
     """One line for each finding."""
     lines = []
     for finding in findings:
-        place = ":".join(str(part) for part in (finding.path, finding.line) if part)
-        said = next((line.strip() for line in finding.message.splitlines() if line.strip()), "")
-        head = " ".join(part for part in (finding.test or place, finding.label) if part)
-        lines.append(f"{head}: {said}" if said else head)
+        head = " ".join(part for part in (finding.test or finding.place, finding.label) if part)
+        lines.append(f"{head}: {finding.first_line}" if finding.first_line else head)
     return first_lines(lines, most)
 
 

@@ -16,9 +16,9 @@ from typing import Any
 from pawl.agent.briefing import findings_of, messages_of
 from pawl.agent.escalation import is_progress
 from pawl.agent.evidence import Requirements, Verification, evidence_for, failing, judged
-from pawl.agent.record import RunRecord
+from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.workplace import Assignment
-from pawl.agent.works import MOST_FINDINGS
+from pawl.agent.works import shortened
 from pawl.checks.verifier import Verifier
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import CheckResult, Status
@@ -31,11 +31,8 @@ from pawl.core.tiers import (
     Escalation,
     EscalationState,
     Iteration,
-    climb_body,
-    climb_from,
-    ladder_body,
-    ladder_from,
 )
+from pawl.core.typed import typed
 from pawl.store.audit import FILE_NAME, Audit
 from pawl.workspace.project import Project
 
@@ -78,10 +75,6 @@ def with_change(shop: Project, begun: Attempt, changes: ChangeSet) -> Attempt:
     return replace(begun, paths=tuple(sorted(changes.paths)), digest=changes.digest, diff=diff)
 
 
-CLIMB, LADDER, WON, GROUND = "climb", "climb ladder", "climb won", "climb ground"
-BASELINE, SECONDS, UNDER_WAY = "climb baseline", "climb seconds", "climb under way"
-
-
 @dataclass(slots=True)
 class ClimbRecord:
     base: RunRecord
@@ -90,8 +83,7 @@ class ClimbRecord:
     """Seconds that the climb had taken when it was interrupted."""
 
     def __post_init__(self) -> None:
-        known = self.base.value(SECONDS)
-        self._before = float(known) if isinstance(known, int | float) else 0.0
+        self._before = self.base.data.climb_seconds
 
     @property
     def seconds(self) -> float:
@@ -106,14 +98,14 @@ class ClimbRecord:
     @property
     def ladder(self) -> Escalation:
         """As the order has it, or as the climb began with it: what could be used then is used to the end."""
+        if self.base.data.climb is not None:
+            return self.base.data.climb.ladder
         loop = self.base.order.loop
-        body = self.base.value(LADDER) or loop.get("ladder") or loop["escalate"]
-        assert isinstance(body, dict)
-        return ladder_from(body)
+        return typed(Escalation, loop.get("ladder") or loop["escalate"])
 
     @property
     def is_begun(self) -> bool:
-        return self.base.value(LADDER) is not None
+        return self.base.data.climb is not None
 
     @property
     def target(self) -> str:
@@ -129,8 +121,7 @@ class ClimbRecord:
         """The objective as attempts are told it; after an ordinary request with what the checks said to it."""
         if not self._is_escalated:
             return self.base.order.text
-        words = self.base.value("refused")
-        refused = "; ".join(map(str, words)) if isinstance(words, list) else ""
+        refused = "; ".join(self.base.data.refused)
         return f"{self.base.order.text}\n\nEarlier work on this was refused: {refused}"
 
     @property
@@ -140,16 +131,15 @@ class ClimbRecord:
     @property
     def ground(self) -> ChangeSet:
         """What the next attempt stands on."""
-        return self.base.work(GROUND) or EMPTY
+        return self.base.work(WorkName.GROUND) or EMPTY
 
     @property
     def won(self) -> ChangeSet | None:
-        return self.base.work(WON)
+        return self.base.work(WorkName.WON)
 
     def baseline(self, verifier: Verifier) -> CheckResult:
         """The tests before the first attempt; run once."""
-        body = self.base.value(BASELINE)
-        known = CheckResult.from_json(body) if isinstance(body, dict) else None
+        known = self.base.data.climb_baseline
         if known is None:
             known = verifier.tests(self.ground)
             if known.standing is Status.SKIPPED and not verifier.commands and not self._is_escalated:
@@ -157,39 +147,36 @@ class ClimbRecord:
                     f"no test decides: {known.reason}",
                     advice="write one, name the command with --test, or leave out --no-generate",
                 )
-            self.base.put(BASELINE, known.to_json(MOST_FINDINGS))
+            self.base.keep(replace(self.base.data, climb_baseline=shortened(known)))
         return known
 
     def begun(self, ladder: Escalation, before: CheckResult) -> EscalationState:
         """The climb as it was left, or a new one."""
-        known = self.base.value(CLIMB)
-        if isinstance(known, dict):
-            return climb_from(ladder, known)
-        self.base.put(LADDER, ladder_body(ladder))
-        return EscalationState(ladder=ladder, failing=failing(before.findings))
+        known = self.base.data.climb
+        if known is None:
+            known = EscalationState(ladder=ladder, failing=failing(before.findings))
+            self.base.keep(replace(self.base.data, climb=known))
+        return known
 
     def keep(self, climb: EscalationState, tried: Tried | None = None) -> None:
         """All that the next step needs becomes durable as one."""
         with self.base.shop.store.together():
-            self.base.put(CLIMB, climb_body(climb))
-            self.base.put(SECONDS, self.seconds)
+            self.base.keep(replace(self.base.data, climb=climb, climb_seconds=self.seconds))
             if tried is not None and tried.attempt.better:
-                self.base.keep_work(GROUND, tried.changes)
+                self.base.keep_work(WorkName.GROUND, tried.changes)
             if tried is not None and tried.attempt.end is AttemptEnd.VERIFIED and self.won is None:
-                self.base.keep_work(WON, tried.changes)
+                self.base.keep_work(WorkName.WON, tried.changes)
 
     def begin(self, at: Iteration) -> None:
-        self.base.put(UNDER_WAY, [at.tier, at.number])
+        self.base.keep(replace(self.base.data, climb_under_way=at))
 
     def finish(self) -> None:
-        self.base.put(UNDER_WAY, None)
+        self.base.keep(replace(self.base.data, climb_under_way=None))
 
     def under_way(self, tier: int) -> Iteration | None:
         """The iteration that an interruption left unfinished."""
-        known = self.base.value(UNDER_WAY)
-        if isinstance(known, list) and known[0] == tier:
-            return Iteration(tier=known[0], number=known[1])
-        return None
+        known = self.base.data.climb_under_way
+        return known if known is not None and known.tier == tier else None
 
 
 class AuditTrail:

@@ -20,6 +20,7 @@ from pawl.core.run import (
     ApprovalRequest,
     Budget,
     Detail,
+    Mode,
     ReasoningOutcome,
     RequestRecord,
     RoleName,
@@ -104,6 +105,8 @@ class TurnInput:
     role: RoleName
     text: str
     stage: Stage | None = None
+    mode: Mode | None = None
+    """Another than the run's: a question is answered in chat mode, with nobody to ask about a call."""
     history: tuple[Message, ...] = ()
     summary: str = ""
     """What was done so far, for the stages that look back on it."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from pawl.agent import planning
 from pawl.agent.compression import (
     CompressionLimits,
     CompressionState,
@@ -23,8 +22,7 @@ from pawl.agent.compression import (
     noted,
 )
 from pawl.agent.context import TurnInput
-from pawl.agent.record import RunRecord
-from pawl.agent.works import BENCH
+from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.workspace_memory import ESTIMATES, SESSION, EstimateError, estimate_errors
 from pawl.core.dialogue import Message, Request, Speaker, Usage, dialogue_tokens
 from pawl.core.errors import PawlError, StoreError, UnregisteredAgent, UsageError
@@ -420,36 +418,33 @@ def afresh(line: TurnInput, record: RunRecord, files: Files) -> TurnInput:
     interrupted talk is taken up again.
     """
     tokens = dialogue_tokens(line.history)
-    if line.stage is not None or tokens <= MonitorMarks().critical or record.value("last talk") is None:
+    if line.stage is not None or tokens <= MonitorMarks().critical or not record.data.last_talk:
         return line
-    name = f"afresh {line.talk}"
-    known = record.value(name)
-    if not isinstance(known, str):
-        known = f"{line.text}\n\n{at_hand(record, files).text}"
-        record.put(name, known)
+    talk = record.talk(line.talk)
+    if not talk.afresh:
+        talk = replace(talk, afresh=f"{line.text}\n\n{at_hand(record, files).text}")
+        record.keep_talk(line.talk, talk)
         record.note("began afresh", {"talk": line.talk, "tokens left behind": tokens})
-    return replace(line, text=known, history=())
+    return replace(line, text=talk.afresh, history=())
 
 
 def later_tasks(line: TurnInput, record: RunRecord) -> list[str]:
     """The tasks of the plan that come after the one that the talk is about."""
     number = line.talk.partition(".")[0]
-    tasks = planning.from_json(record.value("plan")) if number.isdigit() else ()
+    tasks = record.data.plan if number.isdigit() else ()
     return [task.what for task in tasks if task.number > int(number)]
 
 
 def at_hand(record: RunRecord, files: Files) -> WorkingContext:
     """The request, the tasks, what the checks said last, and the files that are changed or to be changed."""
-    tasks = planning.from_json(record.value("plan"))
-    begun = record.value("last talk")
+    tasks, begun = record.data.plan, record.data.last_talk
     context = WorkingContext(most_tokens=ROOM).with_task(record.order.text, critical=True)
     for task in tasks:
-        state = "worked on" if isinstance(begun, dict) and str(task.number) in begun else "to do"
+        state = "worked on" if str(task.number) in begun else "to do"
         context = context.with_task(f"{task.number}. {task.what} ({state})")
-    refused = record.value("refused")
-    if isinstance(refused, list):
-        context = context.with_diagnostics("", *map(str, refused))
-    changed = record.work(BENCH)
+    if record.data.refused:
+        context = context.with_diagnostics("", *record.data.refused)
+    changed = record.work(WorkName.BENCH)
     paths = [path for task in tasks for path in task.paths]
     for path in dict.fromkeys((*paths, *(sorted(changed.paths) if changed else ()))):
         with suppress(PawlError, OSError):

@@ -21,8 +21,8 @@ from pawl.core.tiers import (
     Iteration,
     Tier,
     TierMode,
-    ladder_body,
 )
+from pawl.core.typed import plain
 from pawl.models.providers import ModelName
 from pawl.workspace.project import Project
 
@@ -69,23 +69,18 @@ def _usual(wish: LadderWish) -> Escalation:
     parallel = wish.parallel or 1
     # Side by side there is something to choose from.
     samples = wish.samples or (parallel if parallel > 1 else 0)
-    simple = Tier(
-        name="simple",
-        mode=TierMode.SIMPLE,
-        iterations=wish.simple or ITERATIONS[TierMode.SIMPLE],
-        samples=samples,
-        parallel=parallel,
-        chaos=wish.chaos,
+    simple, full = (
+        Tier(
+            name=mode.value,
+            mode=mode,
+            iterations=ITERATIONS[mode],
+            samples=samples,
+            parallel=parallel,
+            chaos=wish.chaos,
+        )
+        for mode in (TierMode.SIMPLE, TierMode.FULL)
     )
-    full = Tier(
-        name="full",
-        mode=TierMode.FULL,
-        iterations=ITERATIONS[TierMode.FULL],
-        samples=samples,
-        parallel=parallel,
-        chaos=wish.chaos,
-    )
-    asking = (full,) if wish.full else (simple, full)
+    asking = (full,) if wish.full else (replace(simple, iterations=wish.simple or simple.iterations), full)
     reflex = (Tier(name="reflex", mode=TierMode.REFLEX),) if wish.reflex else ()
     return Escalation(tiers=(*reflex, *(asking if wish.escalate else asking[:1])))
 
@@ -120,13 +115,14 @@ def _overruled(wish: LadderWish, read: Escalation) -> tuple[str, ...]:
 
 
 def _check(wish: LadderWish) -> None:
-    for flag, value in (("--simple", wish.simple), ("--max-iterations", wish.max_iterations)):
-        if value is not None and not 1 <= value <= MOST_ITERATIONS:
-            raise UsageError(f"{flag} {value} is not between 1 and {MOST_ITERATIONS}", advice="5 suits most bugs")
-    if wish.samples is not None and not 1 <= wish.samples <= MOST_SAMPLES:
-        raise UsageError(f"--samples {wish.samples} is not between 1 and {MOST_SAMPLES}", advice="5 suits small models")
-    if wish.parallel is not None and not 1 <= wish.parallel <= MOST_PARALLEL:
-        raise UsageError(f"--parallel {wish.parallel} is not between 1 and {MOST_PARALLEL}", advice="2 is a beginning")
+    for flag, value, most, advice in (
+        ("--simple", wish.simple, MOST_ITERATIONS, "5 suits most bugs"),
+        ("--max-iterations", wish.max_iterations, MOST_ITERATIONS, "5 suits most bugs"),
+        ("--samples", wish.samples, MOST_SAMPLES, "5 suits small models"),
+        ("--parallel", wish.parallel, MOST_PARALLEL, "2 is a beginning"),
+    ):
+        if value is not None and not 1 <= value <= most:
+            raise UsageError(f"{flag} {value} is not between 1 and {most}", advice=advice)
     if wish.max_cost is not None and (wish.max_cost.is_nan() or not 0 <= wish.max_cost <= 1_000_000):
         raise UsageError(f"--max-cost {wish.max_cost} is no amount of dollars", advice="give one such as 2.50")
     if wish.max_minutes is not None and not 0 < wish.max_minutes <= 10_080:
@@ -162,7 +158,7 @@ class LoopWish:
 def escalation() -> dict[str, object]:
     """What an ordinary request climbs when the checks keep refusing: the tier above what it has tried by itself."""
     full = Tier(name="full", mode=TierMode.FULL, iterations=ITERATIONS[TierMode.FULL])
-    return {"escalate": ladder_body(Escalation(tiers=(full,)))}
+    return {"escalate": plain(Escalation(tiers=(full,)))}
 
 
 NO_ESCALATION: Mapping[str, object] = {"escalate": False}
@@ -203,7 +199,7 @@ def loop_order(wish: LoopWish, ladder: Escalation) -> RunRequest:
         budget=budget,
         record=wish.record,
         loop={
-            "ladder": ladder_body(ladder),
+            "ladder": plain(ladder),
             "target": wish.target,
             "objective": wish.objective,
             "generate": wish.generate,

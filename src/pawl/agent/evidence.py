@@ -11,12 +11,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
-from pawl.checks.verifier import TESTS, Verifier
 from pawl.core.change import EMPTY, BlobReader, Change, ChangeSet, Node, NodeKind
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
 from pawl.core.formats import Unreadable, read_python
 from pawl.core.tiers import EscalationEnd
+
+if TYPE_CHECKING:
+    from pawl.checks.verifier import Verifier
+
 
 MOST_TOLD = 20
 MOST_CHARACTERS = 6_000
@@ -39,7 +43,7 @@ class Verification:
 
     @property
     def tests(self) -> CheckResult | None:
-        return next((verdict for verdict in self.verdicts if verdict.step == TESTS), None)
+        return next((verdict for verdict in self.verdicts if verdict.step == "tests"), None)
 
 
 def evidence_for(changes: ChangeSet, verifier: Verifier, before: CheckResult) -> Verification:
@@ -173,12 +177,8 @@ def _fewer(before: TestCounts | None, after: TestCounts | None) -> list[str]:
 
 
 def _finding(finding: Diagnostic) -> list[str]:
-    place = ":".join(str(part) for part in (finding.path, finding.line) if part)
-    head = " ".join(
-        part
-        for part in (finding.test, place if not finding.test else f"({place})" if place else "", finding.label)
-        if part
-    )
+    place = f"({finding.place})" if finding.test and finding.place else finding.place
+    head = " ".join(part for part in (finding.test, place, finding.label) if part)
     lines = finding.message.strip().splitlines()[:_MESSAGE_LINES]
     return [f"{finding.tool}: {head}", *(f"    {line}" for line in lines)]
 

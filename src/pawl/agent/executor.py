@@ -6,23 +6,21 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from pawl.agent import delivery, nodes, opening_nodes, planning
-from pawl.agent.errands import Runner
-from pawl.agent.events import Event
-from pawl.agent.evidence import Climbed, Requirements
-from pawl.agent.inbox import Inbox
-from pawl.agent.own_extensions import own_evaluator, own_phrases_of
-from pawl.agent.record import SECONDS, RunRecord, composed
+from pawl.agent import nodes, opening_nodes
+from pawl.agent.context import LoopEnd
+from pawl.agent.inbox import Event, Inbox
+from pawl.agent.intents import verification_of
+from pawl.agent.nodes import Workbench
+from pawl.agent.record import RunRecord, SaidMeanwhile, composed
 from pawl.agent.routing import NodeOutcome, RunNode, moved
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talking import Talker
-from pawl.agent.workbench import Workbench
 from pawl.agent.works import BenchWorks
 from pawl.agent.workspace_memory import learnt
-from pawl.checks.verifier import Verifier
 from pawl.core.dialogue import assistant, user
 from pawl.core.errors import (
     BudgetExceeded,
@@ -34,13 +32,17 @@ from pawl.core.errors import (
     SchemaUnmet,
     StoreError,
 )
-from pawl.core.events import ApprovalAsked, NodeEntered, QueueChanged, RunBegun, RunEnded, Warned
-from pawl.core.run import Report, RunCursor, RunRequest, RunState, Trouble, order_body, order_from
+from pawl.core.events import ApprovalAsked, NodeEntered, QueueChanged, RunBegun, RunEnded
+from pawl.core.run import Report, RunCursor, RunRequest, RunState, trouble_of
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.permissions import Permit
 from pawl.workspace.bench_folder import sweep
 from pawl.workspace.commands import bench_places
 from pawl.workspace.project import Project
+
+if TYPE_CHECKING:
+    from pawl.checks.verifier import Verifier
+
 
 RESUMABLE = (ModelError, BudgetExceeded, Cancelled, StoreError, SandboxUnavailable, ConfigError)
 """What stops a run where it stands, so that it can go on when the cause is gone."""
@@ -57,18 +59,16 @@ NODES: Mapping[RunNode, Callable[[Workbench, RunCursor], NodeOutcome]] = Mapping
         RunNode.ACT: nodes.act,
         RunNode.VERIFY: nodes.verify,
         RunNode.CLIMB: nodes.climb,
-        RunNode.DELIVER: delivery.deliver,
-        RunNode.APPROVE: delivery.approve,
-        RunNode.APPLY: delivery.apply,
-        RunNode.KEEP: delivery.keep,
+        RunNode.DELIVER: nodes.deliver,
+        RunNode.APPROVE: nodes.approve,
+        RunNode.APPLY: nodes.apply,
+        RunNode.KEEP: nodes.keep,
         RunNode.QA: nodes.qa,
         RunNode.EVALUATE: nodes.evaluate,
         RunNode.REPORT: nodes.report,
     }
 )
 """The work of each node; the end has none."""
-SAID = "said meanwhile"
-"""The name under which the record keeps what the user has said and the run has not come to."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,6 +85,8 @@ class RunExecutor:
     permit: Permit | None = None
     opening: str = ""
     """How the session starts, for its hooks; empty when it has started already."""
+    error: PawlError | None = None
+    """What stopped the run, or ended it early."""
 
     def go(self, *, resumed: bool = False) -> Report:
         """Walk to the end of the run, to where it waits for the user, or to where it is stopped."""
@@ -103,7 +105,7 @@ class RunExecutor:
             self._begin(resumed=False)
         goes_on = self.place.at != RunNode.END
         if goes_on:
-            with self._workbench(spent=self._spent) as bench:
+            with self._workbench(spent=self.record.data.seconds) as bench:
                 goes_on = self._step(bench)
         if not goes_on or self.place.at == RunNode.END:
             self._finish()
@@ -126,11 +128,6 @@ class RunExecutor:
         self._hear(RunEnded(report))
         return report
 
-    @property
-    def _spent(self) -> float:
-        known = self.record.value(SECONDS)
-        return known if isinstance(known, float) else 0.0
-
     def hooking(self, conversation: str) -> Hooking:
         return Hooking(
             shop=self.shop,
@@ -145,8 +142,9 @@ class RunExecutor:
         """The hooks of the session and of the request, once; what they tell the model is frozen for the run."""
         source, self.opening = self.opening, ""
         context = hooking.begin(source) if source else ()
-        if place.at == RunNode.INTENT and hooking.exist and self.record.value("hook context") is None:
-            self.record.put("hook context", [*context, *hooking.submit(self.record.order.text)])
+        if place.at == RunNode.INTENT and hooking.exist and self.record.data.hook_context is None:
+            context = (*context, *hooking.submit(self.record.order.text))
+            self.record.keep(replace(self.record.data, hook_context=context))
 
     def _end(self) -> None:
         left = self.inbox.take_words()
@@ -166,12 +164,15 @@ class RunExecutor:
         self.shop.note("node", {"node": place.at, "task": place.task, "attempt": place.attempt})
         try:
             self._open(bench.hooking, place)
-            if place.at == RunNode.APPROVE and self.record.is_unanswered:
+            data = self.record.data
+            if place.at == RunNode.APPROVE and data.question is not None and data.response is None:
                 runs.stand(place, RunState.WAITING)
                 return False
             outcome = NODES[RunNode(place.at)](bench, place)
         except PawlError as error:
-            self._trouble(error)
+            self.error = error
+            self.record.keep(replace(self.record.data, trouble=trouble_of(error)))
+            self.record.note("trouble", {"error": error.code, "message": error.message})
             if isinstance(error, RESUMABLE) and not isinstance(error, SchemaUnmet):
                 raise
             outcome = NodeOutcome.FAILED
@@ -179,25 +180,13 @@ class RunExecutor:
         runs.stand(self.place, RunState.WORKING)
         return True
 
-    def _trouble(self, error: PawlError) -> None:
-        trouble = Trouble(code=error.code, message=error.message, advice=error.advice, exit_code=error.exit_code)
-        self.record.put("trouble", asdict(trouble))
-        self.record.note("trouble", {"error": error.code, "message": error.message})
-
     @contextmanager
     def _workbench(self, spent: float = 0.0) -> Iterator[Workbench]:
         """Open what the nodes work with; `spent` is how much of the run's time is gone."""
-        settings, conversation = self.shop.config.settings, self._conversation()
+        conversation = self._conversation()
         started = time.monotonic()
         hooking = self.hooking(conversation)
-        verifier = Verifier(
-            shop=self.shop,
-            test_command=self.record.order.test_command,
-            commands=planning.verification_of(self.record.order.text),
-            cancel=self.cancel,
-            listen=self._hear,
-        )
-        works = BenchWorks(self.shop, self.record, verifier, self.cancel)
+        works = BenchWorks(self.shop, self.record, self._verifier, self.cancel)
         talker = Talker(
             shop=self.shop,
             record=self.record,
@@ -210,76 +199,51 @@ class RunExecutor:
             permit=self.permit,
             started=started - spent,
         )
-        errands = Runner(
-            shop=self.shop,
-            record=self.record,
-            verifier=verifier,
-            conversation=conversation,
-            inbox=self.inbox,
-            hooking=hooking,
-            listen=self._hear,
-            cancel=self.cancel,
-        )
         try:
             yield Workbench(
                 record=self.record,
                 talks=talker,
                 works=works,
-                errands=errands,
                 hooking=hooking,
-                review=settings.review,
-                evaluator=settings.evaluator,
-                judge=self._judge(),
-                phrases=lambda: own_phrases_of(self.shop.config, self.shop.workspace),
-                climb=self._climb(talker, verifier),
+                listen=self._hear,
+                cancel=self.cancel,
             )
         finally:
             talker.close()
             works.close()
             # A run that waits is walked by several processes; its seconds are those of all of them.
-            self.record.put(SECONDS, self._spent + time.monotonic() - started)
+            seconds = self.record.data.seconds + time.monotonic() - started
+            self.record.keep(replace(self.record.data, seconds=seconds, notices=talker.notices))
 
-    def _judge(self) -> Callable[[], tuple[int, str]] | None:
-        judge = own_evaluator(self.shop.config)
-        return None if judge is None else lambda: self._scored(judge)
+    def _verifier(self) -> Verifier:
+        # The checks take longer to load than all the rest of a question.
+        from pawl.checks.verifier import Verifier
 
-    def _scored(self, judge: Callable[[Report], tuple[int, str]]) -> tuple[int, str]:
-        """A score is never in the way: the user is told of an evaluator that fails, and the rules score instead."""
-        try:
-            return judge(composed(self.shop, self.record.run))
-        except ConfigError as error:
-            self._hear(Warned(f"{error.message}; {error.advice}"))
-            raise
-
-    def _climb(self, talker: Talker, verifier: Verifier) -> Callable[[Requirements], Climbed] | None:
-        if not any(self.record.order.loop.get(name) for name in ("ladder", "escalate")):
-            return None
-
-        def climb(wanted: Requirements) -> Climbed:
-            from pawl.agent.climber import climber
-
-            return climber(talker, verifier, listen=self._hear).climb(wanted)
-
-        return climb
+        return Verifier(
+            shop=self.shop,
+            test_command=self.record.order.test_command,
+            commands=verification_of(self.record.order.text),
+            cancel=self.cancel,
+            listen=self._hear,
+        )
 
     def _conversation(self) -> str:
         """The one to go on with, or a new one; the same when the run is resumed."""
-        known = self.record.value("conversation")
-        if not isinstance(known, str):
-            known = self.record.order.conversation or new_conversation_id()
-            with self.shop.store.together():
-                self.record.put("conversation", known)
-                self.record.put("said before", self.shop.store.transcripts.last(known))
-        return known
+        data = self.record.data
+        if not data.conversation:
+            chosen = self.record.order.conversation or new_conversation_id()
+            said_before = self.shop.store.transcripts.last(chosen)
+            self.record.keep(replace(data, conversation=chosen, said_before=said_before))
+        return self.record.data.conversation
 
     def _keep_said(self) -> None:
         """Of a run without a talk the transcript has the request and what came of it, for whoever goes on."""
         transcripts, run = self.shop.store.transcripts, self.record.run
         conversation = self._conversation()
-        if any(one.run == run for one in transcripts.messages(conversation)):
+        if self.record.data.ended == LoopEnd.EMPTY or any(one.run == run for one in transcripts.messages(conversation)):
             return
-        answer = str(self.record.value("answer") or "")
-        for message in (user(self.record.order.text), assistant(answer or "Nothing came of it.")):
+        answer = self.record.data.answer or "Nothing came of it."
+        for message in (user(self.record.order.text), assistant(answer)):
             transcripts.append(self.shop.workspace, conversation, message, run=run)
 
     def _hear(self, event: Event) -> None:
@@ -287,14 +251,14 @@ class RunExecutor:
         changed = self.inbox.changed()
         if changed is not None:
             words, orders = changed
-            self.record.put(SAID, {"words": list(words), "orders": [order_body(one) for one in orders]})
+            self.record.keep(replace(self.record.data, said=SaidMeanwhile(words=words, orders=orders)))
             self.tell(QueueChanged(orders))
         self.tell(event)
 
     def _recall(self) -> None:
-        known = self.record.value(SAID)
-        if isinstance(known, dict):
-            self.inbox.restore(map(str, known["words"]), map(order_from, known["orders"]))
+        said = self.record.data.said
+        if said.words or said.orders:
+            self.inbox.restore(said.words, said.orders)
 
 
 def new_conversation_id() -> str:
@@ -306,6 +270,7 @@ def as_order(text: str, like: RunRequest) -> RunRequest:
     return RunRequest(
         text=text,
         mode=like.mode,
+        intent=like.intent,
         approval=like.approval,
         model=like.model,
         test_command=like.test_command,

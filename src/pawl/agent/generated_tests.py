@@ -26,8 +26,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pawl.agent.briefing import bounded
-from pawl.agent.climb_record import GROUND, ClimbRecord, Tried
+from pawl.agent.climb_record import ClimbRecord, Tried
 from pawl.agent.context import TurnInput
+from pawl.agent.record import GeneratedTest, WorkName
 from pawl.agent.talking import Talker
 from pawl.agent.workplace import Workplace
 from pawl.checks.lsp.verdicts import readable
@@ -273,7 +274,6 @@ def answered(
     return said if isinstance(said, dict) else {}
 
 
-GENERATED = "climb generated"
 MOST_SHOWN = 6_000
 MOST_STYLES = 2
 MOST_SCRIPTS = 5
@@ -292,7 +292,8 @@ class TestGenerator:
         order = self.record.base.order
         if not order.loop.get("generate") or not self.record.target or verifier.test_command:
             return verifier
-        known = self.record.base.value(GENERATED)
+        base = self.record.base
+        known = base.data.generated
         if known is None:
             try:
                 known = self._made(verifier)
@@ -300,32 +301,31 @@ class TestGenerator:
                 raise
             except PawlError as error:
                 self.listen(EscalationWarned(f"no test was made for {self.record.target}: {error.message}"))
-                known = {}
-            self.record.base.put(GENERATED, known)
-        command = known.get("command") if isinstance(known, dict) else None
-        return replace(verifier, test_command=tuple(command)) if command else verifier
+                known = GeneratedTest()
+            base.keep(replace(base.data, generated=known))
+        return replace(verifier, test_command=known.command) if known.command else verifier
 
-    def _made(self, verifier: Verifier) -> dict[str, object]:
+    def _made(self, verifier: Verifier) -> GeneratedTest:
         """The test on the ground of the climb, and its command; empty where there is a test, or none is made."""
         target = self.record.target
         gate = self.shop.read_gate()
         if naming_of(target) is None:
-            return {}
+            return GeneratedTest()
         if not gate.shows(target):
             self.listen(EscalationWarned(f"no test was made for {target}: it may not be read"))
-            return {}
+            return GeneratedTest()
         with open_bench(self.shop, extra_readonly=readable()) as bench:
             paths = list(bench.files.walk())
             tests = {path: _text(bench.files, path) for path in paths if is_named_as_test(path)}
             if known_tests(target, paths, tests):
-                return {}
+                return GeneratedTest()
             path = new_test(target, paths)
             text = self._behaviour(verifier, target, _text(bench.files, target), paths)
             styles = [(name, known) for name, known in tests.items() if gate.shows(name)]
             text = text or self._asked(target, path, _text(bench.files, target), styles)
             if not text or not asserts_something(target, text):
                 self.listen(EscalationWarned(f"no test was made for {target}: nothing was asserted"))
-                return {}
+                return GeneratedTest()
             bench.files.write(path, text.encode())
             changes = bench.capture().changes
         return self._tried(verifier, changes, path)
@@ -342,18 +342,18 @@ class TestGenerator:
         said = answered(verifier, EMPTY, functions, record=True, scripts=scripts[:MOST_SCRIPTS]) if functions else {}
         return from_calls(target, said.get("calls", []))
 
-    def _tried(self, verifier: Verifier, changes: ChangeSet, path: str) -> dict[str, object]:
+    def _tried(self, verifier: Verifier, changes: ChangeSet, path: str) -> GeneratedTest:
         command = scoped_command(self.record.target, path)
         verdict = replace(verifier, test_command=command).tests(changes)
         counts = verdict.counts
         if verdict.standing is Status.SKIPPED or counts is None or not counts.total or counts.errors:
             self.listen(EscalationWarned(f"the test made for {self.record.target} cannot be run: {verdict.reason}"))
-            return {}
+            return GeneratedTest()
         if verdict.standing is Status.PASS and not keeps_behaviour(self.record.objective):
             told = f"the test made for {self.record.target} passes already: it does not show what is wanted"
             self.listen(EscalationWarned(told))
-        self.record.base.keep_work(GROUND, changes)
-        return {"path": path, "command": list(command)}
+        self.record.base.keep_work(WorkName.GROUND, changes)
+        return GeneratedTest(path=path, command=tuple(command))
 
     def _asked(self, target: str, path: str, source: str, styles: list[tuple[str, str]]) -> str:
         if not self.talker.configured:

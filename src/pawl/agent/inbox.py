@@ -1,12 +1,18 @@
-"""What the user says while a run works, from any thread: words for the talk, and requests for afterwards."""
+"""What goes into a run and comes out of it while it works: words and requests of the user, and events."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Union
 
+from pawl.core.diagnostic import CheckResult
 from pawl.core.errors import UsageError
+from pawl.core.events import ClimbEvent, RunEvent, SessionEvent
 from pawl.core.run import RunRequest
+
+if TYPE_CHECKING:
+    from pawl.repair.model import FixEvent
 
 
 class Inbox:
@@ -80,3 +86,7 @@ class Inbox:
         with self._lock:
             self._changed = False
             return tuple(self._words), tuple(self._orders)
+
+
+Event = Union[SessionEvent, RunEvent, CheckResult, ClimbEvent, "FixEvent"]
+"""Of the run, of a talk, of a check, of a ladder, of the reflex."""

@@ -1,18 +1,18 @@
-"""What a request asks for, where that can be told without a model: phrases of a data file, and the request form."""
+"""A request read without a model: what it asks for, its form, the files that it names, and its tasks."""
 
 from __future__ import annotations
 
 import functools
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
 from pawl.core.errors import ConfigError
 from pawl.core.formats import Unreadable, read_toml
-from pawl.core.run import Intent
+from pawl.core.run import Intent, Task
 
 FIELDS = ("task", "scope", "requirements", "constraints", "verification")
 
@@ -91,6 +91,19 @@ def _items(lines: list[str]) -> tuple[str, ...]:
 def _paths(item: str) -> list[str]:
     """`src/a.py, src/b.py` names two files."""
     return [part.strip().strip("`\"'") for part in re.split(r",|\band\b", item) if part.strip().strip("`\"'")]
+
+
+MOST_NAMED = 12
+_PATH = re.compile(r"(?<![\w./:@-])(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,9}\b")
+
+
+def mentioned(text: str) -> Iterator[str]:
+    """The paths of files in the user's own words, each once."""
+    found: dict[str, None] = {}
+    for match in _PATH.finditer(text):
+        if len(found) < MOST_NAMED:
+            found.setdefault(match[0].removeprefix("./").rstrip("."))
+    yield from found
 
 
 LONGEST = 400
@@ -258,3 +271,85 @@ def _phrase(row: Mapping[str, Any]) -> Phrase:
 def _test_words() -> tuple[re.Pattern[str], re.Pattern[str]]:
     row = _file()["tests_may_change"]
     return re.compile("|".join(row["patterns"])), re.compile("|".join(row["exceptions"]))
+
+
+MOST_TASKS = 10
+LONG = 600
+"""Characters of a request above which it is worth a plan."""
+MANY_FILES = 3
+_LISTED = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+\S", re.MULTILINE)
+
+
+def is_large(request: str) -> bool:
+    """Whether a planner should cut the request into tasks; most are one."""
+    named = list(mentioned(request))
+    return len(request) > LONG or len(named) > MANY_FILES or len(_LISTED.findall(request)) > 2
+
+
+def from_form(request: str) -> tuple[Task, ...]:
+    """The tasks of a request in the form; empty when it is not in that form."""
+    form = request_form(request)
+    if form is None:
+        return ()
+    return tuple(
+        Task(number=number, what=_with_form(step, form), paths=_files(form.scope), creates=_files(form.scope))
+        for number, step in enumerate(form.tasks[:MOST_TASKS], 1)
+    )
+
+
+def as_one(request: str) -> tuple[Task, ...]:
+    return (Task(number=1, what=request),)
+
+
+def from_plan(
+    request: str, plan: Sequence[Mapping[str, object]], order: Callable[[Iterable[str]], tuple[str, ...]]
+) -> tuple[Task, ...]:
+    """One task for each file of a plan, imported files first; changes of one file are one task."""
+    by_path: dict[str, list[Mapping[str, object]]] = {}
+    for change in plan[:MOST_TASKS]:
+        by_path.setdefault(str(change["path"]), []).append(change)
+    if not by_path:
+        return as_one(request)
+    ordered = [path for path in order(by_path) if path in by_path]
+    ordered += [path for path in by_path if path not in ordered]
+    return tuple(
+        Task(
+            number=number,
+            what="\n".join(str(change["what"]) for change in by_path[path]),
+            paths=(path,),
+            creates=(path,) if any(change["action"] == "create" for change in by_path[path]) else (),
+        )
+        for number, path in enumerate(ordered, 1)
+    )
+
+
+def task_text(task: Task, request: str, count: int) -> str:
+    """What a model is asked for one task of several; a single one is the request itself."""
+    if count == 1:
+        return task.what
+    files = f"\nFiles: {', '.join(task.paths)}" if task.paths else ""
+    return f"Task {task.number} of {count}: {task.what}{files}\n\nIt is part of this request:\n{request}"
+
+
+def verification_of(request: str) -> tuple[str, ...]:
+    """The commands that a request in the form names to decide; what is no command is left to the model."""
+    form = request_form(request)
+    return () if form is None else tuple(line for line in form.verification if is_command(line))
+
+
+def _with_form(step: str, form: RequestForm) -> str:
+    parts = [step]
+    for head, items in (
+        ("Scope", form.scope),
+        ("Requirements", form.requirements),
+        ("Constraints", form.constraints),
+        ("Verification", form.verification),
+    ):
+        if items:
+            parts.append(f"{head}:\n" + "\n".join(f"- {item}" for item in items))
+    return "\n\n".join(parts)
+
+
+def _files(scope: Iterable[str]) -> tuple[str, ...]:
+    """What of the scope names a file, as opposed to a folder or to words."""
+    return tuple(path for path in scope if "." in path.rpartition("/")[2] and not re.search(r"\s", path))

@@ -1,82 +1,106 @@
-"""A task: what it needs is there, a role works on it, and machine-run checks say whether that is done."""
+"""The work of a run: a task is proved, worked on and checked; what is verified is shown, approved and promoted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pawl.agent import planning
 from pawl.agent.context import LoopEnd, TurnInput, Unanswered
 from pawl.agent.evidence import ChangeVerdict, Climbed, Requirements, Verification, failing, judged, to_pass, told
-from pawl.agent.intents import tests_may_change
+from pawl.agent.inbox import Event
+from pawl.agent.intents import as_one, task_text, tests_may_change
+from pawl.agent.own_extensions import own_evaluator
+from pawl.agent.record import GivenAnswer, RunData, RunRecord, WorkName, composed
 from pawl.agent.routing import RETRIES, NodeOutcome
-from pawl.agent.workbench import Workbench
+from pawl.agent.run_hooks import Hooking
+from pawl.agent.talking import Talker
+from pawl.agent.works import BenchWorks, Work
+from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import Status, counts_json
 from pawl.core.errors import (
     BudgetExceeded,
     ConfigError,
     Conflicted,
+    GitFailed,
     LimitReached,
     ModelError,
+    NothingToDo,
     PawlError,
     PolicyViolation,
     PromptError,
     SchemaUnmet,
     TaskValidationError,
 )
-from pawl.core.run import DeliveryState, Intent, RoleName, RunCursor, Stage, Task, Trouble
+from pawl.core.events import Warned
+from pawl.core.run import (
+    Approval,
+    ApprovalAnswer,
+    ApprovalRequest,
+    DeliveryState,
+    Intent,
+    Review,
+    RoleName,
+    RunCursor,
+    Stage,
+    trouble_of,
+)
 from pawl.core.tiers import EscalationEnd
+from pawl.sandbox.cancel import CancelToken
+from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
     from pawl.agent import contract_models
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workbench:
+    """Everything that a node of the run works with."""
+
+    record: RunRecord
+    talks: Talker
+    works: BenchWorks
+    hooking: Hooking
+    listen: Callable[[Event], None]
+    cancel: CancelToken | None = None
+
+    @property
+    def shop(self) -> Project:
+        return self.record.shop
+
+
 def prove(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """Checks what the task needs, all of it, and takes the baseline that the change will be held against."""
-    task = _task(bench, place)
+    task = bench.record.data.plan[place.task - 1]
     unmet = bench.works.unmet(task)
     if unmet:
         raise TaskValidationError(
             f"task {task.number} cannot be done: " + "; ".join(unmet), unmet, advice="mend the request or the workspace"
         )
-    record = bench.record
-    if record.value("before") is None:
+    if bench.record.data.baseline is None:
         before = bench.works.before()
-        record.put(
-            "before",
-            {
-                "counts": counts_json(before.counts),
-                "standing": before.standing,
-                "reason": before.reason,
-                "failing": list(failing(before.findings)),
-            },
-        )
-        record.note("baseline", {"standing": before.standing, "counts": counts_json(before.counts)})
+        bench.record.note("baseline", {"standing": before.standing, "counts": counts_json(before.counts)})
     return NodeOutcome.DONE
 
 
 def act(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """A role works on the task with the tools, on the bench, within its limits."""
     record = bench.record
-    tasks = planning.from_json(record.value("plan"))
-    name = f"{place.task}.{place.attempt}"
+    tasks, name = record.data.plan, f"{place.task}.{place.attempt}"
     if place.attempt == 1:
-        text = planning.task_text(tasks[place.task - 1], record.order.text, len(tasks)) + _failing_now(bench)
-        first = place.task == 1
-        history = bench.talks.earlier() if first else bench.talks.history(_last_talk(bench, place.task - 1))
+        text = task_text(tasks[place.task - 1], record.order.text, len(tasks)) + _failing_now(bench)
+        last = record.data.last_talk.get(str(place.task - 1), f"{place.task - 1}.1")
+        history = bench.talks.earlier() if place.task == 1 else bench.talks.history(last)
     else:
-        refused = record.value(f"refused {place.task}.{place.attempt - 1}")
-        text = str(refused)
-        history = bench.talks.history(f"{place.task}.{place.attempt - 1}")
+        before = f"{place.task}.{place.attempt - 1}"
+        text, history = record.talk(before).refused, bench.talks.history(before)
     try:
         spoken = bench.talks.say(TurnInput(talk=name, role=RoleName.ARTISAN, text=text, history=history))
     except Unanswered as waiting:
-        record.ask(asdict(waiting.question))
+        record.keep(replace(record.data, question=waiting.question, response=None))
         return NodeOutcome.ASK
-    record.put("answer", spoken.text)
-    record.put("ended", spoken.ended)
-    record.put("last talk", {**_talks(bench), str(place.task): name})
+    last_talk = {**record.data.last_talk, str(place.task): name}
+    record.keep(replace(record.data, answer=spoken.text, ended=spoken.ended, last_talk=last_talk))
     return NodeOutcome.DONE
 
 
@@ -86,27 +110,26 @@ def verify(bench: Workbench, place: RunCursor) -> NodeOutcome:
     try:
         work = bench.works.now()
     except Conflicted as error:
-        record.put("refused", [error.message])
+        record.keep(replace(record.data, refused=(error.message,)))
         return NodeOutcome.GIVE_UP
-    record.keep_work("shown", work.changes)
-    record.put("held", [[one.path, one.reason] for one in work.held])
+    record.keep_work(WorkName.SHOWN, work.changes)
+    record.keep(replace(record.data, held=tuple((one.path, one.told) for one in work.held)))
     if not work.changes:
         return _unchanged(bench, place)
     checked = bench.works.verify(work.changes)
     judgement = judged(checked, wanted(bench))
     _keep(bench, checked, judgement)
     if judgement.accepted:
-        if record.value("ended") in (LoopEnd.OUT_OF_TIME, LoopEnd.OUT_OF_TURNS, LoopEnd.STUCK):
+        if record.data.ended in (LoopEnd.OUT_OF_TIME, LoopEnd.OUT_OF_TURNS, LoopEnd.STUCK):
             # What is there holds, but the role says itself that it is not all.
             return NodeOutcome.GIVE_UP
         bench.works.settle(place.task)
-        return NodeOutcome.NEXT if place.task < len(planning.from_json(record.value("plan"))) else NodeOutcome.DONE
+        return NodeOutcome.NEXT if place.task < len(record.data.plan) else NodeOutcome.DONE
     return _again(bench, place, told(judgement))
 
 
 def _unchanged(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """Nothing was changed: fine where nothing had to be, and no success where something fails that should pass."""
-    record = bench.record
     wishes, before = wanted(bench), bench.works.before()
     checked = Verification(digest="", before=before, verdicts=())
     left = to_pass(before.findings, wishes)
@@ -114,17 +137,16 @@ def _unchanged(bench: Workbench, place: RunCursor) -> NodeOutcome:
         reason = f"tests: {before.reason}; nothing was changed"
         _keep(bench, checked, ChangeVerdict(refused=(reason,), findings=tuple(left)))
         return _again(bench, place, told(ChangeVerdict(refused=(reason,), findings=tuple(left))))
-    if place.task < len(planning.from_json(record.value("plan"))):
-        return NodeOutcome.NEXT
-    return NodeOutcome.NOTHING
+    return NodeOutcome.NEXT if place.task < len(bench.record.data.plan) else NodeOutcome.NOTHING
 
 
 def _again(bench: Workbench, place: RunCursor, words: str) -> NodeOutcome:
     """Another attempt with the errors as context, as long as attempts, time and a model are left."""
     record = bench.record
-    record.put(f"refused {place.task}.{place.attempt}", words)
-    out = record.value("ended") in (LoopEnd.OUT_OF_TIME, LoopEnd.OUT_OF_TURNS, LoopEnd.REFUSED)
-    if place.attempt > RETRIES and not out and bench.climb is not None and record.order.loop.get("escalate"):
+    name = f"{place.task}.{place.attempt}"
+    record.keep_talk(name, replace(record.talk(name), refused=words))
+    out = record.data.ended in (LoopEnd.OUT_OF_TIME, LoopEnd.OUT_OF_TURNS, LoopEnd.REFUSED)
+    if place.attempt > RETRIES and not out and record.order.loop.get("escalate"):
         return NodeOutcome.ESCALATE
     if place.attempt > RETRIES or out or not bench.talks.configured:
         return NodeOutcome.GIVE_UP
@@ -132,13 +154,8 @@ def _again(bench: Workbench, place: RunCursor, words: str) -> NodeOutcome:
 
 
 def _keep(bench: Workbench, checked: Verification, judgement: ChangeVerdict) -> None:
-    record, tests = bench.record, checked.tests
-    record.put("verified", checked.digest)
-    record.put("verdicts", [[one.step, one.standing, one.reason] for one in checked.verdicts])
-    record.put("after", counts_json(tests.counts) if tests else None)
-    record.put("before counts", counts_json(checked.before.counts))
-    record.put("refused", list(judgement.refused))
-    record.put("notes", list(judgement.notes))
+    record = bench.record
+    record.keep(replace(_checked(record.data, checked), refused=judgement.refused, notes=judgement.notes))
     record.note(
         "verified",
         {
@@ -149,15 +166,20 @@ def _keep(bench: Workbench, checked: Verification, judgement: ChangeVerdict) -> 
     )
 
 
-def _task(bench: Workbench, place: RunCursor) -> Task:
-    return planning.from_json(bench.record.value("plan"))[place.task - 1]
+def _checked(data: RunData, checked: Verification) -> RunData:
+    return replace(
+        data,
+        verified=checked.digest,
+        verdicts=tuple((one.step, str(one.standing), one.reason) for one in checked.verdicts),
+        before=checked.before.counts,
+        after=checked.tests.counts if checked.tests else None,
+    )
 
 
 def wanted(bench: Workbench) -> Requirements:
     """What the request wants of the checks."""
-    order = bench.record.order
-    known = bench.record.value("intent")
-    mends = isinstance(known, dict) and known["intent"] in (Intent.MEND, Intent.LOOP)
+    order, intent = bench.record.order, bench.record.data.intent
+    mends = intent is not None and intent.intent in (Intent.MEND, Intent.LOOP)
     return Requirements(
         all_tests=mends,
         named=order.text,
@@ -168,22 +190,13 @@ def wanted(bench: Workbench) -> Requirements:
 
 def _failing_now(bench: Workbench) -> str:
     """What the baseline already knows, so that the role need not run the tests to learn it."""
-    before = bench.record.value("before")
-    names = before.get("failing") if isinstance(before, dict) else None
+    before = bench.record.data.baseline
+    names = failing(before.findings) if before is not None else ()
     if not names:
         return ""
     shown = "\n".join(f"- {name}" for name in names[:10])
     more = f"\n- and {len(names) - 10} more" if len(names) > 10 else ""
     return f"\n\n[tests that fail now, before any change:\n{shown}{more}]"
-
-
-def _talks(bench: Workbench) -> dict[str, str]:
-    known = bench.record.value("last talk")
-    return {str(key): str(value) for key, value in known.items()} if isinstance(known, dict) else {}
-
-
-def _last_talk(bench: Workbench, task: int) -> str:
-    return _talks(bench).get(str(task), f"{task}.1")
 
 
 _LIMITS: Mapping[EscalationEnd, type[PawlError]] = {
@@ -200,11 +213,12 @@ ADVICE = {
 
 def climb(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """Climbs; what the checks accepted stands on the bench of the run then, or else the best that came of it."""
+    # Most runs climb nothing.
+    from pawl.agent.climber import climber
+
     record = bench.record
-    assert bench.climb is not None
-    came = bench.climb(wanted(bench))
-    record.put("answer", came.answer)
-    record.put("notes", list(came.notes))
+    came = climber(bench.talks, bench.works.verifier, listen=bench.listen).climb(wanted(bench))
+    record.keep(replace(record.data, answer=came.answer, notes=came.notes))
     if came.why is None:
         record.deliver(DeliveryState.DONE)
         return NodeOutcome.NOTHING
@@ -215,28 +229,16 @@ def climb(bench: Workbench, place: RunCursor) -> NodeOutcome:
         return _given_up(bench, came)
     assert came.checked is not None
     # Where the user has changed the files meanwhile, the work is verified as one task.
-    record.put("plan", planning.to_json(planning.as_one(record.order.text)))
-    _keep_best(bench, came.checked)
+    plan = as_one(record.order.text)
+    record.keep(replace(_checked(record.data, came.checked), plan=plan, refused=()))
     return NodeOutcome.DONE
-
-
-def _keep_best(bench: Workbench, checked: Verification) -> None:
-    record, tests = bench.record, checked.tests
-    record.put("verified", checked.digest)
-    record.put("verdicts", [[one.step, one.standing, one.reason] for one in checked.verdicts])
-    record.put("before counts", counts_json(checked.before.counts))
-    record.put("after", counts_json(tests.counts) if tests else None)
-    record.put("refused", [])
 
 
 def _given_up(bench: Workbench, came: Climbed) -> NodeOutcome:
     assert came.why is not None
-    bench.record.put("refused", [came.reason])
     kind = _LIMITS.get(came.why)
-    if kind is not None:
-        error = kind(came.reason, advice=ADVICE[came.why])
-        trouble = Trouble(code=error.code, message=error.message, advice=error.advice, exit_code=error.exit_code)
-        bench.record.put("trouble", asdict(trouble))
+    trouble = None if kind is None else trouble_of(kind(came.reason, advice=ADVICE[came.why]))
+    bench.record.keep(replace(bench.record.data, refused=(came.reason,), trouble=trouble))
     return NodeOutcome.GIVE_UP
 
 
@@ -249,12 +251,12 @@ _PASSED_OVER = (ModelError, BudgetExceeded, PolicyViolation, PromptError)
 def qa(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """A report beside the answer. It is advice: neither the answer nor the delivery changes by it."""
     record = bench.record
-    shown = record.work("shown")
-    wanted = bench.review == "on" or (bench.review == "auto" and shown is not None and len(shown) >= LARGE_FILES)
-    if not wanted or not bench.talks.configured or record.value("review") is not None:
+    shown, review = record.work(WorkName.SHOWN), bench.shop.config.settings.review
+    wanted = review == "on" or (review == "auto" and shown is not None and len(shown) >= LARGE_FILES)
+    if not wanted or not bench.talks.configured or record.data.review is not None:
         return NodeOutcome.DONE
     paths = ", ".join(sorted(shown.paths)) if shown is not None else "nothing"
-    summary = f"changed: {paths}\nthe checks: {record.value('verdicts')}"
+    summary = f"changed: {paths}\nthe checks: {[list(one) for one in record.data.verdicts]}"
     try:
         spoken = bench.talks.say(
             TurnInput(talk="qa", role=RoleName.REVIEWER, text=record.order.text, stage=Stage.QA, summary=summary)
@@ -264,29 +266,29 @@ def qa(bench: Workbench, place: RunCursor) -> NodeOutcome:
         return NodeOutcome.DONE
     value: contract_models.ReviewAnswer = spoken.value  # type: ignore[assignment]
     if value is not None:
-        record.put(
-            "review",
-            {
-                "summary": value.summary,
-                "findings": [f"{one.path}:{one.line} {one.severity}: {one.problem}" for one in value.findings],
-                "missing_tests": list(value.missing_tests),
-                "confidence": value.confidence,
-            },
+        found = Review(
+            summary=value.summary,
+            findings=tuple(f"{one.path}:{one.line} {one.severity}: {one.problem}" for one in value.findings),
+            missing_tests=tuple(value.missing_tests),
+            confidence=value.confidence,
         )
+        record.keep(replace(record.data, review=found))
     return NodeOutcome.DONE
 
 
 def evaluate(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """Every path comes by here: a score from 1 to 5 for the evaluation log."""
-    record = bench.record
+    record, shop = bench.record, bench.shop
     score, reason = _by_rules(bench)
-    judge = "rules"
-    if bench.judge is not None:
+    judge, own = "rules", own_evaluator(shop.config)
+    if own is not None:
+        # A score is never in the way: an evaluator that fails is told, and the rules score instead.
         try:
-            (score, reason), judge = bench.judge(), "extension"
+            (score, reason), judge = own(composed(shop, record.run)), "extension"
         except ConfigError as error:
+            bench.listen(Warned(f"{error.message}; {error.advice}"))
             record.note("evaluation failed", {"error": error.code, "message": error.message})
-    elif bench.evaluator == "model" and bench.talks.configured:
+    elif shop.config.settings.evaluator == "model" and bench.talks.configured:
         try:
             spoken = bench.talks.say(
                 TurnInput(
@@ -294,51 +296,242 @@ def evaluate(bench: Workbench, place: RunCursor) -> NodeOutcome:
                     role=RoleName.REVIEWER,
                     text=record.order.text,
                     stage=Stage.EVALUATE,
-                    outcome=str(record.value("answer") or ""),
+                    outcome=record.data.answer,
                 )
             )
             value: contract_models.Score = spoken.value  # type: ignore[assignment]
             score, reason, judge = value.score, value.reason, "model"
         except _PASSED_OVER as error:
             record.note("evaluation failed", {"error": error.code})
-    record.put("score", score)
-    record.evaluate(score, reason=reason, judge=judge)
+    record.keep(replace(record.data, score=score))
+    shop.store.runs.evaluate(shop.workspace, record.run, score, reason=reason, judge=judge)
     return NodeOutcome.DONE
 
 
 def report(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """The record is complete; the report is composed from it. A result by a schema of the user's is asked for here."""
-    order = bench.record.order
-    if order.schema is not None and bench.record.value("structured") is None:
+    record = bench.record
+    order = record.order
+    if order.schema is not None and record.data.structured is None:
         # Loaded where an answer in JSON is asked for.
         from pawl.agent.contracts import MOST_TRIES, again, asked, fitted
 
-        text = asked(order.schema, order.text, str(bench.record.value("answer") or ""))
+        text = asked(order.schema, order.text, record.data.answer)
         for attempt in range(1, MOST_TRIES + 1):
             line = TurnInput(talk=f"structured.{attempt}", role=RoleName.ARTISAN, text=text, stage=Stage.FINAL)
             said = bench.talks.say(line).text
             value, mistakes = fitted(said, order.schema)
             if not mistakes:
-                bench.record.put("structured", value)
+                record.keep(replace(record.data, structured=value))
                 break
             text = again(order.schema, said, mistakes)
         else:
             raise SchemaUnmet("the result does not fit the schema: " + "; ".join(mistakes), mistakes)
-    bench.record.note("ended", {"delivery": bench.record.delivery, "entry": bench.record.value("entry")})
+    record.note("ended", {"delivery": record.delivery, "entry": record.data.entry})
     return NodeOutcome.DONE
 
 
 def _by_rules(bench: Workbench) -> tuple[int, str]:
     """From the record alone: what was proved, not what was said."""
-    record = bench.record
-    if record.value("trouble") is not None:
+    data = bench.record.data
+    if data.trouble is not None:
         return 1, "the run failed"
-    if record.delivery is not DeliveryState.DONE:
-        return 2, "not delivered: " + ("rejected" if record.value("rejected") is not None else "not verified")
-    verdicts = record.value("verdicts")
-    tested = isinstance(verdicts, list) and any(
-        step == "tests" and standing == "pass" for step, standing, _ in verdicts
-    )
-    if record.value("entry") is None or tested:
+    if bench.record.delivery is not DeliveryState.DONE:
+        return 2, "not delivered: " + ("rejected" if data.rejected is not None else "not verified")
+    tested = any(step == "tests" and standing == "pass" for step, standing, _ in data.verdicts)
+    if data.entry is None or tested:
         return 5, "done, and the tests pass with it" if tested else "done"
     return 4, "done; no test proves it"
+
+
+MOST_RECHECKS = 3
+CHANGE, CALL = "change", "call"
+
+
+def deliver(bench: Workbench, place: RunCursor) -> NodeOutcome:
+    """Nothing but verified work is delivered. Where the user has changed the files since, it is verified again."""
+    record = bench.record
+    try:
+        work = bench.works.now()
+    except Conflicted as error:
+        return _refused(bench, error.message)
+    if not work.changes:
+        return _nothing(bench, work)
+    digest = work.changes.digest
+    if record.data.verified != digest:
+        if record.data.rechecks >= MOST_RECHECKS:
+            return _refused(bench, "the files keep changing while they are verified")
+        record.keep(replace(record.data, rechecks=record.data.rechecks + 1))
+        return NodeOutcome.STALE
+    record.keep_work(WorkName.SHOWN, work.changes)
+    why = bench.works.breaches(work.changes)
+    question = ApprovalRequest(kind=CHANGE, digest=digest, why=why)
+    record.keep(replace(record.data, question=question, response=None))
+    record.note("proposed", {"digest": digest, "paths": sorted(work.changes.paths)})
+    if record.order.approval is Approval.NEVER and not why:
+        record.keep(replace(record.data, decision=GivenAnswer(answer=ApprovalAnswer.APPROVE, digest=digest)))
+        return NodeOutcome.APPROVED
+    return NodeOutcome.ASK
+
+
+def approve(bench: Workbench, place: RunCursor) -> NodeOutcome:
+    """Take the user's answer, which the record holds. Run again, it comes to the same."""
+    record = bench.record
+    question, answer = record.data.question, record.data.response
+    if question is None:
+        # A file of an earlier version, interrupted here: the decision stands, or the question comes up again.
+        decision = record.data.decision
+        return NodeOutcome.ANSWERED if decision is None else _decided(decision)
+    assert answer is not None
+    record.note("answered", {"kind": question.kind, "answer": answer.answer, "digest": question.digest})
+    if question.kind == CALL:
+        record.keep(replace(record.data, permits={**record.data.permits, question.digest: answer}))
+        return NodeOutcome.ANSWERED
+    record.keep(replace(record.data, decision=answer))
+    return _decided(answer)
+
+
+def _decided(answer: GivenAnswer) -> NodeOutcome:
+    return NodeOutcome.APPROVED if answer.answer is ApprovalAnswer.APPROVE else NodeOutcome.REJECTED
+
+
+def apply(bench: Workbench, place: RunCursor) -> NodeOutcome:
+    """Promotes exactly what was approved, once. An approval of something else, or of an older state, is refused."""
+    record = bench.record
+    shown, decision = record.work(WorkName.SHOWN), record.data.decision
+    if record.data.entry is not None:
+        if shown is not None and not record.data.commit:
+            _commit(bench, shown)
+        return _delivered(bench)
+    assert decision is not None and shown is not None
+    if decision.digest != shown.digest:
+        return _not_taken(bench, "the approval is for another change than the one that stands here")
+    chosen, whose = _chosen(bench, decision, shown)
+    # A run that was interrupted right after it promoted finds its own work in the workspace.
+    entry = bench.works.promoted(chosen)
+    if entry is None:
+        refusal = _stale(bench, shown) or (_unverified(bench, chosen, whose) if whose else "")
+        if refusal:
+            return _not_taken(bench, refusal)
+        try:
+            entry = bench.works.promote(chosen, record.order.text)
+        except NothingToDo:
+            record.keep(replace(record.data, notes=("the workspace already stands as the change wants it",)))
+            return _delivered(bench)
+    record.keep(replace(record.data, entry=entry))
+    _keep_rest(bench, shown, chosen)
+    record.keep_work(WorkName.SHOWN, chosen)
+    _commit(bench, chosen)
+    return _delivered(bench)
+
+
+def _commit(bench: Workbench, chosen: ChangeSet) -> None:
+    """Only where the user wants it. A commit that cannot be made is told; the change stands."""
+    record = bench.record
+    try:
+        name, notes = bench.works.commit(chosen, record.order.text)
+    except GitFailed as error:
+        name, notes = "", (f"not committed: {error.message}" + (f" ({error.advice})" if error.advice else ""),)
+    record.keep(replace(record.data, notes=(*record.data.notes, *notes), commit=name))
+    if name:
+        record.note("committed", {"commit": name})
+
+
+def _chosen(bench: Workbench, decision: GivenAnswer, shown: ChangeSet) -> tuple[ChangeSet, str]:
+    """What of it the user wants, and what that is called where it is not the whole as it was shown."""
+    edited = bench.record.work(WorkName.EDITED) if decision.edited else None
+    if edited is not None:
+        return edited, "the change as you edited it does"
+    if decision.hunks:
+        return bench.works.select(shown, decision.hunks), "these hunks alone do"
+    return shown, ""
+
+
+def keep(bench: Workbench, place: RunCursor) -> NodeOutcome:
+    """Nothing is promoted; what was made is kept as an entry, so that nothing is lost."""
+    record = bench.record
+    record.deliver(DeliveryState.NEEDS_WORK)
+    decision = record.data.decision
+    if decision is not None and decision.answer is ApprovalAnswer.REJECT:
+        record.keep(replace(record.data, rejected=decision.reason))
+    if record.data.kept is not None:
+        return NodeOutcome.DONE
+    work = _whatever_is_there(bench)
+    everything = (
+        record.work(WorkName.BENCH) if work is None else work.changes.then(work.spare.without(work.changes.paths))
+    )
+    if everything:
+        reason = "rejected" if record.data.rejected is not None else "not verified"
+        kept = bench.works.keep(everything, record.order.text, reason)
+        record.keep(replace(record.data, kept=kept))
+        record.keep_work(WorkName.SHOWN, everything)
+    record.note("kept", {"entry": record.data.kept})
+    return NodeOutcome.DONE
+
+
+def _delivered(bench: Workbench) -> NodeOutcome:
+    """From here on the delivery is written, and nothing later can erase it. A part is what the user wanted of it, and
+    still not the whole that the request asks for."""
+    data = bench.record.data
+    bench.record.deliver(DeliveryState.NEEDS_WORK if data.refused else DeliveryState.DONE)
+    bench.record.note("delivered", {"entry": data.entry})
+    return NodeOutcome.DONE
+
+
+def _whatever_is_there(bench: Workbench) -> Work | None:
+    try:
+        return bench.works.now()
+    except PawlError:
+        return None
+
+
+def _nothing(bench: Workbench, work: Work) -> NodeOutcome:
+    record = bench.record
+    if work.spare:
+        # All that was made is held back: it needs the user's own yes, one way or another.
+        return _refused(bench, *(f"{one.path}: {one.told}" for one in work.held))
+    # A change was asked for, and words are no change.
+    record.keep(replace(record.data, refused=("nothing was changed",)))
+    record.deliver(DeliveryState.NEEDS_WORK)
+    return NodeOutcome.NOTHING
+
+
+def _refused(bench: Workbench, *why: str) -> NodeOutcome:
+    bench.record.keep(replace(bench.record.data, refused=why))
+    return NodeOutcome.GIVE_UP
+
+
+def _not_taken(bench: Workbench, why: str) -> NodeOutcome:
+    bench.record.keep(replace(bench.record.data, stale=why))
+    bench.record.note("stale", {"why": why})
+    return NodeOutcome.STALE
+
+
+def _stale(bench: Workbench, shown: ChangeSet) -> str:
+    moved = bench.works.stale(shown)
+    return f"you changed {', '.join(map(repr, moved))} since it was shown" if moved else ""
+
+
+def _unverified(bench: Workbench, chosen: ChangeSet, whose: str) -> str:
+    """Why what was chosen cannot stand by itself; empty when it makes nothing worse, for the user chose it."""
+    checked = bench.works.verify(chosen)
+    whole = wanted(bench)
+    least = judged(checked, replace(whole, all_tests=False, named=""))
+    if not least.accepted:
+        return f"{whose} not pass: " + "; ".join(least.refused)
+    after = checked.tests.counts if checked.tests else None
+    bench.record.keep(replace(bench.record.data, refused=judged(checked, whole).refused, after=after))
+    return ""
+
+
+def _keep_rest(bench: Workbench, shown: ChangeSet, chosen: ChangeSet) -> None:
+    """What the user left out, and what is held back, stays at hand."""
+    record = bench.record
+    spare, data = record.work(WorkName.SPARE), record.data
+    notes = (f"held back: {path} ({reason})" for path, reason in data.held) if spare else ()
+    kept = data.kept
+    if chosen.digest != shown.digest:
+        kept = bench.works.keep(shown, record.order.text, "taken in part or edited; this is what was shown")
+    elif spare:
+        kept = bench.works.keep(spare, record.order.text, "held back")
+    record.keep(replace(record.data, notes=(*record.data.notes, *notes), kept=kept))

@@ -1,107 +1,66 @@
-"""What needs no change of ours: a question, a command, an undo, what Pawl can do. The reflex stands here too."""
+"""The first nodes of a run: what is asked for, and what needs no change of ours: a question, a command, an undo."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pawl.agent import planning
-from pawl.agent.context import TurnInput
-from pawl.agent.errands import NOTHING_FAILS, Action
-from pawl.agent.intents import IntentGuess, own_words, understood
+from pawl.agent.answers import AnswerShelf, citations
+from pawl.agent.context import LoopEnd, TurnInput
+from pawl.agent.context_builder import line_count
+from pawl.agent.intents import IntentGuess, as_one, examples, from_form, from_plan, is_large, own_words, understood
+from pawl.agent.nodes import Workbench
+from pawl.agent.own_extensions import own_phrases_of
+from pawl.agent.record import ReflexResult, WorkName
 from pawl.agent.routing import NodeOutcome
-from pawl.agent.workbench import Workbench
-from pawl.core.diagnostic import counts_json
-from pawl.core.errors import SchemaUnmet
+from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
+from pawl.core.errors import CannotFix, HookRefused, NoTests, SchemaUnmet, UsageError
+from pawl.core.guardrails import Decision
 from pawl.core.run import DeliveryState, Intent, Mode, RoleName, RunCursor, Stage
+from pawl.workspace.commands import CommandRequest, keep, run_on_bench
+from pawl.workspace.history import Wish
 
 if TYPE_CHECKING:
     from pawl.agent import contract_models
+    from pawl.core.change import ChangeSet
 
 
-def read(bench: Workbench, place: RunCursor) -> NodeOutcome:
-    return _done(bench, bench.errands.read)
-
-
-def run(bench: Workbench, place: RunCursor) -> NodeOutcome:
-    known = bench.record.value("intent")
-    command = str(known["command"]) if isinstance(known, dict) else ""
-    return _done(bench, lambda: bench.errands.run(command))
-
-
-def undo(bench: Workbench, place: RunCursor) -> NodeOutcome:
-    return _done(bench, bench.errands.undo)
-
-
-def profile(bench: Workbench, place: RunCursor) -> NodeOutcome:
-    return _done(bench, bench.errands.profile)
-
-
-def mend(bench: Workbench, place: RunCursor) -> NodeOutcome:
-    """The cheapest thing that works goes first: a search without a model. What it leaves goes to one."""
-    record = bench.record
-    if record.value("mend") is None:
-        changes, reason, advice = bench.errands.mend()
-        if changes:
-            record.keep_work("mended", changes)
-        record.put("mend", {"found": bool(changes), "reason": reason, "advice": advice})
-        record.note("mend", {"found": bool(changes), "reason": reason})
-    known = record.value("mend")
-    assert isinstance(known, dict)
-    mended = record.work("mended")
-    if known["found"] and mended is not None:
-        bench.works.adopt(mended)
-        record.put("plan", planning.to_json(planning.as_one(record.order.text)))
-        record.put("answer", "The reflex mended it; no model was asked.")
-        return NodeOutcome.DONE
-    if bench.talks.configured and known["reason"] != NOTHING_FAILS:
-        return NodeOutcome.EDIT
-    state = DeliveryState.DONE if known["reason"] == NOTHING_FAILS else DeliveryState.NEEDS_WORK
-    record.put("answer", "\n".join(filter(None, (known["reason"], known["advice"]))))
-    record.deliver(state)
-    return NodeOutcome.NOTHING
-
-
-def _done(bench: Workbench, errand: Callable[[], Action]) -> NodeOutcome:
-    """An errand is run once; what came of it is the answer, and whether it succeeded the delivery."""
-    record = bench.record
-    if record.value("errand") is None:
-        came = errand()
-        record.put("answer", came.text)
-        record.put(
-            "errand",
-            {
-                "exit_code": came.exit_code,
-                "ended": came.ended,
-                "kept": came.kept,
-                "entry": came.entry,
-                "conversation": came.conversation,
-                "verdicts": [[one.step, one.standing, one.reason] for one in came.verdicts],
-                "after": next((counts_json(one.counts) for one in came.verdicts if one.counts), None),
-            },
-        )
-        record.deliver(DeliveryState.DONE if came.exit_code == 0 else DeliveryState.NEEDS_WORK)
-    return NodeOutcome.DONE
+COMMAND_TOOL = "run_command"
+NOTHING_FAILS = "nothing fails"
+MOST_SHOWN = 20
+MOST_OUTPUT = 20_000
+EXIT = {LoopEnd.ANSWERED: 0, LoopEnd.OUT_OF_TURNS: 53, LoopEnd.OUT_OF_TIME: 53}
+"""Of a question by how its talk ended; 1 for every other end."""
+_CHECKS = {"tests": None, "lint": Check.LINT, "types": Check.TYPECHECK}
+ABOUT = {
+    Intent.READ: "answers questions about the workspace, from its files",
+    Intent.EDIT: "changes code on a bench, verifies it, shows it, promotes it when you say so",
+    Intent.MEND: "repairs failing tests by search, with no model; what that leaves goes to a model",
+    Intent.RUN: "runs tests, linters and commands in a sandbox",
+    Intent.UNDO: "takes back what it did",
+    Intent.PROFILE: "says what it can do",
+}
 
 
 def intent(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """Obvious requests are understood without a model; with none configured, the rest is a question for one."""
     record = bench.record
-    known = record.value("intent")
-    if isinstance(known, dict):
-        return NodeOutcome(known["intent"])
+    if record.data.intent is not None:
+        return NodeOutcome(record.data.intent.intent.value)
     chat = record.order.mode is Mode.CHAT
-    if record.order.loop.get("ladder"):
-        found = IntentGuess(intent=Intent.LOOP)
+    named = Intent.LOOP if record.order.loop.get("ladder") else record.order.intent
+    if named is not None:
+        found = IntentGuess(intent=named)
     else:
+        own = own_phrases_of(bench.shop.config, bench.shop.workspace)
         # Chat reads and answers, whatever is asked for, so that a model need not be asked what that is.
-        found = understood(record.order.text, bench.phrases()) or (
-            IntentGuess(intent=Intent.READ) if chat else _asked(bench)
-        )
+        found = understood(record.order.text, own) or (IntentGuess(intent=Intent.READ) if chat else _asked(bench))
     chosen = found.intent
     if chat and chosen in (Intent.EDIT, Intent.MEND, Intent.UNDO):
         chosen = Intent.READ
-    record.put("intent", {"intent": chosen, "command": found.command, "summary": found.summary})
+    record.keep(replace(record.data, intent=replace(found, intent=chosen)))
     record.note("intent", {"intent": chosen})
     return NodeOutcome(chosen.value)
 
@@ -120,23 +79,225 @@ def _asked(bench: Workbench) -> IntentGuess:
     return IntentGuess(intent=Intent(value.intent), command=value.command, summary=value.summary)
 
 
+def read(bench: Workbench, place: RunCursor) -> NodeOutcome:
+    """Answers from the files, in chat mode; an answer that was given before and still holds will do."""
+    record, talks, files = bench.record, bench.talks, bench.works.desk.files
+    if record.data.exit_code is not None:
+        return NodeOutcome.DONE
+    order = record.order
+    line = TurnInput(talk="read", role=RoleName.ARTISAN, text=order.text, mode=Mode.CHAT, history=talks.earlier())
+    shelf = None
+    if not (line.history or order.fresh or order.record):
+        shelf = AnswerShelf.of(bench.shop, talks.terms, order.text, talks.standing)
+    kept = None if shelf is None else shelf.standing(files)
+    spoken = talks.say(line) if kept is None else talks.repeat(line, kept.text)
+    cited = citations(spoken.text, lambda path: line_count(files, path))
+    answered = spoken.ended is LoopEnd.ANSWERED and all(one.holds for one in cited)
+    # What another model said in the place of this one is not kept as its answer, nor what was read before a stop.
+    if shelf is not None and kept is None and answered and not (talks.heard.fell_back or talks.heard.replayed):
+        shelf.keep(spoken.text, files)
+    code = EXIT.get(spoken.ended, 1)
+    came = replace(
+        record.data,
+        answer=spoken.text,
+        ended=spoken.ended,
+        exit_code=code,
+        asked_model=talks.terms.model,
+        cached="" if kept is None else kept.created,
+        citations=cited,
+        fell_back=tuple((one.model, one.to, one.why) for one in talks.heard.fell_back),
+    )
+    record.keep(came)
+    record.deliver(DeliveryState.NEEDS_WORK if code else DeliveryState.DONE)
+    return NodeOutcome.DONE
+
+
+def run(bench: Workbench, place: RunCursor) -> NodeOutcome:
+    known = bench.record.data.intent
+    return _done(bench, lambda: _ran(bench, known.command if known is not None else ""))
+
+
+def undo(bench: Workbench, place: RunCursor) -> NodeOutcome:
+    return _done(bench, lambda: _undone(bench))
+
+
+def profile(bench: Workbench, place: RunCursor) -> NodeOutcome:
+    return _done(bench, _profile)
+
+
+def mend(bench: Workbench, place: RunCursor) -> NodeOutcome:
+    """The cheapest thing that works goes first: a search without a model. What it leaves goes to one."""
+    record = bench.record
+    known = record.data.mend
+    if known is None:
+        known, changes = _reflex(bench)
+        if changes:
+            record.keep_work(WorkName.MENDED, changes)
+        record.keep(replace(record.data, mend=known))
+        record.note("mend", {"found": known.found, "reason": known.reason})
+    mended = record.work(WorkName.MENDED)
+    if known.found and mended is not None:
+        bench.works.adopt(mended)
+        plan, answer = as_one(record.order.text), "The reflex mended it; no model was asked."
+        record.keep(replace(record.data, plan=plan, answer=answer))
+        return NodeOutcome.DONE
+    if bench.talks.configured and known.reason != NOTHING_FAILS:
+        return NodeOutcome.EDIT
+    state = DeliveryState.DONE if known.reason == NOTHING_FAILS else DeliveryState.NEEDS_WORK
+    record.keep(replace(record.data, answer="\n".join(filter(None, (known.reason, known.advice)))))
+    record.deliver(state)
+    return NodeOutcome.NOTHING
+
+
+def _reflex(bench: Workbench) -> tuple[ReflexResult, ChangeSet | None]:
+    """The reflex's changes; without any, why it found none and what to do about it."""
+    from pawl.repair.fixer import fix
+    from pawl.repair.model import FixOutcome, FixRequest
+
+    request = FixRequest(
+        test_command=bench.record.order.test_command,
+        seconds=bench.shop.config.settings.fix_seconds,
+        dry_run=True,
+    )
+    try:
+        report = fix(bench.shop, request, bench.listen)
+    except (NoTests, CannotFix) as error:
+        return ReflexResult(found=False, reason=error.message, advice=error.advice), None
+    if report.outcome is FixOutcome.NOTHING_FAILS:
+        return ReflexResult(found=False, reason=NOTHING_FAILS), None
+    if report.outcome is not FixOutcome.FIXED:
+        reason = report.reason or str(report.outcome)
+        return ReflexResult(found=False, reason=reason, advice=report.advice), None
+    return ReflexResult(found=bool(report.changes)), report.changes
+
+
 def plan(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """One task where the request is small; the form's own steps; else what a planner makes of it."""
     record = bench.record
-    if record.value("plan") is not None:
+    if record.data.plan:
         return NodeOutcome.DONE
     request = record.order.text
-    tasks = planning.from_form(request)
-    if not tasks and planning.is_large(own_words(request)):
+    tasks = from_form(request)
+    if not tasks and is_large(own_words(request)):
         line = TurnInput(
             talk="plan", role=RoleName.PLANNER, text=request, stage=Stage.PLAN, history=bench.talks.earlier()
         )
         try:
             value: contract_models.PlannerAnswer = bench.talks.say(line).value  # type: ignore[assignment]
-            tasks = planning.from_plan(request, [one.model_dump() for one in value.plan], bench.works.order)
+            tasks = from_plan(request, [one.model_dump() for one in value.plan], bench.works.order)
         except SchemaUnmet as error:
             record.note("no plan", {"error": error.code})
-    tasks = tasks or planning.as_one(request)
-    record.put("plan", planning.to_json(tasks))
+    tasks = tasks or as_one(request)
+    record.keep(replace(record.data, plan=tasks))
     record.note("plan", {"tasks": [task.what[:200] for task in tasks]})
     return NodeOutcome.DONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """The result of a request that needs no change of ours and no model."""
+
+    text: str
+    exit_code: int = 0
+    verdicts: tuple[CheckResult, ...] = ()
+    kept: int | None = None
+    entry: int | None = None
+
+
+def _done(bench: Workbench, act: Callable[[], Action]) -> NodeOutcome:
+    """It is done once; what came of it is the answer, and whether it succeeded the delivery."""
+    record = bench.record
+    if record.data.exit_code is None:
+        came = act()
+        done = replace(
+            record.data,
+            answer=came.text,
+            exit_code=came.exit_code,
+            kept=came.kept,
+            entry=came.entry,
+            verdicts=tuple((one.step, str(one.standing), one.reason) for one in came.verdicts),
+            after=next((one.counts for one in came.verdicts if one.counts), None),
+        )
+        record.keep(done)
+        record.deliver(DeliveryState.DONE if came.exit_code == 0 else DeliveryState.NEEDS_WORK)
+    return NodeOutcome.DONE
+
+
+def _ran(bench: Workbench, command: str) -> Action:
+    """With the hooks that a model's call of the same would have."""
+    given, call = {"command": command}, f"{bench.record.run}.run"
+    outcome = bench.hooking.before_tool(COMMAND_TOOL, given, call)
+    if outcome is not None:
+        if outcome.blocked or outcome.permission is Decision.DENY:
+            raise HookRefused(f"a hook denies {command!r}: {outcome.reason}", advice="see [hooks] in settings.md")
+        command = str((outcome.updated_input or given).get("command", command))
+    if command in _CHECKS:
+        done = _told_of(_checked(bench, _CHECKS[command]))
+    else:
+        done = _command(bench, command)
+    failed = done.exit_code != 0
+    told = bench.hooking.after_tool(COMMAND_TOOL, {"command": command}, done.text, failed=failed, call=call)
+    return replace(done, text=f"{done.text}{told}") if told else done
+
+
+def _checked(bench: Workbench, check: Check | None) -> tuple[CheckResult, ...]:
+    from pawl.checks.project import CheckKind
+    from pawl.checks.verifier import CHECKS
+
+    return bench.works.verifier.check((CheckKind.TESTS,) if check is None else CHECKS[check])
+
+
+def _command(bench: Workbench, command: str) -> Action:
+    """In the sandbox; what it changed is kept as an entry and not promoted."""
+    from pawl.checks.output import printed
+
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise UsageError(f"the command {command!r} cannot be read: {error}", advice="close the quotes") from error
+    if not words:
+        raise UsageError("it is not clear what is to be run", advice="name the command, such as 'run main.py'")
+    seconds = bench.shop.config.settings.run_seconds
+    # A shell reads it, as it would for the user; it is confined like any other command.
+    request = CommandRequest(argv=words if _is_plain(command) else ("/bin/sh", "-c", command), seconds=seconds)
+    ran = run_on_bench(bench.shop, request, cancel=bench.cancel)
+    landing = keep(bench.shop, ran)
+    code = ran.completed.code if ran.completed.code is not None else 1
+    return Action(text=printed(ran.completed)[-MOST_OUTPUT:], exit_code=code, kept=landing.kept)
+
+
+def _undone(bench: Workbench) -> Action:
+    reversal = bench.shop.undo(None, Wish())
+    paths = ", ".join(sorted(reversal.changes.paths))
+    entry = None if reversal.promotion is None else reversal.promotion.entry
+    return Action(text=f"{reversal.title}: {paths}", entry=entry)
+
+
+def _profile() -> Action:
+    lines = ["Pawl changes code on a bench, promotes what was verified, and takes anything back.", ""]
+    said: dict[Intent, str] = {}
+    for intent, example in examples():
+        said.setdefault(intent, example)
+    lines += [f"- {intent}: {about}, such as {said[intent]!r}" for intent, about in ABOUT.items()]
+    lines += ["", "Commands: pawl --help. Models: pawl models. What each role may do: pawl policy."]
+    return Action(text="\n".join(lines))
+
+
+def _is_plain(command: str) -> bool:
+    return not any(sign in command for sign in "|&;<>$`*?(){}~\n")
+
+
+def _told_of(verdicts: tuple[CheckResult, ...]) -> Action:
+    lines = []
+    for verdict in verdicts:
+        lines.append(f"{verdict.step}: {verdict.standing}" + (f", {verdict.reason}" if verdict.reason else ""))
+        lines += [_line(finding) for finding in verdict.findings[:MOST_SHOWN]]
+        if len(verdict.findings) > MOST_SHOWN:
+            lines.append(f"  … and {len(verdict.findings) - MOST_SHOWN} more")
+    bad = any(verdict.standing is not Status.PASS for verdict in verdicts)
+    return Action(text="\n".join(lines), exit_code=int(bad), verdicts=verdicts)
+
+
+def _line(finding: Diagnostic) -> str:
+    parts = (finding.test or finding.place, finding.label, finding.first_line)
+    return "  " + " ".join(part for part in parts if part)

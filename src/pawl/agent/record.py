@@ -1,68 +1,266 @@
-"""The record of one run over the store: what the nodes put there is durable, without secrets, and read back alike."""
+"""The record of one run over the store: typed, durable when it is kept, without secrets, and read back alike.
+
+Each field of `RunData` is a value of its own in the state file, so that keeping one does not write the others again.
+A file of an earlier version is read by `migrated`, and written in the present form when something is kept.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any
+from enum import StrEnum
+from typing import Any, get_type_hints
 
-from pawl.agent import planning
+from pawl.agent.intents import IntentGuess
 from pawl.core.change import ChangeSet
-from pawl.core.diagnostic import counts_of
+from pawl.core.diagnostic import CheckResult, TestCounts
+from pawl.core.dialogue import Message, StopReason
+from pawl.core.errors import StoreCorrupt
+from pawl.core.guardrails import Decision
 from pawl.core.run import (
+    ApprovalAnswer,
     ApprovalRequest,
+    Citation,
     DeliveryState,
-    Intent,
     Report,
     Review,
     RunRequest,
     RunState,
+    Task,
     Trouble,
 )
-from pawl.core.tiers import EscalationState, climb_from, ladder_from
+from pawl.core.tiers import EscalationState, Iteration
+from pawl.core.typed import plain, typed
 from pawl.workspace.project import Project
 
-QUESTION, RESPONSE = "question", "response"
-"""The names under which the record keeps what the run waits for, and the user's answer to it."""
-SHARED = frozenset({"scripts", "hook context", "denials"})
-"""Names that all attempts of a run have in common."""
+VERSION = 2
+"""Of the form of `RunData`. Version 1 had no number: its names were free words, and its values had no types."""
+
+
+class WorkName(StrEnum):
+    """The change sets that the record keeps."""
+
+    BENCH = "bench"
+    """What stands on the bench, held back or not."""
+    SPARE = "spare"
+    """What of it is held back."""
+    SHOWN = "shown"
+    """What the user is asked about, then what was promoted or kept."""
+    EDITED = "edited"
+    """The user's own version of it."""
+    MENDED = "mended"
+    """What the reflex found."""
+    GROUND = "climb ground"
+    """What the next attempt of a climb stands on."""
+    WON = "climb won"
+    """What the checks accepted of a climb."""
+
+
+Rows = dict[str, Any]
+"""Values of a run by their names, as JSON has them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenAnswer:
+    """The user's answer to a question of the run, bound to the digest of what was shown."""
+
+    answer: ApprovalAnswer
+    digest: str = ""
+    reason: str = ""
+    hunks: tuple[int, ...] = ()
+    edited: bool = False
+    """The user gave back another patch, which the record keeps as work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRuling:
+    """How rules and hooks judged a call that the user is asked about; hooks are not run again for it."""
+
+    ruling: Decision
+    reason: str = ""
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReflexResult:
+    found: bool
+    reason: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidMeanwhile:
+    """What the user has said and the run has not come to."""
+
+    words: tuple[str, ...] = ()
+    orders: tuple[RunRequest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratedTest:
+    """The test that was made for a loop; empty where none was."""
+
+    path: str = ""
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunData:
+    """What a run has found out, or one attempt of its climb. None stands for what is not known yet."""
+
+    version: int = VERSION
+    # The session
+    conversation: str = ""
+    said_before: int = 0
+    """How much of the conversation stood there before the run."""
+    said: SaidMeanwhile = field(default_factory=SaidMeanwhile)
+    hook_context: tuple[str, ...] | None = None
+    """What hooks want the model to know."""
+    seconds: float = 0.0
+    """What the run has taken, without the time in which it waited for the user."""
+    scripts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The turns of scripted models that are used up."""
+    # The request
+    intent: IntentGuess | None = None
+    plan: tuple[Task, ...] = ()
+    # What the models are told, and may do
+    told: tuple[str, ...] | None = None
+    told_planner: tuple[str, ...] | None = None
+    told_onlooker: tuple[str, ...] | None = None
+    granted: tuple[str, ...] = ()
+    """Files that the user let be read."""
+    denials: tuple[Mapping[str, object], ...] = ()
+    rulings: Mapping[str, KeptRuling] = field(default_factory=dict)
+    """By call."""
+    permits: Mapping[str, GivenAnswer] = field(default_factory=dict)
+    """By the digest of the call."""
+    last_talk: Mapping[str, str] = field(default_factory=dict)
+    """By the number of the task."""
+    pack: str | None = None
+    """The files that the librarian chose."""
+    # The work and its checks
+    mend: ReflexResult | None = None
+    baseline: CheckResult | None = None
+    before: TestCounts | None = None
+    after: TestCounts | None = None
+    verdicts: tuple[tuple[str, str, str], ...] = ()
+    """Step, standing, reason."""
+    verified: str = ""
+    """The digest of the change set that was verified last."""
+    refused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    held: tuple[tuple[str, str], ...] = ()
+    """Paths that are held back, with the reason."""
+    rechecks: int = 0
+    # The delivery
+    question: ApprovalRequest | None = None
+    response: GivenAnswer | None = None
+    decision: GivenAnswer | None = None
+    stale: str = ""
+    entry: int | None = None
+    kept: int | None = None
+    base: str | None = None
+    """HEAD when a commit was first tried."""
+    commit: str = ""
+    rejected: str | None = None
+    # The end
+    answer: str = ""
+    ended: str = ""
+    """How the last talk with a model ended."""
+    exit_code: int | None = None
+    """Of what was done without a change; None before it was."""
+    asked_model: str = ""
+    cached: str = ""
+    """When the answer to the question was first given, if it was given before."""
+    citations: tuple[Citation, ...] = ()
+    fell_back: tuple[tuple[str, str, str], ...] = ()
+    """Model, the one that took over, why."""
+    notices: tuple[str, ...] = ()
+    review: Review | None = None
+    structured: object = None
+    score: int | None = None
+    trouble: Trouble | None = None
+    learnt: bool = False
+    # The climb
+    climb: EscalationState | None = None
+    climb_baseline: CheckResult | None = None
+    climb_seconds: float = 0.0
+    climb_under_way: Iteration | None = None
+    generated: GeneratedTest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TalkData:
+    """What the record has of one talk beside its tape."""
+
+    dialogue: tuple[Message, ...] | None = None
+    """The whole, when the talk has ended."""
+    read: tuple[str, ...] | None = None
+    """Files that were read before the model was asked."""
+    afresh: str = ""
+    """What the role is told in the place of a history that is too long."""
+    refused: str = ""
+    """What the checks said to the work of the talk."""
 
 
 @dataclass(slots=True)
 class RunRecord:
-    """The record of one run; what is put is durable when it returns."""
+    """The record of one run, or with a prefix the part that belongs to one attempt of its climb."""
 
     shop: Project
     order: RunRequest
     run: str
     prefix: str = ""
-    """Of the names in the part of the record that belongs to one attempt."""
-    _known: dict[str, object] = field(default_factory=dict)
-
-    def value(self, name: str) -> object:
-        name = self._named(name)
-        if name not in self._known:
-            self._known[name] = self.shop.store.runs.value(self.run, name)
-        return self._known[name]
-
-    def put(self, name: str, body: object) -> None:
-        name = self._named(name)
-        self.shop.store.runs.put(self.run, name, body)
-        self._known.pop(name, None)
-
-    def _named(self, name: str) -> str:
-        return f"{self.prefix} {name}" if self.prefix and name not in SHARED else name
-
-    def ask(self, question: Mapping[str, object]) -> None:
-        """Record what the run waits for; an answer to an earlier question is gone."""
-        with self.shop.store.together():
-            self.put(QUESTION, question)
-            self.put(RESPONSE, None)
+    base: RunRecord | None = None
+    """Of an attempt the record of its run."""
+    _data: RunData | None = None
+    _stored: Rows = field(default_factory=dict)
+    _old: Rows = field(default_factory=dict)
+    """Values of an earlier version in the present form, to be written with the next."""
 
     @property
-    def is_unanswered(self) -> bool:
-        return self.value(QUESTION) is not None and self.value(RESPONSE) is None
+    def root(self) -> RunRecord:
+        """What all attempts of a run have in common is there."""
+        return self.base or self
+
+    @property
+    def data(self) -> RunData:
+        if self._data is None:
+            runs = self.shop.store.runs
+            self._stored = runs.values(self.run, self._named(""))
+            if "version" not in self._stored:
+                self._old = migrated(runs.values(self.run, self._named(""), every=True))
+                self._stored = dict(self._old)
+            self._data = RunData(**self._fields(self._stored))
+        return self._data
+
+    def keep(self, data: RunData) -> None:
+        """Writes what is new, as one; what is kept is read back, for secrets are taken out of it.
+
+        Make it of the present `data`: an event that is told in between may have kept something too.
+        """
+        before = self.data
+        names = [name for name in _DEFAULTS if getattr(data, name) != getattr(before, name)]
+        made = {name: plain(getattr(data, name)) for name in names}
+        if "version" not in self._stored or self._old:
+            made = {**self._old, "version": VERSION, **made}
+        if not made:
+            return
+        stored = self.shop.store.runs.put_all(self.run, made, self._named(""))
+        self._old = {}
+        self._stored.update(stored)
+        self._data = replace(before, **self._fields(stored))
+
+    def talk(self, name: str) -> TalkData:
+        key = f"talk {name}"
+        self.data  # noqa: B018  # An earlier version is read as a whole.
+        body = self._old.get(key) or self.shop.store.runs.value(self.run, self._named(key))
+        return self._decoded(TalkData, key, body) if body else TalkData()
+
+    def keep_talk(self, name: str, talk: TalkData) -> None:
+        self.shop.store.runs.put_all(self.run, {**self._old, f"talk {name}": plain(talk)}, self._named(""))
+        self._old = {}
 
     def note(self, kind: str, body: Mapping[str, object]) -> None:
         self.shop.note(kind, body)
@@ -74,85 +272,128 @@ class RunRecord:
     def delivery(self) -> DeliveryState | None:
         return self.shop.store.runs.get(self.shop.workspace, self.run).delivery
 
-    def work(self, name: str) -> ChangeSet | None:
+    def work(self, name: WorkName) -> ChangeSet | None:
         return self.shop.store.runs.work(self.run, self._named(name))
 
-    def keep_work(self, name: str, changes: ChangeSet) -> None:
+    def keep_work(self, name: WorkName, changes: ChangeSet) -> None:
         self.shop.store.runs.keep_work(self.run, self._named(name), changes)
 
-    def evaluate(self, score: int, *, reason: str, judge: str) -> None:
-        self.shop.store.runs.evaluate(self.shop.workspace, self.run, score, reason=reason, judge=judge)
+    def _named(self, name: str) -> str:
+        return f"{self.prefix} {name}" if self.prefix else name
+
+    def _fields(self, rows: Rows) -> Rows:
+        """The fields that the values stand for; one that was cleared has its default."""
+        return {
+            name: _DEFAULTS[name] if rows[name] is None else self._decoded(_KINDS[name], name, rows[name])
+            for name in _KINDS
+            if name in rows
+        }
+
+    def _decoded(self, kind: Any, name: str, body: object) -> Any:
+        try:
+            return typed(kind, body)
+        except ValueError as error:
+            what = f"{name!r} of the run {self.run!r} cannot be read: {error}"
+            raise StoreCorrupt(what, advice="start the request anew") from error
 
 
-SECONDS = "seconds"
-"""What a run has taken, without the time in which it waited for the user."""
+_KINDS = get_type_hints(RunData)
+_DEFAULTS: Rows = {name: getattr(RunData(), name) for name in _KINDS}
+
+_RENAMED = {
+    "said before": "said_before",
+    "hook context": "hook_context",
+    "said meanwhile": "said",
+    "told the planner": "told_planner",
+    "told who looks on": "told_onlooker",
+    "last talk": "last_talk",
+    "before counts": "before",
+    "climb baseline": "climb_baseline",
+    "climb seconds": "climb_seconds",
+    "climb generated": "generated",
+}
+_OF_TALKS = ("dialogue", "read", "afresh", "refused")
+
+
+def migrated(rows: Mapping[str, Any]) -> Rows:
+    """The values of version 1 in the form of version 2. Pure; names that nobody reads any more are left out."""
+    if "version" in rows or not rows:
+        return dict(rows)
+    made: Rows = {"version": VERSION, "rulings": {}, "permits": {}}
+    for name, body in rows.items():
+        kind, _, rest = name.partition(" ")
+        if name in _RENAMED:
+            made[_RENAMED[name]] = body
+        elif rest and kind in _OF_TALKS:
+            made.setdefault(f"talk {rest}", {})[kind] = body
+        elif rest and kind in ("ruling", "permit"):
+            made[f"{kind}s"][rest] = body
+        elif name in _KINDS and name not in ("before", "plan", "climb"):
+            made[name] = body
+    made["plan"] = [{"number": number, **task} for number, task in enumerate(rows.get("plan") or (), 1)]
+    errand = rows.get("errand") or {}
+    made |= {name: body for name, body in errand.items() if name in _KINDS and body is not None and not made.get(name)}
+    if rows.get("climb ladder"):
+        failing = [one["test"] for one in (rows.get("climb baseline") or {}).get("findings", ()) if one.get("test")]
+        made["climb"] = {"failing": failing, **(rows.get("climb") or {}), "ladder": rows["climb ladder"]}
+    if at := rows.get("climb under way"):
+        made["climb_under_way"] = {"tier": at[0], "number": at[1]}
+    if rows.get("steered"):
+        said = made.get("said") or {}
+        made["said"] = {**said, "words": [*rows["steered"], *said.get("words", ())]}
+    return made
+
+
+_STOPS = frozenset(StopReason)
 
 
 def composed(shop: Project, run: str) -> Report:
-    runs = shop.store.runs
-    row = runs.get(shop.workspace, run)
-
-    def value(name: str) -> Any:
-        return runs.value(run, name)
-
-    errand = value("errand") or {}
-    intent = value("intent")
-    before = value("before counts") or (value("before") or {}).get("counts")
+    """What came of a run by now, from its record."""
+    row = shop.store.runs.get(shop.workspace, run)
+    data, waits = RunRecord(shop, row.order, run).data, row.state is RunState.WAITING
     records = shop.store.requests.records(shop.workspace, run=run)
     costs = [record.cost for record in records]
+    # A question tells what its answer took; what failed on the way to it is in the cost alone.
+    answered = [record for record in records if not data.asked_model or record.ended in _STOPS]
     return Report(
         run=run,
         request=row.order.text,
-        intent=Intent(intent["intent"]) if intent else None,
+        intent=data.intent.intent if data.intent is not None else None,
         state=row.state,
         delivery=row.delivery,
-        answer=value("answer") or "",
-        before=counts_of(before),
-        after=counts_of(value("after") or errand.get("after")),
-        verdicts=tuple((one[0], one[1], one[2]) for one in value("verdicts") or errand.get("verdicts") or ()),
-        refused=tuple(value("refused") or ()),
-        notes=tuple(value("notes") or ()),
-        tasks=tuple(task.what for task in planning.from_json(value("plan"))),
-        work="shown" if runs.work(run, "shown") else "",
-        entry=value("entry") or errand.get("entry"),
-        kept=value("kept") or errand.get("kept"),
-        commit=value("commit") or "",
-        question=ApprovalRequest.of(value(QUESTION)) if row.state is RunState.WAITING and value(QUESTION) else None,
-        stale=value("stale") or "" if row.state is RunState.WAITING else "",
-        denials=tuple(value("denials") or ()),
-        rejected=value("rejected"),
-        review=_review(value("review")),
-        structured=value("structured"),
-        score=value("score"),
-        trouble=_trouble(value("trouble")),
-        ended=value("ended") or errand.get("ended", ""),
-        exit_code=errand.get("exit_code"),
-        requests=len(records),
-        input_tokens=sum(record.input_tokens for record in records),
-        output_tokens=sum(record.output_tokens for record in records),
-        cached_tokens=sum(record.cached_tokens for record in records),
+        answer=data.answer,
+        before=data.before or (data.baseline.counts if data.baseline is not None else None),
+        after=data.after,
+        verdicts=data.verdicts,
+        refused=data.refused,
+        notes=data.notes,
+        tasks=tuple(task.what for task in data.plan),
+        entry=data.entry,
+        kept=data.kept,
+        commit=data.commit,
+        question=data.question if waits else None,
+        stale=data.stale if waits else "",
+        denials=data.denials,
+        rejected=data.rejected,
+        review=data.review,
+        structured=data.structured,
+        score=data.score,
+        trouble=data.trouble,
+        ended=data.ended,
+        exit_code=data.exit_code,
+        requests=len(answered),
+        input_tokens=sum(record.input_tokens for record in answered),
+        output_tokens=sum(record.output_tokens for record in answered),
+        cached_tokens=sum(record.cached_tokens for record in answered),
+        estimated=any(record.estimated for record in answered),
         cost=None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
-        model=records[-1].model if records else "",
-        conversation=errand.get("conversation") or value("conversation") or "",
-        seconds=value(SECONDS) or 0.0,
-        climb=_climb(value("climb ladder"), value("climb")),
+        model=records[-1].model if records else data.asked_model,
+        asked_model=data.asked_model,
+        cached=data.cached,
+        citations=data.citations,
+        fell_back=data.fell_back,
+        notices=data.notices,
+        conversation=data.conversation,
+        seconds=data.seconds,
+        climb=data.climb,
     )
-
-
-def _climb(ladder: Any, body: Any) -> EscalationState | None:
-    return climb_from(ladder_from(ladder), body) if ladder and body else None
-
-
-def _review(body: Any) -> Review | None:
-    if not body:
-        return None
-    return Review(
-        summary=body["summary"],
-        findings=tuple(body["findings"]),
-        missing_tests=tuple(body["missing_tests"]),
-        confidence=body["confidence"],
-    )
-
-
-def _trouble(body: Any) -> Trouble | None:
-    return Trouble(**body) if body else None

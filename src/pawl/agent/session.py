@@ -7,23 +7,21 @@ any other while it works.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.agent.context_builder import configured
 from pawl.agent.escalation import with_escalation
-from pawl.agent.events import Event
 from pawl.agent.executor import RunExecutor, as_order, new_conversation_id
-from pawl.agent.inbox import Inbox
+from pawl.agent.inbox import Event, Inbox
 from pawl.agent.policy import model_of, policy_of, request_from, templates
-from pawl.agent.record import RESPONSE, RunRecord, composed
+from pawl.agent.record import GivenAnswer, RunRecord, WorkName, composed
 from pawl.agent.routing import RunNode
 from pawl.agent.works import chosen_hunks
-from pawl.checks.verifier import Verifier
 from pawl.core.change import ChangeSet
 from pawl.core.dialogue import Conversation, TranscriptLine
-from pawl.core.errors import UnknownEntry, UnknownModel, UsageError
+from pawl.core.errors import PawlError, UnknownEntry, UnknownModel, UsageError
 from pawl.core.patch import Hunk, git_patch, hunks
 from pawl.core.run import (
     ApprovalAnswer,
@@ -86,6 +84,11 @@ class Session:
         session._follower = follow(session.shop)
         return session
 
+    @property
+    def error(self) -> PawlError | None:
+        """What stopped the latest run, or ended it early."""
+        return None if self._carrier is None else self._carrier.error
+
     def end(self, reason: str = "other") -> None:
         """Calls the hooks for the end of a session, if there was a run in it; whoever opened the shop closes it."""
         carrier, self._carrier = self._carrier, None
@@ -124,7 +127,6 @@ class Session:
         if row.state is not RunState.WORKING:
             return row.place
         self.shop.run_id = run
-        self.shop.store.runs.put(run, "trouble", None)
         self._carrier = self._executor(row.place, row.order, "startup" if row.place.at == RunNode.INTENT else "")
         return self._carrier.go_one_node()
 
@@ -133,7 +135,6 @@ class Session:
         row = self.shop.store.runs.get(self.shop.workspace, run)
         if row.state is not RunState.WORKING:
             return composed(self.shop, run)
-        self.shop.store.runs.put(run, "trouble", None)
         return self._go(row.place, row.order, resumed=True)
 
     def answer(self, run: str, given: ApprovalResponse) -> Report:
@@ -143,19 +144,24 @@ class Session:
 
     def accept(self, run: str, given: ApprovalResponse) -> RunRow:
         """Record the answer to what the run waits for. A run that is stopped before it acts on it still has it."""
-        runs = self.shop.store.runs
-        row = runs.get(self.shop.workspace, run)
+        row = self.shop.store.runs.get(self.shop.workspace, run)
         if row.state is not RunState.WAITING:
             raise UsageError(f"the run {run} does not wait for an answer", advice=f"it is {row.state}")
         # A slip of the pen must not end the run.
         chosen_hunks(self.shop, self.shown(run), given.hunks)
         if given.patch:
             self._edit(run, given)
-        body = {**asdict(replace(given, patch="")), "answer": str(given.answer), "edited": bool(given.patch)}
+        answer = GivenAnswer(
+            answer=ApprovalAnswer(given.answer),
+            digest=given.digest,
+            reason=given.reason,
+            hunks=given.hunks,
+            edited=bool(given.patch),
+        )
+        record = RunRecord(self.shop, row.order, run)
         with self.shop.store.together():
-            runs.put(run, "stale", None)
-            runs.put(run, RESPONSE, body)
-            runs.stand(row.place, RunState.WORKING)
+            record.keep(replace(record.data, stale="", response=answer))
+            self.shop.store.runs.stand(row.place, RunState.WORKING)
         return row
 
     def steer(self, text: str) -> None:
@@ -213,7 +219,7 @@ class Session:
 
     def shown(self, run: str) -> ChangeSet:
         """The change set that the user is asked about."""
-        return self.shop.store.runs.work(run, "shown") or ChangeSet()
+        return self.shop.store.runs.work(run, WorkName.SHOWN) or ChangeSet()
 
     def hunks(self, run: str) -> tuple[Hunk, ...]:
         """Its hunks; `Approved.hunks` counts them from 1."""
@@ -274,12 +280,17 @@ class Session:
         made = with_escalation(made, self.shop.config.settings.escalate, self.shop.config.tables.budget)
         if made.conversation:
             self._known(made.conversation)
-        if Verifier(shop=self.shop, test_command=made.test_command).lacks_program():
+        if made.test_command and self._lacks(made.test_command):
             raise UsageError(
                 f"{made.test_command[0]!r}, which is to run the tests, is not installed",
                 advice="name a command that is there with --test 'CMD'",
             )
         return made
+
+    def _lacks(self, test_command: tuple[str, ...]) -> bool:
+        from pawl.checks.verifier import Verifier
+
+        return Verifier(shop=self.shop, test_command=test_command).lacks_program()
 
     def _recorded(self, order: RunRequest) -> RunCursor:
         if self._order is not None:
@@ -303,11 +314,14 @@ class Session:
         return report
 
     def _executor(self, place: RunCursor, order: RunRequest, opening: str) -> RunExecutor:
+        record = RunRecord(self.shop, order, place.run)
+        # What stopped it before is looked for anew.
+        record.keep(replace(record.data, trouble=None))
         return RunExecutor(
             shop=self.shop,
             tell=self.listen,
             inbox=self._inbox,
-            record=RunRecord(self.shop, order, place.run),
+            record=record,
             place=place,
             cancel=self.cancel or self._stop,
             permit=self.permit,
@@ -326,7 +340,7 @@ class Session:
             )
         from pawl.agent.editing import edited
 
-        self.shop.store.runs.keep_work(run, "edited", edited(self.shop, given.patch))
+        self.shop.store.runs.keep_work(run, WorkName.EDITED, edited(self.shop, given.patch))
 
     def _known(self, conversation: str) -> None:
         if not any(one.id == conversation for one in self.conversations()):

@@ -7,32 +7,35 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
 from pawl.agent.briefing import BundleSubject, handed_over
-from pawl.agent.context import AgentContext, Spoken, TurnInput, Unanswered
-from pawl.agent.context_builder import ContextBuilder, configured, instructions, mentioned, read_ahead, standing_context
+from pawl.agent.context import AgentContext, LoopEnd, Spoken, TurnInput, Unanswered
+from pawl.agent.context_builder import configured, instructions, read_ahead, standing_context
 from pawl.agent.context_watch import ContextWatch, afresh, later_tasks
 from pawl.agent.inbox import Inbox
+from pawl.agent.intents import mentioned
 from pawl.agent.loop import converse
-from pawl.agent.policy import Policy, model_of, policy_of
-from pawl.agent.record import RunRecord
+from pawl.agent.policy import Policy, model_of, policy_of, prompts
+from pawl.agent.record import KeptRuling, RunRecord, WorkName
 from pawl.agent.replay import CALL, ReplayLog, TapedModel, TapedTools, refusal_of
 from pawl.agent.roles import Role
 from pawl.agent.run_hooks import CANNOT_BE_SHOWN, Hooking, call_question, can_be_shown
 from pawl.agent.tools.toolbox import DELEGATE, TeamDesk
-from pawl.agent.works import BENCH, BenchWorks
+from pawl.agent.works import BenchWorks
 from pawl.agent.workspace_memory import earlier_attempts
-from pawl.core.dialogue import Message, from_json, to_json
-from pawl.core.errors import PawlError, UnknownModel
-from pawl.core.events import RunEvent, Steered, Warned
+from pawl.core.dialogue import FellBack, Message, TextDelta, Usage, assistant, user
+from pawl.core.errors import AnswerInterrupted, PawlError, UnknownModel
+from pawl.core.events import ReasoningShown, RequestAnswered, RunEvent, Steered, Warned
 from pawl.core.guardrails import Decision, Permission
 from pawl.core.redact import redacted_message
 from pawl.core.run import (
     Approval,
     ApprovalAnswer,
     Budget,
+    Detail,
     Mode,
     Reasoning,
     RequestRecord,
@@ -43,24 +46,40 @@ from pawl.core.run import (
 from pawl.core.tiers import Tier
 from pawl.models.configuration import ModelConfig, budget
 from pawl.models.router import Models
-from pawl.models.telemetry import Telemetry
+from pawl.models.telemetry import RequestBook, Telemetry, metered
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.allowances import ToolKind, allowances
-from pawl.settings.permissions import Permit, paths_in, permissions_of, permit_of
+from pawl.settings.permissions import Permit, paths_in, permissions_of, permit_of, unasked
 from pawl.workspace.project import Project
 
 REQUEST_SECONDS = 300.0
 """The whole of a request (A11), unless the user gives it another limit."""
-DENIALS, GRANTED = "denials", "granted"
-"""The names under which the record keeps the calls that were refused, and the files that the user let be read."""
-
 ROLES = (RoleName.ARTISAN, RoleName.PLANNER, RoleName.REVIEWER)
 """Who takes part in a run without tiers."""
+HANDED = "handed"
+"""The snapshot of a conversation of questions that holds the code that was handed over at its start."""
 
 
 def rules_of(shop: Project, mode: Mode) -> Permit:
     """The permission rules of the workspace, for commands that are confined and have no network."""
     return permit_of(permissions_of(shop.config, shop.workspace, mode=mode), shop.guardrails)
+
+
+@dataclass(slots=True)
+class TalkEvents:
+    """What is kept of the events of a talk."""
+
+    replayed: bool
+    """Some of it comes from the tape."""
+    thoughts: list[str] = field(default_factory=list)
+    fell_back: list[FellBack] = field(default_factory=list)
+
+    def take(self, event: RunEvent) -> None:
+        match event:
+            case ReasoningShown(text=text):
+                self.thoughts.append(text)
+            case FellBack():
+                self.fell_back.append(event)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,6 +104,9 @@ class Talker:
     """By the monotonic clock."""
     warmth: float | None = None
     """The temperature of the artisan, so that samples differ."""
+    heard: TalkEvents = field(default_factory=lambda: TalkEvents(replayed=False))
+    """Of the latest talk."""
+    _standing: tuple[str, ...] | None = None
     _closing: ExitStack = field(default_factory=ExitStack)
     _config: ModelConfig | None = None
     _models: Models | None = None
@@ -104,8 +126,8 @@ class Talker:
     def config(self) -> ModelConfig:
         if self._config is None:
             read = configured(self.shop, self.record.order.model)
-            table = self.shop.config.tables.budget
-            base = budget(table, Budget(seconds=REQUEST_SECONDS))
+            usual = Budget(seconds=REQUEST_SECONDS) if self.record.order.mode is Mode.AGENT else Budget()
+            base = budget(self.shop.config.tables.budget, usual)
             self._config = replace(read, budget=budget(self.record.order.budget, base))
         return self._config
 
@@ -147,26 +169,58 @@ class Talker:
             lambda number, body: self.shop.store.runs.add_step(self.record.run, line.talk, number, body),
         )
         self.works.restore()
+        self.heard = TalkEvents(replayed=tape.is_behind)
         models, _ = self._opened()
-        watch = ContextWatch(self.shop, self.terms, models.reads(self.terms.model_for(line.role)), line.role)
+        terms = self._terms(line)
+        watch = ContextWatch(self.shop, terms, models.reads(terms.model_for(line.role)), line.role)
         if line.stage is None:
             watch.begin(self.record.order.text, later_tasks(line, self.record))
         seat = self._seat(line, tape, watch)
         if line.role is not RoleName.ARTISAN and not tape.steps:
             self.hooking.role_begins(line.role, line.talk)
-        spoken = converse(seat, line.history, line.text, line.stage, read=self._mentioned(line))
-        if line.role is not RoleName.ARTISAN and self.record.value(f"dialogue {line.talk}") is None:
+        try:
+            spoken = converse(seat, line.history, line.text, line.stage, read=self._mentioned(line))
+        except AnswerInterrupted as error:
+            if line.mode is not None:
+                self._keep_half(line, error.text)
+            raise
+        if line.role is not RoleName.ARTISAN and self.record.talk(line.talk).dialogue is None:
             self.hooking.role_ends(line.role, line.talk, spoken.text)
         self._keep(line, spoken, watch)
         return spoken
 
+    def repeat(self, line: TurnInput, text: str) -> Spoken:
+        """An answer that was given before becomes part of the conversation like any other; no model is asked."""
+        said = (user(line.text), assistant(text))
+        spoken = Spoken(
+            text=text, ended=LoopEnd.ANSWERED, messages=said, said=said, requests=0, usage=Usage(), cost=Decimal(0)
+        )
+        self._keep(line, spoken, ContextWatch(self.shop, self._terms(line)))
+        self.listen(TextDelta(text))
+        return spoken
+
+    @property
+    def standing(self) -> tuple[str, ...]:
+        """What every talk of the run is told beforehand: words of hooks, instructions, memories, the memory bank."""
+        if self._standing is None:
+            told = standing_context(self.shop, self.works.desk, self.record.order.text, self.listen)
+            self._standing = (*(self.record.root.data.hook_context or ()), *told)
+        return self._standing
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What telemetry could not do."""
+        return (self._telemetry.notice,) if self._telemetry is not None and self._telemetry.notice else ()
+
+    def _terms(self, line: TurnInput) -> RunTerms:
+        return replace(self.terms, mode=line.mode) if line.mode is not None else self.terms
+
     def history(self, talk: str) -> tuple[Message, ...]:
-        known = self.record.value(f"dialogue {talk}")
-        return tuple(from_json(one) for one in known) if isinstance(known, list) else ()
+        return self.record.talk(talk).dialogue or ()
 
     def earlier(self) -> tuple[Message, ...]:
-        upto = self.record.value("said before")
-        if not isinstance(upto, int) or not upto:
+        upto = self.record.data.said_before
+        if not upto:
             return ()
         said = self.shop.store.transcripts.messages(self.conversation)
         return tuple(one.message for one in said if one.sent_again and one.number <= upto)
@@ -180,43 +234,47 @@ class Talker:
         return said
 
     def _seat(self, line: TurnInput, tape: ReplayLog, watch: ContextWatch) -> AgentContext:
+        """The one place where the context of an agent is made."""
         models, telemetry = self._opened()
-        desk, hooking = self.works.desk, self._hooks_of(line)
-        for path in self._granted():
+        shop, desk, hooking = self.shop, self.works.desk, self._hooks_of(line)
+        for path in self.record.data.granted:
             desk.gated.grant(path)
+        terms, role = self._terms(line), self.policy.role(line.role)
+        team = self._team(role, line, tape) if role.delegates else None
+        policy = self.policy.narrowed_to((team or desk).names)
+        model = models.router.conversation()
+        book = RequestBook(shop, model, telemetry)
         told = {"tool_summary": line.summary, "last_step_outcome": line.outcome}
-        builder = ContextBuilder(
-            shop=self.shop,
-            policy=self.policy,
-            terms=self.terms,
-            models=models,
-            telemetry=telemetry,
-            desk=desk,
-            limits=self._limits(),
-            cancel=self.cancel,
-            variables={"user_input": self.record.order.text, **{name: text for name, text in told.items() if text}},
-        )
-        seat = builder.build(line.role, watch, context=self._context(line), listen=self.listen, hides=tape.hides)
-        assert seat.sampling is not None
-        team = self._team(seat.role, line, tape) if seat.role.delegates else None
-        return replace(
-            seat,
-            policy=seat.policy if team is None else self.policy.narrowed_to(team.names),
-            sampling=replace(seat.sampling, temperature=self._temperature(seat.role, seat.sampling.temperature)),
-            model=TapedModel(seat.model, tape),
+        variables = {"project_root": shop.workspace, "user_input": self.record.order.text}
+        usual, most_output = models.config.sampling, models.most_output(terms.model_for(line.role))
+        warmth = self._temperature(role, usual.temperature)
+        return AgentContext(
+            terms=terms,
+            role=policy.role(line.role),
+            policy=policy,
+            prompts=prompts(shop.config, shop.workspace),
+            variables={**variables, **{name: text for name, text in told.items() if text}},
+            model=TapedModel(model, tape),
             tools=TapedTools(
                 team or desk,
                 tape,
                 keep=self._keep_step,
-                permit=lambda step, name, arguments: self._permitted(line.talk, step, name, arguments),
+                permit=partial(self._permitted, line),
                 after=partial(hooking.answered, line.talk),
                 catch_up=self._catch_up,
                 cancel=self.cancel,
             ),
-            record=lambda record: self._record(record, seat.record, tape, models),
+            record=lambda record: self._record(record, book.record, tape, models),
+            listen=partial(self._hear, watch, tape, models),
+            clean=watch.clean,
             compress=partial(self._compressed, watch),
+            context=self._context(line),
             heard=partial(self._heard, tape) if line.stage is None else tuple,
             stopping=partial(hooking.sending_back, tape) if line.stage is None else lambda text: (),
+            limits=self._limits(),
+            sampling=replace(usual, max_output=min(usual.max_output, most_output), temperature=warmth),
+            detail=Detail(shop.config.settings.detail),
+            cancel=self.cancel,
         )
 
     def _temperature(self, role: Role, usual: float) -> float:
@@ -238,6 +296,16 @@ class Talker:
 
         return TeamDesk(desk=self.works.desk, role=role, sent=sent, send=send)
 
+    def _hear(self, watch: ContextWatch, tape: ReplayLog, models: Models, event: RunEvent) -> None:
+        """What was shown before an interruption is not told again."""
+        watch.hear(event)
+        if tape.hides(event):
+            return
+        self.heard.take(event)
+        self.listen(event)
+        if isinstance(event, RequestAnswered):
+            self.listen(metered(models, event))
+
     def _hooks_of(self, line: TurnInput) -> Hooking:
         """Who only looks on changes nothing on the bench, also not by a hook."""
         return self.hooking.on(lambda: self.works.desk.bench.bench) if line.stage is None else self.hooking
@@ -254,44 +322,47 @@ class Talker:
         """
         shop, desk, text = self.shop, self.works.desk, self.record.order.text
         if line.stage not in (None, Stage.PLAN):
-            return self._told("told who looks on", lambda: instructions(shop, desk, text, self.listen))
+            if self.record.data.told_onlooker is None:
+                told = instructions(shop, desk, text, self.listen)
+                self.record.keep(replace(self.record.data, told_onlooker=told))
+            return self.record.data.told_onlooker or ()
+        if line.stage is Stage.PLAN:
+            if self.record.data.told_planner is None:
+                told = (*self.standing, *self._found(line))
+                self.record.keep(replace(self.record.data, told_planner=told))
+            return self.record.data.told_planner or ()
+        if self.record.data.told is None:
+            told = (*self.standing, *self._found(line))
+            self.record.keep(replace(self.record.data, told=told))
+        return self.record.data.told or ()
 
-        def everything() -> tuple[str, ...]:
-            hooked = self.record.value("hook context")
-            return (
-                *(map(str, hooked) if isinstance(hooked, list) else ()),
-                *standing_context(shop, desk, text, self.listen),
-                *handed_over(shop, desk.files, self._subject()),
-            )
-
-        return self._told("told" if line.stage is None else "told the planner", everything)
-
-    def _told(self, name: str, made: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """The texts that the record keeps under the name; made and kept where there are none yet."""
-        known = self.record.value(name)
-        if not isinstance(known, list):
-            self.record.put(name, list(made()))
-            known = self.record.value(name)
-        return tuple(map(str, known)) if isinstance(known, list) else ()
-
-    def _subject(self) -> BundleSubject:
-        text = self.record.order.text
-        tested = self.record.value("baseline") is not None
-        return BundleSubject(
+    def _found(self, line: TurnInput) -> tuple[str, ...]:
+        """Code that the request may be about; a conversation of questions keeps what it began with, as caches do."""
+        shop, text, tested = self.shop, self.record.order.text, self.record.data.baseline
+        asks = line.mode is Mode.CHAT
+        if asks and line.history:
+            kept = shop.store.snapshots.get(shop.workspace, self.conversation, HANDED) or {}
+            known = kept.get("texts")
+            return tuple(map(str, known)) if isinstance(known, list) else ()
+        subject = BundleSubject(
             request=text,
             named=tuple(mentioned(text)),
-            findings=self.works.before().findings if tested else (),
-            attempts=earlier_attempts(self.shop, self.record),
+            findings=tested.findings if tested is not None else (),
+            attempts=() if asks else earlier_attempts(shop, self.record),
+            patient=not asks,
         )
+        texts = handed_over(shop, self.works.desk.files, subject)
+        if asks and texts:
+            shop.store.snapshots.put(shop.workspace, self.conversation, HANDED, {"texts": list(texts)})
+        return texts
 
     def _opened(self) -> tuple[Models, Telemetry]:
         if self._models is None:
             order, run = self.record.order, self.record.run
-            used = self.record.value("scripts")
             models = Models(
                 self.config,
                 record=Path(order.record) if order.record else None,
-                used=used if isinstance(used, dict) else None,
+                used=self.record.root.data.scripts,
                 warn=lambda text: self.listen(Warned(text)),
             )
             self._models = self._closing.enter_context(models)
@@ -313,25 +384,26 @@ class Talker:
             write(record)
             tape.keep_fresh()
             if models.used:
-                self.record.put("scripts", models.used)
+                root = self.record.root
+                root.keep(replace(root.data, scripts=models.used))
 
     def _keep_step(self, tool: str, write: Callable[[], None]) -> None:
         changes = self._kind(tool) in (ToolKind.WRITES, ToolKind.RUNS) or self.hooking.exist
         standing = self.works.standing() if changes and self.works.desk.bench.is_open else None
         with self.shop.store.together():
             if standing is not None:
-                self.record.keep_work(BENCH, standing)
+                self.record.keep_work(WorkName.BENCH, standing)
             write()
 
     def _kind(self, tool: str) -> ToolKind | None:
         return allowances().tools.get(tool) or self.policy.own.get(tool)
 
     def _permitted(
-        self, talk: str, step: int, name: str, arguments: Mapping[str, object]
+        self, line: TurnInput, step: int, name: str, arguments: Mapping[str, object]
     ) -> tuple[str, Mapping[str, object]]:
         """Why the call is refused, and its arguments. One that the user is to be asked about stops the talk until there
         is an answer."""
-        refusal, arguments = self._refused(talk, step, name, arguments)
+        refusal, arguments = self._refused(line, f"{line.talk}.{step}", name, arguments)
         if not refusal and self._kind(name) is ToolKind.READS:
             self._grant(paths_in(arguments))
         return refusal, arguments
@@ -341,46 +413,51 @@ class Talker:
         gate = self.shop.read_gate()
         asked = [path for path in paths if (said := gate.judge(path)) is not None and said.ruling is Decision.ASK]
         if asked:
-            self.record.put(GRANTED, sorted({*self._granted(), *asked}))
+            granted = tuple(sorted({*self.record.data.granted, *asked}))
+            self.record.keep(replace(self.record.data, granted=granted))
         for path in asked:
             self.works.desk.gated.grant(path)
 
-    def _granted(self) -> tuple[str, ...]:
-        known = self.record.value(GRANTED)
-        return tuple(map(str, known)) if isinstance(known, list) else ()
-
     def _refused(
-        self, talk: str, step: int, name: str, arguments: Mapping[str, object]
+        self, line: TurnInput, call: str, name: str, arguments: Mapping[str, object]
     ) -> tuple[str, Mapping[str, object]]:
-        permission, arguments = self._ruled(f"{talk}.{step}", name, arguments)
+        permission, arguments = self._ruled(self._permit(line), call, name, arguments)
         each = self.record.order.approval is Approval.EACH and self._kind(name) is ToolKind.WRITES
         if permission.ruling is Decision.ALLOW and not each:
             return "", arguments
         if not can_be_shown(arguments):
             permission = replace(permission, ruling=Decision.DENY, reason=CANNOT_BE_SHOWN)
         if permission.ruling is Decision.DENY:
-            self.record.put(DENIALS, [*self._denials(), {"tool_name": name, "tool_input": dict(arguments)}])
+            root, denial = self.record.root, {"tool_name": name, "tool_input": dict(arguments)}
+            root.keep(replace(root.data, denials=(*root.data.denials, denial)))
             return refusal_of(permission), arguments
         why = (permission.reason,) if permission.reason else ()
-        question = call_question(f"{talk}.{step}", name, arguments, why)
-        answer = self.record.value(f"permit {question.digest}")
-        if not isinstance(answer, dict):
-            self._keep_ruling(f"{talk}.{step}", permission, arguments)
+        question = call_question(call, name, arguments, why)
+        answer = self.record.data.permits.get(question.digest)
+        if answer is None:
+            self._keep_ruling(call, permission, arguments)
             raise Unanswered(question)
-        if answer.get("answer") == ApprovalAnswer.APPROVE:
+        if answer.answer is ApprovalAnswer.APPROVE:
             self.record.note("approved call", {"digest": question.digest, "tool": name, "arguments": dict(arguments)})
             return "", arguments
-        reason = answer.get("reason") or "no reason was given"
+        reason = answer.reason or "no reason was given"
         return f"refused_by_user: {reason}\nnext: do what the user wants instead, or end here", arguments
 
-    def _ruled(self, call: str, name: str, arguments: Mapping[str, object]) -> tuple[Permission, Mapping[str, object]]:
-        """What rules and hooks say together; other arguments that a hook gives are judged by the rules again."""
-        known = self.record.value(f"ruling {call}")
-        if isinstance(known, dict):
-            return Permission(ruling=Decision(known["ruling"]), reason=known["reason"], firm=True), known["arguments"]
+    def _permit(self, line: TurnInput) -> Permit:
+        if line.mode is not None:
+            return unasked(self.permit or rules_of(self.shop, line.mode))
         if self.permit is None:
             self.permit = rules_of(self.shop, self.record.order.mode)
-        permission = self.permit(name, arguments)
+        return self.permit
+
+    def _ruled(
+        self, permit: Permit, call: str, name: str, arguments: Mapping[str, object]
+    ) -> tuple[Permission, Mapping[str, object]]:
+        """What rules and hooks say together; other arguments that a hook gives are judged by the rules again."""
+        known = self.record.data.rulings.get(call)
+        if known is not None:
+            return Permission(ruling=known.ruling, reason=known.reason, firm=True), known.arguments
+        permission = permit(name, arguments)
         for hook in (self.hooking.before_tool, self.hooking.before_asking):
             if hook == self.hooking.before_asking and permission.ruling is not Decision.ASK:
                 break
@@ -389,18 +466,14 @@ class Talker:
                 break
             if outcome.updated_input is not None:
                 arguments = outcome.updated_input
-                permission = self.permit(name, arguments)
+                permission = permit(name, arguments)
             permission = outcome.over(permission)
         return permission, arguments
 
     def _keep_ruling(self, call: str, permission: Permission, arguments: Mapping[str, object]) -> None:
         """While the user is asked the process may end; hooks are not run again for the same call."""
-        body = {"ruling": permission.ruling, "reason": permission.reason, "arguments": dict(arguments)}
-        self.record.put(f"ruling {call}", body)
-
-    def _denials(self) -> list[object]:
-        known = self.record.value(DENIALS)
-        return list(known) if isinstance(known, list) else []
+        ruling = KeptRuling(ruling=permission.ruling, reason=permission.reason, arguments=dict(arguments))
+        self.record.keep(replace(self.record.data, rulings={**self.record.data.rulings, call: ruling}))
 
     def _compressed(
         self, watch: ContextWatch, messages: Sequence[Message], *, request: int, too_long: bool
@@ -415,23 +488,43 @@ class Talker:
                 if path:
                     self.works.desk.editor.read(path)
 
-    def _mentioned(self, line: TurnInput) -> list[str]:
+    def _mentioned(self, line: TurnInput) -> Sequence[str]:
         """Files that the user named, read ahead; the same ones when the talk is taken up again."""
-        if line.stage is not None or line.history:
-            return []
-        return list(self._told(f"read {line.talk}", lambda: tuple(read_ahead(self.works.desk.files, line.text))))
+        if line.stage is not None or (line.history and line.mode is None):
+            return ()
+        talk = self.record.talk(line.talk)
+        if talk.read is None:
+            talk = replace(talk, read=tuple(read_ahead(self.works.desk.files, line.text)))
+            self.record.keep_talk(line.talk, talk)
+        return talk.read or ()
 
     def _keep(self, line: TurnInput, spoken: Spoken, watch: ContextWatch) -> None:
         """What was said goes into the transcript, once."""
-        name = f"dialogue {line.talk}"
-        if self.record.value(name) is not None:
+        talk = self.record.talk(line.talk)
+        if talk.dialogue is not None:
             return
         with self.shop.store.together():
-            self.record.put(name, [to_json(redacted_message(one)) for one in spoken.messages])
-            if line.stage is None:
-                for message in spoken.said:
-                    self.shop.store.transcripts.append(
-                        self.shop.workspace, self.conversation, message, run=self.record.run
-                    )
+            self.record.keep_talk(line.talk, replace(talk, dialogue=tuple(map(redacted_message, spoken.messages))))
+            if line.stage is None and spoken.ended is not LoopEnd.EMPTY:
+                *others, last = spoken.said
+                for message in others:
+                    self._transcribe(message)
+                self._transcribe(last, reasoning="\n\n".join(self.heard.thoughts))
         if line.stage is None:
             watch.keep(line.text, spoken.text, self.works.desk.files.seen)
+
+    def _keep_half(self, line: TurnInput, text: str) -> None:
+        """Half an answer is kept to be shown; it is not sent again, nor is the question that it belongs to."""
+        for message in (user(line.text), assistant(f"{text} [interrupted]")):
+            self._transcribe(message, sent_again=False)
+
+    def _transcribe(self, message: Message, *, reasoning: str = "", sent_again: bool = True) -> None:
+        """The full reasoning stands beside the answer, to be shown and not sent again."""
+        self.shop.store.transcripts.append(
+            self.shop.workspace,
+            self.conversation,
+            message,
+            run=self.record.run,
+            reasoning=reasoning,
+            sent_again=sent_again,
+        )

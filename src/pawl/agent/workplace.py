@@ -12,16 +12,16 @@ import itertools
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pawl.agent.briefing import bounded, brief, failing_text, findings_of
 from pawl.agent.context import TurnInput
 from pawl.agent.evidence import Requirements
-from pawl.agent.record import RunRecord
+from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.talking import Talker
-from pawl.agent.works import BENCH, BenchWorks
+from pawl.agent.works import BenchWorks
 from pawl.checks.output import suspicions
 from pawl.code.bundle import pack
 from pawl.code.languages import is_test, language_of
@@ -137,11 +137,11 @@ def work(shop: Project, place: Workplace, task: Assignment) -> Worked:
 
 def _pack(shop: Project, place: Workplace, task: Assignment, role: RoleName) -> str:
     """The files that matter, named without a model, ranked by the role, as focused context."""
-    known = place.record.value("pack")
-    if isinstance(known, str):
-        return known
-    place.record.put("pack", _packed(place, shop, _ranked(place, task, role, _located(shop, task))))
-    return str(place.record.value("pack"))
+    record = place.record
+    if record.data.pack is None:
+        pack = _packed(place, shop, _ranked(place, task, role, _located(shop, task)))
+        record.keep(replace(record.data, pack=pack))
+    return record.data.pack or ""
 
 
 def _located(shop: Project, task: Assignment) -> Sequence[Hit]:
@@ -378,7 +378,7 @@ def draft(place: Workplace, task: Assignment, sample: int) -> Worked | None:
     if made is None:
         return Worked(said=f"{chosen.name}: the answer holds no such function")
     place.works.desk.files.write(chosen.path, made.encode())
-    place.record.keep_work(BENCH, place.works.standing())
+    place.record.keep_work(WorkName.BENCH, place.works.standing())
     return Worked(said=f"{chosen.path}: {chosen.name} written anew")
 
 

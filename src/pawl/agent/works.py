@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pawl.agent.evidence import Verification, evidence_for
-from pawl.agent.record import RunRecord
+from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.tools.toolbox import LateBench, ToolSession
-from pawl.checks.lsp.verdicts import readable
-from pawl.checks.packages import PackagePolicy, provide
-from pawl.checks.verifier import BenchChecker, Verifier
 from pawl.core.change import EMPTY, Change, ChangeSet, Node
 from pawl.core.diagnostic import CheckResult
 from pawl.core.errors import Conflicted, PawlError, UsageError
@@ -20,7 +18,7 @@ from pawl.core.guardrails import Touched
 from pawl.core.history import EntryKind, EntryState, NewEntry
 from pawl.core.patch import content, hunks, select, summary
 from pawl.core.redact import redacted, without_known
-from pawl.core.run import Task
+from pawl.core.run import Mode, Task
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace import capture
 from pawl.workspace.bench import Bench
@@ -31,8 +29,10 @@ from pawl.workspace.git import CommandRunner
 from pawl.workspace.paths import clean
 from pawl.workspace.project import Project
 
-BENCH, SPARE = "bench", "spare"
-"""The names under which the record keeps what stands on the bench, and what of it is held back."""
+if TYPE_CHECKING:
+    from pawl.checks.verifier import BenchChecker, Verifier
+
+
 HELD = (HeldReason.PROTECTED, HeldReason.DENIED)
 """What is kept and told though it is not delivered."""
 LONGEST_TITLE = 72
@@ -41,19 +41,11 @@ MOST_FINDINGS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldPath:
-    """A path that is not part of the change set, with the reason."""
-
-    path: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """The changes that stand on the bench, over the workspace as it stands now."""
 
     changes: ChangeSet
-    held: tuple[HeldPath, ...] = ()
+    held: tuple[capture.HeldBack, ...] = ()
     spare: ChangeSet = EMPTY
     """The changes that are held back and could be kept."""
 
@@ -64,14 +56,26 @@ class BenchWorks:
 
     shop: Project
     record: RunRecord
-    verifier: Verifier
+    opened_verifier: Callable[[], Verifier]
+    """Called when something is to be checked."""
     cancel: CancelToken | None = None
     desk: ToolSession = field(init=False)
+    _verifier: Verifier | None = None
     _before: CheckResult | None = None
 
     def __post_init__(self) -> None:
-        bench = LateBench(self.shop, self.cancel, opened=_opened)
-        self.desk = ToolSession(self.shop, self.cancel, bench=bench, checker=self._checker)
+        if self.record.order.mode is Mode.CHAT:
+            # Who only reads needs neither the packages of the project nor its checks.
+            self.desk = ToolSession(self.shop, self.cancel)
+        else:
+            bench = LateBench(self.shop, self.cancel, opened=_opened)
+            self.desk = ToolSession(self.shop, self.cancel, bench=bench, checker=self._checker)
+
+    @property
+    def verifier(self) -> Verifier:
+        if self._verifier is None:
+            self._verifier = self.opened_verifier()
+        return self._verifier
 
     def close(self) -> None:
         self.desk.__exit__()
@@ -83,7 +87,7 @@ class BenchWorks:
         """
         if self.desk.bench.is_open:
             return
-        known = self.record.work(BENCH)
+        known = self.record.work(WorkName.BENCH)
         if known:
             changes = self.shop.rebased(known)
             self.desk.bench.bench.apply(changes, self.shop.store.blobs)
@@ -122,11 +126,10 @@ class BenchWorks:
     def before(self) -> CheckResult:
         """The tests without any change; run once."""
         if self._before is None:
-            known = self.record.value("baseline")
-            self._before = CheckResult.from_json(known) if isinstance(known, dict) else None
+            self._before = self.record.data.baseline
         if self._before is None:
             self._before = self.verifier.tests()
-            self.record.put("baseline", self._before.to_json(MOST_FINDINGS))
+            self.record.keep(replace(self.record.data, baseline=shortened(self._before)))
         return self._before
 
     def now(self) -> Work:
@@ -137,8 +140,8 @@ class BenchWorks:
         captured, kept = self._captured()
         changes, spare = self.shop.rebased(captured) if captured else EMPTY, _spare(kept)
         if spare:
-            self.record.keep_work(SPARE, spare)
-        return Work(changes=changes, held=tuple(HeldPath(path=one.path, reason=one.told) for one in kept), spare=spare)
+            self.record.keep_work(WorkName.SPARE, spare)
+        return Work(changes=changes, held=kept, spare=spare)
 
     def verify(self, changes: ChangeSet) -> Verification:
         """On a fresh bench that holds nothing but these changes."""
@@ -146,20 +149,20 @@ class BenchWorks:
 
     def adopt(self, changes: ChangeSet) -> None:
         """Put a change set onto the bench."""
-        known = self.record.work(BENCH)
+        known = self.record.work(WorkName.BENCH)
         if known is None or not known.paths >= changes.paths:
             self.desk.bench.bench.apply(changes, self.shop.store.blobs)
-            self.record.keep_work(BENCH, self.standing())
+            self.record.keep_work(WorkName.BENCH, self.standing())
 
     def clear(self) -> None:
         """Throw away what stands on the bench."""
         self.desk.bench.close()
-        self.record.keep_work(BENCH, EMPTY)
+        self.record.keep_work(WorkName.BENCH, EMPTY)
 
     def settle(self, task: int) -> None:
         """The task is verified: the bench as it stands is what the next one falls back to."""
         if self.desk.bench.is_open:
-            self.record.keep_work(BENCH, self.standing())
+            self.record.keep_work(WorkName.BENCH, self.standing())
         self.record.note("task verified", {"task": task})
 
     def breaches(self, changes: ChangeSet) -> tuple[str, ...]:
@@ -213,16 +216,16 @@ class BenchWorks:
         from pawl.workspace.git import GitLog
 
         runner = partial(open_bench, self.shop)
-        base = self.record.value("base")  # HEAD when it was first tried, also before the run was interrupted
+        base = self.record.data.base
         if base is None:
             base = GitLog(self.shop.tree, runner).head()
-            self.record.put("base", base)
+            self.record.keep(replace(self.record.data, base=base))
         commits = Committer(
             workspace=self.shop.tree,
             environment=self.shop.config.environment,
             blobs=self.shop.store.blobs,
             runner=runner,
-            since=str(base),
+            since=base,
         )
         records = self.shop.store.requests.records(self.shop.workspace, run=self.record.run)
         trailer = _trailer(settings.attribution, records[-1].model if records else "")
@@ -242,7 +245,7 @@ class BenchWorks:
         Where the user has changed the same file since, the record knows what it was before."""
         bench = self.desk.bench.bench
         captured = bench.capture()
-        known = self.record.work(BENCH) or EMPTY
+        known = self.record.work(WorkName.BENCH) or EMPTY
         asked = (one.change for one in captured.held if one.reason is HeldReason.ASKED and one.change is not None)
         changes = {change.path: change for change in (*captured.changes, *asked)}
         for conflict in captured.conflicts:
@@ -258,12 +261,19 @@ class BenchWorks:
         return ChangeSet.of(changes.values()), tuple(one for one in captured.held if one.reason in HELD)
 
     def _checker(self, files: Files, runner: CommandRunner) -> BenchChecker:
+        from pawl.checks.verifier import BenchChecker
+
         return BenchChecker(self.verifier, files, runner, self._changed)
 
     def _changed(self) -> list[str]:
         with suppress(Conflicted):
             return sorted(self._captured()[0].paths)
         return []
+
+
+def shortened(result: CheckResult) -> CheckResult:
+    """With as many findings as the record keeps."""
+    return replace(result, findings=result.findings[:MOST_FINDINGS], old=result.old[:MOST_FINDINGS])
 
 
 def _short(title: str) -> str:
@@ -290,6 +300,9 @@ def chosen_hunks(shop: Project, changes: ChangeSet, numbers: Sequence[int]) -> l
 
 def _opened(shop: Project) -> Bench:
     """A bench on which the project's own tools can run, with its packages where they are no change of the project."""
+    from pawl.checks.lsp.verdicts import readable
+    from pawl.checks.packages import PackagePolicy, provide
+
     opened = open_bench(shop, extra_readonly=readable())
     try:
         provide(shop, opened, PackagePolicy(only_ignored=True))

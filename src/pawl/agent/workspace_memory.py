@@ -12,13 +12,12 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pawl.agent.answers import are_similar
-from pawl.agent.record import RunRecord
+from pawl.agent.record import RunRecord, WorkName
 from pawl.core.change import Change, ChangeSet, Node
-from pawl.core.diagnostic import counts_of
 from pawl.core.dialogue import Conversation
 from pawl.core.errors import PawlError, StoreError, UnknownEntry
 from pawl.core.guardrails import Guardrails
@@ -423,26 +422,26 @@ _MOST_PATHS = 6
 
 def learnt(shop: Project, record: RunRecord) -> None:
     """Written once for each run that ends. It is no reason to fail: what was delivered stands."""
-    if record.value("learnt") is not None:
+    if record.data.learnt:
         return
     try:
         _learn(shop, record)
-        record.put("learnt", True)
+        record.keep(replace(record.data, learnt=True))
     except (PawlError, OSError) as error:
         shop.note_if_possible("not remembered", {"error": str(error)})
 
 
 def _learn(shop: Project, record: RunRecord) -> None:
-    entry, work = record.value("entry"), record.work("shown")
-    if record.delivery is DeliveryState.DONE and isinstance(entry, int) and work is not None:
+    data, work = record.data, record.work(WorkName.SHOWN)
+    if record.delivery is DeliveryState.DONE and data.entry is not None and work is not None:
         paths = sorted(work.paths)
         outcome, fact = _outcome(record, paths), _fact(record)
         facts = [(MemoryTier.FACT, fact)] if fact else []
         remember(shop, [(MemoryTier.OUTCOME, outcome), *facts], succeeded=True)
-        add_to_bank(shop, done=f"{outcome} (entry {entry})", fact=fact)
-        _note_edits(shop, record, paths, entry)
-    elif record.value("rejected"):
-        decision = f"The user refused {_short(record.order.text)!r}: {record.value('rejected')}"
+        add_to_bank(shop, done=f"{outcome} (entry {data.entry})", fact=fact)
+        _note_edits(shop, record, paths, data.entry)
+    elif data.rejected:
+        decision = f"The user refused {_short(record.order.text)!r}: {data.rejected}"
         remember(shop, [(MemoryTier.DECISION, decision)], succeeded=False, decided=True)
 
 
@@ -454,9 +453,9 @@ def earlier_attempts(shop: Project, record: RunRecord) -> tuple[str, ...]:
             continue
         if not are_similar(row.order.text, record.order.text):
             continue
-        refused, rejected = (shop.store.runs.value(row.id, name) for name in ("refused", "rejected"))
-        reasons = [f"the user refused it: {rejected}"] if rejected else []
-        reasons += [str(reason) for reason in refused] if isinstance(refused, list) else []
+        data = RunRecord(shop, row.order, row.id).data
+        reasons = [f"the user refused it: {data.rejected}"] if data.rejected else []
+        reasons += data.refused
         if reasons:
             found.append(f"- run {row.id}, not delivered: " + "; ".join(reasons))
     return tuple(found[:MOST_EARLIER])
@@ -466,7 +465,7 @@ def _outcome(record: RunRecord, paths: list[str]) -> str:
     shown = ", ".join(paths[:_MOST_PATHS]) + (
         f" and {len(paths) - _MOST_PATHS} more" if len(paths) > _MOST_PATHS else ""
     )
-    counts = counts_of(record.value("after"))
+    counts = record.data.after
     tests = f"; {counts.passed} tests pass" if counts is not None and counts.passed else ""
     return f"{_short(record.order.text)}: changed {shown}{tests}"
 
@@ -483,9 +482,7 @@ def _short(text: str) -> str:
 
 def _note_edits(shop: Project, record: RunRecord, paths: list[str], entry: int) -> None:
     """The session of the conversation knows what was edited in it."""
-    conversation = record.value("conversation")
-    if not isinstance(conversation, str):
-        return
+    conversation = record.data.conversation
     session = SessionMemory()
     with suppress(ValueError):
         kept = shop.store.snapshots.get(shop.workspace, conversation, SESSION)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -41,6 +40,16 @@ class Diagnostic:
     """The test's id, for a failing test."""
     frames: tuple[Location, ...] = ()
     """The traceback, outermost first, inside the workspace only."""
+
+    @property
+    def place(self) -> str:
+        """`path:line`, as far as they are known."""
+        return ":".join(str(part) for part in (self.path, self.line) if part)
+
+    @property
+    def first_line(self) -> str:
+        """Of the message, the first line that says something."""
+        return next((line.strip() for line in self.message.splitlines() if line.strip()), "")
 
     @property
     def label(self) -> str:
@@ -99,9 +108,8 @@ class CheckResult:
     counts: TestCounts | None = None
     seconds: float = 0.0
 
-    def to_json(self, most: int | None = None) -> dict[str, Any]:
-        """The whole result, or with so many of its findings at most."""
-        return plain(replace(self, findings=self.findings[:most], old=self.old[:most]))  # type: ignore[no-any-return]
+    def to_json(self) -> dict[str, Any]:
+        return plain(self)  # type: ignore[no-any-return]
 
     @classmethod
     def from_json(cls, body: object) -> CheckResult:
@@ -111,7 +119,3 @@ class CheckResult:
 
 def counts_json(counts: TestCounts | None) -> dict[str, int] | None:
     return None if counts is None else plain(counts)
-
-
-def counts_of(body: object) -> TestCounts | None:
-    return typed(TestCounts, body) if isinstance(body, Mapping) else None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
 
 from pawl.core.diagnostic import TestCounts
-from pawl.core.errors import UsageError
+from pawl.core.errors import PawlError, UsageError
 from pawl.core.tiers import EscalationState
 
 
@@ -200,6 +199,8 @@ class RunRequest:
 
     text: str
     mode: Mode = Mode.AGENT
+    intent: Intent | None = None
+    """Named by the command; None where the words tell it."""
     approval: Approval = Approval.FINAL
     model: str = ""
     """Empty for the configured one."""
@@ -215,28 +216,19 @@ class RunRequest:
     """`on` or `off`: whether what is promoted is committed; empty for the setting."""
     record: str = ""
     """Where what is said is written as a script; empty for nowhere."""
+    fresh: bool = False
+    """A question is asked anew, also where an answer that was given before still holds."""
     loop: Mapping[str, object] = field(default_factory=dict)
     """The ladder to climb and what it is for, as `app/looping` writes it; empty for a request without one."""
 
     def __post_init__(self) -> None:
         """Programs may write the words: `approval="never"`."""
-        for name, kind in (("mode", Mode), ("approval", Approval)):
+        for name, kind in (("mode", Mode), ("approval", Approval), ("intent", Intent)):
             value = getattr(self, name)
             try:
-                object.__setattr__(self, name, kind(value))
+                object.__setattr__(self, name, None if value is None else kind(value))
             except ValueError as error:
                 raise UsageError(f"there is no {name} {value!r}", advice=f"it is one of {', '.join(kind)}") from error
-
-
-def order_body(order: RunRequest) -> dict[str, object]:
-    """The order as JSON can hold it, without what is empty."""
-    return {key: value for key, value in asdict(order).items() if value not in ("", (), None, {})}
-
-
-def order_from(body: object) -> RunRequest:
-    given = dict(body) if isinstance(body, Mapping) else {}
-    given["test_command"] = tuple(given.get("test_command", ()))
-    return RunRequest(**{"text": "", **given})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,12 +304,6 @@ class ApprovalRequest:
     flags: tuple[str, ...] = ()
     """Why the eyes may be deceived by it."""
 
-    @classmethod
-    def of(cls, body: Mapping[str, Any]) -> ApprovalRequest:
-        """The question as the record keeps it."""
-        several = {name: tuple(body.get(name, ())) for name in ("why", "shown", "flags")}
-        return cls(**{**body, **several})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
@@ -329,6 +315,10 @@ class Trouble:
     exit_code: int
 
 
+def trouble_of(error: PawlError) -> Trouble:
+    return Trouble(code=error.code, message=error.message, advice=error.advice, exit_code=error.exit_code)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
     """The advisory QA report beside the answer."""
@@ -337,6 +327,16 @@ class Review:
     findings: tuple[str, ...] = ()
     missing_tests: tuple[str, ...] = ()
     confidence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """A line that an answer names."""
+
+    path: str
+    line: int
+    holds: bool
+    """There is such a file, and it has that line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,8 +357,6 @@ class Report:
     """Why verification did not accept the work."""
     notes: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
-    work: str = ""
-    """The name under which the record keeps the change set that is shown; empty when there is none."""
     entry: int | None = None
     """Where the change was promoted."""
     kept: int | None = None
@@ -385,8 +383,19 @@ class Report:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    estimated: bool = False
+    """Some of the tokens are Pawl's own figures."""
     cost: Decimal | None = Decimal(0)
     model: str = ""
+    """The one that answered last, which may be a fallback."""
+    asked_model: str = ""
+    """The one that a question was meant for."""
+    cached: str = ""
+    """When the answer was first given, if it was given before; no model was asked."""
+    citations: tuple[Citation, ...] = ()
+    fell_back: tuple[tuple[str, str, str], ...] = ()
+    """Model, the one that took over, why."""
+    notices: tuple[str, ...] = ()
     conversation: str = ""
     seconds: float = 0.0
     climb: EscalationState | None = None

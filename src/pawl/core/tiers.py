@@ -5,11 +5,9 @@ Every value is frozen. What is handed from one iteration to the next is a `Climb
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
 
 
 class TierMode(StrEnum):
@@ -182,83 +180,3 @@ class EscalationState:
         """The tests that fail with what the next attempt stands on."""
         better = [attempt.failing for attempt in self.attempts if attempt.better and attempt.failing is not None]
         return better[-1] if better else self.failing
-
-
-def climb_body(climb: EscalationState) -> dict[str, object]:
-    """As JSON can hold it."""
-    return {
-        "failing": list(climb.failing),
-        "attempts": [_attempt_body(attempt) for attempt in climb.attempts],
-        "gates": [asdict(gate) for gate in climb.gates],
-    }
-
-
-def climb_from(ladder: Escalation, body: Mapping[str, Any]) -> EscalationState:
-    return EscalationState(
-        ladder=ladder,
-        failing=tuple(body["failing"]),
-        attempts=tuple(_attempt_from(one) for one in body["attempts"]),
-        gates=tuple(EscalationStep(**one) for one in body["gates"]),
-    )
-
-
-def ladder_body(ladder: Escalation) -> dict[str, object]:
-    return {
-        "tiers": [
-            {**asdict(tier), "max_cost": _text(tier.max_cost), "temperatures": [list(one) for one in tier.temperatures]}
-            for tier in ladder.tiers
-        ],
-        "max_cost": _text(ladder.max_cost),
-        "max_iterations": ladder.max_iterations,
-        "max_minutes": ladder.max_minutes,
-        "summary": ladder.summary,
-    }
-
-
-def ladder_from(body: Mapping[str, Any]) -> Escalation:
-    return Escalation(
-        tiers=tuple(
-            Tier(
-                **{
-                    **one,
-                    "mode": TierMode(one["mode"]),
-                    "max_cost": _money(one["max_cost"]),
-                    "models": tuple((role, model) for role, model in one["models"]),
-                    "temperatures": tuple((role, warmth) for role, warmth in one["temperatures"]),
-                }
-            )
-            for one in body["tiers"]
-        ),
-        max_cost=_money(body["max_cost"]),
-        max_iterations=body["max_iterations"],
-        max_minutes=body["max_minutes"],
-        summary=body["summary"],
-    )
-
-
-def _attempt_body(attempt: Attempt) -> dict[str, object]:
-    return {**asdict(attempt), "cost": _text(attempt.cost)}
-
-
-def _attempt_from(body: Mapping[str, Any]) -> Attempt:
-    lists = ("paths", "diff", "messages", "refused")
-    return Attempt(
-        **{
-            **body,
-            **{name: tuple(body[name]) for name in lists},
-            "at": Iteration(**body["at"]),
-            "mode": TierMode(body["mode"]),
-            "end": AttemptEnd(body["end"]),
-            "failing": None if body["failing"] is None else tuple(body["failing"]),
-            "verdicts": tuple((step, standing, reason) for step, standing, reason in body["verdicts"]),
-            "cost": _money(body["cost"]),
-        }
-    )
-
-
-def _text(amount: Decimal | None) -> str | None:
-    return None if amount is None else str(amount)
-
-
-def _money(text: str | None) -> Decimal | None:
-    return None if text is None else Decimal(text)

@@ -10,12 +10,13 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
 
 from pawl.core.errors import StoreTooNew
 from pawl.core.redact import redacted
-from pawl.core.tiers import Attempt, Escalation, ladder_body
+from pawl.core.tiers import Attempt, Escalation
 from pawl.store.database import Clock, Database, Row, iso, readable
 
 FILE_NAME = "audit.db"
@@ -131,7 +132,7 @@ class Audit:
                     os.fsencode(workspace),
                     iso(self._clock()),
                     readable(redacted(objective)),
-                    json.dumps(ladder_body(ladder)),
+                    json.dumps(asdict(ladder), default=str),
                     failing,
                 ),
             )

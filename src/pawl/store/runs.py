@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pawl.core.change import ChangeSet
 from pawl.core.errors import StoreCorrupt, UnknownEntry
 from pawl.core.redact import redacted, redacted_body
-from pawl.core.run import DeliveryState, RunCursor, RunRequest, RunRow, RunState, order_body, order_from
+from pawl.core.run import DeliveryState, RunCursor, RunRequest, RunRow, RunState
+from pawl.core.typed import plain, typed
 from pawl.store.database import CHANGE_COLUMNS, Clock, Database, Row, change_set, insert_changes, iso, readable
 
 _RUN = "SELECT id, workspace, created, state, node, task, attempt, request, delivery FROM run"
@@ -24,7 +25,6 @@ class Runs:
 
     def begin(self, workspace: str, place: RunCursor, order: RunRequest) -> None:
         """Records a new run, without secrets."""
-        body = redacted_body(order_body(order))
         with self._database.transaction():
             self._database.run(
                 "INSERT INTO run (id, workspace, created, state, node, task, attempt, request)"
@@ -37,7 +37,7 @@ class Runs:
                     place.at,
                     place.task,
                     place.attempt,
-                    json.dumps(body),
+                    json.dumps(redacted_body(plain(order, sparse=True))),
                 ),
             )
 
@@ -77,17 +77,33 @@ class Runs:
 
     def put(self, run: str, name: str, body: object) -> None:
         """Keeps a value that `json.dumps` takes, in the place of the one before."""
+        self.put_all(run, {name: body})
+
+    def put_all(self, run: str, values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+        """Keeps the values as one, under names that begin with the prefix; returns what was kept, without secrets."""
+        kept = {name: _clean(body) for name, body in values.items()}
         with self._database.transaction():
-            self._database.run(
-                "INSERT INTO run_value (run, name, body) VALUES (?, ?, ?)"
-                " ON CONFLICT (run, name) DO UPDATE SET body = excluded.body",
-                (run, name, json.dumps(_clean(body))),
-            )
+            for name, body in kept.items():
+                self._database.run(
+                    "INSERT INTO run_value (run, name, body) VALUES (?, ?, ?)"
+                    " ON CONFLICT (run, name) DO UPDATE SET body = excluded.body",
+                    (run, f"{prefix}{name}", json.dumps(body)),
+                )
+        return kept
 
     def value(self, run: str, name: str) -> object:
         """The value, or None when there is none."""
         row = self._database.first("SELECT body FROM run_value WHERE run = ? AND name = ?", (run, name))
         return None if row is None else _decoded(f"{name!r} of the run {run!r}", row[0])
+
+    def values(self, run: str, prefix: str = "", *, every: bool = False) -> dict[str, object]:
+        """The values whose names begin with the prefix, by the rest of the name: those of one word, or every one."""
+        rows = self._database.rows(
+            "SELECT substr(name, :start), body FROM run_value WHERE run = :run AND substr(name, 1, :length) = :prefix"
+            " AND (:every OR instr(substr(name, :start), ' ') = 0)",
+            {"run": run, "prefix": prefix, "length": len(prefix), "start": len(prefix) + 1, "every": every},
+        )
+        return {name: _decoded(f"{name!r} of the run {run!r}", body) for name, body in rows}
 
     def add_step(self, run: str, talk: str, number: int, body: Mapping[str, object]) -> None:
         """What happened as the step of that number; a step is written once."""
@@ -166,6 +182,14 @@ def _decoded(what: str, body: str) -> object:
         raise StoreCorrupt(f"{what} cannot be read: {error}", advice="start the request anew") from error
 
 
+def _order(run: str, body: str) -> RunRequest:
+    what = f"the request of the run {run!r}"
+    try:
+        return typed(RunRequest, _decoded(what, body))
+    except ValueError as error:
+        raise StoreCorrupt(f"{what} cannot be read: {error}", advice="start the request anew") from error
+
+
 def _row(row: Row) -> RunRow:
     run, workspace, created, state, node, task, attempt, request, delivery = row
     return RunRow(
@@ -174,7 +198,7 @@ def _row(row: Row) -> RunRow:
         created=created,
         state=RunState(state),
         place=RunCursor(run, node, task, attempt),
-        order=order_from(_decoded(f"the request of the run {run!r}", request)),
+        order=_order(run, request),
         delivery=None if delivery is None else DeliveryState(delivery),
     )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
 import time
 from argparse import ArgumentParser, BooleanOptionalAction
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pawl.agent.events import Event
+from pawl.agent.inbox import Event
 from pawl.core.diagnostic import CheckResult
 from pawl.core.dialogue import Retrying, TextDelta
 from pawl.core.errors import PawlError, UnknownEntry, UsageError
@@ -18,8 +21,7 @@ from pawl.core.formats import read_json
 from pawl.core.redact import redacted
 from pawl.core.run import Approval, ApprovalAnswer, ApprovalResponse, Mode, Report, RunRequest, RunState
 from pawl.settings import files as bounded
-from pawl.ui.cli.ask import piped_input, spending
-from pawl.ui.cli.call import Call, Interrupted, check_range, given_bytes
+from pawl.ui.cli.call import Call, Interrupted, amount_of, check_range, given_bytes
 from pawl.ui.cli.encoder import Json, as_json, exit_code, picked, report_json
 from pawl.ui.cli.parser import (
     Command,
@@ -39,6 +41,11 @@ from pawl.ui.screen.report import changes_of, show_waiting, tell
 if TYPE_CHECKING:
     from pawl.agent.session import Session
     from pawl.workspace.project import Project
+
+MOST_INPUT = 200_000
+"""Bytes of stdin that are sent: as many from its start as from its end, where errors stand."""
+LONGEST_INPUT = 64 << 20
+"""Bytes of stdin that are read; what never ends is left there."""
 
 
 def do_words(parser: ArgumentParser) -> None:
@@ -165,14 +172,20 @@ def start(session: Session, call: Call) -> Report:
     return session.do(order)
 
 
+def chosen_conversation(session: Session, call: Call) -> str:
+    """The one to go on with; empty for a new one."""
+    options = call.options
+    if options.conversation or not options.go_on:
+        return options.conversation or ""
+    known = session.conversations(limit=1)
+    if not known:
+        raise UnknownEntry("there is no conversation to go on with", advice="start one without -c")
+    return known[0].id
+
+
 def _conversation(session: Session, call: Call) -> str:
     options = call.options
-    chosen = options.conversation or ""
-    if options.go_on and not chosen:
-        known = session.conversations(limit=1)
-        if not known:
-            raise UnknownEntry("there is no conversation to continue", advice="start one without -c")
-        chosen = known[0].id
+    chosen = chosen_conversation(session, call)
     if options.fork_session and not chosen:
         raise UsageError("--fork-session copies a conversation", advice="name it with -c or --conversation ID")
     return session.fork(chosen) if options.fork_session else chosen
@@ -200,6 +213,48 @@ def _order(call: Call, conversation: str) -> RunRequest:
         schema=_schema(options.json_schema),
         loop={} if options.escalate is None else escalation() if options.escalate else dict(NO_ESCALATION),
     )
+
+
+def piped_input(call: Call, words: str) -> str:
+    """The words with what comes through a pipe or from a file; alone or as `-` they stand for the input itself."""
+    words = words.strip()
+    piped = _stdin(call)
+    if words in ("", "-"):
+        return piped
+    return f"{words}\n\n<stdin>\n{piped}\n</stdin>" if piped.strip() else words
+
+
+def _stdin(call: Call) -> str:
+    """Empty for a terminal or a device, which is not waited for."""
+    if sys.stdin is None:
+        return ""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return ""
+    if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
+        return ""
+    data = sys.stdin.buffer.read(LONGEST_INPUT)
+    left_out = len(data) - MOST_INPUT
+    if left_out <= 0:
+        return data.decode("utf-8", "replace")
+    call.aside.say(f"! the input is long: {left_out:,} bytes in its middle are not sent", "bold yellow")
+    start, end = data[: MOST_INPUT // 2], data[-MOST_INPUT // 2 :]
+    return f"{start.decode('utf-8', 'replace')}\n[… {left_out:,} bytes left out …]\n{end.decode('utf-8', 'replace')}"
+
+
+def spending(call: Call) -> dict[str, object]:
+    """The limits that the options set."""
+    options = call.options
+    budget: dict[str, object] = {}
+    if (amount := amount_of("--max-budget-usd", options.max_budget_usd)) is not None:
+        budget["money"] = str(amount)
+    for name, value in (("tokens", options.max_tokens), ("turns", options.max_turns)):
+        if value is not None:
+            if value < 1:
+                raise UsageError(f"--max-{name} {value} is below 1", advice="give a whole number from 1 on")
+            budget[name] = value
+    return budget
 
 
 def _schema(path: str | None) -> dict[str, object] | None:

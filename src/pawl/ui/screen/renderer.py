@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from pawl.agent.events import Event
+from pawl.agent.inbox import Event
 from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolCall
 from pawl.core.display import SafeWords
