@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
-from pawl.agent.context_builder import configured
+from pawl.agent.briefing import configured
 from pawl.agent.tier_file import ITERATIONS, MOST_ITERATIONS, MOST_PARALLEL, MOST_SAMPLES, KnownModel, read_tiers
 from pawl.core.errors import UnknownModel, UsageError
 from pawl.core.run import Approval, Mode, RunRequest, RunState

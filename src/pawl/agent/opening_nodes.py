@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pawl.agent.answers import AnswerShelf, citations
+from pawl.agent.briefing import line_count
 from pawl.agent.context import LoopEnd, TurnInput
-from pawl.agent.context_builder import line_count
 from pawl.agent.intents import IntentGuess, as_one, examples, from_form, from_plan, is_large, own_words, understood
 from pawl.agent.nodes import Workbench
 from pawl.agent.own_extensions import own_phrases_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pawl.agent.context_builder import configured
+from pawl.agent.briefing import configured
 from pawl.agent.escalation import with_escalation
 from pawl.agent.executor import RunExecutor, as_order, new_conversation_id
 from pawl.agent.inbox import Event, Inbox

@@ -11,9 +11,8 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
-from pawl.agent.briefing import BundleSubject, handed_over
+from pawl.agent.briefing import BundleSubject, configured, handed_over, instructions, read_ahead, standing_context
 from pawl.agent.context import AgentContext, LoopEnd, Spoken, TurnInput, Unanswered
-from pawl.agent.context_builder import configured, instructions, read_ahead, standing_context
 from pawl.agent.context_watch import ContextWatch, afresh, later_tasks
 from pawl.agent.inbox import Inbox
 from pawl.agent.intents import mentioned

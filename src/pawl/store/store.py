@@ -16,8 +16,8 @@ from pawl.core.errors import StoreCorrupt, StoreError
 from pawl.store import schema
 from pawl.store.blobs import GRACE_SECONDS, Blobs
 from pawl.store.database import Clock, Database
-from pawl.store.logs import Events, Requests, Transcripts
 from pawl.store.journal import Journal
+from pawl.store.logs import Events, Requests, Transcripts
 from pawl.store.memories import Answers, Memories
 from pawl.store.runs import Runs, Snapshots
 

@@ -179,7 +179,7 @@ def chosen_conversation(session: Session, call: Call) -> str:
         return options.conversation or ""
     known = session.conversations(limit=1)
     if not known:
-        raise UnknownEntry("there is no conversation to go on with", advice="start one without -c")
+        raise UnknownEntry("there is no conversation to continue", advice="start one without -c")
     return known[0].id
 
 

@@ -24,7 +24,7 @@ DECLARED = {"models": Command(words=words, example="pawl models --offline", read
 
 
 def models(shop: Project, call: Call) -> int:
-    from pawl.agent.context_builder import configured
+    from pawl.agent.briefing import configured
     from pawl.models import listing
 
     config = configured(shop, call.options.model or "")
