@@ -151,7 +151,7 @@ def test_whatever_a_model_sends_is_decoded_or_refused_and_never_a_crash(name: st
         "file_write": file_write.FileWrite,
         "strict_patch": strict_patch.StrictPatch,
         "line_edit": line_edit.LineEdits,
-        "modify": modify.Modify,
+        "modify": modify.Modification,
         "change_files": change_files.ChangeFiles,
         "run_command": run_command.RunCommand,
     }

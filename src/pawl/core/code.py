@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
 from pawl.core.text import tokens_of
+from pawl.core.typed import AtLeast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineEdit:
     """One line to be replaced, if it is still what `old` says."""
 
-    line: int
+    line: Annotated[int, AtLeast(1)]
     """From 1."""
     old: str
     new: str | None
@@ -47,7 +49,7 @@ class Modification:
     target: str | None = None
     """The text to replace, or next to which to insert; with `replace_line`, what that line must be."""
     content: str | None = None
-    line: int | None = None
+    line: Annotated[int | None, AtLeast(1)] = None
     """From 1."""
 
 

@@ -164,33 +164,23 @@ def strict_patch(ports: Ports, given: StrictPatch) -> EditReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineInput(LineEdit):
-    line: Annotated[int, AtLeast(1)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LineEdits:
     path: str
-    edits: tuple[LineInput, ...]
+    edits: tuple[LineEdit, ...]
 
 
 def line_edit(ports: Ports, given: LineEdits) -> EditReport:
     return EditReport(edits=(ports.editor().edit_lines(given.path, given.edits),))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Modify(Modification):
-    line: Annotated[int | None, AtLeast(1)] = None
-
-
-def modify(ports: Ports, given: Modify) -> EditReport:
+def modify(ports: Ports, given: Modification) -> EditReport:
     return EditReport(edits=(ports.editor().modify(given),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFiles:
     justification: str
-    changes: tuple[Modify, ...]
+    changes: tuple[Modification, ...]
 
 
 def change_files(ports: Ports, given: ChangeFiles) -> EditReport:

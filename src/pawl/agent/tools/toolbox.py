@@ -29,6 +29,7 @@ from pawl.agent.tools.tool_registry import (
     page,
 )
 from pawl.code.import_map import ImportMap
+from pawl.core.code import Modification
 from pawl.core.dialogue import ToolOffer
 from pawl.core.errors import PawlError, PolicyViolation, SchemaUnmet, TimedOut
 from pawl.core.run import RoleName
@@ -53,7 +54,7 @@ TOOLS: Mapping[str, tuple[type, Effect, Work]] = {
     "file_write": (file_tools.FileWrite, Effect.WRITES, file_tools.file_write),
     "strict_patch": (file_tools.StrictPatch, Effect.WRITES, file_tools.strict_patch),
     "line_edit": (file_tools.LineEdits, Effect.WRITES, file_tools.line_edit),
-    "modify": (file_tools.Modify, Effect.WRITES, file_tools.modify),
+    "modify": (Modification, Effect.WRITES, file_tools.modify),
     "change_files": (file_tools.ChangeFiles, Effect.WRITES, file_tools.change_files),
     "run_command": (command_tools.RunCommand, Effect.RUNS, command_tools.run_command),
     "outline": (file_tools.OutlineOf, Effect.READS, file_tools.outline),
