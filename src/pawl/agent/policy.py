@@ -5,7 +5,6 @@ The user's settings, and the repository's where it is trusted, add roles and pro
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from pawl.agent.prompts import HEADINGS, PromptFault, PromptRepository, check_pr
 from pawl.agent.roles import Role, load_roles
 from pawl.core.errors import PolicyViolation, UsageError
 from pawl.core.run import Approval, Mode, PolicyDecision, Reasoning, ReasoningFormat, RoleName, RunTerms, Stage
+from pawl.core.typed import near
 from pawl.models.configuration import ModelConfig
 from pawl.settings.allowances import ROLE_CONTRACT, STANDS_FOR, StageAllowance, ToolKind, allowances
 from pawl.settings.config import Config
@@ -49,9 +49,8 @@ class Policy:
     def role(self, name: str) -> Role:
         role = self.roles.get(name)
         if role is None:
-            near = difflib.get_close_matches(name, list(self.roles), 1)
-            known = f"did you mean {near[0]!r}?" if near else f"the roles are {', '.join(self.roles)}"
-            raise PolicyViolation(f"there is no role {name!r}", advice=known)
+            known = f"the roles are {', '.join(self.roles)}"
+            raise PolicyViolation(f"there is no role {name!r}{near(name, self.roles)}", advice=known)
         return role
 
     def decide(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from importlib import resources
 from types import MappingProxyType
+from typing import Annotated, Any, ClassVar
 
 from pawl.core.errors import PawlError, PolicyViolation, PromptError
 from pawl.core.formats import read_toml
 from pawl.core.run import RoleName
-from pawl.core.typed import near
+from pawl.core.typed import AtLeast, AtMost, Reader, near
 from pawl.settings.allowances import allowances
 from pawl.settings.project_files import Folder, files_of
 
@@ -37,24 +38,34 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
-    name: str
+class RoleFile:
+    """What the file of a role says."""
+
     description: str
     prompt: str
     """The name of its prompt."""
     tools: frozenset[str]
-    delegates: frozenset[str]
+    delegates: frozenset[str] = frozenset()
     """The roles that it may send."""
-    contract: str
+    contract: str = ""
     """The schema of its answers; empty for plain text."""
-    model: str
+    model: str = "default"
     """The slot that the configuration fills with a model, where it names none for the role itself."""
-    temperature: float
-    context_tokens: int
+    temperature: Annotated[float, AtLeast(0), AtMost(2)] = 0.1
+    context_tokens: Annotated[int, AtLeast(1_000)] = 60_000
     """How much it is given to read."""
-    examples: tuple[Example, ...] = field(default=(), repr=False)
-    source: str = ""
+    example: tuple[Mapping[str, object], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role(RoleFile):
+    name: str
+    source: str
     """The file it comes from."""
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        return tuple(_examples(self.example))
 
 
 def may_use(role: Role, tool: str) -> None:
@@ -106,13 +117,6 @@ CONTRACTS = (
 )
 
 
-_TEXTS = ("description", "prompt", "contract", "model")
-_LISTS = ("tools", "delegates")
-_KEYS = (*_TEXTS, *_LISTS, "temperature", "context_tokens", "example")
-_OPTIONAL = ("delegates", "contract", "model", "temperature", "context_tokens", "example")
-_DEFAULTS: Mapping[str, object] = {"contract": "", "model": "default", "temperature": 0.1, "context_tokens": 60_000}
-_HOTTEST = 2.0
-_SMALLEST_CONTEXT = 1_000
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 Table = Mapping[str, object]
@@ -140,10 +144,10 @@ def load_roles(directories: Sequence[Folder] = ()) -> Mapping[str, Role]:
     names = frozenset(built_in) | files.keys()
     roles = dict(built_in)
     for name, (source, table) in files.items():
-        found = [*_mistakes(table, names), *_widened(built_in.get(name), table, built_in)]
-        if not found:
-            roles[name] = _role(name, source, table)
-            found = list(check_examples(roles[name]))
+        role, found = _role(name, source, table, names)
+        if role is not None:
+            found += _widened(built_in.get(name), role, built_in) or check_examples(role)
+            roles[name] = role
         mistakes += [f"{source}: {mistake}" for mistake in found]
     _refuse(mistakes)
     return MappingProxyType(roles)
@@ -163,7 +167,9 @@ class _BuiltIn(Mapping[str, Role]):
             if name not in set(RoleName):
                 raise KeyError(name)
             file = resources.files("pawl.agent") / "roles" / f"{name}.toml"
-            self._read[name] = _role(name, f"roles/{name}.toml", tomllib.loads(file.read_text("utf-8")))
+            role, _ = _role(name, f"roles/{name}.toml", tomllib.loads(file.read_text("utf-8")), frozenset(RoleName))
+            assert role is not None
+            self._read[name] = role
         return self._read[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -178,9 +184,8 @@ _BUILT_IN = _BuiltIn()
 
 def role_mistakes(name: str, text: str) -> tuple[str, ...]:
     """Every mistake of a role file's text, read as one that comes with Pawl."""
-    table = tomllib.loads(text)
-    found = _mistakes(table, frozenset(RoleName))
-    return tuple(found) or check_examples(_role(name, name, table))
+    role, found = _role(name, name, tomllib.loads(text), frozenset(RoleName))
+    return tuple(found) if role is None else check_examples(role)
 
 
 def _read(read: Callable[[], str], source: str, mistakes: list[str]) -> Table | None:
@@ -195,57 +200,47 @@ def _refuse(mistakes: Sequence[str]) -> None:
     if mistakes:
         raise PromptError(
             "role files that cannot be used:\n" + "\n".join(mistakes),
-            advice=f"a role file takes {', '.join(_KEYS)}",
+            advice=f"a role file takes {', '.join(one.name for one in fields(RoleFile))}",
         )
 
 
-def _mistakes(table: Table, names: frozenset[str]) -> list[str]:
-    found = [f"{key}: no such key{near(key, _KEYS)}" for key in table if key not in _KEYS]
-    found += [f"{key}: missing" for key in _KEYS if key not in table and key not in _OPTIONAL]
-    found += [f"{key}: must be text, not {table[key]!r}" for key in _TEXTS if not isinstance(table.get(key, ""), str)]
-    found += _unknown(table, "tools", allowances().tools)
-    found += _unknown(table, "delegates", names)
-    contract = table.get("contract", "")
+class _FileReader(Reader):
+    words: ClassVar[Mapping[object, str]] = {**Reader.words, str: "text"}
+    joint, whole = ": ", "the file"
+    unknown, missing, there_are = "no such key", "missing", "the keys are"
+
+
+def _role(name: str, source: str, table: Table, names: frozenset[str]) -> tuple[Role | None, list[str]]:
+    """The role, or every mistake of its file."""
+    reader = _FileReader()
+    file = reader.table(RoleFile, table, "")
+    found = reader.mistakes
+    tools, delegates = (_strings(table.get(key)) for key in ("tools", "delegates"))
+    for key, given, known in (("tools", tools, frozenset(allowances().tools)), ("delegates", delegates, names)):
+        found += [f"{key}: no such name {one!r}{near(one, known)}" for one in sorted(given - known)]
+    contract = table.get("contract")
     if isinstance(contract, str) and contract and contract not in CONTRACTS:
         found.append(f"contract: no such contract {contract!r}{near(contract, CONTRACTS)}")
-    found += _numbers(table)
-    if table.get("delegates") and "delegate" not in _strings(table.get("tools")):
+    if delegates and "delegate" not in tools:
         found.append("delegates: without the tool 'delegate' nobody can be sent")
-    return found + _example_mistakes(table)
+    examples = table.get("example")
+    for number, one in enumerate(examples if isinstance(examples, list) else (), 1):
+        found += [f"example {number}: {why}"] if (why := _example_mistake(one)) else []
+    if file is None or found:
+        return None, found
+    return Role(name=str(name), source=source, **{one.name: getattr(file, one.name) for one in fields(file)}), []
 
 
-def _numbers(table: Table) -> list[str]:
-    found = []
-    temperature, context = table.get("temperature", 0.1), table.get("context_tokens", _SMALLEST_CONTEXT)
-    if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not 0 <= temperature <= _HOTTEST:
-        found.append(f"temperature: must be a number from 0 to {_HOTTEST:g}, not {temperature!r}")
-    if type(context) is not int or context < _SMALLEST_CONTEXT:
-        found.append(f"context_tokens: must be a whole number from {_SMALLEST_CONTEXT:,}, not {context!r}")
-    return found
-
-
-def _unknown(table: Table, key: str, known: Iterable[str]) -> list[str]:
-    given = table.get(key, [])
-    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
-        return [f"{key}: must be a list of names, not {given!r}"]
-    return [f"{key}: no such name {item!r}{near(item, known)}" for item in given if item not in known]
-
-
-def _widened(replaced: Role | None, table: Table, built_in: Mapping[str, Role]) -> list[str]:
+def _widened(replaced: Role | None, role: Role, built_in: Mapping[str, Role]) -> tuple[str, ...]:
     if replaced is None:
-        return []
-    tools = sorted(_strings(table.get("tools")) - replaced.tools)
-    delegates = sorted((_strings(table.get("delegates")) & built_in.keys()) - replaced.delegates)
-    return [f"tools: the role {replaced.name!r} may not be given {tool!r}" for tool in tools] + [
-        f"delegates: the role {replaced.name!r} may not be given {name!r}" for name in delegates
-    ]
-
-
-def _example_mistakes(table: Table) -> list[str]:
-    examples = table.get("example", [])
-    if not isinstance(examples, list):
-        return ["example: must be written [[example]]"]
-    return [f"example {number}: {why}" for number, one in enumerate(examples, 1) if (why := _example_mistake(one))]
+        return ()
+    given = (
+        ("tools", role.tools - replaced.tools),
+        ("delegates", (role.delegates & built_in.keys()) - replaced.delegates),
+    )
+    return tuple(
+        f"{key}: the role {role.name!r} may not be given {one!r}" for key, more in given for one in sorted(more)
+    )
 
 
 def _example_mistake(one: object) -> str:
@@ -259,27 +254,7 @@ def _example_mistake(one: object) -> str:
     return "must be allowed or refused = { tool = … } or { delegate = … }, or valid or invalid = an answer"
 
 
-def _role(name: str, source: str, table: Table) -> Role:
-    values = {**_DEFAULTS, **table}
-    temperature, context = values["temperature"], values["context_tokens"]
-    assert isinstance(temperature, int | float) and isinstance(context, int)
-    return Role(
-        name=str(name),
-        description=str(values["description"]),
-        prompt=str(values["prompt"]),
-        tools=_strings(values.get("tools")),
-        delegates=_strings(values.get("delegates")),
-        contract=str(values["contract"]),
-        model=str(values["model"]),
-        temperature=float(temperature),
-        context_tokens=context,
-        examples=tuple(_examples(values.get("example", []))),
-        source=source,
-    )
-
-
-def _examples(tables: object) -> Iterable[Example]:
-    assert isinstance(tables, list)
+def _examples(tables: Sequence[Mapping[str, Any]]) -> Iterator[Example]:
     for table in tables:
         for word, value in table.items():
             if word in ("valid", "invalid"):
