@@ -84,16 +84,9 @@ def gather(files: Files, paths: Sequence[str] = (), *, own: str = "") -> Instruc
     return Instructions(tuple(_made_visible(part, notices) for part in kept), tuple(notices))
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    names: tuple[str, ...]
-    others: tuple[str, ...]
-
-
 @functools.cache
-def _names() -> _Names:
-    file = tomllib.loads((resources.files("pawl.agent") / "instructions.toml").read_text("utf-8"))
-    return _Names(**{key: tuple(values) for key, values in file.items()})
+def _table(name: str) -> Mapping[str, Any]:
+    return tomllib.loads((resources.files("pawl.agent") / f"{name}.toml").read_text("utf-8"))
 
 
 def _folders(paths: Sequence[str]) -> list[str]:
@@ -116,7 +109,7 @@ class _Reading:
     imports: int = 0
 
     def chain(self, folders: Sequence[str]) -> list[Instruction]:
-        for names in (_names().names, _names().others):
+        for names in _table("instructions").values():
             found = [part for folder in folders for part in self._of_folder(folder, names)]
             if found:
                 return found
@@ -257,7 +250,7 @@ def drafted(shop: Project) -> str:
     if commands:
         lines += ["## Commands", "", *(f"- {_COMMANDS[kind]}: `{words}`" for kind, words in commands), ""]
     lines += ["## Layout", "", *_layout(paths), ""]
-    for name in _tables()["instructions"]["names"]:
+    for name in _table("agents_file")["instructions"]["names"]:
         if name in paths:
             lines += [f"## From {name}", "", _text(shop, name).strip(), ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -290,13 +283,8 @@ def promote(shop: Project, changes: ChangeSet) -> int:
     return shop.promote(shop.new_entry(EntryKind.EDIT, f"init: {FILE}", allows_protected=True), changes).entry
 
 
-@functools.cache
-def _tables() -> Mapping[str, Any]:
-    return tomllib.loads(resources.files("pawl.agent").joinpath("agents_file.toml").read_text("utf-8"))
-
-
 def _languages(paths: Sequence[str]) -> list[str]:
-    known = _tables()["languages"]
+    known = _table("agents_file")["languages"]
     counted = Counter(known[end] for path in paths if (end := path.rpartition(".")[2]) in known)
     return [name for name, _ in counted.most_common(4)]
 
@@ -304,7 +292,7 @@ def _languages(paths: Sequence[str]) -> list[str]:
 def _commands(shop: Project, paths: Sequence[str]) -> list[tuple[str, str]]:
     """One command of each kind, in the order of the table."""
     found: dict[str, str] = {}
-    for one in _tables()["command"]:
+    for one in _table("agents_file")["command"]:
         if one["file"] not in paths or one["kind"] in found:
             continue
         if "holds" not in one or re.search(one["holds"], _text(shop, one["file"]), re.MULTILINE):
