@@ -101,12 +101,12 @@ class _Rules:
             )
 
 
+@dataclass(frozen=True, slots=True)
 class ReadFiles:
     """The files of the bench, to read."""
 
-    def __init__(self, ports: Ports, rules: _Rules) -> None:
-        self._ports = ports
-        self._rules = rules
+    _ports: Ports
+    _rules: _Rules
 
     def read(self, path: str) -> bytes:
         if self._ports.guardrails.is_secret(path):
@@ -122,12 +122,12 @@ class ReadFiles:
         return [path for path in self._ports.files.walk(under) if not self._ports.guardrails.is_secret(path)]
 
 
+@dataclass(frozen=True, slots=True)
 class JudgedEditor:
     """Fits `BenchEditor`, each use judged."""
 
-    def __init__(self, ports: Ports, rules: _Rules) -> None:
-        self._ports = ports
-        self._rules = rules
+    _ports: Ports
+    _rules: _Rules
 
     def read(self, path: str) -> Text:
         self._rules.hold(_READ, {"path": path})
@@ -161,12 +161,12 @@ class JudgedEditor:
         self._rules.hold(_WRITE, {"path": path})
 
 
+@dataclass(frozen=True, slots=True)
 class JudgedRunner:
     """Fits `CommandRunner`."""
 
-    def __init__(self, ports: Ports, rules: _Rules) -> None:
-        self._ports = ports
-        self._rules = rules
+    _ports: Ports
+    _rules: _Rules
 
     def run(self, execution: Execution) -> Completed:
         self._rules.hold_effect(Effect.RUNS)
