@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pawl.settings.config import load
-from pawl.workspace.commands import RunRequest, land, run_on_bench
+from pawl.workspace.commands import CommandRequest, land, run_on_bench
 from pawl.workspace.history import Wish
 from pawl.workspace.project import Project
 
@@ -67,7 +67,7 @@ def main() -> None:
         clock.timed("cp -r", lambda: subprocess.run(["cp", "-r", workspace, room / "copy"], check=True))
         with Project.open(load(), workspace) as shop:
             ran = clock.timed(
-                "run and capture", lambda: run_on_bench(shop, RunRequest(argv=("sh", "-c", script), seconds=300))
+                "run and capture", lambda: run_on_bench(shop, CommandRequest(argv=("sh", "-c", script), seconds=300))
             )
             landing = clock.timed("promote", lambda: land(shop, ran, allow_protected=False))
             assert landing.promotion is not None
