@@ -8,21 +8,15 @@ from collections.abc import Mapping, Sequence
 
 from pawl.core.change import ChangeSet
 from pawl.core.errors import StoreCorrupt, UnknownEntry
-from pawl.core.redact import redacted, redacted_body
+from pawl.core.redact import redacted, redacted_body, redacted_value
 from pawl.core.run import DeliveryState, RunCursor, RunRequest, RunRow, RunState
 from pawl.core.typed import plain, typed
-from pawl.store.database import CHANGE_COLUMNS, Clock, Database, Row, change_set, insert_changes, iso, readable
+from pawl.store.database import CHANGE_COLUMNS, Row, StorePart, change_set, insert_changes, iso, readable
 
 _RUN = "SELECT id, workspace, created, state, node, task, attempt, request, delivery FROM run"
 
 
-class Runs:
-    __slots__ = ("_clock", "_database")
-
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
-
+class Runs(StorePart):
     def begin(self, workspace: str, place: RunCursor, order: RunRequest) -> None:
         """Records a new run, without secrets."""
         with self._database.transaction():
@@ -81,7 +75,7 @@ class Runs:
 
     def put_all(self, run: str, values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
         """Keeps the values as one, under names that begin with the prefix; returns what was kept, without secrets."""
-        kept = {name: _clean(body) for name, body in values.items()}
+        kept = {name: redacted_value(body) for name, body in values.items()}
         with self._database.transaction():
             for name, body in kept.items():
                 self._database.run(
@@ -164,17 +158,6 @@ class Runs:
         self._database.run(f"DELETE FROM work WHERE {where}", values)
 
 
-def _clean(body: object) -> object:
-    match body:
-        case str():
-            return redacted(body)
-        case Mapping():
-            return redacted_body({str(key): value for key, value in body.items()})
-        case list() | tuple():
-            return [_clean(one) for one in body]
-    return body
-
-
 def _decoded(what: str, body: str) -> object:
     try:
         return json.loads(body)
@@ -203,14 +186,8 @@ def _row(row: Row) -> RunRow:
     )
 
 
-class Snapshots:
+class Snapshots(StorePart):
     """One value of each kind for each conversation; an empty name stands for the workspace itself."""
-
-    __slots__ = ("_clock", "_database")
-
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
 
     def put(self, workspace: str, conversation: str, kind: str, body: Mapping[str, object]) -> None:
         """Keeps the value, without secrets, in the place of the one before; durable when it returns."""
