@@ -21,7 +21,7 @@ from repair_mutants import mutants
 from repair_sets import Bug, humanevalfix, quixbugs
 
 from pawl.repair.model import Agreement, RepairEnded, RepairRequest
-from pawl.repair.stream import repair_events, run_locally
+from pawl.repair.stream import command, parse_event
 
 SETS = {"quixbugs": quixbugs, "humanevalfix": humanevalfix, "mutants": mutants}
 
@@ -57,11 +57,10 @@ def measure(bug: Bug, seconds: float, workers: int) -> Line:
             root=str(folder), tests=bug.tests, seconds=seconds, workers=workers, import_paths=bug.import_paths
         )
         started = time.monotonic()
-        ended = None
-        for event in repair_events(request, bug.python, run_locally):
-            if isinstance(event, RepairEnded):
-                ended = event
-        assert ended is not None
+        words = command(request, bug.python)
+        lines = subprocess.run(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False).stdout.splitlines()
+        ended = parse_event(lines[-1])
+        assert isinstance(ended, RepairEnded)
         return judge(bug, folder, ended, time.monotonic() - started)
 
 

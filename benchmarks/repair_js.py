@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pawl.repair.model import Agreement, RepairEnded, RepairStatus
-from pawl.repair.scripts.proposing import proposed
-from pawl.repair.scripts.searching import REQUEST_FILE, WarmRequest, warm_command
-from pawl.repair.stream import parse_event, run_locally
+from pawl.repair.scripts.proposals import proposed
+from pawl.repair.scripts.script_search import REQUEST_FILE, WarmRequest, warm_command
+from pawl.repair.stream import parse_event
 
 HEAD = (
     "const {name} = require('./solution.js');\nconst assert = require('node:assert');\nconsole.assert = assert.ok;\n\n"
@@ -137,7 +137,9 @@ def measure(row: dict[str, str], asked: Asked) -> Line:
         request = WarmRequest(root=str(folder), tests=tests, failing=tests, **asdict(asked))
         (folder / REQUEST_FILE).write_bytes(request.packed(found))
         ended = RepairEnded(status=RepairStatus.ENGINE_FAILED, seconds=0.0)
-        for line in run_locally(warm_command(str(folder))):
+        words = warm_command(str(folder))
+        output = subprocess.run(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False).stdout
+        for line in output.splitlines():
             event = parse_event(line)
             if isinstance(event, RepairEnded):
                 ended = event

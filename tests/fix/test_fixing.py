@@ -9,11 +9,11 @@ import pytest
 from fix.projects import fixed, project
 from world import snapshot
 
-from pawl.repair.alternatives import Dispute, distinct, rivals_of
 from pawl.repair.fixer import fix
+from pawl.repair.ground import PythonGround
 from pawl.repair.model import Agreement, FixOutcome, FixRequest, FoundPatch, RepairEnded, RepairStatus, TextEdit
 from pawl.repair.reasons import why_disputed
-from pawl.repair.session import RepairSession
+from pawl.repair.strategy import Dispute, distinct, rivals_of
 from pawl.settings.config import load
 from pawl.workspace.commands import open_bench
 from pawl.workspace.history import Wish
@@ -168,7 +168,7 @@ def test_a_rival_is_told_once_and_taken_on_top_of_what_was_mended_after_it(tmp_p
     )
     ended = RepairEnded(status=RepairStatus.REPAIRED, seconds=1.0, patches=patches, agreement=Agreement.DISPUTED)
     with Project.open(load(), workspace) as shop, open_bench(shop) as bench:
-        ground = RepairSession(shop, bench, FixRequest(), lambda event: None)
+        ground = PythonGround(shop, bench, FixRequest(), lambda event: None)
         ended = distinct(ended, bench.files.read)
         assert [patch.group for patch in ended.patches] == [0, 1]
         assert why_disputed(ended).startswith("2 patches pass the tests, with 2 behaviours")

@@ -12,8 +12,8 @@ from fix.projects import fixed, project
 from world import snapshot
 
 from pawl.repair.model import FixOutcome, FixRequest
-from pawl.repair.scripts.proposing import proposed
-from pawl.repair.scripts.searching import MOST_BYTES, WarmRequest
+from pawl.repair.scripts.proposals import proposed
+from pawl.repair.scripts.script_search import MOST_BYTES, WarmRequest
 from pawl.settings.config import load
 from pawl.workspace.history import Wish
 from pawl.workspace.project import Project

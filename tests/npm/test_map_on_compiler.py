@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pawl.core.diagnostic import Diagnostic
-from pawl.repair.recoveries.symbols import symbols_of
+from pawl.repair.recoveries.source import symbols_of
 from pawl.repair.recovery_map import javascript_map, recover
 
 pytestmark = [pytest.mark.npm, pytest.mark.timeout(300), pytest.mark.spec("A12")]

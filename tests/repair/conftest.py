@@ -1,5 +1,6 @@
 """Small workspaces with a bug, and the reflex run on them in a process of its own."""
 
+import subprocess
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pawl.repair.model import BaselineTaken, ProblemFound, RepairEnded, RepairEvent, RepairRequest, StageBegun
-from pawl.repair.stream import repair_events, run_locally
+from pawl.repair.stream import command, parse_event
 
 
 @dataclass
@@ -57,8 +58,8 @@ def repair(tmp_path: Path, project_environment: Path) -> Repair:
             path.write_bytes(textwrap.dedent(text).lstrip("\n").encode())
         seconds = float(options.pop("seconds", 60))  # type: ignore[arg-type]
         request = RepairRequest(root=str(tmp_path), seconds=seconds, **options)  # type: ignore[arg-type]
-        repaired = Repaired(tmp_path)
-        repaired.events = list(repair_events(request, str(project_environment / "bin/python"), run_locally))
-        return repaired
+        words = command(request, str(project_environment / "bin/python"))
+        lines = subprocess.run(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False).stdout.splitlines()
+        return Repaired(tmp_path, [parse_event(line) for line in lines if line.strip()])
 
     return run

@@ -14,8 +14,8 @@ from pawl.checks.lsp.servers import server, servers
 from pawl.checks.lsp.verdicts import Host
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ParseFailed, ServerUnavailable, TimedOut
-from pawl.repair.quick_fixes import FixQuery, advised
-from pawl.repair.recoveries.symbols import symbols_of
+from pawl.repair.recoverer import FixQuery, advised
+from pawl.repair.recoveries.source import symbols_of
 from pawl.repair.recovery_map import recover, undefined_name
 
 pytestmark = pytest.mark.spec("A12")

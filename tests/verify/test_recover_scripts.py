@@ -4,7 +4,7 @@ import pytest
 
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ConfigError
-from pawl.repair.recoveries.symbols import symbols_of
+from pawl.repair.recoveries.source import symbols_of
 from pawl.repair.recovery_map import RECOVERIES, javascript_map, python_map, recover, with_users
 
 pytestmark = pytest.mark.spec("A12")

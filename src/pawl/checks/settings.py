@@ -34,7 +34,7 @@ class VerifySettings:
     dev_services: tuple[tuple[str, int], ...] = ()
     """Servers on this machine's loopback that a dev server may reach."""
     recovery: Any = field(default_factory=list)
-    """Entries of the recovery map as they are written; whoever repairs reads them (`own_entries`)."""
+    """Entries of the recovery map as they are written; whoever repairs reads them (`with_users`)."""
     step: tuple[CommandCheck, ...] = ()
     """Steps of the user's own, or in the place of known ones."""
 

@@ -13,28 +13,30 @@ from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused
 from pawl.core.history import EntryKind
 from pawl.repair import reasons
+from pawl.repair.ground import GRACE_SECONDS, PythonGround, failing_tests, is_uncollected, shown
 from pawl.repair.model import (
     Agreement,
+    BaselineTaken,
     FixOutcome,
     FixReport,
     FixRequest,
     FoundPatch,
+    LinesSuspected,
     Listener,
     RepairEnded,
+    RepairEvent,
     RepairStatus,
     StageBegun,
     SuspiciousLine,
 )
-from pawl.repair.reaching import reaching, test_file
-from pawl.repair.recoveries.symbols import symbols_of
-from pawl.repair.recovering import Recovering, ReflexSearch
+from pawl.repair.recoverer import PythonRecoverer, UnseenRecoverer
+from pawl.repair.recoveries.source import symbols_of
 from pawl.repair.recovery_map import beyond
-from pawl.repair.scripts.fixer import ScriptFixer
-from pawl.repair.scripts.session import ScriptGround, is_script_project
-from pawl.repair.session import RepairSession, failing_tests, is_uncollected, shown
+from pawl.repair.scripts.script_fixer import ScriptFixer
+from pawl.repair.scripts.script_ground import ScriptGround, is_script_project
 from pawl.repair.strategy import RepairStrategy, Told, suite_of
 from pawl.repair.stream import start_script
-from pawl.repair.unseen import UnseenRepair
+from pawl.repair.targets import reaching, test_file
 from pawl.workspace.bench import Bench
 from pawl.workspace.bench_folder import sweep
 from pawl.workspace.commands import bench_places, open_bench
@@ -70,7 +72,7 @@ def fix(shop: Project, request: FixRequest, listen: Listener) -> FixReport:
         if is_script_project(first.files, request.test_command):
             fixer = ScriptFixer(ScriptGround(shop, first, request, listen, notes=list(notes)), bench)
         else:
-            fixer = _Fixer(RepairSession(shop, first, request, listen), bench)
+            fixer = _Fixer(PythonGround(shop, first, request, listen), bench)
         report = fixer.work()
         changes = fixer.changes()
     report = replace(report, seconds=time.monotonic() - started)
@@ -105,21 +107,23 @@ def _landed(shop: Project, report: FixReport, changes: ChangeSet, *, dry_run: bo
 
 
 @dataclass(slots=True)
-class _Fixer(RepairStrategy[RepairSession]):
+class _Fixer(RepairStrategy[PythonGround]):
     """For Python, with the engine."""
 
-    search: ReflexSearch = field(init=False)
-    reading: UnseenRepair = field(init=False)
-    """What is found and mended although the tests pass."""
+    suspicions: dict[tuple[str, int], SuspiciousLine] = field(default_factory=dict)
+    unsteady: dict[str, str] = field(default_factory=dict)
+    """Tests that pass or fail by chance or by their order, and which of the two."""
+    reading: UnseenRecoverer = field(init=False)
+    """Finds and mends although the tests pass."""
 
     def begin(self) -> FixReport | None:
-        self.search, self.reading = ReflexSearch(self.ground), UnseenRepair(self.ground)
+        self.reading = UnseenRecoverer(self.ground)
         self.first = self.verdict = first = self.ground.first_run()
         self.ground.refuse_unknown(first)
         if first.standing is not Status.PASS and any(self.asked_for(finding) for finding in first.findings):
             return None
         if first.standing is Status.PASS and not self.ground.aim.tests:
-            self.reading.run()
+            self.reading.read_and_mend()
             if self.found():
                 return None
         self.ground.refuse_not_run()
@@ -135,7 +139,7 @@ class _Fixer(RepairStrategy[RepairSession]):
         if self.verdict.standing is Status.PASS:
             self.repairs += self.reading.repairs
             return reasons.uncompiled(self.reading.unmended)
-        recovering = Recovering(self.ground)
+        recovering = PythonRecoverer(self.ground)
         self.verdict = recovering.run(self.first)
         self.repairs += recovering.repairs
         reason, advice = self._hopeless()
@@ -149,7 +153,7 @@ class _Fixer(RepairStrategy[RepairSession]):
         return reason, "; ".join(dict.fromkeys(filter(None, told)))
 
     def suspicious(self) -> tuple[SuspiciousLine, ...]:
-        return tuple(sorted(self.search.suspicious.values(), key=lambda line: -line.score)[:10])
+        return tuple(sorted(self.suspicions.values(), key=lambda line: -line.score)[:10])
 
     def asked_for(self, finding: Diagnostic) -> bool:
         return self.ground.aim.wants(finding)
@@ -173,8 +177,7 @@ class _Fixer(RepairStrategy[RepairSession]):
         late = self.ground.left <= 1 or (ended is not None and ended.status is RepairStatus.OUT_OF_TIME)
         if late and not advice:
             advice = reasons.more_time(self.first)
-        unsteady = self.search.unsteady
-        odd = {finding.test: unsteady[finding.test] for finding in left if finding.test in unsteady}
+        odd = {finding.test: self.unsteady[finding.test] for finding in left if finding.test in self.unsteady}
         if ended is not None:
             reason = reasons.why_not(ended)
         elif late and self.mendable():
@@ -199,7 +202,7 @@ class _Fixer(RepairStrategy[RepairSession]):
     def search_part(self, failing: list[Diagnostic]) -> tuple[RepairEnded, CheckResult | None]:
         """One search for the failures that belong together; where there is no patch for them all, for one by one."""
         share = self.ground.left if len(failing) == 1 else self.ground.left * 0.5
-        ended = self._decided(self.search.run(failing, share), len(failing))
+        ended = self._decided(self._search(failing, share), len(failing))
         better = self.take(ended)
         if better is not None:
             return ended, better
@@ -209,7 +212,7 @@ class _Fixer(RepairStrategy[RepairSession]):
         for part in self._parts(together):
             if self.ground.left < 2:
                 break
-            alone = self._decided(self.search.run(part, self.ground.left * 0.5), len(part))
+            alone = self._decided(self._search(part, self.ground.left * 0.5), len(part))
             better = self.take(alone)
             if better is not None:
                 return alone, better
@@ -225,7 +228,7 @@ class _Fixer(RepairStrategy[RepairSession]):
 
     def _decided(self, ended: RepairEnded, asked: int) -> RepairEnded:
         """Where a search was for part of the failures, the others speak for the patch that mends the most of them."""
-        ended = self.distinct(ended)
+        ended = self.counted(ended)
         failing = failing_tests(self.verdict)
         if asked >= len(failing) or len(ended.patches) < 2:
             return ended
@@ -239,13 +242,43 @@ class _Fixer(RepairStrategy[RepairSession]):
         return replace(ended, patches=tuple(ranked), agreement=Agreement.DECIDED, reason=reason)
 
     def _with(self, patch: FoundPatch) -> CheckResult:
-        """What the suite says with the patch, which is then taken away again."""
-        before = self.ground.bench.files.read(patch.path)
-        self.ground.write(patch.path, patch.applied(before))
-        try:
+        """The suite's verdict with the patch, which is then taken away again."""
+        with self.ground.trial({patch.path: self.patched(patch)}):
             return self.ground.run_tests()
-        finally:
-            self.ground.write(patch.path, before)
+
+    def _search(self, failing: Sequence[Diagnostic], seconds: float) -> RepairEnded:
+        """One search for a patch that makes these tests pass."""
+        ended: list[RepairEnded] = []
+        tests = [finding.test for finding in failing]
+
+        def take(event: RepairEvent) -> None:
+            self._notice(event)
+            if isinstance(event, RepairEnded):
+                ended.append(event)
+            else:
+                self.ground.listen(event)
+
+        request = self.ground.request_for(tests, max(1.0, seconds))
+        done = self.ground.engine.run(request, self.ground.limits(seconds + GRACE_SECONDS), take)
+        if not ended:
+            said = done.stderr.text.strip().splitlines()[-1:] or [f"it ended with code {done.code}"]
+            return RepairEnded(status=RepairStatus.ENGINE_FAILED, seconds=done.seconds, error=said[0])
+        if ended[0].status is RepairStatus.NOTHING_FAILS:
+            # They failed a moment ago.
+            self._note_unsteady("flaky", tests)
+        return ended[0]
+
+    def _notice(self, event: RepairEvent) -> None:
+        if isinstance(event, LinesSuspected):
+            self.suspicions.update({(line.path, line.line): line for line in event.lines})
+        if isinstance(event, BaselineTaken):
+            self._note_unsteady("flaky", event.flaky)
+            self._note_unsteady("order-dependent", event.ordered)
+            self.ground.note_tests("hanging", event.hanging)
+
+    def _note_unsteady(self, word: str, tests: Sequence[str]) -> None:
+        self.unsteady.update(dict.fromkeys(tests, word))
+        self.ground.note_tests(word, tests)
 
     def verify(self) -> tuple[CheckResult, ...]:
         return self.ground.verify(self.bench, self.first)

@@ -1,8 +1,9 @@
-"""What is asked of the reflex, what it reports on the way, and what it finds."""
+"""Requests to the reflex, its events, and its reports."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -27,7 +28,6 @@ class RepairRequest:
     seconds: float = 60.0
     workers: int = 2
     memory_bytes: int = 3 << 30
-    seed: int = 0
     framework: str = "pytest"
     import_paths: tuple[str, ...] = ()
     """Folders put on the import path, relative to the root."""
@@ -35,10 +35,7 @@ class RepairRequest:
     """The failing tests to be mended, by their ids; other failures are left alone. Empty means all of them."""
 
     def to_json(self) -> str:
-        values = asdict(self)
-        values["memory"] = values.pop("memory_bytes")
-        values["paths"] = values.pop("import_paths")
-        return json.dumps(values, separators=(",", ":"))
+        return json.dumps(asdict(self), separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +109,17 @@ class StageBegun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemFound:
-    """Something that could not be collected; `package` names a missing one."""
+    """Something that could not be collected."""
 
     place: str
     kind: str
     message: str
-    package: str = ""
+
+    @property
+    def package(self) -> str:
+        """The package that is missing, if that is the reason."""
+        missing = re.search(r"No module named '(\w+)", self.message)
+        return missing.group(1) if missing else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +129,6 @@ class BaselineTaken:
     flaky: tuple[str, ...] = ()
     ordered: tuple[str, ...] = ()
     hanging: tuple[str, ...] = ()
-    complete: bool = True
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class RepairEnded:
     patches: tuple[FoundPatch, ...] = ()
     agreement: Agreement = Agreement.SOLE
     reason: str = ""
-    """What decided between rivals, or what is unclear."""
+    """The fact that decided between rivals, or the one that is unclear."""
     margin: float = 0.0
     """How much more is thought against the next group of patches than against the first."""
     tests: tuple[str, ...] = ()
@@ -197,7 +197,7 @@ class FixRequest:
     install: bool = False
     """Packages that are missing may be installed on the bench, with a network."""
     ground: ChangeSet = EMPTY
-    """What the search stands on, over the workspace; not part of what is reported."""
+    """The changes that the search stands on, over the workspace; not part of the report."""
 
 
 class FixOutcome(StrEnum):

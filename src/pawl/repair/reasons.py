@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 
 from pawl.checks.project import dependencies
 from pawl.core.diagnostic import CheckResult, Diagnostic, Location
+from pawl.repair.ground import PythonGround, is_uncollected
 from pawl.repair.model import Agreement, RepairEnded, RepairStatus
-from pawl.repair.reaching import is_test
-from pawl.repair.recoveries.imports import package_of, plugin_of
-from pawl.repair.recoveries.symbols import Symbols
+from pawl.repair.recoveries.names import package_of, plugin_of
+from pawl.repair.recoveries.source import Symbols
 from pawl.repair.recovery_map import SAY, beyond
-from pawl.repair.session import RepairSession, is_uncollected
+from pawl.repair.targets import is_test
 
 WHY_NOT = {
     RepairStatus.NO_PATCH: "no patch of the search space makes the tests pass",
@@ -69,8 +69,8 @@ def uncollected(findings: Iterable[Diagnostic]) -> tuple[str, str]:
     return "; ".join(list(told)[:_MOST_NAMED]) + more, advice
 
 
-def needs(ground: RepairSession, findings: Iterable[Diagnostic], symbols: Symbols) -> tuple[str, str]:
-    """What the tests need that no patch can give, and how to get it; empty where it is the code."""
+def needs(ground: PythonGround, findings: Iterable[Diagnostic], symbols: Symbols) -> tuple[str, str]:
+    """Needs of the tests that no patch can meet, and how to meet them; empty where it is the code."""
     reasons: dict[str, None] = {}
     advice: dict[str, None] = {}
     for finding in findings:
@@ -97,7 +97,7 @@ def _first(finding: Diagnostic) -> str:
     return finding.message.strip().splitlines()[0]
 
 
-def _module(ground: RepairSession, groups: Mapping[str, str], symbols: Symbols) -> tuple[str, str]:
+def _module(ground: PythonGround, groups: Mapping[str, str], symbols: Symbols) -> tuple[str, str]:
     module = groups["module"]
     root = module.partition(".")[0]
     if root in symbols.modules:
@@ -109,7 +109,7 @@ def _module(ground: RepairSession, groups: Mapping[str, str], symbols: Symbols) 
     return f"the tests need the package {package!r}, which is not installed", _installed_by(ground, package)
 
 
-def _installed_by(ground: RepairSession, package: str) -> str:
+def _installed_by(ground: PythonGround, package: str) -> str:
     files = ground.bench.files
     python = ground.subject.python.removeprefix(f"{ground.shop.workspace}/")
     locks = [name for name in _LOCKED if files.exists(name)]
@@ -123,7 +123,7 @@ def _installed_by(ground: RepairSession, package: str) -> str:
     return f"install it with: {how}"
 
 
-def too_slow(ground: RepairSession, first: CheckResult) -> tuple[str, str]:
+def too_slow(ground: PythonGround, first: CheckResult) -> tuple[str, str]:
     """Whether the suite leaves no time for a search, and what would; empty when it does."""
     if first.seconds < ground.request.seconds:
         return "", ""
@@ -139,7 +139,7 @@ def more_time(first: CheckResult) -> str:
 
 
 def unsteady(found: Mapping[str, str]) -> str:
-    """What to do about tests that do not always end the same way."""
+    """Advice about tests that do not always end the same way."""
     words = set(found.values())
     parts = []
     if "flaky" in words:

@@ -9,16 +9,12 @@ import tomllib
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ConfigError
-from pawl.repair.recoveries import imports, layout, names, scripts
-from pawl.repair.recoveries import imports as modules
-from pawl.repair.recoveries import names as coroutines
-from pawl.repair.recoveries.edit import RecoveryCandidate, RecoverySituation
-from pawl.repair.recoveries.symbols import Symbols, symbols_of
+from pawl.repair.recoveries import layout, names, scripts
+from pawl.repair.recoveries.source import RecoveryCandidate, RecoverySituation, Symbols, symbols_of, table
 
 SAY = "say"
 """The recovery that has no edit to propose, only advice."""
@@ -32,14 +28,14 @@ class RecoveryEntry:
     examples: tuple[str, ...]
     advice: str = ""
     outside: bool = False
-    """What is missing lies outside of the code; where no recovery helps, no search for a patch will."""
+    """The missing thing lies outside of the code; where no recovery helps, no search for a patch will."""
     without_test: bool = False
-    """What a type checker says is enough: it is mended also where no test fails."""
+    """The word of a type checker is enough: mended also where no test fails."""
     fixes: tuple[str, ...] = ()
     """The TypeScript compiler's code fixes that may be tried."""
 
     def match(self, message: str) -> Mapping[str, str] | None:
-        """What the message names, by the first pattern that finds something; None when none does."""
+        """The names in the message, by the first pattern that finds something; None when none does."""
         for pattern in self.patterns:
             found = pattern.search(message)
             if found:
@@ -115,34 +111,21 @@ def _wrong(source: str, entry: str, what: str, advice: str) -> ConfigError:
     return ConfigError(f"the recovery map {source!r}, entry {entry!r}: {what}", advice=advice)
 
 
-def merged(entries: Iterable[RecoveryEntry], users: Iterable[RecoveryEntry]) -> tuple[RecoveryEntry, ...]:
-    """The user's entries first; those with a known id take its place."""
-    own = tuple(users)
-    replaced = {entry.id for entry in own}
-    return (*own, *(entry for entry in entries if entry.id not in replaced))
-
-
-@functools.cache
-def built_in(name: str) -> str:
-    """The text of a map that comes with Pawl."""
-    return (resources.files("pawl.repair.recovery") / f"{name}.toml").read_text(encoding="utf-8")
-
-
 Recovery = Callable[[RecoverySituation], Iterator[RecoveryCandidate]]
 
 RECOVERIES: Mapping[str, Recovery] = {
     "define-name": names.define_name,
-    "find-module": modules.find_module,
-    "import-another": imports.import_another,
-    "import-inside": imports.import_inside,
-    "move-future-import": imports.move_future_import,
+    "find-module": names.find_module,
+    "import-another": names.import_another,
+    "import-inside": names.import_inside,
+    "move-future-import": names.move_future_import,
     "rename-attribute": names.rename_attribute,
     "rename-keyword": names.rename_keyword,
     "add-self": names.add_self,
     "make-instance": names.make_instance,
     "declare-outer": names.declare_outer,
-    "add-await": coroutines.add_await,
-    "make-async": coroutines.make_async,
+    "add-await": names.add_await,
+    "make-async": names.make_async,
     "indent": layout.indent,
     "expand-tabs": layout.expand_tabs,
     "add-colon": layout.add_colon,
@@ -165,18 +148,26 @@ RECOVERIES: Mapping[str, Recovery] = {
 
 
 @functools.cache
+def built_in(name: str) -> tuple[RecoveryEntry, ...]:
+    """A map that comes with Pawl."""
+    return entries_of(table(name)["recovery"], name, RECOVERIES.keys())
+
+
 def python_map() -> tuple[RecoveryEntry, ...]:
-    return load(built_in("python"), "python", RECOVERIES.keys())
+    return built_in("python")
 
 
-@functools.cache
 def javascript_map() -> tuple[RecoveryEntry, ...]:
-    return load(built_in("javascript"), "javascript", RECOVERIES.keys())
+    return built_in("javascript")
 
 
-def with_users(entries: tuple[RecoveryEntry, ...], tables: object, source: str) -> tuple[RecoveryEntry, ...]:
-    """A map with the entries of a user's tables."""
-    return merged(entries, entries_of(tables, source, RECOVERIES.keys()))
+def with_users(
+    entries: tuple[RecoveryEntry, ...], tables: object, source: str = "[verify]"
+) -> tuple[RecoveryEntry, ...]:
+    """A map with a user's entries first; one with a known id takes the place of that."""
+    own = entries_of(tables, source, RECOVERIES.keys())
+    replaced = {entry.id for entry in own}
+    return (*own, *(entry for entry in entries if entry.id not in replaced))
 
 
 def undefined_name(finding: Diagnostic) -> str:
@@ -233,8 +224,10 @@ def recover(
 
 
 def _fits(candidate: RecoveryCandidate, sources: Mapping[str, str]) -> bool | None:
-    """Whether every changed file compiles; None for a candidate that changes nothing or leads no further."""
+    """Whether every changed file compiles; None for one that changes nothing, or leads no further."""
     whole = True
+    if any(edit.path not in sources for edit in candidate.edits):
+        return None
     for path, text in candidate.applied(sources).items():
         if text == sources[path]:
             return None
@@ -258,8 +251,3 @@ def _error_line(text: str) -> int | None:
     except (ValueError, RecursionError):
         return 0
     return None
-
-
-def own_entries(tables: object) -> tuple[RecoveryEntry, ...]:
-    """The user's entries of the map; one with a known id takes the place of that."""
-    return entries_of(tables, "[verify]", RECOVERIES.keys())

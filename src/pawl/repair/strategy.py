@@ -5,28 +5,28 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from pawl.checks.steps import skipped
 from pawl.checks.verifier import TESTS, accepted
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.core.errors import UsageError
+from pawl.core.history import EntryKind
 from pawl.repair import reasons
-from pawl.repair.alternatives import Dispute, distinct, is_doubtful, is_progress, picked, repair_of, rivals_of
+from pawl.repair.ground import RepairGround
 from pawl.repair.model import (
+    Agreement,
+    Alternative,
     FixOutcome,
     FixReport,
-    FixRequest,
     FoundPatch,
-    Listener,
     Mended,
     Repair,
     RepairEnded,
     SuspiciousLine,
 )
-from pawl.repair.session import fresh
 from pawl.workspace.bench import Bench
-from pawl.workspace.project import Project
 
 
 def suite_of(verdicts: Sequence[CheckResult]) -> CheckResult:
@@ -34,37 +34,7 @@ def suite_of(verdicts: Sequence[CheckResult]) -> CheckResult:
     return next((one for one in verdicts if one.step == TESTS), skipped(TESTS, "there is none"))
 
 
-class FixGround(Protocol):
-    """What a repair stands on."""
-
-    shop: Project
-    bench: Bench
-    request: FixRequest
-    originals: dict[str, bytes]
-    notes: list[str]
-
-    @property
-    def listen(self) -> Listener: ...
-
-    @property
-    def left(self) -> float: ...
-
-    @property
-    def edited(self) -> dict[str, bytes]: ...
-
-    def write(self, path: str, data: bytes) -> None: ...
-
-    def run_tests(self) -> CheckResult: ...
-
-
-class Searching(Protocol):
-    """A search as far as it is reported."""
-
-    tried: int
-    cpu_seconds: float
-
-
-G = TypeVar("G", bound=FixGround)
+G = TypeVar("G", bound=RepairGround)
 Told = tuple[str, str]
 """Why something is left, and what to do about it."""
 
@@ -78,9 +48,11 @@ class RepairStrategy(Generic[G]):
     """The first one that was met; the others would have other numbers."""
     picked: bool = False
     first: CheckResult = field(init=False)
-    """What the suite said before anything was changed."""
+    """The suite's verdict before anything was changed."""
     verdict: CheckResult = field(init=False)
-    """What it says now."""
+    """Its verdict now."""
+    tried: int = 0
+    cpu_seconds: float = 0.0
 
     def work(self) -> FixReport:
         nothing = self.begin()
@@ -96,8 +68,8 @@ class RepairStrategy(Generic[G]):
             failing_before=failing,
             suspicious=self.suspicious(),
             notes=tuple(self.ground.notes),
-            tried=self.search.tried,
-            cpu_seconds=self.search.cpu_seconds,
+            tried=self.tried,
+            cpu_seconds=self.cpu_seconds,
         )
         if self.dispute is not None and self._is_open(self.dispute):
             reason, rivals = reasons.why_disputed(self.dispute.ended), rivals_of(self.ground, self.dispute)
@@ -106,17 +78,13 @@ class RepairStrategy(Generic[G]):
             return replace(report, after=self.verdict.counts, failing_after=self.found())
         return self._judged(report)
 
-    @property
-    @abstractmethod
-    def search(self) -> Searching: ...
-
     @abstractmethod
     def begin(self) -> FixReport | None:
         """Runs the suite for the first time; a report where nothing fails."""
 
     @abstractmethod
     def found(self) -> tuple[Diagnostic, ...]:
-        """What is found as things stand."""
+        """The findings as things stand."""
 
     @abstractmethod
     def mend(self) -> Told:
@@ -136,7 +104,7 @@ class RepairStrategy(Generic[G]):
 
     @abstractmethod
     def left(self, verdicts: Sequence[CheckResult]) -> tuple[Diagnostic, ...]:
-        """What is left after everything was mended."""
+        """The findings that are left after everything was mended."""
 
     def asked_for(self, finding: Diagnostic) -> bool:
         return True
@@ -149,7 +117,7 @@ class RepairStrategy(Generic[G]):
         return failing
 
     def not_asked(self, after: CheckResult) -> str:
-        """What is left to say when everything that was asked for passes."""
+        """A word about the rest when everything that was asked for passes."""
         return ""
 
     def searched(self) -> RepairEnded | None:
@@ -177,7 +145,10 @@ class RepairStrategy(Generic[G]):
             aside.update(ended.tests)
         return unmended
 
-    def distinct(self, ended: RepairEnded) -> RepairEnded:
+    def counted(self, ended: RepairEnded) -> RepairEnded:
+        """Counts what a search tried, and leaves out patches that come to the same text."""
+        self.tried += ended.tried
+        self.cpu_seconds += ended.cpu
         return distinct(ended, self.ground.bench.files.read)
 
     def is_disputed(self, ended: RepairEnded) -> bool:
@@ -189,17 +160,19 @@ class RepairStrategy(Generic[G]):
         if self.is_disputed(ended):
             return None
         for patch in self._chosen(ended):
-            before = self.ground.bench.files.read(patch.path)
-            self.ground.write(patch.path, patch.applied(before))
-            after = self.ground.run_tests()
+            with self.ground.trial(patched := {patch.path: self.patched(patch)}):
+                after = self.ground.run_tests()
             if is_progress(after, self.verdict):
+                self.ground.write_all(patched)
                 repair = repair_of(patch, ended)
                 self.repairs.append(repair)
                 failing = sum(bool(finding.test) for finding in after.findings)
                 self.ground.listen(Mended(repair=repair, failing=failing))
                 return after
-            self.ground.write(patch.path, before)
         return None
+
+    def patched(self, patch: FoundPatch) -> bytes:
+        return patch.applied(self.ground.bench.files.read(patch.path))
 
     def _chosen(self, ended: RepairEnded) -> tuple[FoundPatch, ...]:
         """The patches to try; what the user picks is one of the first that are disputed."""
@@ -217,7 +190,7 @@ class RepairStrategy(Generic[G]):
 
     def _judged(self, report: FixReport) -> FixReport:
         """The ladder decides about everything that was mended, on a bench that holds nothing but the edits."""
-        with self.bench() as clean, fresh(self.ground, clean):
+        with self.bench() as clean, self.ground.fresh(clean):
             verdicts = self.verify()
         after, left = suite_of(verdicts), self.left(verdicts)
         report = replace(report, verdicts=verdicts, after=after.counts, failing_after=left)
@@ -239,3 +212,94 @@ class RepairStrategy(Generic[G]):
             contents = (self.ground.originals[path], data)
             made.append(Change(path, *(Node.file(blobs.put(one), seen.mode if seen else 0o644) for one in contents)))
         return ChangeSet.of(made)
+
+
+DEAR = 4.0
+FEW_TESTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """A search that ended in patches to choose from, and what the files held then: later edits move places."""
+
+    ended: RepairEnded
+    contents: dict[str, bytes]
+
+    @classmethod
+    def on(cls, ground: RepairGround, ended: RepairEnded) -> Dispute:
+        return cls(ended, {patch.path: ground.bench.files.read(patch.path) for patch in ended.patches})
+
+
+def distinct(ended: RepairEnded, read: Callable[[str], bytes]) -> RepairEnded:
+    """Without patches that come to the same text as one before them."""
+    found: dict[tuple[str, bytes], FoundPatch] = {}
+    for patch in ended.patches:
+        found.setdefault((patch.path, patch.applied(read(patch.path))), patch)
+    patches = tuple(found.values())
+    if ended.agreement is Agreement.DISPUTED and len(patches) == 1:
+        return replace(ended, patches=patches, agreement=Agreement.SOLE, reason="no other patch passes the tests")
+    return replace(ended, patches=patches)
+
+
+def is_doubtful(ended: RepairEnded) -> bool:
+    """Whether patches disagree, or the patch was built to fit a few examples and may fail on other inputs."""
+    patch = ended.chosen
+    guessed = patch is not None and "grown" in patch.template and patch.cost >= DEAR and len(ended.tests) < FEW_TESTS
+    return ended.agreement is Agreement.DISPUTED or guessed
+
+
+def picked(ended: RepairEnded, pick: int) -> FoundPatch:
+    """The patch that the user picks, of those that are offered."""
+    if not 1 <= pick <= len(ended.patches):
+        raise UsageError(f"--pick {pick}: there are {len(ended.patches)} patches", advice="give one of their numbers")
+    return ended.patches[pick - 1]
+
+
+def repair_of(patch: FoundPatch, ended: RepairEnded) -> Repair:
+    """The patch as it is reported, with what speaks for it."""
+    why = f"{patch.function or patch.path}, line {patch.line}" + (f"; {ended.reason}" if ended.reason else "")
+    return Repair(
+        path=patch.path,
+        line=patch.line,
+        what=patch.template,
+        why=why,
+        rivals=len(ended.patches) - 1,
+        agreement=ended.agreement,
+    )
+
+
+def is_progress(after: CheckResult, before: CheckResult) -> bool:
+    """Fewer tests fail, and none that did not fail before."""
+    if after.standing is Status.PASS:
+        return True
+    now = {finding.test or finding.key for finding in after.findings}
+    then = {finding.test or finding.key for finding in before.findings}
+    return now < then
+
+
+def rivals_of(ground: RepairGround, dispute: Dispute) -> tuple[Alternative, ...]:
+    """Every patch as a change set of its own, on top of what was mended before it, kept as an entry."""
+    shop = ground.shop
+    rivals = []
+    patches = dispute.ended.patches
+    for number, patch in enumerate(patches, 1):
+        before = dispute.contents[patch.path]
+        seen = shop.tree.look(patch.path)
+        mode = seen.mode if seen else 0o644
+        nodes = [Node.file(shop.store.blobs.put(data), mode) for data in (before, patch.applied(before))]
+        changes = ChangeSet.of([Change(patch.path, *nodes)])
+        entry = None
+        if not ground.request.dry_run:
+            entry = shop.keep(shop.new_entry(EntryKind.EDIT, f"fix, rival {number}: {patch.template}"), changes)
+        rivals.append(
+            Alternative(
+                number=number,
+                entry=entry,
+                path=patch.path,
+                line=patch.line,
+                what=patch.template,
+                changes=changes,
+                behaves_like_first=patch.group == patches[0].group,
+            )
+        )
+    return tuple(rivals)

@@ -7,8 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from pawl.repair.recoveries.edit import PythonSource, RecoveryCandidate, RecoverySituation
-from pawl.repair.recoveries.symbols import close
+from pawl.repair.recoveries.source import PythonSource, RecoveryCandidate, RecoverySituation, close
 
 ENDINGS = (".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs")
 _EXPORT = (
@@ -32,7 +31,7 @@ _FUNCTION = re.compile(
 )
 _KEYWORDS = frozenset({"if", "for", "while", "switch", "catch", "return", "else", "do", "with", "constructor"})
 _INSTEAD = {",": ")]}", ";": ")}", ":": "?"}
-"""What may be missing where the compiler would go on with another token."""
+"""Tokens that may be missing where the compiler would go on with another one."""
 _CLOSES = frozenset({")", "]", "}", ";", ",", ">"})
 
 
@@ -44,8 +43,6 @@ def _at(source: PythonSource, situation: RecoverySituation) -> int:
 def rename_suggested(situation: RecoverySituation) -> Iterator[RecoveryCandidate]:
     """The name that the compiler thinks was meant."""
     source = situation.source
-    if source is None:
-        return
     name, meant = situation.groups["name"], situation.groups["meant"]
     start = _at(source, situation)
     if not source.text.startswith(name, start):
@@ -69,11 +66,10 @@ def _uses(text: str, name: str) -> list[int]:
 def import_from_project(situation: RecoverySituation) -> Iterator[RecoveryCandidate]:
     """An import of the name from a file of the project that exports it; then names of the file that look like it."""
     source = situation.source
-    if source is None:
-        return
     name = situation.groups["name"]
     for path in sorted(situation.sources, key=lambda one: (one.count("/"), one)):
-        if path != source.path and path.endswith(ENDINGS) and not _is_declaration(path):
+        declares = path.endswith(".d.ts") or ".test." in path or ".spec." in path
+        if path != source.path and path.endswith(ENDINGS) and not declares:
             line = _import_line(source, path, situation.sources[path], name)
             if line:
                 start = _import_place(source)
@@ -82,15 +78,7 @@ def import_from_project(situation: RecoverySituation) -> Iterator[RecoveryCandid
                 yield RecoveryCandidate(why=f"{path} exports {name}", edits=edits, is_choice=own)
     words = set(re.findall(r"[A-Za-z_$][\w$]*", source.text)) - {name}
     for other in close(name, sorted(words)):
-        yield from rename_suggested(_meaning(situation, other))
-
-
-def _meaning(situation: RecoverySituation, other: str) -> RecoverySituation:
-    return dataclasses.replace(situation, groups={**situation.groups, "meant": other})
-
-
-def _is_declaration(path: str) -> bool:
-    return path.endswith(".d.ts") or ".test." in path or ".spec." in path
+        yield from rename_suggested(dataclasses.replace(situation, groups={**situation.groups, "meant": other}))
 
 
 def _import_line(source: PythonSource, path: str, text: str, name: str) -> str:
@@ -129,8 +117,6 @@ def _import_place(source: PythonSource) -> int:
 def relative_module(situation: RecoverySituation) -> Iterator[RecoveryCandidate]:
     """A file of the project whose path looks like the one that is not there."""
     source = situation.source
-    if source is None:
-        return
     module = situation.groups["module"]
     wanted = posixpath.normpath(posixpath.join(posixpath.dirname(source.path), module))
     known = {re.sub(r"(?:/index)?\.(?:d\.)?[cm]?[jt]sx?$", "", path): path for path in situation.sources}
@@ -142,48 +128,40 @@ def relative_module(situation: RecoverySituation) -> Iterator[RecoveryCandidate]
         ending = posixpath.splitext(module)[1] if re.search(r"\.[cm]?[jt]sx?$", module) else ""
         position = source.text.find(module)
         if position >= 0 and shown + ending != module:
-            edit = source.edit(position, position + len(module), shown + ending)
-            yield RecoveryCandidate(why=f"there is no {module}, but {known[found]}", edits=(edit,))
+            why = f"there is no {module}, but {known[found]}"
+            yield source.exchanged(position, position + len(module), shown + ending, why)
 
 
 def type_arguments(situation: RecoverySituation) -> Iterator[RecoveryCandidate]:
     """As many type arguments as the type needs, of the type that asks nothing of anyone."""
     source = situation.source
-    if source is None:
-        return
     name, count = situation.groups["name"], int(situation.groups["count"])
     end = _at(source, situation) + len(name)
     if source.text[end - len(name) : end] == name:
         arguments = f"<{', '.join(['unknown'] * count)}>"
-        yield RecoveryCandidate(why=f"{name} needs {count} type arguments", edits=(source.edit(end, end, arguments),))
+        yield source.inserted(end, arguments, f"{name} needs {count} type arguments")
 
 
 def insert_expected(situation: RecoverySituation) -> Iterator[RecoveryCandidate]:
     """The token that the compiler misses, or a bracket that it may have missed earlier: there, or before the gap."""
     source = situation.source
-    if source is None:
-        return
     token = situation.groups["token"]
     position = _at(source, situation)
     before = len(source.text[:position].rstrip())
     places = (before, position) if token in _CLOSES else (position, before)
     for one in (token, *_INSTEAD.get(token, "")):
         for place in dict.fromkeys(places):
-            yield RecoveryCandidate(why=f"{one!r} is missing", edits=(source.edit(place, place, one),))
+            yield source.inserted(place, one, f"{one!r} is missing")
 
 
 def make_async(situation: RecoverySituation) -> Iterator[RecoveryCandidate]:
     """The innermost function around the place becomes asynchronous."""
     source = situation.source
-    if source is None:
-        return
     position = _at(source, situation)
     for match in reversed([one for one in _FUNCTION.finditer(source.text) if one.start() < position]):
         if match["method"] is not None and match["name"] in _KEYWORDS:
             continue
         start = match.start("name") if match["method"] is not None else match.start()
         if not source.text[:start].rstrip().endswith("async") and not match[0].lstrip().startswith("async"):
-            yield RecoveryCandidate(
-                why="await needs an asynchronous function", edits=(source.edit(start, start, "async "),)
-            )
+            yield source.inserted(start, "async ", "await needs an asynchronous function")
             return

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import importlib
+import inspect
 import math
 import os
+import statistics
 import sys
+import textwrap
 import time
+from dataclasses import replace
 from typing import Any
 
-from reflex_inside.choose import Choice
-from reflex_inside.definitions import Definitions, mendable, outside_candidates
-from reflex_inside.edits import Frontier
-from reflex_inside.generate import Generator
-from reflex_inside.hosts import run_host
-from reflex_inside.judge import Judge, Plan
-from reflex_inside.limits import Caught, forked, silence
-from reflex_inside.plan import Request, Wire, diagnoses_of, make_plan, strings_of
-from reflex_inside.program import Facts, Program, editable_paths, gather_facts, is_own
-from reflex_inside.search import Search, pairs, partial_fixes
-from reflex_inside.suite import Baseline, Suite, take_baseline
-from reflex_inside.synthesis.nursery import Nursery, Stream
-from reflex_inside.templates.diagnostics import Diagnosis
-from reflex_inside.trace import Observed, Suspicion, clusters, files_run, suspect, trace_suite
-from reflex_inside.workers import Pool
+from reflex_inside.generator import Generator
+from reflex_inside.holes import CandidateStream, Nursery
+from reflex_inside.import_edits import Definitions, mendable, outside_candidates
+from reflex_inside.judge import Judge, JudgingPlan
+from reflex_inside.patch_choice import Choice
+from reflex_inside.patch_search import PatchSearch, Pool, pairs, partial_fixes
+from reflex_inside.processes import Catch, forked, silence
+from reflex_inside.program import Facts, Frontier, Program, editable_paths, gather_facts, is_own
+from reflex_inside.site import Diagnosis
+from reflex_inside.suite import EngineRequest, EventPipe, Suite, SuiteBaseline, run_host, take_baseline
+from reflex_inside.trace import LineSuspicion, Observed, clusters, files_run, suspect, trace_suite
 from reflex_inside.zygote import Zygote
 
 TRACE_SHARE = 0.15
@@ -41,7 +42,7 @@ EARLY_SHARE, LATE_SHARE = 0.25, 0.2
 class Engine:
     """Carries one request to its end, inside the test framework's own loop."""
 
-    def __init__(self, request: Request, wire: Wire, zygotes: list[Zygote]) -> None:
+    def __init__(self, request: EngineRequest, wire: EventPipe, zygotes: list[Zygote]) -> None:
         self.request = request
         self.wire = wire
         self.zygotes = zygotes
@@ -66,7 +67,7 @@ class Engine:
         if suite.problems:
             self._send_problems(suite)
         if not suite.cases:
-            self._collect_again(suite, Baseline({}, [], []))
+            self._collect_again(suite, SuiteBaseline({}, [], []))
             return
         self.wire.send("stage", name="baseline", tests=len(suite.cases))
         baseline = take_baseline(suite, self.request.seconds)
@@ -74,7 +75,9 @@ class Engine:
             self.finish("suite died")
             return
         self._send_baseline(suite, baseline)
-        self._narrow(suite, baseline)
+        # Several bugs are mended one after the other: only the failures asked about count, if they are known.
+        wanted = [index for index in baseline.failing if suite.cases[index].name in self.request.mend]
+        baseline.failing = wanted or baseline.failing
         if not baseline.failing:
             self._collect_again(suite, baseline)
             return
@@ -84,24 +87,18 @@ class Engine:
             return
         self._repair(suite, baseline, program)
 
-    def _collect_again(self, suite: Suite, baseline: Baseline) -> None:
+    def _collect_again(self, suite: Suite, baseline: SuiteBaseline) -> None:
         """No test fails that runs; what keeps others from being collected may lie in the program."""
         program = Program(self.request.root, self._targets(suite, baseline) if suite.problems else [])
         if mendable(program, suite.problems):
-            plan = Plan([], {}, {}, 1.0, steady=frozenset(baseline.passing))
-            self._mend_definitions(suite, program, baseline, Suspicion({}), plan)
+            plan = JudgingPlan([], {}, {}, 1.0, steady=frozenset(baseline.passing))
+            self._mend_definitions(suite, program, baseline, LineSuspicion({}), plan)
         elif not suite.cases:
             self.finish("not collected" if suite.problems else "no tests")
         else:
             self.finish("flaky only" if baseline.flaky else "nothing fails")
 
-    def _narrow(self, suite: Suite, baseline: Baseline) -> None:
-        """Several bugs are mended one after the other: only the failures asked about count, if they are known."""
-        wanted = set(self.request.mend)
-        chosen = [index for index in baseline.failing if suite.cases[index].name in wanted]
-        baseline.failing = chosen or baseline.failing
-
-    def _targets(self, suite: Suite, baseline: Baseline) -> list[str]:
+    def _targets(self, suite: Suite, baseline: SuiteBaseline) -> list[str]:
         """The sources to look at; of many, only those that failing tests enter."""
         if self.request.targets:
             return [os.path.join(self.request.root, target) for target in self.request.targets]
@@ -115,7 +112,7 @@ class Engine:
             paths = [path for path in paths if path in entered or path in broken] or paths
         return paths
 
-    def _repair(self, suite: Suite, baseline: Baseline, program: Program) -> None:
+    def _repair(self, suite: Suite, baseline: SuiteBaseline, program: Program) -> None:
         self.wire.send("stage", name="trace")
         gc.collect()
         gc.freeze()
@@ -131,17 +128,19 @@ class Engine:
             self._mend_definitions(suite, program, baseline, suspicion, plan)
             return
         strings = strings_of(suite, baseline.failing)
+        failed = (baseline.outcomes[index] for index in baseline.failing)
+        diagnoses = list(dict.fromkeys(Diagnosis(outcome.kind, outcome.message) for outcome in failed))
         generators = [
             Generator(self._facts(program, index, observed, strings), suspicion.functions[index])
             for index in suspicion.ordered_functions()[:MOST_FUNCTIONS]
         ]
-        frontier = promised(generators, diagnoses_of(baseline))
+        frontier = promised(generators, diagnoses)
         frontier.promise([(1.5, lambda: outside_candidates(program, suspicion))])
         self.wire.send("stage", name="search")
         nursery = Nursery(program, suite, generators)
-        stream = Stream(nursery, baseline, plan.passing, self.request.memory)
-        pool = Pool(Judge(program, suite, plan), self.request.workers, self.request.memory)
-        search = Search(
+        stream = CandidateStream(nursery, baseline, plan.passing, self.request.memory_bytes)
+        pool = Pool(Judge(program, suite, plan), self.request.workers, self.request.memory_bytes)
+        search = PatchSearch(
             frontier=frontier,
             pool=pool,
             deadline=self.started + self.request.seconds * (0.65 if len(plan.failing) > 1 else 0.8),
@@ -160,11 +159,11 @@ class Engine:
         Choice(self, suite, program, baseline, definitions).finish(search)
 
     def _mend_definitions(
-        self, suite: Suite, program: Program, baseline: Baseline, suspicion: Suspicion, plan: Plan
+        self, suite: Suite, program: Program, baseline: SuiteBaseline, suspicion: LineSuspicion, plan: JudgingPlan
     ) -> None:
         """The failing tests run nothing that can be swapped: what they show was made while all was imported."""
-        pool = Pool(Judge(program, suite, plan), self.request.workers, self.request.memory)
-        search = Search(
+        pool = Pool(Judge(program, suite, plan), self.request.workers, self.request.memory_bytes)
+        search = PatchSearch(
             frontier=Frontier(),
             pool=pool,
             deadline=self.deadline,
@@ -180,7 +179,7 @@ class Engine:
         else:
             self.finish("nothing to edit" if suite.cases else "not collected")
 
-    def _search_pairs(self, search: Search) -> None:
+    def _search_pairs(self, search: PatchSearch) -> None:
         """Looks for two edits, when no single one will do."""
         self.wire.send("stage", name="pairs")
         search.deadline = self.started + self.request.seconds * 0.9
@@ -194,7 +193,7 @@ class Engine:
             search.arrived = lambda seconds: ()
             search.run()
 
-    def _trace(self, suite: Suite, program: Program, baseline: Baseline) -> Observed:
+    def _trace(self, suite: Suite, program: Program, baseline: SuiteBaseline) -> Observed:
         near = {suite.cases[index].path for index in baseline.failing}
         passing = [
             index for index in baseline.passing if suite.cases[index].path in near or not baseline.outcomes[index].waits
@@ -223,7 +222,7 @@ class Engine:
         for problem in suite.problems[:20]:
             self.wire.send("problem", place=problem.place, kind=problem.kind, message=problem.message)
 
-    def _send_baseline(self, suite: Suite, baseline: Baseline) -> None:
+    def _send_baseline(self, suite: Suite, baseline: SuiteBaseline) -> None:
         def named(indices: list[int]) -> list[str]:
             return [suite.cases[index].name for index in indices[:200]]
 
@@ -234,18 +233,16 @@ class Engine:
             flaky=named(baseline.flaky),
             ordered=named(baseline.ordered),
             hanging=named([index for index in baseline.failing if baseline.outcomes[index].timed_out]),
-            complete=baseline.complete,
-            seconds=round(baseline.seconds, 3),
         )
 
-    def _send_suspicion(self, suspicion: Suspicion) -> None:
+    def _send_suspicion(self, suspicion: LineSuspicion) -> None:
         lines = [
             {"path": os.path.relpath(path, self.request.root), "line": line, "score": round(score, 3)}
             for (path, line), score in suspicion.top(10)
         ]
         self.wire.send("suspicious", lines=lines)
 
-    def _send_progress(self, search: Search) -> None:
+    def _send_progress(self, search: PatchSearch) -> None:
         self.wire.send(
             "progress",
             tried=search.pool.tried,
@@ -263,7 +260,7 @@ def promised(generators: list[Generator], diagnoses: list[Diagnosis]) -> Frontie
     return frontier
 
 
-def search_by_cost(search: Search, definitions: Definitions, stream: Stream) -> None:
+def search_by_cost(search: PatchSearch, definitions: Definitions, stream: CandidateStream) -> None:
     """Cheap edits inside functions, then definitions, then all other edits, then the rest of the definitions."""
     search.stop_cost = CHEAP
     search.run()
@@ -277,27 +274,23 @@ def search_by_cost(search: Search, definitions: Definitions, stream: Stream) -> 
         definitions.search(search, math.inf, LATE_SHARE)
 
 
-def preload(request: Request) -> None:
-    """Imports the framework before the fork, so that each fork has it."""
-    if request.framework == "pytest":
-        with Caught():
-            importlib.import_module("pytest")
-
-
 def main(arguments: list[str]) -> int:
     """Runs one request; the exit code is 0 even when nothing was found: the events say what happened."""
-    request = Request.parse(arguments[0])
-    wire = Wire(os.dup(1))
+    request = EngineRequest.parse(arguments[0])
+    wire = EventPipe(os.dup(1))
     silence()
     root = os.path.realpath(request.root)
     os.chdir(root)
     sys.dont_write_bytecode = True
-    sys.path[:0] = [os.path.join(root, path) for path in request.paths] + [root]
-    request = Request(**{**request.__dict__, "root": root})
-    preload(request)
+    sys.path[:0] = [os.path.join(root, path) for path in request.import_paths] + [root]
+    request = replace(request, root=root)
+    if request.framework == "pytest":
+        # Imported before the forks, so that each has it.
+        with Catch():
+            importlib.import_module("pytest")
     zygotes = [Zygote(request) for _ in range(max(1, request.workers))]
     engine = Engine(request, wire, zygotes)
-    with Caught() as caught:
+    with Catch() as caught:
         suite = run_host(request, engine.work)
         if not engine.done:
             engine._send_problems(suite)
@@ -307,3 +300,41 @@ def main(arguments: list[str]) -> int:
     if caught.error is not None and not engine.done:
         engine.finish("engine failed", error=f"{type(caught.error).__name__}: {caught.error}")
     return 0
+
+
+SHORTEST_LIMIT = 0.03
+
+
+def make_plan(
+    program: Program, suite: Suite, baseline: SuiteBaseline, observed: Observed, suspicion: LineSuspicion
+) -> JudgingPlan:
+    seconds = {index: outcome.seconds for index, outcome in baseline.outcomes.items()}
+    failing = sorted(baseline.failing, key=lambda index: (baseline.outcomes[index].timed_out, seconds[index]))
+    passing: dict[int, list[int]] = {}
+    # A test that depends on what ran before it cannot judge out of turn. Where it stands far from all that fail, the
+    # whole suite hears it at the end; near them, every judgement runs the suite in its own order.
+    near = {suite.cases[index].path for index in baseline.failing}
+    isolated = any(suite.cases[index].path in near for index in baseline.ordered)
+    steady = [index for index in baseline.passing if isolated or index not in baseline.ordered]
+    lines_of = {index: observed.covered.get(index, frozenset()) for index in steady}
+    for function in (program.functions[index] for index in suspicion.functions):
+        places = {(function.path, line) for line in range(function.node.body[0].lineno, function.last_line + 1)}
+        running = [index for index, lines in lines_of.items() if not places.isdisjoint(lines)]
+        passing[function.index] = sorted(running, key=lambda index: baseline.outcomes[index].wall)
+    passing[-1] = sorted(steady, key=lambda index: baseline.outcomes[index].wall)
+    usual = statistics.median([seconds[index] for index in baseline.passing] or [0.0])
+    limit = max(SHORTEST_LIMIT, min(5 * usual, 2.0))
+    return JudgingPlan(failing, passing, seconds, limit, isolated=isolated, steady=frozenset(baseline.passing))
+
+
+def strings_of(suite: Suite, failing: list[int]) -> list[str]:
+    """Short strings that the failing tests mention."""
+    found: dict[str, None] = {}
+    for index in failing[:20]:
+        function = suite.cases[index].function
+        with Catch():
+            tree = ast.parse(textwrap.dedent(inspect.getsource(function)))  # type: ignore[arg-type]
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < 30:
+                    found[node.value] = None
+    return list(found)

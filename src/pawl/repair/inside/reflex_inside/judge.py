@@ -14,9 +14,8 @@ from enum import Enum
 from types import CodeType
 from typing import Any
 
-from reflex_inside.edits import Candidate, Reach
-from reflex_inside.limits import Caught
-from reflex_inside.program import FUNCTION_NODES, Function, FunctionNode, Program, definitions
+from reflex_inside.processes import Catch
+from reflex_inside.program import FUNCTION_NODES, Candidate, Function, FunctionNode, Program, Reach, definitions
 from reflex_inside.suite import Suite
 
 Undo = Callable[[], None]
@@ -26,7 +25,7 @@ Defaults = tuple[tuple[Any, ...] | None, dict[str, Any] | None]
 def install(program: Program, candidate: Candidate) -> Undo | None:
     """Makes the candidate act in this process; None when it does not compile or does not fit."""
     undo: Undo | None = None
-    with Caught():
+    with Catch():
         if candidate.reach is Reach.IMPORT:
             undo = _install_import(program, candidate)
         elif candidate.reach is Reach.MODULE:
@@ -181,7 +180,7 @@ class Verdict(Enum):
 
 
 @dataclass(slots=True)
-class Plan:
+class JudgingPlan:
     """Which tests judge a candidate, in which order and within which limits."""
 
     failing: list[int]
@@ -206,7 +205,7 @@ class Judgement:
 
 
 class Judge:
-    def __init__(self, program: Program, suite: Suite, plan: Plan) -> None:
+    def __init__(self, program: Program, suite: Suite, plan: JudgingPlan) -> None:
         self.program = program
         self.suite = suite
         self.plan = plan
@@ -253,7 +252,7 @@ class Judge:
     def _in_fork(self, limit: float) -> Judgement:
         process = os.fork()
         if process == 0:
-            with Caught():
+            with Catch():
                 os._exit(self._ordered(limit))
             os._exit(1)
         return {0: Judgement(Verdict.PLAUSIBLE, len(self.plan.failing)), 2: Judgement(Verdict.SLOW)}.get(

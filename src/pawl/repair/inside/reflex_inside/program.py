@@ -1,19 +1,201 @@
-"""The sources that may be edited, their functions, and the live code objects behind them."""
+"""Sources that may be edited, their functions and the live code behind them; candidates, which are edits of them."""
 
 from __future__ import annotations
+import __future__
 
 import ast
+import bisect
 import contextlib
 import gc
+import heapq
+import itertools
+import math
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
 from types import FunctionType, ModuleType
 from typing import Any
 
-from reflex_inside.edits import Source, parent_of
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """The bytes from `start` to `end` of a file become `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Reach(Enum):
+    """The thing that has to be made anew for a candidate to act."""
+
+    FUNCTION = "function"
+    IMPORT = "import"
+    MODULE = "module"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    cost: float
+    template: str
+    path: str
+    edits: tuple[Edit, ...]
+    function: int
+    """The index of the function it lies in, or -1."""
+    line: int
+    reach: Reach = Reach.FUNCTION
+
+    @property
+    def key(self) -> tuple[str, tuple[Edit, ...]]:
+        return (self.path, self.edits)
+
+
+class Source:
+    """One file as bytes, tree and the places of its lines."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path = path
+        self.data = data
+        self.tree = ast.parse(data, path)
+        self.newline = "\r\n" if b"\r\n" in data else "\n"
+        self.starts = [0, *(newline.end() for newline in re.finditer(b"\n", data))]
+        link_parents(self.tree)
+
+    @cached_property
+    def futures(self) -> int:
+        """The compiler flags of its `from __future__` imports."""
+        names = [
+            alias.name
+            for node in self.tree.body
+            if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+            for alias in node.names
+        ]
+        flags: int = sum(getattr(__future__, name).compiler_flag for name in dict.fromkeys(names))
+        return flags
+
+    def offset(self, line: int, column: int) -> int:
+        return self.starts[line - 1] + column
+
+    def line_end(self, line: int) -> int:
+        """Where the line's newline stands, or the end of the file."""
+        if line >= len(self.starts):
+            return len(self.data)
+        end = self.starts[line] - 1
+        return end - 1 if end and self.data[end - 1] == 13 and self.newline == "\r\n" else end
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
+        end_line, end_column = node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+        return self.offset(line, column), self.offset(end_line, end_column)
+
+    def text(self, node: ast.AST) -> str:
+        start, end = self.span(node)
+        return self.data[start:end].decode("utf-8", "replace")
+
+    def line_of(self, position: int) -> int:
+        return bisect.bisect_right(self.starts, position)
+
+    def edited(self, edits: tuple[Edit, ...], start: int = 0, end: int | None = None) -> bytes:
+        """The part from `start` to `end` with the edits made."""
+        stop = len(self.data) if end is None else end
+        parts: list[bytes] = []
+        position = start
+        for edit in sorted(edits):
+            parts.append(self.data[position : edit.start])
+            parts.append(edit.text.replace("\n", self.newline).encode())
+            position = edit.end
+        parts.append(self.data[position:stop])
+        return b"".join(parts)
+
+    def trimmed(self, edit: Edit) -> tuple[int, int, str]:
+        """The edit without the bytes that it only repeats, in the file's own newlines."""
+        old, new = self.data[edit.start : edit.end], edit.text.replace("\n", self.newline).encode()
+        head = _alike(old, new)
+        tail = _alike(old[head:][::-1], new[head:][::-1])
+        text = new[head : len(new) - tail]
+        # A cut inside a character of several bytes is no text: then the whole edit stands.
+        try:
+            return edit.start + head, edit.end - tail, text.decode()
+        except UnicodeDecodeError:
+            return edit.start, edit.end, new.decode()
+
+
+def _alike(first: bytes, second: bytes) -> int:
+    """How many bytes at their starts are the same."""
+    pairs = zip(first, second, strict=False)
+    return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
+
+
+def link_parents(tree: ast.AST) -> None:
+    """Gives each node its `parent` and the field of it that it stands in."""
+    for node in ast.walk(tree):
+        for name, value in ast.iter_fields(node):
+            for child in value if isinstance(value, list) else (value,):
+                if isinstance(child, ast.AST):
+                    child.parent = node  # type: ignore[attr-defined]
+                    child.field = name  # type: ignore[attr-defined]
+
+
+def parent_of(node: ast.AST) -> ast.AST:
+    return node.parent  # type: ignore[attr-defined, no-any-return]
+
+
+def field_of(node: ast.AST) -> str:
+    return node.field  # type: ignore[attr-defined, no-any-return]
+
+
+MOST_REMEMBERED = 6000
+Portion = tuple[float, Callable[[], list[Candidate]]]
+"""A lower bound of the costs, and what makes the candidates."""
+
+
+class Frontier:
+    """A heap of candidates and of promises to make more; nothing comes out twice."""
+
+    def __init__(self) -> None:
+        self.heap: list[tuple[float, int, Candidate | Callable[[], list[Candidate]], float]] = []
+        self.serial = itertools.count()
+        self.least: dict[tuple[str, tuple[Edit, ...]], float] = {}
+        """By what is edited: the cheapest cost so far, or less than any once it came out."""
+        self.given: list[Candidate] = []
+        """Those that came out, cheapest first."""
+
+    def promise(self, portions: Iterable[Portion]) -> None:
+        for bound, make in portions:
+            heapq.heappush(self.heap, (bound, next(self.serial), make, 0.0))
+
+    def add(self, candidates: Iterable[Candidate]) -> None:
+        for candidate in candidates:
+            if candidate.cost < self.least.get(candidate.key, math.inf):
+                self.least[candidate.key] = candidate.cost
+                heapq.heappush(self.heap, (candidate.cost, next(self.serial), candidate, 0.0))
+
+    def retry(self, candidate: Candidate, penalty: float, limit: float) -> None:
+        """Puts a candidate back that deserves a longer limit."""
+        heapq.heappush(self.heap, (candidate.cost + penalty, next(self.serial), candidate, limit))
+
+    def next(self) -> tuple[Candidate, float] | None:
+        """The cheapest candidate and the limit it asks for (0 for the usual one)."""
+        while self.heap:
+            _, _, item, limit = heapq.heappop(self.heap)
+            if isinstance(item, Candidate):
+                if not limit and item.cost > self.least[item.key]:
+                    continue
+                self.least[item.key] = -math.inf
+                if not limit and len(self.given) < MOST_REMEMBERED:
+                    self.given.append(item)
+                return item, limit
+            self.add(item())
+        return None
+
+    @property
+    def bound(self) -> float:
+        return self.heap[0][0] if self.heap else float("inf")
+
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTION_NODES = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -108,6 +290,14 @@ class Program:
         return None
 
 
+def blocks_in(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The blocks that a statement holds."""
+    for name in ("body", "orelse", "finalbody"):
+        yield getattr(statement, name, [])
+    for name in ("handlers", "cases"):
+        yield from (part.body for part in getattr(statement, name, []))
+
+
 def outermost_functions(
     body: list[ast.stmt], owners: tuple[str, ...]
 ) -> Iterator[tuple[FunctionNode, tuple[str, ...]]]:
@@ -117,10 +307,8 @@ def outermost_functions(
         elif isinstance(node, ast.ClassDef):
             yield from outermost_functions(node.body, (*owners, node.name))
         elif isinstance(node, (ast.If, ast.Try, ast.With)):
-            for name in ("body", "orelse", "finalbody"):
-                yield from outermost_functions(getattr(node, name, []), owners)
-            for handler in getattr(node, "handlers", []):
-                yield from outermost_functions(handler.body, owners)
+            for block in blocks_in(node):
+                yield from outermost_functions(block, owners)
 
 
 def nested_functions(node: FunctionNode, outer: tuple[str, ...]) -> Iterator[tuple[FunctionNode, tuple[str, ...]]]:
@@ -192,6 +380,7 @@ SIZED = frozenset({"list", "str", "tuple", "dict", "set", "deque", "bytes", "fro
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 SIMPLE_STATEMENTS = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Raise)
 LONGEST_INGREDIENT = 60
+UNUSABLE = (ast.Constant, ast.Starred, ast.JoinedStr, ast.FormattedValue, ast.Slice)
 RESULT_TYPES = {
     "len": "int", "sum": "int", "int": "int", "str": "str", "list": "list", "sorted": "list", "set": "set",
     "abs": "int", "ord": "int", "round": "int", "chr": "str", "float": "float", "bool": "bool", "tuple": "tuple",
@@ -332,7 +521,8 @@ def _gather_pieces(facts: Facts) -> None:
             conditions[ast.unparse(node.test)] = None
         if isinstance(node, ast.Compare):
             conditions[ast.unparse(node)] = None
-        if isinstance(node, ast.expr) and _reusable(node):
+        loaded = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+        if isinstance(node, ast.expr) and loaded and not isinstance(node, UNUSABLE):
             text = ast.unparse(node)
             if len(text) < LONGEST_INGREDIENT:
                 facts.ingredients.setdefault(text, node)
@@ -340,12 +530,6 @@ def _gather_pieces(facts: Facts) -> None:
             statements.setdefault(ast.unparse(node), node)
     facts.conditions = list(conditions)
     facts.statements = list(statements.values())[:25]
-
-
-def _reusable(node: ast.expr) -> bool:
-    if isinstance(node, (ast.Constant, ast.Starred, ast.JoinedStr, ast.FormattedValue, ast.Slice)):
-        return False
-    return not isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
 
 
 def is_document(node: ast.AST) -> bool:

@@ -1,14 +1,21 @@
-"""A collected suite, whatever framework it came from, and how one of its tests ends."""
+"""A collected suite and how its tests end; tests come from pytest's own loop, kept warm, or from unittest's loader."""
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import importlib.util
+import json
+import os
+import sys
 import time
-from collections.abc import Callable
+import unittest
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
-from reflex_inside.limits import Caught, Clock, TimeUp, forked
+from reflex_inside.processes import Catch, Clock, TimeUp, forked
 
 MESSAGE_LENGTH = 400
 LONG_WAIT = 0.2
@@ -67,12 +74,12 @@ class Suite:
     cases: list[Case] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     error: BaseException | None = None
-    """What the last failing test raised, with its traceback."""
+    """Raised by the last failing test, with its traceback."""
 
     def run(self, index: int, seconds: float) -> Outcome:
         """Runs one test under a limit of CPU time."""
         started, began = time.process_time(), time.monotonic()
-        with Caught() as caught, Clock(seconds):
+        with Catch() as caught, Clock(seconds):
             self.cases[index].run()
         Clock.disarm()
         spent, wall = time.process_time() - started, time.monotonic() - began
@@ -86,7 +93,7 @@ def failed_outcome(error: BaseException, seconds: float) -> Outcome:
     if isinstance(error, TimeUp):
         return Outcome(passed=False, kind="TimeUp", seconds=seconds)
     message = ""
-    with Caught():
+    with Catch():
         message = str(error)[:MESSAGE_LENGTH]
     return Outcome(False, type(error).__name__, message, frames_of(error.__traceback__), seconds)
 
@@ -109,7 +116,7 @@ CHEAP_SHARE = 0.12
 
 
 @dataclass(slots=True)
-class Baseline:
+class SuiteBaseline:
     outcomes: dict[int, Outcome]
     failing: list[int]
     passing: list[int]
@@ -139,7 +146,7 @@ def run_all(suite: Suite, order: list[int], deadline: float, patience: float = 1
     return ended
 
 
-def take_baseline(suite: Suite, seconds: float) -> Baseline | None:
+def take_baseline(suite: Suite, seconds: float) -> SuiteBaseline | None:
     """Runs everything once, and again twice where that is cheap; None when the run itself died."""
     everything = list(range(len(suite.cases)))
     deadline = time.monotonic() + seconds * 0.4
@@ -152,7 +159,7 @@ def take_baseline(suite: Suite, seconds: float) -> Baseline | None:
     outcomes = dict(first)
     failing = [index for index, outcome in first if not outcome.passed]
     passing = [index for index, outcome in first if outcome.passed]
-    baseline = Baseline(outcomes, failing, passing, complete=len(first) == len(everything))
+    baseline = SuiteBaseline(outcomes, failing, passing, complete=len(first) == len(everything))
     if failing and spent < seconds * CHEAP_SHARE:
         _compare_orders(suite, baseline, seconds)
     return baseline
@@ -175,7 +182,7 @@ def _look_again_at_hangs(suite: Suite, first: list[tuple[int, Outcome]], deadlin
     return sorted(merged.items())
 
 
-def _compare_orders(suite: Suite, baseline: Baseline, seconds: float) -> None:
+def _compare_orders(suite: Suite, baseline: SuiteBaseline, seconds: float) -> None:
     """Same order once more for flakiness; then, in one process, failing tests first and twice for order."""
     quick = [index for index, outcome in baseline.outcomes.items() if not outcome.timed_out and not outcome.waits]
     deadline = time.monotonic() + seconds * CHEAP_SHARE
@@ -194,3 +201,313 @@ def _compare_orders(suite: Suite, baseline: Baseline, seconds: float) -> None:
     for index, outcome in again or ():
         if outcome.seconds < baseline.outcomes[index].seconds and outcome.passed == baseline.outcomes[index].passed:
             baseline.outcomes[index] = outcome
+
+
+Work = Callable[[Suite], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineRequest:
+    root: str
+    targets: tuple[str, ...] = ()
+    """Files that may be edited, relative to the root; empty means every source that the tests import."""
+    tests: tuple[str, ...] = ()
+    """Words for pytest after its options: files, folders, ids; also options of the workspace's own."""
+    seconds: float = 60.0
+    workers: int = 2
+    memory_bytes: int = 3 << 30
+    framework: str = "pytest"
+    import_paths: tuple[str, ...] = ()
+    """Folders put on the import path, relative to the root."""
+    mend: tuple[str, ...] = ()
+    """The failing tests to be mended, by their ids; other failures are left alone. Empty means all of them."""
+
+    @classmethod
+    def parse(cls, text: str) -> EngineRequest:
+        given: dict[str, Any] = json.loads(text)
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+
+
+class EventPipe:
+    """Writes events to a descriptor of its own, so that what tests print cannot mix with them."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def send(self, event: str, /, **values: Any) -> None:
+        line = json.dumps({"event": event, **values}, separators=(",", ":")) + "\n"
+        data = line.encode()
+        while data:
+            data = data[os.write(self.descriptor, data) :]
+
+
+def pass_on(error: BaseException | None) -> None:
+    """Raises it again; a test that skips itself is told apart, whatever framework it is of."""
+    if isinstance(error, unittest.SkipTest) or type(error).__name__ == "Skipped":
+        raise Skipped from error
+    if error is not None:
+        raise error
+
+
+class UnittestCase:
+    """A test of the standard library's framework, run outside any runner."""
+
+    def __init__(self, test: unittest.TestCase) -> None:
+        self.test = test
+        self.name = test.id()
+        self.path = getattr(sys.modules.get(type(test).__module__), "__file__", None) or ""
+
+    @property
+    def function(self) -> Callable[..., object] | None:
+        return getattr(type(self.test), self.test._testMethodName, None)
+
+    def run(self) -> None:
+        test = copy.copy(self.test)
+        with Catch() as caught:
+            type(test).setUpClass()
+            test.debug()
+        with Catch():
+            type(test).tearDownClass()
+        pass_on(caught.error)
+
+
+REPORTED = frozenset({"xfail"})
+"""Marks whose meaning pytest works out when it writes its report."""
+MARKED = frozenset({"xfail", "skip", "skipif", "usefixtures", "asyncio"})
+"""Marks that need more than a call of the test."""
+
+
+class PytestCase:
+    """A test that pytest collected. Plain functions are called; everything else goes through pytest's hooks."""
+
+    def __init__(self, item: Any, host: PytestHost) -> None:
+        self.item = item
+        self.host = host
+        self.name: str = item.nodeid
+        self.path = str(getattr(item, "path", ""))
+        self.plain = _plain_arguments(item)
+        owner: Any = getattr(item, "cls", None)
+        is_unittest = isinstance(owner, type) and issubclass(owner, unittest.TestCase)
+        self.judged_by_reports = is_unittest or any(mark.name in REPORTED for mark in item.iter_markers())
+        alone = all(
+            name.startswith(("_unittest_", "unittest_")) or name == "request"
+            for name in getattr(item, "fixturenames", ())
+        )
+        marked = any(mark.name in MARKED for mark in item.iter_markers())
+        self.standard = UnittestCase(owner(item.name)) if is_unittest and alone and not marked else None
+
+    @property
+    def function(self) -> Callable[..., object] | None:
+        return getattr(self.item, "function", None) or getattr(self.item, "obj", None)
+
+    def run(self) -> None:
+        if self.standard is not None:
+            self.standard.run()
+            return
+        if self.plain is None:
+            if self.judged_by_reports:
+                self._run_reported()
+            else:
+                self._run_hooks()
+            return
+        with Catch() as caught, self.host.warnings_of(self.item, always=False):
+            self.item.obj(**{name: copied(value) for name, value in self.plain.items()})
+        pass_on(caught.error)
+
+    def _run_hooks(self) -> None:
+        """The three phases as pytest's hooks define them. Reports are left out: to write one takes most of the time."""
+        item = self.item
+        if hasattr(item, "_initrequest"):
+            item._initrequest()
+        with Catch() as caught, self.host.warnings_of(item, always=True):
+            item.ihook.pytest_runtest_setup(item=item)
+            item.ihook.pytest_runtest_call(item=item)
+        with Catch() as after:
+            item.ihook.pytest_runtest_teardown(item=item, nextitem=None)
+        if hasattr(item, "_request"):
+            item._request, item.funcargs = False, None
+        pass_on(caught.error or after.error)
+
+    def _run_reported(self) -> None:
+        from _pytest.runner import runtestprotocol
+
+        if hasattr(self.item, "_initrequest"):
+            self.item._initrequest()
+        self.host.raised = None
+        reports = runtestprotocol(self.item, log=False, nextitem=None)
+        if any(report.failed for report in reports):
+            raise self.host.raised or AssertionError(str(reports[-1].longrepr))
+
+
+def copied(value: Any) -> Any:
+    """A parameter of a test as if it were new; what cannot be copied, such as a module, is shared as pytest does."""
+    with Catch() as caught:
+        if isinstance(value, contextlib._GeneratorContextManager):
+            # It can be entered once only, and a test is run many times.
+            return value._recreate_cm()
+        return copy.deepcopy(value)
+    assert caught.error is not None
+    return value
+
+
+def _plain_arguments(item: Any) -> dict[str, Any] | None:
+    """The parameters of a test that needs nothing from pytest, or None for any other."""
+    import pytest
+
+    if not isinstance(item, pytest.Function) or getattr(item, "cls", None) is not None:
+        return None
+    if any(mark.name in MARKED for mark in item.iter_markers()):
+        return None
+    specification = getattr(item, "callspec", None)
+    given = dict(specification.params) if specification else {}
+    function = item.obj
+    if hasattr(function, "hypothesis") or hasattr(function, "is_hypothesis_test"):
+        return None
+    if set(item.fixturenames) - set(given) or function.__code__.co_flags & 0x80:
+        return None
+    return given
+
+
+class Unheard:
+    """Takes the place of the hooks that hear of a warning: they would keep each one of every run."""
+
+    @property
+    def pytest_warning_recorded(self) -> Unheard:
+        return self
+
+    def call_historic(self, kwargs: dict[str, Any]) -> None:
+        """Forgets it."""
+
+
+Pause = Callable[[Any], None]
+"""Is called on the way to the tests with pytest's session, if there is one by then."""
+
+
+class PytestHost:
+    """A pytest plugin that takes over the loop once everything is collected."""
+
+    def __init__(self, work: Work, pauses: tuple[Pause, Pause]) -> None:
+        self.work = work
+        self.before_conftests, self.before_collection = pauses
+        self.raised: BaseException | None = None
+        self.suite = Suite()
+        self.entered = False
+
+    def pytest_cmdline_parse(self) -> None:
+        self.before_conftests(None)
+
+    def pytest_collection(self, session: Any) -> None:
+        self.before_collection(session)
+
+    @contextlib.contextmanager
+    def warnings_of(self, item: Any, *, always: bool) -> Iterator[None]:
+        """Keeps warnings out of what the test prints, and makes errors of those that the project wants so."""
+        config = item.config
+        if not config.pluginmanager.hasplugin("warnings") or not (always or config.getini("filterwarnings")):
+            yield
+            return
+        from _pytest.warnings import catch_warnings_for_item
+
+        with catch_warnings_for_item(config=config, ihook=Unheard(), when="runtest", item=item):
+            yield
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed and not any(problem.place == report.nodeid for problem in self.suite.problems):
+            crash = getattr(report.longrepr, "reprcrash", None)
+            text = getattr(crash, "message", None) or str(report.longrepr)
+            kind, _, message = _error_words(text)
+            self.suite.problems.append(Problem(report.nodeid, kind, message))
+
+    def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
+        if getattr(report, "when", None) == "collect" and call.excinfo is not None:
+            error = call.excinfo.value
+            cause = error.__cause__ or error
+            self.suite.problems.append(
+                Problem(report.nodeid, type(cause).__name__, str(cause)[:400], frames_of(cause.__traceback__))
+            )
+
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> None:
+        if call.excinfo is not None:
+            self.raised = call.excinfo.value
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        self.entered = True
+        self.suite.cases = [PytestCase(item, self) for item in session.items]
+        self.work(self.suite)
+        return True
+
+
+def _error_words(text: str) -> tuple[str, str, str]:
+    """Kind and message from the last line of a collection error that looks like an exception."""
+    for line in reversed(text.strip().splitlines()):
+        kind, colon, message = line.removeprefix("E").strip().partition(": ")
+        if colon and kind.replace(".", "").replace("_", "").isalnum() and kind[:1].isalpha():
+            return kind, colon, message
+    return "Error", ": ", text[:400]
+
+
+def go_on(session: Any) -> None:
+    """Pauses nowhere."""
+
+
+def run_pytest(request: EngineRequest, work: Work, pauses: tuple[Pause, Pause] = (go_on, go_on)) -> Suite:
+    """Collects with pytest; pauses before any conftest is imported, and before anything else is."""
+    import pytest
+
+    host = PytestHost(work, pauses)
+    words = ["-q", "--no-header", "--capture=no", "--tb=native", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+    if importlib.util.find_spec("xdist"):
+        words += ["-n", "0"]
+    if importlib.util.find_spec("pytest_cov"):
+        words += ["--no-cov"]
+    with Catch() as caught:
+        pytest.main([*words, *request.tests], plugins=[host])
+    if not host.entered and not host.suite.problems:
+        error = caught.error
+        message = "pytest did not get as far as its tests" if error is None else str(error)
+        host.suite.problems.append(Problem("", type(error).__name__ if error else "UsageError", message))
+    return host.suite
+
+
+def run_unittest(request: EngineRequest, work: Work) -> Suite:
+    loader = unittest.TestLoader()
+    places = [word for word in request.tests if not word.startswith("-")]
+    suite = Suite()
+    found = [_load(loader, place, request.root) for place in places] if places else [loader.discover(request.root)]
+    if not places and not any(True for tests in found for _ in _flat(tests)):
+        found = [loader.discover(request.root, pattern="*test*.py")]
+    for test in (test for tests in found for test in _flat(tests)):
+        if type(test).__module__ == "unittest.loader":
+            error = getattr(test, "_exception", None)
+            cause = error if isinstance(error, BaseException) else None
+            kind, _, message = _error_words(str(error))
+            trace = cause.__traceback__ if cause is not None else None
+            suite.problems.append(Problem(test.id(), kind, message, frames_of(trace)))
+        else:
+            suite.cases.append(UnittestCase(test))
+    work(suite)
+    return suite
+
+
+def _load(loader: unittest.TestLoader, place: str, root: str) -> unittest.TestSuite:
+    if os.path.isdir(place):
+        package = os.path.exists(os.path.join(place, "__init__.py"))
+        return loader.discover(place, top_level_dir=root if package else None)
+    if place.endswith(".py"):
+        place = os.path.relpath(place, root)[:-3].replace(os.sep, ".")
+    return loader.loadTestsFromName(place)
+
+
+def _flat(tests: Any) -> Iterator[unittest.TestCase]:
+    for test in tests:
+        if isinstance(test, unittest.TestSuite):
+            yield from _flat(test)
+        else:
+            yield test
+
+
+def run_host(request: EngineRequest, work: Work) -> Suite:
+    """Collects the suite and gives it to `work` while the framework is still set up."""
+    if request.framework == "pytest" and importlib.util.find_spec("pytest"):
+        return run_pytest(request, work)
+    return run_unittest(request, work)

@@ -1,4 +1,4 @@
-"""What each test does: the lines it runs and the types its variables hold."""
+"""The lines that each test runs, the types its variables hold, and the suspicion that follows."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import ast
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-from reflex_inside.limits import Caught
-from reflex_inside.program import Program
-from reflex_inside.suite import Baseline, Outcome, Suite
+from reflex_inside.processes import Catch, tracing
+from reflex_inside.program import Program, definitions
+from reflex_inside.suite import Suite, SuiteBaseline
 
 Line = tuple[str, int]
 NOTES_PER_LINE = 3
@@ -27,7 +28,6 @@ HANGING_SECONDS = 0.15
 class Observed:
     """The trace of a run of the suite."""
 
-    outcomes: dict[int, Outcome] = field(default_factory=dict)
     covered: dict[int, frozenset[Line]] = field(default_factory=dict)
     types: dict[int, dict[str, set[str]]] = field(default_factory=dict)
     """Of each function, by its index: what its variables were seen to be; `self.x` counts as a variable."""
@@ -83,11 +83,8 @@ class Tracer:
     @contextmanager
     def following(self) -> Iterator[None]:
         self.lines, self.notes = set(), {}
-        sys.settrace(self.enter)
-        try:
+        with tracing(self.enter):
             yield
-        finally:
-            sys.settrace(None)
 
 
 class LineMonitor:
@@ -132,16 +129,14 @@ def files_run(suite: Suite, tests: list[int], seconds: float) -> set[str]:
     for test in tests:
         if found and time.monotonic() > deadline:
             break
-        sys.settrace(enter)
-        try:
-            with Caught():
-                suite.run(test, 2.0)
-        finally:
-            sys.settrace(None)
+        with tracing(enter):
+            suite.run(test, 2.0)
     return found
 
 
-def trace_suite(suite: Suite, program: Program, baseline: Baseline, passing: list[int], seconds: float) -> Observed:
+def trace_suite(
+    suite: Suite, program: Program, baseline: SuiteBaseline, passing: list[int], seconds: float
+) -> Observed:
     """Traces the failing tests with values, then as many passing ones as the time allows."""
     failing = baseline.failing
     hanging = [index for index in failing if baseline.outcomes[index].timed_out]
@@ -157,15 +152,11 @@ def trace_suite(suite: Suite, program: Program, baseline: Baseline, passing: lis
         if index in hanging[HANGING_TRACES:]:
             continue
         limit = HANGING_SECONDS if index in hanging else max(0.5, min(4.0, left / 4))
-        with Caught():
-            if index in failing or not monitor.available():
-                with tracer.following():
-                    observed.outcomes[index] = suite.run(index, limit)
-                observed.covered[index] = frozenset(tracer.lines)
-            else:
-                with monitor.following():
-                    observed.outcomes[index] = suite.run(index, limit)
-                observed.covered[index] = frozenset(monitor.lines)
+        exact = index in failing or not monitor.available()
+        follower: Tracer | LineMonitor = tracer if exact else monitor
+        with Catch(), follower.following():
+            suite.run(index, limit)
+        observed.covered[index] = frozenset(follower.lines)
     return observed
 
 
@@ -174,7 +165,7 @@ INDIRECT = 0.5
 
 
 @dataclass(slots=True)
-class Suspicion:
+class LineSuspicion:
     lines: dict[Line, float]
     functions: dict[int, dict[int, float]] = field(default_factory=dict)
     """By function index: the suspicious lines of its body."""
@@ -188,21 +179,19 @@ class Suspicion:
         return sorted(self.lines.items(), key=lambda item: (-item[1], item[0]))[:count]
 
 
-def suspect(program: Program, baseline: Baseline, observed: Observed) -> Suspicion:
+def suspect(program: Program, baseline: SuiteBaseline, observed: Observed) -> LineSuspicion:
     """Scores each line that a failing test runs by how much it belongs to failing tests alone."""
-    failed: dict[Line, int] = {}
-    passed: dict[Line, int] = {}
+    failed: Counter[Line] = Counter()
+    passed: Counter[Line] = Counter()
     failing = [index for index in baseline.failing if index in observed.covered]
     for index, covered in observed.covered.items():
-        counts = failed if index in failing else passed
-        for line in covered:
-            counts[line] = counts.get(line, 0) + 1
-    scores = {line: count / math.sqrt(len(failing) * (count + passed.get(line, 0))) for line, count in failed.items()}
+        (failed if index in failing else passed).update(covered)
+    scores = {line: count / math.sqrt(len(failing) * (count + passed[line])) for line, count in failed.items()}
     for index in failing:
         crash = next((frame for frame in reversed(baseline.outcomes[index].frames) if frame in scores), None)
         if crash is not None and baseline.outcomes[index].kind != "AssertionError":
             scores[crash] = min(1.0, scores[crash] * CRASH_BONUS)
-    suspicion = Suspicion(scores)
+    suspicion = LineSuspicion(scores)
     for function in program.functions:
         body = range(function.node.body[0].lineno, function.last_line + 1)
         lines = {line: scores[function.path, line] for line in body if (function.path, line) in scores}
@@ -212,7 +201,7 @@ def suspect(program: Program, baseline: Baseline, observed: Observed) -> Suspici
     return suspicion
 
 
-def _spread_to_globals(program: Program, suspicion: Suspicion) -> None:
+def _spread_to_globals(program: Program, suspicion: LineSuspicion) -> None:
     """A name that suspicious lines read makes the line that defines it suspicious too, though less."""
     used: dict[str, dict[str, float]] = {}
     for index, lines in suspicion.functions.items():
@@ -225,7 +214,8 @@ def _spread_to_globals(program: Program, suspicion: Suspicion) -> None:
                 names[name] = max(names.get(name, 0.0), score)
     for path, names in used.items():
         found: dict[int, float] = {}
-        for statement in _definitions(program.sources[path].tree.body):
+        for block, place, _ in definitions(program.sources[path].tree.body, ()):
+            statement = block[place]
             targets = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
             score = max((names.get(name, 0.0) for name in targets), default=0.0)
             if score:
@@ -234,32 +224,22 @@ def _spread_to_globals(program: Program, suspicion: Suspicion) -> None:
             suspicion.globals[path] = found
 
 
-def _definitions(body: list[ast.stmt]) -> list[ast.stmt]:
-    found: list[ast.stmt] = []
-    for statement in body:
-        if isinstance(statement, ast.ClassDef):
-            found.extend(_definitions(statement.body))
-        elif isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-            found.append(statement)
-    return found
-
-
-def clusters(program: Program, baseline: Baseline, observed: Observed) -> list[list[int]]:
+def clusters(program: Program, baseline: SuiteBaseline, observed: Observed) -> list[list[int]]:
     """The failing tests in groups that share no suspicious function, the largest first.
 
     A function that more passing than failing tests run joins nobody: it is common ground. A test of which no trace
     tells what it ran (one that hangs, say) joins the largest group.
     """
     ran = {index: _functions(program, observed, index) for index in (*baseline.failing, *baseline.passing)}
-    failed = _counted([ran[index] for index in baseline.failing])
-    passed = _counted([ran[index] for index in baseline.passing])
+    failed = Counter(function for index in baseline.failing for function in ran[index])
+    passed = Counter(function for index in baseline.passing for function in ran[index])
     groups: list[tuple[set[int], list[int]]] = []
     untold = [index for index in baseline.failing if not ran[index]]
     for index in baseline.failing:
         if not ran[index]:
             continue
         origin = _origin(program, baseline, index)
-        telling = {function for function in ran[index] if failed[function] >= passed.get(function, 0)} or ran[index]
+        telling = {function for function in ran[index] if failed[function] >= passed[function]} or ran[index]
         # Two tests that broke at the same line broke for the same reason, whoever else runs it.
         telling = telling | ({origin} if origin is not None else set())
         joined = [group for group in groups if not group[0].isdisjoint(telling)]
@@ -272,7 +252,7 @@ def clusters(program: Program, baseline: Baseline, observed: Observed) -> list[l
     return [sorted(ordered[0] + untold), *ordered[1:]]
 
 
-def _origin(program: Program, baseline: Baseline, index: int) -> int | None:
+def _origin(program: Program, baseline: SuiteBaseline, index: int) -> int | None:
     """The function of the program in which the test's exception was raised."""
     frames = [frame for frame in baseline.outcomes[index].frames if frame[0] in program.sources]
     function = program.function_at(*frames[-1]) if frames else None
@@ -286,11 +266,3 @@ def _functions(program: Program, observed: Observed, index: int) -> set[int]:
         for function in program.functions
         if any((function.path, line) in lines for line in range(function.node.body[0].lineno, function.last_line + 1))
     }
-
-
-def _counted(sets: Sequence[set[int]]) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for functions in sets:
-        for function in functions:
-            counts[function] = counts.get(function, 0) + 1
-    return counts

@@ -1,0 +1,426 @@
+"""The ground of one repair: the bench, what is verified on it, and what stood there before."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from pawl.checks.catalog import Detection, detect
+from pawl.checks.output import places
+from pawl.checks.report import UNLISTED
+from pawl.checks.runners import launched
+from pawl.checks.settings import verify_settings
+from pawl.checks.steps import Subject, Tests, failed, stopped
+from pawl.checks.verifier import StopPolicy, Verifier
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
+from pawl.core.errors import CannotFix, NoTests, PawlError, UsageError
+from pawl.core.execution import Completed, Ending, Execution, Limits, Stream
+from pawl.repair.model import ClockStarted, FixRequest, Listener, RepairRequest, StageBegun
+from pawl.repair.recovery_map import RecoveryEntry, python_map, with_users
+from pawl.repair.stream import ReflexEngine
+from pawl.repair.targets import FixTarget, aim_at
+from pawl.sandbox.cancel import CancelToken
+from pawl.workspace.bench import Bench
+from pawl.workspace.project import Project
+
+PYTHON = ("pytest", "unittest")
+GRACE_SECONDS = 30.0
+"""Time for the engine beyond its budget, to collect and to end in order."""
+MOST_SOURCES = 5000
+HANGS = "hangs"
+"""The code of a finding that stands for something that does not end."""
+_LONGEST = 200
+"""Of what a command printed."""
+_SILENT_SHARE = 1 / 4
+_SILENCE = (2.0, 15.0)
+
+
+@dataclass(slots=True)
+class RepairGround:
+    """The bench, what is verified on it, and what stood there before."""
+
+    shop: Project
+    bench: Bench
+    request: FixRequest
+    listen: Listener
+    originals: dict[str, bytes] = field(default_factory=dict)
+    """The files that were edited, as they were."""
+    notes: list[str] = field(default_factory=list)
+    _clock: float | None = None
+
+    @property
+    def left(self) -> float:
+        """Seconds of the budget that are left."""
+        return self.request.seconds - (0.0 if self._clock is None else time.monotonic() - self._clock)
+
+    @property
+    def verifier(self) -> Verifier:
+        return Verifier(shop=self.shop, test_command=self.request.test_command)
+
+    @property
+    def subject(self) -> Subject:
+        return self.verifier.subject(self.bench.files, self.bench)
+
+    @abstractmethod
+    def run_tests(self) -> CheckResult:
+        """The suite's verdict."""
+
+    def start_clock(self, failing: int) -> None:
+        """The suite has been run once; the budget is spent from now on."""
+        self._clock = time.monotonic()
+        self.listen(ClockStarted(seconds=self.request.seconds, failing=failing))
+
+    def write(self, path: str, data: bytes | str) -> None:
+        """Edits a file of the bench. Nothing but such edits is ever promoted: tests may write what they like."""
+        self.originals.setdefault(path, self.bench.files.read(path))
+        self.bench.files.write(path, data.encode("utf-8") if isinstance(data, str) else data)
+
+    def write_all(self, files: Mapping[str, bytes | str]) -> None:
+        for path, data in files.items():
+            self.write(path, data)
+
+    @contextmanager
+    def trial(self, files: Mapping[str, bytes | str]) -> Iterator[None]:
+        """With these contents of some files, which are then put back."""
+        before = {path: self.bench.files.read(path) for path in files}
+        self.write_all(files)
+        try:
+            yield
+        finally:
+            self.write_all(before)
+
+    @property
+    def edited(self) -> dict[str, bytes]:
+        """The files that are not as they were."""
+        now = {path: self.bench.files.read(path) for path in self.originals}
+        return {path: data for path, data in now.items() if data != self.originals[path]}
+
+    def texts(self, paths: Iterable[str]) -> dict[str, str]:
+        """Files of the bench by path, without those that are no text."""
+        found: dict[str, str] = {}
+        for path in paths:
+            try:
+                found[path] = self.bench.files.read(path).decode("utf-8")
+            except (PawlError, UnicodeDecodeError):
+                continue
+        return found
+
+    @contextmanager
+    def fresh(self, bench: Bench) -> Iterator[None]:
+        """On a bench that holds the edits and nothing that a run of the tests has left behind."""
+        used = self.bench
+        for path, data in self.edited.items():
+            bench.files.write(path, data)
+        self.bench = bench
+        try:
+            yield
+        finally:
+            self.bench = used
+
+
+@dataclass(slots=True)
+class PythonGround(RepairGround):
+    aim: FixTarget = field(init=False)
+    detection: Detection = field(init=False)
+    _hanging: bool = False
+    _completed: Completed | None = None
+    """How the last run of the suite ended; None where it did not end by itself."""
+
+    def __post_init__(self) -> None:
+        self.aim = aim_at(self.request.targets, self.bench.files.walk(), self.bench.files.read)
+        self.detection = self._detected()
+
+    @property
+    def silence(self) -> float:
+        """How long a suite may print nothing before it is looked into."""
+        shortest, longest = _SILENCE
+        return max(shortest, min(longest, self.request.seconds * _SILENT_SHARE))
+
+    @property
+    def framework(self) -> str:
+        assert self.detection.framework is not None
+        return self.detection.framework.name
+
+    @property
+    def recoveries(self) -> tuple[RecoveryEntry, ...]:
+        """The recovery map with the user's entries."""
+        return with_users(python_map(), verify_settings(self.shop.config).recovery)
+
+    @property
+    def engine(self) -> ReflexEngine:
+        return ReflexEngine(self.bench, self.subject.python)
+
+    def limits(self, seconds: float) -> Limits:
+        return self.shop.config.settings.limits(seconds)
+
+    def request_for(self, mend: Sequence[str], seconds: float) -> RepairRequest:
+        """Asks the engine to make these tests pass, or to look at all of them."""
+        workers = self.request.workers
+        return RepairRequest(
+            root=self.shop.workspace,
+            targets=self.aim.sources,
+            tests=_words(self.request.test_command, self.framework),
+            seconds=seconds,
+            workers=workers,
+            memory_bytes=self.limits(seconds).memory_bytes // max(1, workers),
+            framework=self.framework,
+            mend=tuple(mend),
+        )
+
+    def note_tests(self, word: str, tests: Sequence[str]) -> None:
+        """Notes once what is odd about some tests."""
+        note = f"{word}: {', '.join(tests[:3])}{' …' if len(tests) > 3 else ''}"
+        if tests and note not in self.notes:
+            self.notes.append(note)
+
+    def first_run(self) -> CheckResult:
+        """The suite before anything is changed. The budget is spent from then on."""
+        self.listen(StageBegun(name="suite"))
+        verdict = self.run_tests()
+        if verdict.standing is Status.SKIPPED:
+            raise self._cannot_start(verdict.reason)
+        if self._completed is not None and not self._hanging and _shows_no_test(verdict):
+            raise no_test_ran(self._completed, verdict, shlex.join(self.request.test_command))
+        for finding in verdict.findings:
+            if finding.code == "incomplete" and Ending.TIMED_OUT in finding.message:
+                raise CannotFix(
+                    f"the suite did not end within {self.subject.limits.seconds:.0f} seconds",
+                    advice="name a faster part of it, such as --test 'pytest tests/unit -x'",
+                )
+            if finding.code == HANGS and not finding.test:
+                raise CannotFix(f"no test can run: {finding.message}", advice="make it end, then run this again")
+        self.start_clock(len(failing_tests(verdict)))
+        return verdict
+
+    def run_tests(self) -> CheckResult:
+        """The suite's verdict, also when it does not end by itself: then by test, in a run where none can hang."""
+        started = time.perf_counter()
+        verdict = self._surveyed() if self._hanging else None
+        if verdict is None:
+            runner = StallGuard(self.bench, self.silence)
+            verdict = Tests().run(replace(self.subject, runner=runner))
+            self._completed = None if runner.fell_silent else runner.completed
+            if runner.fell_silent:
+                verdict = self._surveyed() or Tests().run(self.subject)
+        return replace(verdict, seconds=time.perf_counter() - started)
+
+    def _surveyed(self) -> CheckResult | None:
+        """How each test stands while some hang; None when none does."""
+        request = self.request_for((), self.request.seconds)
+        where = where_it_hangs(self.subject, self.framework, request.tests, self.silence)
+        if where:
+            message = f"{where} does not end when it is imported"
+            return failed("tests", message, [Diagnostic(tool=self.framework, message=message, code=HANGS)])
+        taken = self.engine.survey(request, self.limits(self.request.seconds + GRACE_SECONDS))
+        if taken is None or not taken.hanging:
+            return None
+        self._hanging = True
+        self.note_tests("hanging", taken.hanging)
+        words = dict.fromkeys(taken.failing, "failed") | dict.fromkeys(taken.hanging, "did not end")
+        findings = [
+            Diagnostic(tool=self.framework, message=word, test=test, code=HANGS if test in taken.hanging else "")
+            for test, word in words.items()
+        ]
+        counts = TestCounts(passed=taken.passed, failed=len(findings))
+        return failed("tests", f"{len(taken.hanging)} of the tests did not end", findings, counts)
+
+    def verify(self, opened: Callable[[], Bench], first: CheckResult) -> tuple[CheckResult, ...]:
+        """Runs every check; only what is new counts against the edits. `first` is the suite without them."""
+        self.listen(StageBegun(name="verify"))
+        stop, listen = StopPolicy.AT_FIRST_FAILURE, self.listen
+        verifier = replace(self.verifier, stop=stop, opened=opened, suite=lambda _: self.run_tests(), listen=listen)
+        return verifier.verify_bench(self.bench, tuple(self.edited), (first,))
+
+    def sources(self) -> dict[str, str]:
+        """The Python files of the workspace, as texts."""
+        return self.texts(self.subject.python_files()[:MOST_SOURCES])
+
+    def _detected(self) -> Detection:
+        """The framework, which must be one that the reflex can work with."""
+        command = shlex.join(self.request.test_command) if self.request.test_command else None
+        detection = detect(self.bench.files, command)
+        if detection.framework is None and command is None and self.bench.files.exists("package.json"):
+            # The script that it names may say what no dependency and no file does.
+            detection = detect(self.bench.files, "npm test")
+        if detection.framework is None:
+            raise NoTests(f"no tests found: {detection.reason}", advice="name the command with --test 'CMD'")
+        if detection.framework.name not in PYTHON:
+            raise CannotFix(
+                f"the tests are {detection.framework.name} tests, "
+                f"in another language ({detection.framework.language}): "
+                "repairing without a model is for Python, TypeScript and JavaScript",
+                advice="a model can work on them: pawl do 'make the tests pass'",
+            )
+        return detection
+
+    def refuse_unknown(self, verdict: CheckResult) -> None:
+        """Refuses an id with parameters that are none of its test's; only the suite itself knows them."""
+        failing = {finding.test for finding in verdict.findings}
+        for test in self.aim.tests:
+            if "[" not in test or test in failing or self.framework != "pytest":
+                continue
+            known = self._collected(test.partition("[")[0])
+            if known and test not in known:
+                close = difflib.get_close_matches(test, known, n=1, cutoff=0.0)
+                raise UsageError(f"there is no test {test!r}", advice=f"did you mean {close[0]!r}?")
+
+    def refuse_not_run(self) -> None:
+        """`CannotFix` where tests that are named and not among the failures do not pass by themselves either.
+
+        A suite may end before it comes to them, or leave them out.
+        """
+        for test in self.aim.tests:
+            words = self._alone(test)
+            if not words:
+                continue
+            verdict = Tests(framework=self.framework, command=words).run(replace(self.subject, test_command=()))
+            if verdict.standing is not Status.PASS:
+                said = next((one.message.splitlines()[0] for one in shown(verdict) if one.message), verdict.reason)
+                how = "it fails" if verdict.standing is Status.FAIL else "it does not run"
+                raise CannotFix(
+                    f"{test!r} was not run, or passes only together with others; by itself {how}: {said[:_LONGEST]}",
+                    advice=f"mend it by itself: pawl fix {shlex.quote(test)} --test {shlex.quote(shlex.join(words))}",
+                )
+
+    def _alone(self, test: str) -> tuple[str, ...]:
+        """The command that runs nothing but this test; empty where there is none."""
+        if self.framework == "pytest":
+            return ("pytest", test)
+        path, *names = test.split("::")
+        module = path.removesuffix(".py").replace("/", ".")
+        return (self.subject.python, "-m", "unittest", ".".join((module, *names))) if path.endswith(".py") else ()
+
+    def _collected(self, test: str) -> list[str]:
+        """The ids of a test with each of its parameters."""
+        words = (self.subject.python, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=", test)
+        completed = self.subject.run(launched(self.bench.files, words))
+        lines = completed.stdout.text.splitlines() if completed is not None and completed.ok else ()
+        return [line for line in lines if line.startswith(f"{test}[")]
+
+    def _cannot_start(self, reason: str) -> PawlError:
+        if "not installed" not in reason:
+            advice = "write one in a file named test_*.py, or name the command that runs them with --test 'CMD'"
+            return NoTests(f"no tests found: {self.framework} ran and found none", advice=advice)
+        python = self.subject.python.removeprefix(f"{self.shop.workspace}/")
+        advice = "name a command that is there with --test 'CMD'"
+        if not self.request.test_command:
+            advice = f"install it with: {python} -m pip install {self.framework}; or {advice}"
+        return CannotFix(f"the tests cannot run: {reason}", advice=advice)
+
+
+def _shows_no_test(verdict: CheckResult) -> bool:
+    """Whether neither a test nor a place in the workspace is to be seen."""
+    counted = verdict.counts is not None and verdict.counts.total > 0
+    timed_out = any(Ending.TIMED_OUT in finding.message for finding in verdict.findings)
+    placed = any(finding.test or finding.path or finding.code == HANGS for finding in verdict.findings)
+    return not (counted or placed or timed_out or UNLISTED in verdict.reason)
+
+
+def no_test_ran(completed: Completed, verdict: CheckResult, command: str) -> PawlError:
+    """Says what the command printed instead of a report, and how it ended."""
+    told = [finding.message for finding in verdict.findings if finding.code != "incomplete"]
+    lines = [line.strip() for line in f"{completed.stdout.text}\n{completed.stderr.text}".splitlines() if line.strip()]
+    said = (told or lines[-1:] or [""])[0].splitlines()[:1]
+    printed_it = f"printed {said[0][:_LONGEST]!r}" if said and said[0] else "printed nothing"
+    ended = stopped(completed) or f"exited with code {completed.code}"
+    message = f"no tests ran: {f'{command!r}' if command else 'the command of the suite'} {printed_it} and {ended}"
+    if command:
+        return NoTests(message, advice="name a command that runs the tests with --test 'CMD'")
+    return CannotFix(message, advice="mend what it says, or name the command that runs the tests with --test 'CMD'")
+
+
+def failing_tests(verdict: CheckResult) -> tuple[Diagnostic, ...]:
+    return tuple(finding for finding in verdict.findings if finding.test)
+
+
+def shown(verdict: CheckResult) -> tuple[Diagnostic, ...]:
+    """The findings for a person: that a report is not complete is news only where nothing else is."""
+    every = (*verdict.findings, *verdict.old)
+    return tuple(finding for finding in every if finding.code != "incomplete") or every
+
+
+def is_uncollected(finding: Diagnostic) -> bool:
+    """Whether a finding stands for a whole file whose tests could not be loaded."""
+    if finding.tool == "pytest":
+        return bool(finding.test) and "::" not in finding.test
+    return "_FailedTest" in finding.test
+
+
+def _words(test_command: Sequence[str], framework: str) -> tuple[str, ...]:
+    """The words that the user's command passes to the framework; none when it only leads to it."""
+    words = list(test_command)
+    if len(words) == 1 and " " in words[0]:
+        words = shlex.split(words[0])
+    for number, word in enumerate(words):
+        if word.rsplit("/", 1)[-1] in (framework, "py.test"):
+            return tuple(words[number + 1 :])
+    return ()
+
+
+_COLLECT = {
+    "pytest": """
+import pytest
+pytest.main(["--collect-only", "-q", "-s", "-p", "no:faulthandler", *sys.argv[2:]])
+""",
+    "unittest": """
+import unittest
+unittest.defaultTestLoader.discover(".")
+""",
+}
+_OR_SAY_WHERE = """
+import faulthandler, sys
+faulthandler.dump_traceback_later(float(sys.argv[1]), exit=True)
+"""
+
+
+class StallGuard:
+    """Runs a command on a bench, and stops it when it prints nothing for too long."""
+
+    def __init__(self, bench: Bench, silence: float) -> None:
+        self.fell_silent = False
+        self.completed: Completed | None = None
+        """How the last command ended."""
+        self._bench = bench
+        self._silence = silence
+        self._heard = 0.0
+
+    def run(self, execution: Execution) -> Completed:
+        cancel = CancelToken()
+        self._heard = time.monotonic()
+        self.fell_silent = False
+        ended = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(ended, cancel), daemon=True)
+        watcher.start()
+        try:
+            self.completed = self._bench.run(execution, on_output=self._listen, cancel=cancel)
+            return self.completed
+        finally:
+            ended.set()
+            watcher.join()
+            cancel.close()
+
+    def _listen(self, _: Stream, data: bytes) -> None:
+        self._heard = time.monotonic()
+
+    def _watch(self, ended: threading.Event, cancel: CancelToken) -> None:
+        while not ended.wait(max(0.05, self._heard + self._silence - time.monotonic())):
+            if time.monotonic() - self._heard >= self._silence:
+                self.fell_silent = True
+                cancel.request()
+                return
+
+
+def where_it_hangs(subject: Subject, framework: str, words: Sequence[str], seconds: float) -> str:
+    """The place in the workspace that collecting the tests does not get past in that time; empty when it does."""
+    script = _OR_SAY_WHERE + _COLLECT[framework]
+    completed = subject.run(launched(subject.files, (subject.python, "-c", script, str(seconds), *words)))
+    if completed is None or "Timeout" not in completed.stderr.text:
+        return ""
+    stack = places(completed.stderr.text, subject.origin)
+    return f"{stack[0].path}:{stack[0].line}" if stack else ""

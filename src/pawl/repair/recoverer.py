@@ -1,0 +1,344 @@
+"""Repairs that need no search: candidates of the recovery map and of language servers, tried one at a time."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from pawl.checks.lsp.client import Span
+from pawl.checks.lsp.servers import Server, servers
+from pawl.checks.lsp.verdicts import Host, answered
+from pawl.checks.project import CheckKind, dependencies
+from pawl.checks.steps import Subject
+from pawl.checks.verifier import separated
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.repair.ground import HANGS, PythonGround, RepairGround, is_uncollected
+from pawl.repair.model import (
+    Mended,
+    Repair,
+    StageBegun,
+)
+from pawl.repair.recoveries.names import import_line, packages
+from pawl.repair.recoveries.source import PythonSource, RecoveryCandidate, Symbols, symbols_of
+from pawl.repair.recovery_map import recover, undefined_name
+from pawl.repair.targets import is_test
+from pawl.workspace.environments import own_python
+
+MOST_ROUNDS = 12
+MOST_CANDIDATES = 6
+MOST_QUESTIONS = 4
+"""How often a language server is asked; each time it is started anew."""
+
+
+G = TypeVar("G", bound=RepairGround)
+
+
+@dataclass(slots=True)
+class Recoverer(Generic[G]):
+    """Mends one finding after the other, as far as the recovery map knows how."""
+
+    ground: G
+    repairs: list[Repair] = field(default_factory=list)
+    advice: list[str] = field(default_factory=list)
+    """Steps for a person."""
+    given_up: set[tuple[str, ...]] = field(default_factory=set)
+
+    def waiting(self, findings: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+        """Those that are still to be tried, as long as there is time."""
+        for finding in findings:
+            if finding.key not in self.given_up and self.ground.left > 0:
+                yield finding
+
+    def advise(self, found: Iterable[RecoveryCandidate]) -> None:
+        self.advice += [one.why for one in found if not one.edits and one.why not in self.advice]
+
+    def note(self, repair: Repair, failing: int) -> None:
+        self.repairs.append(repair)
+        self.ground.listen(Mended(repair=repair, failing=failing))
+
+
+def repair_by(candidate: RecoveryCandidate, finding: Diagnostic) -> Repair:
+    path = candidate.edits[0].path
+    line = finding.line if finding.path == path else 0
+    return Repair(path=path, line=line, what=candidate.recovery, why=candidate.why)
+
+
+def places_of(finding: Diagnostic, is_test: Callable[[str], bool]) -> Iterator[Diagnostic]:
+    """The finding itself, then where its traceback leads in files that may be edited, innermost first."""
+    if not is_test(finding.path):
+        yield finding
+    for frame in reversed(finding.frames):
+        if not is_test(frame.path) and (frame.path, frame.line) != (finding.path, finding.line):
+            yield dataclasses.replace(finding, path=frame.path, line=frame.line, column=frame.column)
+
+
+@dataclass(slots=True)
+class PythonRecoverer(Recoverer[PythonGround]):
+    """Goes on as long as a candidate makes the finding it is for disappear and breaks nothing."""
+
+    questions: int = 0
+
+    def run(self, verdict: CheckResult) -> CheckResult:
+        """The suite's verdict after everything that the map could mend."""
+        for _ in range(MOST_ROUNDS):
+            better = self._round(verdict)
+            if better is None:
+                return verdict
+            verdict = better
+            if verdict.standing is Status.PASS:
+                return verdict
+        return verdict
+
+    def _round(self, verdict: CheckResult) -> CheckResult | None:
+        """Mends one finding; None when none can be."""
+        sources = self.ground.sources()
+        symbols = symbols_of(sources)
+        for finding in self.waiting(verdict.findings):
+            if not self.ground.aim.wants(finding):
+                continue
+            for place in places_of(finding, is_test):
+                for candidate in self.candidates(place, sources, symbols):
+                    changed = candidate.applied(sources)
+                    with self.ground.trial(changed):
+                        after = self.ground.run_tests()
+                    if _is_better(after, finding, verdict):
+                        self.ground.write_all(changed)
+                        self.note(repair_by(candidate, place), len(after.findings))
+                        return after
+            self.given_up.add(finding.key)
+        return None
+
+    def candidates(
+        self, place: Diagnostic, sources: Mapping[str, str], symbols: Symbols, *, without_test: bool = False
+    ) -> Sequence[RecoveryCandidate]:
+        """Proposals of the map and a language server; `without_test` leaves out those that only a test can decide."""
+        entries = [entry for entry in self.ground.recoveries if entry.without_test or not without_test]
+        found = recover(place, sources, symbols, entries, declared=dependencies(self.ground.bench.files))
+        self.advise(found)
+        candidates = [one for one in found if self._is_allowed(one)]
+        name = undefined_name(place)
+        if candidates or name:
+            self.ground.listen(StageBegun(name="recover"))
+        # One import that is known is tried at once; where there is none or a choice, a language server knows more.
+        if name and place.path in sources and len(imports_of(candidates)) != 1:
+            query = FixQuery(
+                path=place.path, line=place.line, name=name, sources=sources, symbols=symbols, known=candidates
+            )
+            candidates = self._advised(query)
+        return candidates[:MOST_CANDIDATES]
+
+    def _advised(self, query: FixQuery) -> list[RecoveryCandidate]:
+        if self.questions >= MOST_QUESTIONS:
+            return list(query.known)
+        self.questions += 1
+        python, (_, package) = own_python()
+        answer = advised(self.ground.subject, Host(python=python, package=package), query)
+        if answer.skipped:
+            self.questions = MOST_QUESTIONS
+            self.ground.notes.append(f"imports were looked up without a language server: {answer.skipped}")
+        return list(answer.candidates)
+
+    def _is_allowed(self, candidate: RecoveryCandidate) -> bool:
+        """Tests are never edited, and only what the user points at, if they do; without edits it is advice."""
+        sources = self.ground.aim.sources
+        return bool(candidate.edits) and not any(
+            is_test(edit.path) or (sources and edit.path not in sources) for edit in candidate.edits
+        )
+
+
+def _is_better(after: CheckResult, finding: Diagnostic, before: CheckResult) -> bool:
+    """The finding is gone and nothing new appeared, except in files whose tests could not be seen before."""
+    if after.standing is Status.SKIPPED or any(one.key == finding.key for one in after.findings):
+        return False
+    strays = {one.code for one in after.findings if not one.test} - {one.code for one in before.findings}
+    if HANGS in strays or (strays and not any(map(is_uncollected, after.findings))):
+        return False
+    hidden = {_file(one) for one in before.findings if not one.test or one.test == _file(one)}
+    known = {(one.test or one.key) for one in before.findings}
+    return all((one.test or one.key) in known or _file(one) in hidden or not one.test for one in after.findings)
+
+
+def _file(finding: Diagnostic) -> str:
+    return finding.test.split("::")[0] if finding.test else finding.path
+
+
+MOST_FIXES = 3
+_IMPORT = re.compile(r"\s*(?P<line>from (?P<source>[\w.]+) import \w+|import (?P<module>[\w.]+))\s*")
+_IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixQuery:
+    """An undefined name, and what the recovery map would do about it."""
+
+    path: str
+    line: int
+    name: str
+    sources: Mapping[str, str]
+    symbols: Symbols
+    known: Sequence[RecoveryCandidate]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advised:
+    candidates: tuple[RecoveryCandidate, ...]
+    """In the order in which they should be tried."""
+    skipped: str = ""
+    """Why no server has a say in it."""
+
+
+def imports_of(candidates: Sequence[RecoveryCandidate]) -> list[RecoveryCandidate]:
+    """Those that add one import and change nothing else."""
+    return [one for one in candidates if len(one.edits) == 1 and _IMPORT.fullmatch(one.edits[0].new)]
+
+
+def advised(subject: Subject, host: Host, query: FixQuery) -> Advised:
+    """The map's candidates and the server's, after what the server says becomes of its diagnostics with each."""
+    chosen = next((one for one in servers() if one.imports and one.language(query.path)), None)
+    if chosen is None:
+        return Advised(candidates=tuple(query.known), skipped=f"no language server for {query.path!r}")
+    own = [one for one in query.known if one.edits and all(edit.path == query.path for edit in one.edits)]
+    answer = _asked(subject, host, chosen, query, own)
+    if "skipped" in answer:
+        return Advised(candidates=tuple(query.known), skipped=answer["skipped"])
+    found = _fixes(chosen, query, answer["fixes"], _allowed(subject, query))
+    imports = imports_of(query.known)
+    mended = [one for one, mends in zip(own, answer["trials"], strict=False) if mends]
+    good = [one for one in imports if one in mended]
+    others = [one for one in query.known if one not in imports]
+    doubtful = [one for one in imports if one not in mended]
+    ordered = [*good, *found, *others, *doubtful]
+    return Advised(candidates=tuple({one.edits: one for one in reversed(ordered)}.values())[::-1])
+
+
+def _asked(
+    subject: Subject, host: Host, chosen: Server, query: FixQuery, own: Sequence[RecoveryCandidate]
+) -> dict[str, Any]:
+    question = {
+        "path": query.path,
+        "line": query.line,
+        "name": query.name,
+        "trials": [[(edit.start, edit.end, edit.new) for edit in one.edits] for one in own],
+    }
+    return answered(subject, host, chosen, question)
+
+
+def _allowed(subject: Subject, query: FixQuery) -> frozenset[str]:
+    """Where a name may come from: the project, the standard library, and packages that the project says it uses."""
+    needed = dependencies(subject.files)
+    declared = {name.replace("-", "_") for name in needed}
+    declared |= {module for module, package in packages().items() if package.lower() in needed}
+    imported = {root for text in query.sources.values() for root in _IMPORTED.findall(text)}
+    return frozenset({*query.symbols.modules, *sys.stdlib_module_names, *declared, *imported})
+
+
+def _fixes(
+    chosen: Server, query: FixQuery, fixes: Sequence[Mapping[str, Any]], allowed: frozenset[str]
+) -> list[RecoveryCandidate]:
+    """The server's imports from allowed places, those of the project first."""
+    source = PythonSource(query.path, query.sources[query.path])
+    found: list[tuple[int, RecoveryCandidate]] = []
+    for spans in ([Span(*span) for span in fix["spans"]] for fix in fixes):
+        # A quick fix that adds one import; Pawl puts it where the file has its imports.
+        match = _IMPORT.fullmatch(spans[0].new) if len(spans) == 1 and spans[0].start == spans[0].end else None
+        if match is None:
+            continue
+        root = (match["source"] or match["module"]).partition(".")[0]
+        if root in allowed:
+            rank = 0 if root in query.symbols.modules else 1 if root in sys.stdlib_module_names else 2
+            candidate = import_line(source, match["line"])
+            why = f"{candidate.why} ({chosen.name})"
+            found.append((rank, dataclasses.replace(candidate, why=why, recovery=f"{chosen.name}.import")))
+    return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])][:MOST_FIXES]
+
+
+Found = Mapping[CheckKind, tuple[Diagnostic, ...]]
+
+
+@dataclass(slots=True)
+class UnseenRecoverer(PythonRecoverer):
+    """Takes an edit only where it is the one that makes the finding go away, since no test speaks for it."""
+
+    mended: list[Diagnostic] = field(default_factory=list)
+    unmended: list[Diagnostic] = field(default_factory=list)
+    """The errors of sources that do not compile."""
+
+    def read_and_mend(self) -> None:
+        found = self._read()
+        for _ in range(MOST_ROUNDS):
+            better = self._one_mended(found)
+            if better is None:
+                break
+            found = better
+        self.unmended = [one for one in found[CheckKind.SYNTAX] if self._is_editable(one.path)]
+
+    def _read(self) -> Found:
+        """Findings from reading the sources, first whether they compile."""
+        verifier, bench = self.ground.verifier, self.ground.bench
+        return {
+            kind: tuple(one for result in verifier.check_bench((kind,), bench.files, bench) for one in result.findings)
+            for kind in (CheckKind.SYNTAX, CheckKind.TYPES)
+        }
+
+    def _one_mended(self, found: Found) -> Found | None:
+        """Mends one finding; None when none can be."""
+        sources = self.ground.sources()
+        for kind, findings in found.items():
+            for finding in self.waiting(findings):
+                if not self._is_editable(finding.path):
+                    continue
+                self.given_up.add(finding.key)
+                better = self._mend(kind, finding, sources, found)
+                if better is not None:
+                    return better
+        return None
+
+    def _mend(self, kind: CheckKind, finding: Diagnostic, sources: Mapping[str, str], found: Found) -> Found | None:
+        symbols = symbols_of(sources)
+        candidates = self.candidates(finding, sources, symbols, without_test=kind is not CheckKind.SYNTAX)
+        good: dict[str, tuple[RecoveryCandidate, Found]] = {}
+        for candidate in candidates:
+            after = self._tried(candidate, kind, finding, found)
+            if after is not None:
+                good.setdefault(_meaning(candidate.applied(sources)), (candidate, after))
+        if len(good) != 1:
+            if good:
+                ways = "; ".join(candidate.why for candidate, _ in good.values())
+                place = f"{finding.path}:{finding.line}"
+                self.ground.notes.append(f"{place} could be mended in {len(good)} ways, and no test decides: {ways}")
+            return None
+        ((candidate, after),) = good.values()
+        self.ground.write_all(candidate.applied(sources))
+        self.mended.append(finding)
+        self.note(Repair(path=finding.path, line=finding.line, what=candidate.recovery, why=candidate.why), 0)
+        return after
+
+    def _is_editable(self, path: str) -> bool:
+        """Tests are never edited, and only what the user points at, if they do."""
+        named = self.ground.aim.sources
+        return path.endswith((".py", ".pyi")) and not is_test(path) and (not named or path in named)
+
+    def _tried(self, candidate: RecoveryCandidate, kind: CheckKind, finding: Diagnostic, before: Found) -> Found | None:
+        """The findings with it, if they are better; it is taken away again."""
+        changed = candidate.applied(self.ground.sources())
+        with self.ground.trial(changed):
+            after = self._read()
+            # What a file that does not compile hides could not be seen before.
+            hidden = changed if kind is CheckKind.SYNTAX else ()
+            every = [one for findings in after.values() for one in findings]
+            new, _ = separated(every, [one for findings in before.values() for one in findings])
+            if any(one.path not in hidden for one in new) or len(after[kind]) >= len(before[kind]):
+                return None
+            if any(one.key == finding.key for one in new) or self.ground.run_tests().standing is not Status.PASS:
+                return None
+            return after
+
+
+def _meaning(texts: Mapping[str, str]) -> str:
+    """The same for files that differ in layout only."""
+    return "\n".join(f"{path} {ast.dump(ast.parse(text))}" for path, text in sorted(texts.items()))

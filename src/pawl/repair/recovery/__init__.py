@@ -1,1 +1,0 @@
-"""The recovery map as data: one TOML file per language."""
