@@ -11,7 +11,7 @@ from pawl.checks import catalog as commands
 from pawl.checks.catalog import detect, named
 from pawl.checks.project import CheckKind, Folder
 from pawl.checks.steps import Tests
-from pawl.code.imports import Resolver
+from pawl.code.import_map import Resolver
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, NoTests, UsageError
 from pawl.repair.ground import RepairGround
