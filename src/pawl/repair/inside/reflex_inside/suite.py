@@ -224,8 +224,10 @@ class EngineRequest:
 
     @classmethod
     def parse(cls, text: str) -> EngineRequest:
-        given: dict[str, Any] = json.loads(text)
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in json.loads(text).items()
+        }
+        return cls(**given)
 
 
 class EventPipe:
