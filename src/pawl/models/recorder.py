@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import asdict
+from collections.abc import Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pawl.core.dialogue import (
@@ -27,6 +27,7 @@ from pawl.core.dialogue import (
 )
 from pawl.core.errors import ConfigError, ModelError, RateLimited
 from pawl.core.redact import redacted, redacted_body
+from pawl.core.typed import plain
 from pawl.models import Model
 from pawl.models.calls import scrubbed
 from pawl.models.scripted import ERRORS, VERSION
@@ -160,35 +161,18 @@ def _clean(pieces: Sequence[str]) -> Generator[str | None, None, None]:
 
 
 def _answer(answer: ModelResponse) -> Table:
-    usage = asdict(answer.usage)
-    table: Table = {
-        "text": redacted(answer.text),
-        "thoughts": [{"text": redacted(one.text), "signature": redacted(one.signature)} for one in answer.thoughts],
-        "calls": [_call(call) for call in answer.calls],
-        "stop": answer.stop.value,
-        "usage": usage,
-        "seconds": answer.seconds,
-        "first_token_seconds": answer.first_token_seconds,
-        "attempts": answer.attempts,
-        "served_by": redacted(answer.served_by or answer.model),
-    }
-    return _without(table, lambda value: value is None or value == [])
+    told = replace(answer, model="", cost=None, calls=(), served_by=answer.served_by or answer.model)
+    table = redacted_body(plain(told, sparse=True))
+    return {**table, "calls": [_call(call) for call in answer.calls]} if answer.calls else table
 
 
 def _call(call: ToolCall) -> Table:
-    table: Table = {
-        "id": call.id,
-        "name": redacted(call.name),
-        "mistake": redacted(call.mistake),
-        "provider_id": redacted(call.provider_id),
-        "signature": redacted(call.signature),
-    }
-    arguments = None if call.arguments is None else redacted_body(call.arguments)
-    if arguments is None or (arguments == call.arguments and redacted(call.raw) == call.raw and call.raw):
-        table["raw"] = redacted(call.raw)
-    else:
-        table["arguments"] = arguments
-    return _without(table, lambda value: value == "")
+    """With the arguments as they were sent, unless a secret had to be taken out of them."""
+    table = plain(call, sparse=True)
+    hidden = redacted_body(table)
+    is_as_sent = call.arguments is None or (hidden == table and bool(call.raw))
+    hidden.pop("arguments" if is_as_sent else "raw", None)
+    return hidden
 
 
 def _fault(error: ModelError) -> Table:
@@ -199,7 +183,3 @@ def _fault(error: ModelError) -> Table:
     if isinstance(error, RateLimited) and error.wait_seconds is not None:
         fault["wait_seconds"] = error.wait_seconds
     return fault
-
-
-def _without(table: Table, is_left_out: Callable[[object], bool]) -> Table:
-    return {name: value for name, value in table.items() if not is_left_out(value)}
