@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -53,29 +53,22 @@ class Prices:
 
     def cost(self, model: str, usage: Usage) -> Decimal | None:
         """The cost of this usage of the model; None when its price is unknown."""
-        usage = _sound(usage)
-        rates = self._known(model)
-        if rates is not None:
-            return rates.cost(usage)
-        listed = self._listed(model)
-        if listed is None:
-            return None
-        now = datetime.now(UTC)
-        return _calculated(listed.get_prices(now), usage, listed.id)
+        return self._highest(model, [_sound(usage)], any_time=False)
 
     def worst_case(self, model: str, input_tokens: int, max_output: int) -> Decimal | None:
         """The most that a request of that size can cost, whatever of it is cached and whenever it is answered."""
-        cases = (
-            Usage(input=input_tokens, output=max_output),
-            Usage(input=input_tokens, output=max_output, cache_written=input_tokens),
-        )
+        plain = Usage(input=input_tokens, output=max_output)
+        return self._highest(model, [plain, replace(plain, cache_written=input_tokens)], any_time=True)
+
+    def _highest(self, model: str, cases: Sequence[Usage], *, any_time: bool) -> Decimal | None:
         rates = self._known(model)
         if rates is not None:
             return max(rates.cost(case) for case in cases)
         listed = self._listed(model)
         if listed is None:
             return None
-        costs = [_calculated(prices, case, listed.id) for prices in _at_any_time(listed) for case in cases]
+        prices = _at_any_time(listed) if any_time else [listed.get_prices(datetime.now(UTC))]
+        costs = [_calculated(one, case, listed.id) for one in prices for case in cases]
         known = [cost for cost in costs if cost is not None]
         return max(known) if len(known) == len(costs) else None
 
