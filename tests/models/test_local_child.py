@@ -14,7 +14,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -327,9 +326,3 @@ def test_what_is_no_model_is_refused_before_anything_starts(models, tmp_path):
         with pytest.raises(UnknownModel, match=says):
             models.open(tmp_path / name)
     assert models.running() == {}
-
-
-def test_the_same_file_with_the_same_settings_is_the_same_model(models, file):
-    settings = LocalSettings(threads=1)
-    assert models.opened(file, settings) is models.opened(str(file), replace(settings))
-    assert models.opened(file, settings) is not models.opened(file)

@@ -416,8 +416,9 @@ def test_quirks_come_from_a_table():
         schema=SchemaCarrier.TOOL,
         seed=False,
     )
-    with pytest.raises(ConfigError, match=r"quirks\.seed.*quirks\.reasonin "):
+    with pytest.raises(ConfigError) as caught:
         quirks_of({"reasonin": "effort", "seed": "no"})
+    assert all(part in caught.value.message for part in ("quirks.seed", "quirks.reasonin "))
 
 
 @pytest.mark.spec("E9")
