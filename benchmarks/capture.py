@@ -17,8 +17,8 @@ import tracemalloc
 from pathlib import Path
 
 from pawl.core.execution import Execution
-from pawl.sandbox.choice import open_sandbox
-from pawl.sandbox.environment import Surroundings
+from pawl.sandbox.choice import ChosenSandbox
+from pawl.sandbox.visibility import Surroundings
 from pawl.settings.guardrail_presets import preset
 from pawl.store import Store
 from pawl.workspace.bench import Bench
@@ -40,7 +40,7 @@ def lay(root: Path, files: int) -> Path:
 def measure(workspace: Path, place: Path, repeats: int) -> dict[str, float]:
     """Medians in milliseconds of making a bench, running a command that edits one file, capturing, and discarding."""
     blobs = Store.open(place.with_name(f"{place.name}-state")).blobs
-    sandbox = open_sandbox(Surroundings(home=os.path.expanduser("~")))
+    sandbox = ChosenSandbox(Surroundings(home=os.path.expanduser("~")))
     times: dict[str, list[float]] = {"create": [], "run": [], "capture": [], "discard": []}
     peak = 0
     for _ in range(repeats):

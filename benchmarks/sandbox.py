@@ -20,9 +20,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pawl.core.execution import Completed, CopyView, Execution, OverlayView, View
-from pawl.sandbox.environment import Surroundings
 from pawl.sandbox.landlock import LandlockSandbox
 from pawl.sandbox.namespaces import NamespaceSandbox
+from pawl.sandbox.visibility import Surroundings
 
 TESTS = "".join(f"def test_{number}():\n    assert {number} + 1 == {number + 1}\n\n" for number in range(10))
 PYTEST = (sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider")

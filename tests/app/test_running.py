@@ -20,8 +20,8 @@ from pawl.settings.tree import Tree
 from pawl.workspace.capture import CaptureRules, HeldReason, capture
 from pawl.workspace.commands import CommandRequest, keep, land, run_on_bench
 from pawl.workspace.history import Wish
-from pawl.workspace.ignore import IgnoreNothing
-from pawl.workspace.layered import LayeredSurface
+from pawl.workspace.ignore import Ignore
+from pawl.workspace.overlay import LayeredSurface
 from pawl.workspace.project import Project
 
 CANARY = "c4nary-Zq8"
@@ -130,7 +130,7 @@ def test_secrets_in_a_command_are_in_no_title_and_no_event(site: Site, shop: Pro
 def test_a_secret_whose_workspace_side_vanishes_while_it_is_read_is_not_stored_either(site: Site, memory: Path) -> None:
     """The user puts a FIFO in the place of .env between the first look and the read."""
 
-    class Meddling(IgnoreNothing):
+    class Meddling(Ignore):
         def topmost(self, path: str, *, folder: bool) -> str | None:
             if path == ".env":
                 (site.workspace / ".env").unlink()
@@ -141,7 +141,7 @@ def test_a_secret_whose_workspace_side_vanishes_while_it_is_read_is_not_stored_e
         rules = CaptureRules(
             blobs=shop.store.blobs,
             guardrails=preset("standard"),
-            ignore=Meddling(),
+            ignore=Meddling(lambda _: None),
             tracked=lambda paths: frozenset(),
         )
         surface = LayeredSurface.create(tree, memory)

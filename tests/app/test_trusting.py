@@ -31,7 +31,7 @@ from pawl.settings.trust import (
     trusted_files,
     trusted_folders,
 )
-from pawl.workspace.hooks import hooks_for
+from pawl.workspace.hook_runner import hooks_for
 
 
 @pytest.fixture

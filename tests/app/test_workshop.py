@@ -13,10 +13,10 @@ from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import ConfigError, Conflicted, StoreError, UnknownEntry, UsageError
 from pawl.core.history import EntryKind, EntryState, RollbackPolicy
 from pawl.store.store import Store
-from pawl.workspace import upkeep
+from pawl.workspace.commands import collect, examine
 from pawl.workspace.history import Wish
 from pawl.workspace.project import Project
-from pawl.workspace.staging import staging_names
+from pawl.workspace.writer import staging_names
 
 CANARY = "c4nary-Zq8"
 TEN = b"".join(b"line %d\n" % n for n in range(1, 11))
@@ -204,7 +204,7 @@ def test_the_last_five_backups_of_each_file_are_kept_however_old_they_are(site: 
             promote(shop, README=b"%d\n" % n)
         promote(shop, rare=b"once\n")
     with site.open() as shop:
-        cleaned = upkeep.clean(shop, days=None, backups=None)
+        cleaned = collect(shop, days=None, backups=None)
         assert (cleaned.entries, cleaned.days, cleaned.backups) == (3, 30, 5)
         assert [entry.pruned for entry in reversed(shop.entries())] == [True] * 3 + [False] * 6
         shop.undo(9, Wish())
@@ -219,21 +219,21 @@ def test_the_last_five_backups_of_each_file_are_kept_however_old_they_are(site: 
 def test_what_is_younger_than_the_days_is_kept_whatever_their_number(site: Site, shop: Project) -> None:
     for n in range(8):
         promote(shop, README=b"%d\n" % n)
-    assert upkeep.clean(shop, days=None, backups=1).entries == 0
-    assert upkeep.clean(shop, days=0, backups=2).entries == 6
+    assert collect(shop, days=None, backups=1).entries == 0
+    assert collect(shop, days=0, backups=2).entries == 6
 
 
 def test_fewer_than_no_days_are_refused(shop: Project) -> None:
     with pytest.raises(UsageError, match="cannot be below 0"):
-        upkeep.clean(shop, days=-1, backups=None)
+        collect(shop, days=-1, backups=None)
 
 
 def test_an_examination_finds_damage_in_the_state_file(site: Site) -> None:
     with site.open() as shop:
         promote(shop, one=b"some content\n" * 5)
-        assert upkeep.examine(shop, thorough=True).problems == ()
+        assert examine(shop, thorough=True).problems == ()
         with sqlite3.connect(site.config.state / "pawl.db") as connection:
             connection.execute("UPDATE content SET data = zeroblob(4)")
         connection.close()
-        assert upkeep.examine(shop, thorough=False).problems == ()
-        assert len(upkeep.examine(shop, thorough=True).problems) >= 1
+        assert examine(shop, thorough=False).problems == ()
+        assert len(examine(shop, thorough=True).problems) >= 1

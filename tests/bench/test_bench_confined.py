@@ -16,8 +16,8 @@ from world import lay, snapshot
 
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
 from pawl.core.execution import Execution, Secrets
-from pawl.sandbox.choice import open_sandbox
-from pawl.sandbox.environment import Surroundings
+from pawl.sandbox.choice import ChosenSandbox
+from pawl.sandbox.visibility import Surroundings
 from pawl.workspace.bench import BenchKind
 from pawl.workspace.capture import Capture, HeldBack, HeldReason
 
@@ -28,15 +28,15 @@ from memory_blobs import MemoryBlobs
 from pawl.core.errors import PawlError
 from pawl.core.execution import Execution, Secrets
 from pawl.settings.guardrail_presets import preset
-from pawl.sandbox.environment import Surroundings
-from pawl.sandbox.choice import open_sandbox
+from pawl.sandbox.visibility import Surroundings
+from pawl.sandbox.choice import ChosenSandbox
 from pawl.workspace.bench import Bench, BenchKind, BenchSettings
 
 pytestmark = pytest.mark.hostile
 
 folder, ground, *scripts = sys.argv[1:]
 folder = Path(folder)
-sandbox = open_sandbox(Surroundings(home=str(folder / "home")))
+sandbox = ChosenSandbox(Surroundings(home=str(folder / "home")))
 blobs = MemoryBlobs()
 settings = BenchSettings(ground=BenchKind(ground))
 said = []
@@ -69,7 +69,7 @@ print(json.dumps({
 
 @pytest.fixture
 def confined(stand: Stand, tmp_path: Path) -> Stand:
-    stand.sandbox = open_sandbox(Surroundings(home=str(tmp_path / "home")))
+    stand.sandbox = ChosenSandbox(Surroundings(home=str(tmp_path / "home")))
     return stand
 
 

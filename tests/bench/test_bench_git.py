@@ -13,8 +13,8 @@ from bench.stand import Stand
 from bench.unshared import UnsharedSandbox
 
 from pawl.core.errors import SandboxUnavailable
-from pawl.sandbox.choice import ChosenSandbox, open_sandbox
-from pawl.sandbox.environment import Surroundings
+from pawl.sandbox.choice import ChosenSandbox
+from pawl.sandbox.visibility import Surroundings
 from pawl.settings.tree import Tree
 from pawl.workspace.git import Git
 from pawl.workspace.repository import opened
@@ -65,7 +65,9 @@ def by_include(folder: Path, marker: Path) -> None:
 @pytest.fixture(params=["unshared", "confined"])
 def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> ChosenSandbox:
     """One that confines nothing shows that git is not even tempted; the real one is what is used."""
-    return UnsharedSandbox() if request.param == "unshared" else open_sandbox(Surroundings(home=str(tmp_path / "home")))
+    return (
+        UnsharedSandbox() if request.param == "unshared" else ChosenSandbox(Surroundings(home=str(tmp_path / "home")))
+    )
 
 
 @pytest.fixture

@@ -20,10 +20,10 @@ from world import lay, snapshot
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
 from pawl.core.errors import ConfigError, OverlayUnavailable, SandboxUnavailable, TooLarge, UsageError
 from pawl.core.execution import Execution, Secrets
-from pawl.workspace.bench import Bench, BenchKind, BenchSettings
-from pawl.workspace.bench_folder import sweep
+from pawl.workspace.bench import Bench, BenchKind, BenchSettings, sweep
 from pawl.workspace.capture import DEEPEST, Capture, HeldBack, HeldReason
-from pawl.workspace.surface import empty, tick
+from pawl.workspace.surface import tick
+from pawl.workspace.trees import empty
 
 MAKE = """
 import sys

@@ -17,14 +17,14 @@ from pathlib import Path
 from memory_blobs import MemoryBlobs
 from pawl.core.errors import PawlError
 from pawl.settings.guardrail_presets import preset
-from pawl.sandbox.environment import Surroundings
-from pawl.sandbox.choice import open_sandbox
+from pawl.sandbox.visibility import Surroundings
+from pawl.sandbox.choice import ChosenSandbox
 from pawl.workspace.bench import Bench
 
 pytestmark = pytest.mark.hostile
 
 folder = Path(sys.argv[1])
-sandbox = open_sandbox(Surroundings(home=str(folder / "home")))
+sandbox = ChosenSandbox(Surroundings(home=str(folder / "home")))
 said = {}
 with Bench.create(folder / "workspace", folder / "benches", sandbox, MemoryBlobs(), preset("standard")) as bench:
     for action, path in json.loads(sys.argv[2]):

@@ -200,26 +200,3 @@ def test_a_change_made_just_after_the_bench_is_a_conflict(stand: Stand):
         bench.files.write("README.md", b"bench\n")
         assert [one.path for one in bench.capture().conflicts] == ["README.md"]
         bench.discard()
-
-
-def test_what_was_promoted_from_the_bench_is_its_new_base(stand: Stand):
-    bench = stand.bench()
-    shell(bench, "echo 1 > README.md; rm run.sh; echo 1 > new")
-    promoted = bench.capture().changes
-    (stand.workspace / "README.md").write_text("1\n")
-    (stand.workspace / "new").write_text("1\n")
-    (stand.workspace / "run.sh").unlink()
-    bench.promoted(promoted)
-    assert bench.capture() == Capture()
-    shell(bench, "echo 2 > README.md; rm new; echo 2 > run.sh")
-    assert bench.capture() == Capture(
-        changes=ChangeSet.of(
-            [
-                Change("README.md", file("1\n"), file("2\n")),
-                Change("new", file("1\n"), None),
-                Change("run.sh", None, file("2\n")),
-            ]
-        )
-    )
-    (stand.workspace / "README.md").write_text("user\n")
-    assert [one.path for one in bench.capture().conflicts] == ["README.md"]

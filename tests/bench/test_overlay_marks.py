@@ -9,15 +9,15 @@ import pytest
 from world import lay
 
 from pawl.settings.tree import Tree
-from pawl.workspace.overlay import Age, differences
-from pawl.workspace.surface import OwnTree
+from pawl.workspace.overlay import differences
+from pawl.workspace.trees import OwnTree
 
 
 def changed(folder: Path) -> dict[str, str]:
     with OwnTree(folder / "upper") as upper, Tree(folder / "lower") as lower:
         return {
             one.path: f"{getattr(one.before, 'kind', None)} {getattr(one.after, 'kind', None)}"
-            for one in differences(upper, lower, Age(2**63))
+            for one in differences(upper, lower, 2**63)
         }
 
 

@@ -31,7 +31,7 @@ from pawl.settings.permissions import PermissionSettings, permissions_of, preset
 from pawl.settings.trust import is_trusted
 from pawl.ui.cli.overview import COMMANDS as OPTIONS
 from pawl.ui.cli.parser import parser_for
-from pawl.workspace.hooks import hooks_for
+from pawl.workspace.hook_runner import hooks_for
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()

@@ -59,7 +59,7 @@ def _plain_git(old: Old) -> object:
 
 def _on_host(old: Old) -> object:
     def run(bench: object, argv: tuple[str, ...], payload: bytes, limits: Any, cancel: object = None) -> object:
-        from pawl.workspace.hooks import run_on_host
+        from pawl.workspace.hook_runner import run_on_host
 
         words = ("/bin/sh", "-c", 'cd "$0" && exec "$@"', os.getcwd(), *argv)
         return run_on_host(words, payload, seconds=limits.seconds, environment={"PATH": "/usr/bin:/bin"}, cancel=cancel)
@@ -137,11 +137,11 @@ DEFECTS: Mapping[str, Defect] = {
         ("commit with git clean", "commit with git process", "commit with all else that git runs"),
         {"pawl.workspace.git:Git._git": _plain_git},
     ),
-    "hooks on the host": Defect(2, ("rewritten hook",), {"pawl.workspace.hooks:run_on_bench": _on_host}),
+    "hooks on the host": Defect(2, ("rewritten hook",), {"pawl.workspace.hook_runner:run_on_bench": _on_host}),
     "any program as a hook": Defect(
         2,
         ("hook that an agent can write",),
-        {"pawl.workspace.hooks:_checked_program": lambda old: lambda program, workspace: program},
+        {"pawl.workspace.hook_runner:_checked_program": lambda old: lambda program, workspace: program},
     ),
     "trust in links": Defect(
         2,

@@ -17,7 +17,7 @@ from world import lay
 
 from pawl.core.errors import PromotionFailed
 from pawl.core.history import EntryState
-from pawl.workspace.staging import former_name, staging_names
+from pawl.workspace.writer import former_name, staging_names
 
 pytestmark = pytest.mark.spec("F2")
 
@@ -293,7 +293,7 @@ from pathlib import Path
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.history import EntryKind, NewEntry
 from pawl.store import Store
-from pawl.workspace.staging import staging_names
+from pawl.workspace.writer import staging_names
 from pawl.workspace.promotion import Promoter
 from pawl.settings.tree import Tree
 

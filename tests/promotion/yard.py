@@ -19,7 +19,7 @@ from pawl.store.journal import Journal
 from pawl.store.store import Store
 from pawl.workspace.history import History, OnConflict, Reversal, Wish
 from pawl.workspace.promotion import Promoter, Promotion
-from pawl.workspace.staging import staging_names
+from pawl.workspace.writer import staging_names
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ import threading
 from pawl.core.errors import PawlError
 from pawl.core.execution import Confinement, CopyView, Execution, Limits, Network, OverlayView
 from pawl.sandbox.cancel import CancelToken
-from pawl.sandbox.choice import open_sandbox
-from pawl.sandbox.environment import Surroundings
+from pawl.sandbox.choice import ChosenSandbox
 from pawl.sandbox.landlock import LandlockSandbox
 from pawl.sandbox.namespaces import NamespaceSandbox
 from pawl.sandbox.programs import Programs
+from pawl.sandbox.visibility import Surroundings
 
 
 def make_sandbox(order):
@@ -24,7 +24,7 @@ def make_sandbox(order):
             return NamespaceSandbox(surroundings, programs=programs)
         case "landlock":
             return LandlockSandbox(surroundings)
-    return open_sandbox(surroundings, minimum=Confinement(order["minimum"]), programs=programs)
+    return ChosenSandbox(surroundings, minimum=Confinement(order["minimum"]), programs=programs)
 
 
 def execution_of(order):

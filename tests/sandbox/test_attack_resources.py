@@ -9,7 +9,7 @@ import uuid
 import pytest
 from sandbox.site import PYTHON, processes_with, until
 
-from pawl.sandbox.groups import find_hierarchy
+from pawl.sandbox.limits import find_hierarchy
 
 pytestmark = [pytest.mark.hostile, pytest.mark.spec("F4")]
 
@@ -288,12 +288,10 @@ launched.Launched.{hook} = die
 TIMED_DEATH = """\
 import os, signal, threading
 import pawl.sandbox.process as launched
-import pawl.sandbox.landlock as landlock
-import pawl.sandbox.namespaces as namespaces
 def start_process(*arguments, original=launched.start_process):
     threading.Timer({seconds}, os.kill, (os.getpid(), signal.SIGKILL)).start()
     return original(*arguments)
-landlock.start_process = namespaces.start_process = start_process
+launched.start_process = start_process
 """
 
 

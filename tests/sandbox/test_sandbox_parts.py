@@ -12,13 +12,31 @@ from hypothesis import strategies as st
 
 from pawl.core.errors import CommandNotFound
 from pawl.core.execution import Confinement, CopyView, Limits, Network, OverlayView
-from pawl.sandbox.choice import open_sandbox
-from pawl.sandbox.environment import Surroundings, is_below, readonly_roots, system_files, visible_path
-from pawl.sandbox.groups import Group, Hierarchy, find_hierarchy, remove_leftovers
-from pawl.sandbox.layers import Layers, Scenery, check_command, linked_repository
+from pawl.sandbox.choice import ChosenSandbox
+from pawl.sandbox.limits import (
+    Group,
+    Hierarchy,
+    children,
+    find_hierarchy,
+    nameless_bytes,
+    remove_leftovers,
+    started_at,
+    stored_bytes,
+    tree_use,
+)
 from pawl.sandbox.process import StreamCapture
 from pawl.sandbox.programs import Programs
-from pawl.sandbox.usage import children, nameless_bytes, started_at, stored_bytes, tree_use
+from pawl.sandbox.visibility import (
+    Layers,
+    Scenery,
+    Surroundings,
+    check_command,
+    is_below,
+    linked_repository,
+    readonly_roots,
+    system_files,
+    visible_path,
+)
 
 pytestmark = pytest.mark.spec("F4")
 
@@ -83,6 +101,17 @@ def test_a_git_file_that_never_ends_to_be_read_is_not_read(tmp_path):
     (tmp_path / "workspace/.git").write_text("gitdir: trap\n")
     (tmp_path / "workspace/trap").mkdir()
     os.mkfifo(tmp_path / "workspace/trap/gitdir")
+    assert linked_repository(layers) == ()
+
+
+@pytest.mark.parametrize(
+    "files", [{".git": "gitdir: a\0b\n"}, {".git": "gitdir: in\n", "in/gitdir": "\0", "in/commondir": "\0"}]
+)
+def test_a_git_file_with_a_nul_in_it_leads_nowhere(tmp_path, files):
+    layers = lay_layers(tmp_path)
+    for name, text in files.items():
+        (tmp_path / "workspace" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "workspace" / name).write_text(text)
     assert linked_repository(layers) == ()
 
 
@@ -245,7 +274,7 @@ def test_a_tree_without_descendants_uses_nothing():
 
 
 def test_the_probes_say_what_works_here(home):
-    protection = open_sandbox(Surroundings(home=str(home))).protection()
+    protection = ChosenSandbox(Surroundings(home=str(home))).protection()
     works = {probe.name: probe.works for probe in protection.probes}
     assert protection.confinement is Confinement.NAMESPACES
     assert protection.overlay
@@ -256,7 +285,7 @@ def test_the_probes_say_what_works_here(home):
 
 def test_probes_that_fail_name_a_remedy(home):
     nothing = Programs(bubblewrap=None, unshare=None, mount=None)
-    protection = open_sandbox(Surroundings(home=str(home)), programs=nothing).protection()
+    protection = ChosenSandbox(Surroundings(home=str(home)), programs=nothing).protection()
     failed = [probe for probe in protection.probes if not probe.works]
     assert {"bubblewrap", "user namespaces", "sandbox", "overlay"} <= {probe.name for probe in failed}
     assert all(probe.remedy for probe in failed)

@@ -14,8 +14,8 @@ from sandbox.site import PYTHON, processes_with
 from pawl.core.errors import CommandNotFound, UsageError
 from pawl.core.execution import Captured, CopyView, Ending, Execution, Limits, Stream
 from pawl.sandbox.cancel import CancelToken
-from pawl.sandbox.environment import Surroundings
 from pawl.sandbox.namespaces import NamespaceSandbox
+from pawl.sandbox.visibility import Surroundings
 
 pytestmark = pytest.mark.spec("F4")
 

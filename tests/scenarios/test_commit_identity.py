@@ -15,8 +15,7 @@ from pawl.core.run import DeliveryState
 from pawl.settings.tree import Tree
 from pawl.workspace import git as confined
 from pawl.workspace.git import Git
-from pawl.workspace.repository import opened, values
-from pawl.workspace.user_settings import DEEPEST, user_values
+from pawl.workspace.repository import DEEPEST, opened, user_values, values
 
 pytestmark = pytest.mark.spec("E13")
 

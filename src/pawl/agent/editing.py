@@ -13,8 +13,7 @@ from pawl.workspace.commands import open_bench
 from pawl.workspace.git import Git
 from pawl.workspace.hiding import Search
 from pawl.workspace.project import Project
-from pawl.workspace.repository import opened
-from pawl.workspace.user_settings import user_values
+from pawl.workspace.repository import opened, user_values
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$", re.DOTALL)
 _FILE = "diff --git "

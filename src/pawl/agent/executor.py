@@ -36,7 +36,7 @@ from pawl.core.events import ApprovalAsked, NodeEntered, QueueChanged, RunBegun,
 from pawl.core.run import Report, RunCursor, RunRequest, RunState, trouble_of
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.permissions import Permit
-from pawl.workspace.bench_folder import sweep
+from pawl.workspace.bench import sweep
 from pawl.workspace.commands import bench_places
 from pawl.workspace.project import Project
 

@@ -24,7 +24,7 @@ from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
     from pawl.workspace.bench import Bench
-    from pawl.workspace.hooks import HookOutcome, Hooks
+    from pawl.workspace.hook_runner import HookOutcome, Hooks
 
 
 ABOUT_WORK = frozenset({"PostToolUse", "PostToolUseFailure", "Stop"})
@@ -142,7 +142,7 @@ class Hooking:
             config, workspace = self.shop.config, self.shop.workspace
             places = (str(config.file.parent / "hooks.json"), os.path.join(workspace, ".pawl"))
             if config.tables.hooks or any(os.path.exists(place) for place in places):
-                from pawl.workspace.hooks import hooks_for
+                from pawl.workspace.hook_runner import hooks_for
 
                 found = hooks_for(config, workspace)
                 if found.commands or found.notices:
@@ -184,7 +184,7 @@ class Hooking:
         hooks = self._known
         if hooks is None or not any(one.is_own and not one.host for one in hooks.commands):
             return
-        from pawl.workspace.hooks import IN_SANDBOX
+        from pawl.workspace.hook_runner import IN_SANDBOX
 
         try:
             os.close(os.open(self.shop.config.state / TOLD, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -28,7 +28,7 @@ from pawl.core.redact import redacted
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.forwarding import Forwarder
 from pawl.settings.config import load
-from pawl.workspace.bench_folder import sweep
+from pawl.workspace.bench import sweep
 from pawl.workspace.commands import bench_places, open_bench
 from pawl.workspace.project import Project
 

@@ -38,7 +38,7 @@ from pawl.repair.strategy import RepairStrategy, Told, suite_of
 from pawl.repair.stream import start_script
 from pawl.repair.targets import reaching, test_file
 from pawl.workspace.bench import Bench
-from pawl.workspace.bench_folder import sweep
+from pawl.workspace.bench import sweep
 from pawl.workspace.commands import bench_places, open_bench
 from pawl.workspace.environments import brought_along, own_python
 from pawl.workspace.project import Project

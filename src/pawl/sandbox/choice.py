@@ -13,14 +13,14 @@ from pawl.core.errors import OverlayUnavailable, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Confinement, CopyView, Execution, OverlayView, Probe, Protection, View
 from pawl.sandbox import programs as remedies
 from pawl.sandbox.cancel import CancelToken
-from pawl.sandbox.environment import Surroundings
-from pawl.sandbox.groups import find_hierarchy
 from pawl.sandbox.landlock import OLDEST_VERSION, LandlockSandbox, check_landlock
 from pawl.sandbox.launcher import landlock_version
+from pawl.sandbox.limits import find_hierarchy
 from pawl.sandbox.namespaces import NamespaceSandbox
 from pawl.sandbox.process import OnOutput
 from pawl.sandbox.programs import ENVIRONMENT, Programs
 from pawl.sandbox.seccomp import Sockets, filter_program
+from pawl.sandbox.visibility import Surroundings
 
 _OLDEST_BUBBLEWRAP = (0, 8)
 _SECONDS = 10
@@ -46,8 +46,8 @@ def probe_namespaces(sandbox: NamespaceSandbox) -> Probe:
         try:
             completed = sandbox.run(CopyView(workspace=workspace, copy=workspace), Execution(argv=("true",)))
         except PawlError as error:
-            return Probe(name="sandbox", works=False, detail=error.message, remedy=error.advice)
-    return Probe(name="sandbox", works=completed.ok, detail=f"a command {completed.ending} with {completed.code}")
+            return _probe("sandbox", error.message, error.advice, works=False)
+    return _probe("sandbox", f"a command {completed.ending} with {completed.code}", works=completed.ok)
 
 
 def _overlay(sandbox: NamespaceSandbox) -> Probe:
@@ -61,59 +61,59 @@ def _overlay(sandbox: NamespaceSandbox) -> Probe:
         try:
             sandbox.run(OverlayView(**places), Execution(argv=("touch", "written")))
         except PawlError as error:
-            return Probe(name="overlay", works=False, detail=error.message, remedy=error.advice)
+            return _probe("overlay", error.message, error.advice, works=False)
         works = os.path.exists(os.path.join(places["upper"], "written"))
         # The kernel leaves a folder there that nobody may enter.
         os.chmod(os.path.join(places["work"], "work"), 0o700)
     detail = "mounted and written through" if works else "a write did not reach the upper layer"
-    return Probe(name="overlay", works=works, detail=detail, remedy="" if works else remedies.MOVE_STATE)
+    return _probe("overlay", detail, remedies.MOVE_STATE, works=works)
 
 
 def _bubblewrap(programs: Programs) -> Probe:
     if programs.bubblewrap is None:
-        return Probe(name="bubblewrap", works=False, detail="not installed", remedy=remedies.INSTALL_BUBBLEWRAP)
+        return _probe("bubblewrap", "not installed", remedies.INSTALL_BUBBLEWRAP, works=False)
     said = _output([programs.bubblewrap, "--version"])
     version = re.search(r"(\d+)\.(\d+)", said)
     works = version is not None and (int(version[1]), int(version[2])) >= _OLDEST_BUBBLEWRAP
     detail = f"{programs.bubblewrap}, {said or 'no answer'}"
-    return Probe(name="bubblewrap", works=works, detail=detail, remedy="" if works else remedies.INSTALL_BUBBLEWRAP)
+    return _probe("bubblewrap", detail, remedies.INSTALL_BUBBLEWRAP, works=works)
 
 
 def _user_namespaces(programs: Programs) -> Probe:
-    name = "user namespaces"
     if programs.unshare is None:
-        return Probe(name=name, works=False, detail="unshare is not installed", remedy="install util-linux")
+        return _probe("user namespaces", "unshare is not installed", "install util-linux", works=False)
     said = _output([programs.unshare, "-Ur", "--", programs.shell, "-c", "echo allowed"])
-    works = said == "allowed"
-    return Probe(name=name, works=works, detail=said, remedy="" if works else remedies.ALLOW_NAMESPACES)
+    return _probe("user namespaces", said, remedies.ALLOW_NAMESPACES, works=said == "allowed")
 
 
 def _filter() -> Probe:
-    name = "system call filter"
     try:
         steps = len(filter_program(platform.machine(), Sockets.PRIVATE)) // 8
     except PawlError as error:
-        return Probe(name=name, works=False, detail=error.message, remedy=error.advice)
+        return _probe("system call filter", error.message, error.advice, works=False)
     with open("/proc/self/status") as file:
         works = "\nSeccomp:" in file.read()
     detail = f"{steps} steps for {platform.machine()}" if works else "the kernel has none"
-    return Probe(name=name, works=works, detail=detail, remedy="" if works else remedies.ALLOW_FILTERS)
+    return _probe("system call filter", detail, remedies.ALLOW_FILTERS, works=works)
 
 
 def _landlock() -> Probe:
     version = landlock_version()
-    works = version >= OLDEST_VERSION
     detail = f"version {version}" if version else "not offered by the kernel"
-    return Probe(name="Landlock", works=works, detail=detail, remedy="" if works else remedies.NEWER_KERNEL)
+    return _probe("Landlock", detail, remedies.NEWER_KERNEL, works=version >= OLDEST_VERSION)
 
 
 def _groups() -> Probe:
     hierarchy = find_hierarchy()
     if hierarchy is None:
         detail = "none can be made here; memory and processes are watched instead"
-        return Probe(name="control groups", works=False, detail=detail, remedy=remedies.GROUPS)
+        return _probe("control groups", detail, remedies.GROUPS, works=False)
     detail = f"version {hierarchy.version}: {', '.join(sorted(hierarchy.folders))}"
-    return Probe(name="control groups", works=True, detail=detail)
+    return _probe("control groups", detail, works=True)
+
+
+def _probe(name: str, detail: str, remedy: str = "", *, works: bool) -> Probe:
+    return Probe(name=name, works=works, detail=detail, remedy="" if works else remedy)
 
 
 def _output(words: Sequence[str]) -> str:
@@ -126,31 +126,24 @@ def _output(words: Sequence[str]) -> str:
     return (completed.stdout or completed.stderr).decode("utf-8", "replace").strip()
 
 
-def open_sandbox(
-    surroundings: Surroundings,
-    *,
-    minimum: Confinement = Confinement.LANDLOCK,
-    programs: Programs | None = None,
-) -> ChosenSandbox:
-    """The strongest sandbox this machine gives, and none weaker than `minimum`; nothing is probed before it is used."""
-    return ChosenSandbox(surroundings, minimum, programs or Programs.installed())
-
-
 class ChosenSandbox:
-    def __init__(self, surroundings: Surroundings, minimum: Confinement, programs: Programs) -> None:
+    """The strongest sandbox this machine gives, and none weaker than `minimum`; nothing is probed before it is used."""
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        *,
+        minimum: Confinement = Confinement.LANDLOCK,
+        programs: Programs | None = None,
+    ) -> None:
         self._surroundings = surroundings
         self._minimum = minimum
-        self._programs = programs
-        self._namespaces = NamespaceSandbox(surroundings, programs=programs)
+        self._programs = programs or Programs.installed()
+        self._namespaces = NamespaceSandbox(surroundings, programs=self._programs)
         self._fallback: LandlockSandbox | None = None
 
     def run(
-        self,
-        view: View,
-        execution: Execution,
-        *,
-        on_output: OnOutput | None = None,
-        cancel: CancelToken | None = None,
+        self, view: View, execution: Execution, *, on_output: OnOutput | None = None, cancel: CancelToken | None = None
     ) -> Completed:
         if self._fallback is None:
             try:

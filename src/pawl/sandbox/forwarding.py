@@ -53,7 +53,7 @@ class Forwarder:
 
     @property
     def file(self) -> int:
-        """What the helper inside inherits."""
+        """The descriptor that the helper inside inherits."""
         return self._theirs.fileno()
 
     def __enter__(self) -> Self:

@@ -7,7 +7,6 @@ to the same user, loopback servers cannot be started, and `.git` of the copy is 
 from __future__ import annotations
 
 import base64
-import functools
 import json
 import os
 import platform
@@ -18,36 +17,27 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from pawl.core.errors import OverlayUnavailable, SandboxUnavailable
-from pawl.core.execution import Completed, Confinement, CopyView, Ending, Execution, Network, OverlayView, View
+from pawl.core.errors import OverlayUnavailable, PawlError, SandboxUnavailable
+from pawl.core.execution import Confinement, CopyView, Execution, Network, OverlayView, View
 from pawl.sandbox import programs as remedies
-from pawl.sandbox.cancel import CancelToken
-from pawl.sandbox.environment import (
+from pawl.sandbox.launcher import landlock_version
+from pawl.sandbox.process import GatedSandbox, Launch, memory_file
+from pawl.sandbox.seccomp import Sockets, filter_program
+from pawl.sandbox.visibility import (
     SYSTEM_FOLDERS,
+    Layers,
     Root,
+    Scenery,
     Surroundings,
-    check_words,
+    check_command,
+    check_directory,
     command_environment,
     is_below,
+    linked_repository,
     readonly_roots,
     system_files,
     visible_path,
 )
-from pawl.sandbox.groups import GroupPool, GroupSeat, process_pool, set_ceilings
-from pawl.sandbox.launcher import landlock_version
-from pawl.sandbox.layers import Layers, Scenery, check_command, check_directory, linked_repository
-from pawl.sandbox.process import (
-    Arrival,
-    CommandWatch,
-    Launched,
-    OnOutput,
-    Stopping,
-    memory_file,
-    start_process,
-    started_in,
-)
-from pawl.sandbox.seccomp import Sockets, filter_program
-from pawl.sandbox.usage import DiskAllowance, DiskWatch, children
 
 OLDEST_VERSION = 3
 """The first one that covers truncation."""
@@ -73,61 +63,37 @@ _KERNEL_FILES = (
 )
 
 
-class LandlockSandbox:
+class LandlockSandbox(GatedSandbox):
+    confinement = Confinement.LANDLOCK
+
     def __init__(self, surroundings: Surroundings, *, reason: str = "") -> None:
-        self._surroundings = surroundings
+        super().__init__(surroundings)
         self._remedy = reason or remedies.INSTALL_BUBBLEWRAP
-        self._notice = NOTICE + self._remedy
+        self._notices = (NOTICE + self._remedy,)
 
-    @functools.cached_property
-    def _groups(self) -> GroupPool:
-        return process_pool()
-
-    def run(
-        self,
-        view: View,
-        execution: Execution,
-        *,
-        on_output: OnOutput | None = None,
-        cancel: CancelToken | None = None,
-    ) -> Completed:
-        check_words(execution)
+    def _prepared(self, view: View, execution: Execution, stack: ExitStack) -> Launch:
         check_landlock()
         if execution.files:
             raise SandboxUnavailable(NO_NETWORK, advice=self._remedy)
         if isinstance(view, OverlayView):
             raise OverlayUnavailable("an overlay needs namespaces", advice=remedies.ALLOW_NAMESPACES)
+        private = stack.enter_context(tempfile.TemporaryDirectory(prefix="pawl-", ignore_cleanup_errors=True))
+        file = memory_file("order", json.dumps(self._order(view, execution, private)).encode(), stack)
+        limits = execution.limits
+        return Launch(
+            words=(sys.executable, "-I", "-S", _LAUNCHER, str(file)),
+            files=(file,),
+            disk_bytes={view.copy: limits.disk_bytes, private: limits.scratch_bytes},
+        )
+
+    def _explained(self, code: int, complaint: str) -> PawlError:
+        said = complaint or f"code {code}"
+        return SandboxUnavailable(f"the sandbox could not be set up: {said}", advice=remedies.ALLOW_FILTERS)
+
+    def _order(self, view: CopyView, execution: Execution, private: str) -> dict[str, object]:
+        """The order to the launcher; everything that can be refused early is refused here."""
         # Here the command sees the copy at the copy's own path.
         layers = Layers(CopyView(workspace=view.copy, copy=view.copy))
-        with ExitStack() as stack:
-            private = stack.enter_context(tempfile.TemporaryDirectory(prefix="pawl-", ignore_cleanup_errors=True))
-            order = self._order(view, execution, layers, private)
-            limits = execution.limits
-            disk = DiskWatch(DiskAllowance(view.copy, limits.disk_bytes), DiskAllowance(private, limits.scratch_bytes))
-            seat = stack.enter_context(self._groups.seat(limits))
-            launched = stack.enter_context(_launch(order, seat))
-            arrival = launched.wait_until_up(cancel)
-            if arrival is Arrival.CANCELLED:
-                return Completed(ending=Ending.CANCELLED, code=None, confinement=Confinement.LANDLOCK)
-            if arrival is not Arrival.UP:
-                code, complaint = launched.complaint()
-                raise SandboxUnavailable(
-                    f"the sandbox could not be set up: {complaint or f'code {code}'}", advice=remedies.ALLOW_FILTERS
-                )
-            _hold(launched, execution, seat)
-            watch = CommandWatch(
-                launched=launched,
-                root=launched.pid,
-                limits=limits,
-                disk=disk,
-                seat=seat,
-                on_output=on_output,
-                cancel=cancel,
-            )
-            return watch.run(Confinement.LANDLOCK, (self._notice,))
-
-    def _order(self, view: CopyView, execution: Execution, layers: Layers, private: str) -> dict[str, object]:
-        """What the launcher is told; everything that can be refused early is refused here."""
         roots = self._roots(view)
         home, temporary = os.path.join(private, "home"), os.path.join(private, "tmp")
         for folder in (home, temporary):
@@ -184,21 +150,3 @@ def _link_toolchains(home: str, roots: Iterable[Root], caller_home: str) -> None
             link = os.path.join(home, os.path.relpath(root.path, caller_home))
             os.makedirs(os.path.dirname(link), exist_ok=True)
             os.symlink(root.path, link)
-
-
-def _launch(order: dict[str, object], seat: GroupSeat | None) -> Launched:
-    with memory_file("order", json.dumps(order).encode()) as file:
-        words = (sys.executable, "-I", "-S", _LAUNCHER, str(file))
-        return Launched(started_in(seat, functools.partial(start_process, words, (file,))), Stopping.CLOSE)
-
-
-def _hold(launched: Launched, execution: Execution, seat: GroupSeat | None) -> None:
-    waiting = children(launched.pid)
-    if len(waiting) != 1:
-        raise SandboxUnavailable("the sandbox cannot be followed in /proc", advice=remedies.SHOW_PROCESSES)
-    try:
-        set_ceilings(waiting[0], execution.limits)
-        if seat is not None:
-            seat.admit(waiting[0])
-    except OSError as error:
-        raise SandboxUnavailable(f"cannot limit the command: {error}", advice="run `pawl doctor`") from error

@@ -38,7 +38,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def landlock_version() -> int:
-    """What the kernel offers; 0 when it has no Landlock or does not use it."""
+    """The kernel's version of Landlock; 0 when it has none or does not use it."""
     return max(0, int(_libc.syscall(ctypes.c_long(_CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(1))))
 
 

@@ -9,39 +9,32 @@ import select
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pawl.core.errors import OverlayUnavailable, PawlError, SandboxUnavailable
-from pawl.core.execution import Completed, Confinement, CopyView, Ending, Execution, Network, OverlayView, View
+from pawl.core.execution import Confinement, CopyView, Execution, Network, OverlayView, View
 from pawl.sandbox import programs as remedies
-from pawl.sandbox.cancel import CancelToken
-from pawl.sandbox.environment import (
+from pawl.sandbox.limits import children, filter_count
+from pawl.sandbox.process import GatedSandbox, Launch, Launched, memory_file
+from pawl.sandbox.programs import Programs
+from pawl.sandbox.seccomp import Sockets, filter_program
+from pawl.sandbox.visibility import (
     SYSTEM_FOLDERS,
+    Layers,
     Root,
+    Scenery,
     Surroundings,
-    check_words,
+    check_command,
+    check_directory,
     command_environment,
+    has_git_folder,
     is_below,
+    linked_repository,
     readonly_roots,
     system_files,
     visible_path,
 )
-from pawl.sandbox.groups import GroupPool, GroupSeat, process_pool, set_ceilings, set_process_ceiling
-from pawl.sandbox.layers import Layers, Scenery, check_command, check_directory, has_git_folder, linked_repository
-from pawl.sandbox.process import (
-    Arrival,
-    CommandWatch,
-    Launched,
-    OnOutput,
-    Stopping,
-    memory_file,
-    start_process,
-    started_in,
-)
-from pawl.sandbox.programs import Programs
-from pawl.sandbox.seccomp import Sockets, filter_program
-from pawl.sandbox.usage import DiskAllowance, DiskWatch, children, filter_count
 
 HOME = "/home/agent"
 GIVEN = "/run/given"
@@ -166,44 +159,31 @@ _SETTLE_SECONDS = 10.0
 _ROOTS_SECONDS = 5.0
 
 
-class NamespaceSandbox:
+class NamespaceSandbox(GatedSandbox):
+    confinement = Confinement.NAMESPACES
+
     def __init__(self, surroundings: Surroundings, *, programs: Programs | None = None) -> None:
-        self._surroundings = surroundings
+        super().__init__(surroundings)
         self._programs = programs or Programs.installed()
         self._around: dict[str, tuple[float, tuple[Root, ...], str]] = {}
 
-    @functools.cached_property
-    def _groups(self) -> GroupPool:
-        return process_pool()
-
-    def run(
-        self,
-        view: View,
-        execution: Execution,
-        *,
-        on_output: OnOutput | None = None,
-        cancel: CancelToken | None = None,
-    ) -> Completed:
-        check_words(execution)
+    def _prepared(self, view: View, execution: Execution, stack: ExitStack) -> Launch:
         profile = self._profile(view, execution)
-        written = view.upper if isinstance(view, OverlayView) else view.copy
-        disk = DiskWatch(DiskAllowance(written, execution.limits.disk_bytes))
-        with self._groups.seat(execution.limits) as seat, self._launched(view, profile, seat) as launched:
-            arrival = launched.wait_until_up(cancel)
-            if arrival is Arrival.CANCELLED:
-                return Completed(ending=Ending.CANCELLED, code=None)
-            if arrival is not Arrival.UP:
-                raise _explained(*launched.complaint())
-            watch = CommandWatch(
-                launched=launched,
-                root=_hold(launched, execution, seat),
-                limits=execution.limits,
-                disk=disk,
-                seat=seat,
-                on_output=on_output,
-                cancel=cancel,
-            )
-            return watch.run(Confinement.NAMESPACES, ())
+        if self._programs.bubblewrap is None:
+            raise SandboxUnavailable("bubblewrap is not installed", advice=remedies.INSTALL_BUBBLEWRAP)
+        given = execution.given
+        filter_file = memory_file("filter", filter_program(platform.machine(), Sockets.PRIVATE), stack)
+        given_file = memory_file("given", given, stack)
+        arguments = bubblewrap_arguments(profile, filter_file, given_file)
+        # By file and not on the command line, which every user of the machine can read.
+        file = memory_file("arguments", os.fsencode("\0".join(arguments) + "\0"), stack)
+        source = GIVEN if given else "/dev/null"
+        inside = (self._programs.shell, "-c", _GATE_SCRIPT, source, *execution.argv)
+        return Launch(
+            words=[*self._mounting(view), self._programs.bubblewrap, "--args", str(file), "--", *inside],
+            files=(filter_file, file, *((given_file,) if given else ()), *execution.files),
+            disk_bytes={_written(view): execution.limits.disk_bytes},
+        )
 
     def _profile(self, view: View, execution: Execution) -> Profile:
         """Everything about the run that can be known, and refused, before a process is started."""
@@ -235,25 +215,6 @@ class NamespaceSandbox:
             self._around[workspace] = (time.monotonic() + _ROOTS_SECONDS, roots, path)
         return roots, path
 
-    @contextmanager
-    def _launched(self, view: View, profile: Profile, seat: GroupSeat | None) -> Iterator[Launched]:
-        if self._programs.bubblewrap is None:
-            raise SandboxUnavailable("bubblewrap is not installed", advice=remedies.INSTALL_BUBBLEWRAP)
-        program = filter_program(platform.machine(), Sockets.PRIVATE)
-        given = profile.execution.given
-        with memory_file("filter", program) as filter_file, memory_file("given", given) as given_file:
-            arguments = bubblewrap_arguments(profile, filter_file, given_file)
-            # By file and not on the command line, which every user of the machine can read.
-            with memory_file("arguments", os.fsencode("\0".join(arguments) + "\0")) as file:
-                source = GIVEN if given else "/dev/null"
-                inside = (self._programs.shell, "-c", _GATE_SCRIPT, source, *profile.execution.argv)
-                words = [*self._mounting(view), self._programs.bubblewrap, "--args", str(file), "--", *inside]
-                files = (filter_file, file, *((given_file,) if given else ()), *profile.execution.files)
-                start = functools.partial(start_process, words, files)
-                process = started_in(seat, start)
-        with Launched(process, Stopping.KILL) as launched:
-            yield launched
-
     def _mounting(self, view: View) -> Sequence[str]:
         if isinstance(view, CopyView):
             return ()
@@ -263,6 +224,37 @@ class NamespaceSandbox:
         script = (self._programs.shell, "-c", _MOUNT_SCRIPT, "sh", self._programs.mount)
         folders = (view.workspace, view.upper, view.work, view.merged, view.masks)
         return (self._programs.unshare, "-Urm", "--", *script, *folders)
+
+    def _root(self, launched: Launched) -> int:
+        """bubblewrap's own child, once it is sure to die with bubblewrap.
+
+        It asks the kernel for that right before it loads the filter, so one filter more than bubblewrap has is the
+        proof.
+        """
+        poll = select.poll()
+        poll.register(launched.exited, select.POLLIN)
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while time.monotonic() < deadline:
+            found = children(launched.pid)
+            if len(found) == 1 and filter_count(found[0]) > filter_count(launched.pid):
+                launched.follow(found[0])
+                return found[0]
+            if poll.poll(1):
+                break
+        raise SandboxUnavailable("the sandbox cannot be followed in /proc", advice=remedies.SHOW_PROCESSES)
+
+    def _explained(self, code: int, complaint: str) -> PawlError:
+        said = complaint or f"it ended with code {code}"
+        if code == _NO_OVERLAY:
+            return OverlayUnavailable(f"the overlay could not be mounted: {said}", advice=remedies.MOVE_STATE)
+        if complaint.startswith("unshare:"):
+            # bubblewrap may be allowed what unshare is not, so a copy is still worth trying.
+            return OverlayUnavailable(f"no place to mount the overlay: {said}", advice=remedies.ALLOW_NAMESPACES)
+        return SandboxUnavailable(f"the sandbox could not be set up: {said}", advice=remedies.remedy_for(complaint))
+
+
+def _written(view: View) -> str:
+    return view.upper if isinstance(view, OverlayView) else view.copy
 
 
 def _check_view(view: View) -> None:
@@ -302,48 +294,3 @@ def _forget_mark(work: str) -> None:
         shutil.rmtree(os.path.dirname(folder))
     except FileNotFoundError:
         return
-
-
-def _hold(launched: Launched, execution: Execution, seat: GroupSeat | None) -> int:
-    """Sets the limits while the command waits at its gate; returns the first process of its namespace."""
-    first = _first_process(launched)
-    waiting = children(first)
-    if len(waiting) != 1:
-        raise SandboxUnavailable(f"process {first} has no single child in /proc", advice=remedies.SHOW_PROCESSES)
-    try:
-        set_ceilings(waiting[0], execution.limits)
-        set_process_ceiling(waiting[0], execution.limits)
-        if seat is not None:
-            seat.admit(waiting[0])
-        launched.follow(first)
-    except OSError as error:
-        raise SandboxUnavailable(f"cannot limit the command: {error}", advice="run `pawl doctor`") from error
-    return first
-
-
-def _first_process(launched: Launched) -> int:
-    """bubblewrap's own child, once it is sure to die with bubblewrap.
-
-    It asks the kernel for that right before it loads the filter, so one filter more than bubblewrap has is the proof.
-    """
-    poll = select.poll()
-    poll.register(launched.exited, select.POLLIN)
-    deadline = time.monotonic() + _SETTLE_SECONDS
-    while time.monotonic() < deadline:
-        found = children(launched.pid)
-        if len(found) == 1 and filter_count(found[0]) > filter_count(launched.pid):
-            return found[0]
-        if poll.poll(1):
-            break
-    raise SandboxUnavailable("the sandbox cannot be followed in /proc", advice=remedies.SHOW_PROCESSES)
-
-
-def _explained(code: int, complaint: str) -> PawlError:
-    """Why the sandbox did not come up. The command has not run."""
-    said = complaint or f"it ended with code {code}"
-    if code == _NO_OVERLAY:
-        return OverlayUnavailable(f"the overlay could not be mounted: {said}", advice=remedies.MOVE_STATE)
-    if complaint.startswith("unshare:"):
-        # bubblewrap may be allowed what unshare is not, so a copy is still worth trying.
-        return OverlayUnavailable(f"no place to mount the overlay: {said}", advice=remedies.ALLOW_NAMESPACES)
-    return SandboxUnavailable(f"the sandbox could not be set up: {said}", advice=remedies.remedy_for(complaint))

@@ -9,42 +9,29 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import select
 import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Self
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
-from pawl.core.errors import SandboxUnavailable, UsageError
-from pawl.core.execution import Captured, Completed, Confinement, Ending, Limits, Stream
+from pawl.core.errors import PawlError, SandboxUnavailable, UsageError
+from pawl.core.execution import Captured, Completed, Confinement, Ending, Execution, Limits, Stream, View
 from pawl.sandbox.cancel import CancelToken
-from pawl.sandbox.groups import GroupSeat
-from pawl.sandbox.programs import ENVIRONMENT
-from pawl.sandbox.usage import DiskWatch, proportional_bytes, tree_use
+from pawl.sandbox.limits import DiskWatch, Group, children, process_pool, proportional_bytes, set_ceilings, tree_use
+from pawl.sandbox.programs import ENVIRONMENT, SHOW_PROCESSES
+from pawl.sandbox.visibility import Surroundings, check_words
 
 UP = b"R"
 _SETUP_SECONDS = 30.0
 _DYING_SECONDS = 10.0
 _MOST_COMPLAINT = 1 << 16
-
-
-class Arrival(Enum):
-    UP = "up"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    LATE = "late"
-
-
-class Stopping(Enum):
-    """What ends the whole tree."""
-
-    KILL = "kill the launched process: its namespace dies with it"
-    CLOSE = "close the gate: the launched process sweeps its descendants and exits"
 
 
 def start_process(words: Sequence[str], files: Sequence[int]) -> subprocess.Popen[bytes]:
@@ -62,23 +49,20 @@ def start_process(words: Sequence[str], files: Sequence[int]) -> subprocess.Pope
     )
 
 
-@contextlib.contextmanager
-def memory_file(name: str, data: bytes) -> Iterator[int]:
-    """A file without a name, to be handed to a launcher."""
+def memory_file(name: str, data: bytes, stack: contextlib.ExitStack) -> int:
+    """A file without a name, to be handed to a launcher; the stack closes it."""
     file = os.memfd_create(f"pawl-{name}")
-    try:
-        with os.fdopen(os.dup(file), "wb") as stream:
-            stream.write(data)
-        os.lseek(file, 0, os.SEEK_SET)
-        yield file
-    finally:
-        os.close(file)
+    stack.callback(os.close, file)
+    with os.fdopen(os.dup(file), "wb") as stream:
+        stream.write(data)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
-def started_in(seat: GroupSeat | None, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+def started_in(group: Group | None, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
     """Starts a launcher, in a control group where there is one."""
     try:
-        return start() if seat is None else seat.start(start)
+        return start() if group is None else group.start(start)
     except OSError as error:
         if error.errno == errno.E2BIG:
             raise UsageError("the command is longer than the kernel takes", advice="put it into a file") from error
@@ -86,14 +70,13 @@ def started_in(seat: GroupSeat | None, start: Callable[[], subprocess.Popen[byte
 
 
 class Launched:
-    def __init__(self, process: subprocess.Popen[bytes], stopping: Stopping) -> None:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self.pid = process.pid
         self.out = process.stdout.fileno()
         self.err = process.stderr.fileno()
         self.exited = os.pidfd_open(process.pid)
         self._process = process
-        self._stopping = stopping
         self._first: int | None = None
         for file in (self.out, self.err):
             os.set_blocking(file, False)
@@ -109,7 +92,8 @@ class Launched:
             if stream is not None:
                 stream.close()
 
-    def wait_until_up(self, cancel: CancelToken | None) -> Arrival:
+    def wait_until_up(self, cancel: CancelToken | None) -> bool:
+        """Whether the command waits at its gate now; not where it failed, took too long or was cancelled."""
         poll = select.poll()
         poll.register(self.out, select.POLLIN)
         if cancel is not None:
@@ -118,13 +102,13 @@ class Launched:
         while (left := deadline - time.monotonic()) > 0:
             ready = [file for file, _ in poll.poll(left * 1000)]
             if cancel is not None and cancel.requested:
-                return Arrival.CANCELLED
+                return False
             if self.out in ready:
-                return Arrival.UP if os.read(self.out, 1) == UP else Arrival.FAILED
-        return Arrival.LATE
+                return os.read(self.out, 1) == UP
+        return False
 
     def follow(self, first: int) -> None:
-        """Names the process whose end is the end of the whole tree, beside the launched one."""
+        """Names the process whose end is the end of the whole tree: killing the launched one ends it too."""
         self._first = os.pidfd_open(first)
 
     def release(self) -> None:
@@ -133,10 +117,10 @@ class Launched:
             self._process.stdin.write(b"\n")
 
     def stop(self) -> None:
-        """Ends the tree. Before the command was released, closing the gate is enough and leaves nothing behind."""
+        """Ends the tree. Where none is followed, closing the gate does: the launched process ends its descendants."""
         if self._process.returncode is not None:
             return
-        if self._stopping is Stopping.CLOSE or self._first is None:
+        if self._first is None:
             assert self._process.stdin is not None
             self._process.stdin.close()
             if _is_over(self.exited, _DYING_SECONDS):
@@ -220,8 +204,8 @@ class CommandWatch:
     root: int
     """The process whose descendants are the command's tree."""
     limits: Limits
-    disk: DiskWatch
-    seat: GroupSeat | None = None
+    disks: Sequence[DiskWatch]
+    group: Group | None = None
     on_output: OnOutput | None = None
     cancel: CancelToken | None = None
     _captures: dict[Stream, StreamCapture] = field(init=False)
@@ -230,9 +214,9 @@ class CommandWatch:
 
     def __post_init__(self) -> None:
         self._captures = {stream: StreamCapture(self.limits.output_bytes) for stream in Stream}
-        self._kills_before = self.seat.out_of_memory_kills() if self.seat is not None else 0
+        self._kills_before = self.group.out_of_memory_kills() if self.group is not None else 0
 
-    def run(self, confinement: Confinement, notices: tuple[str, ...]) -> Completed:
+    def run(self) -> Completed:
         start = time.monotonic()
         with selectors.DefaultSelector() as selector:
             selector.register(self.launched.out, selectors.EVENT_READ, Stream.STDOUT)
@@ -248,19 +232,16 @@ class CommandWatch:
             self._drain(selector)
         if ending is None and self._ran_out_of_memory():
             ending = Ending.MEMORY_LIMIT
-        if ending is not None:
-            notices = (*notices, _explain(ending, self.limits)) if ending in _REASONS else notices
-        plain = _plain_ending(code)
+        ended, exit_code, number = _plain_ending(code) if ending is None else (ending, None, None)
         return Completed(
-            ending=ending or plain[0],
-            code=None if ending is not None else plain[1],
-            signal=None if ending is not None else plain[2],
+            ending=ended,
+            code=exit_code,
+            signal=number,
             stdout=self._captures[Stream.STDOUT].captured(),
             stderr=self._captures[Stream.STDERR].captured(),
             seconds=time.monotonic() - start,
             peak_memory_bytes=self._peak,
-            confinement=confinement,
-            notices=notices,
+            notices=(_REASONS[ended].format(self.limits),) if ended in _REASONS else (),
         )
 
     def _until_the_end(self, selector: selectors.BaseSelector, deadline: float) -> Ending | None:
@@ -296,10 +277,10 @@ class CommandWatch:
             return Ending.MEMORY_LIMIT
         if use.tasks > self.limits.processes + _SLACK:
             return Ending.PROCESS_LIMIT
-        return Ending.DISK_LIMIT if self.disk.exceeded(use.processes) else None
+        return Ending.DISK_LIMIT if any(disk.exceeded(use.processes) for disk in self.disks) else None
 
     def _ran_out_of_memory(self) -> bool:
-        return self.seat is not None and self.seat.out_of_memory_kills() > self._kills_before
+        return self.group is not None and self.group.out_of_memory_kills() > self._kills_before
 
     def _read(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
         try:
@@ -331,13 +312,81 @@ _REASONS = {
 }
 
 
-def _explain(ending: Ending, limits: Limits) -> str:
-    return _REASONS[ending].format(limits)
-
-
 def _plain_ending(code: int) -> tuple[Ending, int | None, int | None]:
     """A launcher passes a signal on the way shells do, as 128 and its number."""
     number = -code if code < 0 else code - _SIGNAL_BASE
     if code < 0 or number in _SIGNALS:
         return Ending.SIGNALLED, None, number
     return Ending.EXITED, code, None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """The process to start for a command."""
+
+    words: Sequence[str]
+    files: Sequence[int]
+    disk_bytes: Mapping[str, int]
+    """How much the command may store below each folder."""
+
+
+class GatedSandbox(ABC):
+    """Runs commands behind a gate; what confines them is up to the launcher that is started."""
+
+    confinement: ClassVar[Confinement]
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._notices: tuple[str, ...] = ()
+
+    @abstractmethod
+    def _prepared(self, view: View, execution: Execution, stack: contextlib.ExitStack) -> Launch:
+        """Refuses whatever can be refused before a process is started; the stack holds what the run needs."""
+
+    @abstractmethod
+    def _explained(self, code: int, complaint: str) -> PawlError:
+        """Why the sandbox did not come up. The command has not run."""
+
+    def _root(self, launched: Launched) -> int:
+        """The process whose only child, once it is up, waits at the gate."""
+        return launched.pid
+
+    def run(
+        self, view: View, execution: Execution, *, on_output: OnOutput | None = None, cancel: CancelToken | None = None
+    ) -> Completed:
+        check_words(execution)
+        with contextlib.ExitStack() as stack:
+            launch = self._prepared(view, execution, stack)
+            disks = [DiskWatch(folder, most) for folder, most in launch.disk_bytes.items()]
+            group = stack.enter_context(process_pool().lent(execution.limits))
+            start = functools.partial(start_process, launch.words, launch.files)
+            launched = stack.enter_context(Launched(started_in(group, start)))
+            if not launched.wait_until_up(cancel):
+                if cancel is not None and cancel.requested:
+                    return Completed(ending=Ending.CANCELLED, code=None, confinement=self.confinement)
+                raise self._explained(*launched.complaint())
+            watch = CommandWatch(
+                launched=launched,
+                root=self._limited(launched, execution.limits, group),
+                limits=execution.limits,
+                disks=disks,
+                group=group,
+                on_output=on_output,
+                cancel=cancel,
+            )
+            done = watch.run()
+        return replace(done, confinement=self.confinement, notices=(*self._notices, *done.notices))
+
+    def _limited(self, launched: Launched, limits: Limits, group: Group | None) -> int:
+        """Sets the limits while the command waits at its gate; returns the root of its tree."""
+        try:
+            root = self._root(launched)
+            waiting = children(root)
+            if len(waiting) != 1:
+                raise SandboxUnavailable(f"process {root} has no single child in /proc", advice=SHOW_PROCESSES)
+            set_ceilings(waiting[0], limits, namespaced=self.confinement is Confinement.NAMESPACES)
+            if group is not None:
+                group.admit(waiting[0])
+        except OSError as error:
+            raise SandboxUnavailable(f"cannot limit the command: {error}", advice="run `pawl doctor`") from error
+        return root

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 _TRUSTED = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/run/current-system/sw/bin"
 ENVIRONMENT = {"PATH": _TRUSTED, "LANG": "C.UTF-8"}
-"""What these programs themselves run with: nothing of the caller's environment or the command's."""
+"""The environment of these programs themselves: nothing of the caller's or the command's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import json
 import os
+import secrets
 import shutil
+import stat
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
-from pawl.core.change import BlobReader, BlobStore, Change, ChangeSet, Node, NodeKind
+from pawl.core.change import BlobReader, BlobStore, ChangeSet
 from pawl.core.errors import (
     ConfigError,
-    Conflicted,
     DiskFull,
     GitFailed,
-    NotAFile,
     OverlayUnavailable,
     PathRefused,
     PawlError,
@@ -29,119 +32,178 @@ from pawl.core.execution import Completed, Execution, OverlayView, Secrets, Stre
 from pawl.core.guardrails import Guardrails, Judge
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.choice import ChosenSandbox
+from pawl.sandbox.limits import started_at
+from pawl.sandbox.visibility import is_below
 from pawl.settings.tree import LARGEST_BLOB, Tree
-from pawl.workspace.bench_files import BenchFiles, told
-from pawl.workspace.bench_folder import BenchFolder, new_identity, sweep
+from pawl.workspace.bench_files import BenchFiles
 from pawl.workspace.capture import Capture, CaptureRules, capture
 from pawl.workspace.copied import LARGEST_COPY, CopiedSurface
-from pawl.workspace.gate import refuse_own_ground
 from pawl.workspace.git import Git
 from pawl.workspace.hiding import Listings, Names, Search
-from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore, IgnoreNothing
-from pawl.workspace.layered import LayeredSurface
-from pawl.workspace.paths import depth, parent
+from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore
+from pawl.workspace.overlay import LayeredSurface
 from pawl.workspace.repository import opened
-from pawl.workspace.surface import Surface
+from pawl.workspace.surface import Surface, apply
+from pawl.workspace.trees import FOLDER, empty, held
 
-_OPEN_FOLDER = 0o700
-
-
-def apply(surface: Surface, changes: ChangeSet, blobs: BlobReader) -> None:
-    """Writes the set; `Conflicted` with the paths in the way, and nothing written, where the bench differs."""
-    steps = _planned(surface, changes)
-    contents = {
-        change.path: blobs.get(change.after.blob)
-        for change in steps
-        if change.after is not None and change.after.blob is not None
-    }
-    upwards = sorted(steps, key=lambda change: depth(change.path), reverse=True)
-    closed = _opened(surface, steps)
-    for change in upwards:
-        if change.before is not None and (change.after is None or change.after.kind is not change.before.kind):
-            with _at(change.path):
-                surface.remove(change.path)
-    for change in reversed(upwards):
-        with _at(change.path):
-            _put(surface, change, contents.get(change.path, b""))
-    modes = {path: mode for path, mode in closed.items() if path not in changes.paths}
-    modes |= {change.path: change.after.mode for change in upwards if change.after and _is_folder(change.after)}
-    for path in sorted(modes, key=depth, reverse=True):
-        with _at(path):
-            surface.set_mode(path, modes[path])
+_OWNER = "owner.json"
+_LOCK = "lock"
+_UNCLAIMED_SECONDS = 3600
+"""How long a folder without an owner is taken for one that is being made."""
 
 
-def _put(surface: Surface, change: Change, content: bytes) -> None:
-    match change.after:
-        case Node(kind=NodeKind.DIRECTORY) if not _is_folder(change.before):
-            surface.make_folder(change.path, _OPEN_FOLDER)
-        case Node(kind=NodeKind.LINK):
-            surface.put_link(change.path, content)
-        case Node(kind=NodeKind.FILE, mode=mode):
-            surface.put_file(change.path, content, mode)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """A process, told apart from any other that had or will have its number."""
 
+    pid: int
+    started: int
+    boot: str
+    namespace: str
+    """Process numbers mean something only among processes of one namespace."""
+    workspace: str
 
-@contextmanager
-def _at(path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise told(error, path) from error
-
-
-def _opened(surface: Surface, steps: list[Change]) -> dict[str, int]:
-    """Opens the folders whose mode keeps even their owner from changing their entries; gives their modes."""
-    closed: dict[str, int] = {}
-    for path in sorted({parent(change.path) for change in steps} - {""}, key=depth):
-        with suppress(PathRefused):
-            seen = surface.look(path)
-            if (
-                seen is not None
-                and seen.kind is NodeKind.DIRECTORY
-                and seen.mode & 0o700 != 0o700
-                and os.geteuid() != 0
-            ):
-                closed[path] = seen.mode
-                surface.set_mode(path, seen.mode | 0o700)
-    return closed
-
-
-def _planned(surface: Surface, changes: ChangeSet) -> list[Change]:
-    """The changes that are not already so; a folder may have any mode before, and be gone already."""
-    steps: list[Change] = []
-    conflicts: list[str] = []
-    for change in changes:
-        refuse_own_ground(change.path)
-        try:
-            now = surface.node(change.path)
-        except PathRefused:
-            now = None  # what lies behind a link is not there
-        except NotAFile:
-            conflicts.append(change.path)
-            continue
-        if now == change.after:
-            continue
-        if now == change.before or (_is_folder(now) and _is_folder(change.before)):
-            steps.append(Change(change.path, now, change.after))
-        else:
-            conflicts.append(change.path)
-    if conflicts:
-        raise Conflicted(
-            f"the bench has something else at {', '.join(map(repr, sorted(conflicts)))}",
-            tuple(sorted(conflicts)),
-            advice="nothing was written; rebase the change set over what the bench has",
+    @classmethod
+    def this_process(cls, workspace: str) -> Owner:
+        return cls(
+            pid=os.getpid(),
+            started=started_at(os.getpid()),
+            boot=_boot(),
+            namespace=_namespace(),
+            workspace=workspace,
         )
-    return steps
+
+    @property
+    def is_dead(self) -> bool:
+        if self.boot != _boot() or self.namespace != _namespace():
+            return True
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            pass
+        return started_at(self.pid) != self.started
 
 
-def _is_folder(node: Node | None) -> bool:
-    return node is not None and node.kind is NodeKind.DIRECTORY
+class BenchFolder:
+    """A private folder that is locked while its owner lives."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+
+    @classmethod
+    def create(cls, place: Path, identity: str, workspace: str) -> BenchFolder:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_private(place)
+        path = place / identity
+        path.mkdir(mode=0o700)
+        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        draft = path / f"{_OWNER}.new"
+        draft.write_text(json.dumps(asdict(Owner.this_process(workspace)), indent=2) + "\n", "utf-8")
+        draft.rename(path / _OWNER)
+        return cls(path, lock)
+
+    def discard(self) -> None:
+        """Removes the folder with everything in it, whatever a command did to it."""
+        try:
+            remove(self.path)
+        finally:
+            os.close(self._lock)
 
 
-__all__ = ["Bench", "BenchKind", "BenchSettings", "sweep"]
+def _check_private(place: Path) -> None:
+    """Whoever can write here can swap what a bench is made of."""
+    status = place.lstat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022 or not stat.S_ISDIR(status.st_mode):
+        raise ConfigError(
+            f"{str(place)!r} is not a folder that only you can write",
+            advice="remove it, or set another state folder",
+        )
+
+
+def new_identity() -> str:
+    return f"b{secrets.token_hex(6)}"
+
+
+def remove(path: Path) -> None:
+    """Removes a bench's folder; who owns it stays known until the end."""
+    path.chmod(0o700)
+    for part in path.iterdir():
+        if part.is_dir() and not part.is_symlink():
+            part.chmod(0o700)
+            with held(os.open(part, FOLDER)) as fd:
+                empty(fd)
+            part.rmdir()
+    for part in sorted(path.iterdir(), key=lambda part: part.name == _OWNER):
+        part.unlink()
+    path.rmdir()
+
+
+def benches(place: Path) -> list[Path]:
+    """The folders of benches in a place; none where others can write: they could plant what is then removed."""
+    try:
+        _check_private(place)
+        return [path for path in sorted(place.iterdir()) if path.is_dir() and not path.is_symlink()]
+    except (OSError, ConfigError):
+        return []
+
+
+def sweep(place: Path) -> int:
+    """Removes every bench whose owner is dead; returns how many there were."""
+    count = 0
+    for path in benches(place):
+        if not _is_abandoned(path):
+            continue
+        # One that belongs to another user, such as root after sudo, does not keep the others from going.
+        with suppress(OSError):
+            remove(path)
+            count += 1
+    return count
+
+
+def _is_abandoned(path: Path) -> bool:
+    """A held lock means a living owner, wherever its process number counts."""
+    if _is_locked(path / _LOCK):
+        return False
+    try:
+        owner = Owner(**json.loads((path / _OWNER).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        with suppress(FileNotFoundError):
+            return time.time() - path.stat().st_mtime > _UNCLAIMED_SECONDS
+        return False
+    return owner.is_dead
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        with held(os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)) as fd:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return ""
+
+
+def _namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
 
 
 class BenchKind(StrEnum):
-    """What a bench starts as; an overlay that cannot be mounted becomes a copy by itself."""
+    """How a bench starts; an overlay that cannot be mounted becomes a copy by itself."""
 
     OVERLAY = "overlay"
     COPY = "copy"
@@ -160,9 +222,9 @@ class BenchSettings:
     include_ignored: bool = False
     """Ignored files are captured too."""
     judge: Judge | None = None
-    """What the permission rules say of each captured change."""
+    """Asks the permission rules about each captured change."""
     listings: Listings = field(default_factory=Listings)
-    """What is known of the workspace's folders, so that a fresh bench need not list them again."""
+    """The workspace's folders as last listed, so that a fresh bench need not list them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +319,7 @@ class Bench:
             return replace(done, notices=(*done.notices, *self.notices[known:]))
 
     def capture(self) -> Capture:
-        """What the bench changed. The bench stays as it is."""
+        """Reads off what the bench changed. The bench stays as it is."""
         with self._held():
             self._names.masks()
             while True:
@@ -303,15 +365,6 @@ class Bench:
             raise PathRefused(f"{path!r} is a link on the bench", advice="name a folder")
         return place
 
-    def promoted(self, changes: ChangeSet) -> None:
-        """Tells the bench that the workspace now holds these changes of its own, so that they are no conflict later."""
-        with self._held() as surface:
-            workspace = surface.workspace
-            for change in changes:
-                now = None if workspace.find(change.path) is None else workspace.node(change.path)
-                if now == change.after:
-                    surface.trust(change.path)
-
     def discard(self) -> None:
         """Removes everything the bench has on disk. The workspace is not touched."""
         with self._lock:
@@ -346,7 +399,7 @@ class Bench:
         return CaptureRules(
             blobs=means.blobs,
             guardrails=means.guardrails,
-            ignore=IgnoreNothing() if means.settings.include_ignored else self._ignore(self._surface),
+            ignore=None if means.settings.include_ignored else self._ignore(self._surface),
             tracked=self._tracked,
             largest=means.settings.largest_file,
             judge=means.settings.judge,
@@ -385,7 +438,8 @@ class Bench:
             raise error
         second = self._means.settings.second_place
         moved: tuple[BenchFolder, LayeredSurface | CopiedSurface] | None = None
-        if second is not None and old_folder.path.parent != second and not _is_inside(second, self.workspace):
+        is_free = second is not None and not is_below(os.path.realpath(second), self.workspace)
+        if second is not None and is_free and old_folder.path.parent != second:
             moved = _moved(old, second, self.id)
         if moved is None:
             moved = self._as_copy(old)
@@ -400,7 +454,7 @@ class Bench:
         identity = self.id if self._folder.path.parent != self._place else f"{self.id}c"
         folder, surface = _copied(old.workspace, self._place, identity, self._means)
         try:
-            surface.adopt(old.upper, old.differences())
+            surface.adopt(old.tree, old.differences())
         except BaseException:
             surface.close()
             folder.discard()
@@ -409,17 +463,12 @@ class Bench:
 
 
 def _outside(workspace: str, *places: Path | None) -> list[Path]:
-    usable = [place for place in places if place is not None and not _is_inside(place, workspace)]
+    usable = [place for place in places if place is not None and not is_below(os.path.realpath(place), workspace)]
     if not usable:
         raise ConfigError(
             f"benches of {workspace!r} cannot be kept inside of it", advice="choose a state folder somewhere else"
         )
     return usable
-
-
-def _is_inside(place: Path, workspace: str) -> bool:
-    real = Path(os.path.realpath(place))
-    return real == Path(workspace) or Path(workspace) in real.parents
 
 
 def _layered(tree: Tree, place: Path, identity: str) -> tuple[BenchFolder, LayeredSurface] | None:

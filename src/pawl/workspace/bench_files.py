@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import posixpath
 import stat
@@ -11,11 +10,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pawl.core.change import NodeKind
+from pawl.core.change import NodeKind, parents
 from pawl.core.code import Stamp
 from pawl.core.errors import (
-    AlreadyThere,
-    DiskFull,
     NotAFile,
     NotFound,
     PathRefused,
@@ -27,15 +24,15 @@ from pawl.core.errors import (
 from pawl.core.guardrails import Decision, Guardrails
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.ignore import EXCLUDE_FILE, IGNORE_FILES, LARGEST_IGNORE_FILE, Ignore, Read
-from pawl.workspace.paths import clean, parent
+from pawl.workspace.paths import clean
 from pawl.workspace.surface import Surface
+from pawl.workspace.trees import held, told
 
 if TYPE_CHECKING:
     from pawl.settings.permissions import ReadGate
 
 
 _NEW_FILE = 0o644
-_NEW_FOLDER = 0o755
 
 Hold = Callable[[], AbstractContextManager[Surface]]
 """Gives the bench's surface while no command and no other edit is at work."""
@@ -79,7 +76,7 @@ class BenchFiles:
             seen = surface.look(place)
             if seen is not None:
                 _refuse_other_kinds(place, seen)
-            missing = [above for above in _above(place) if surface.look(above) is None]
+            missing = [above for above in parents(place) if surface.look(above) is None]
             surface.put_file(place, data, _NEW_FILE if seen is None else seen.mode)
             self._made.update(missing)
 
@@ -87,17 +84,11 @@ class BenchFiles:
         with self._opened(path) as (surface, place):
             _file(surface, place)
             surface.remove(place)
-            for above in _above(place):
+            for above in parents(place):
                 if above not in self._made or surface.kinds(above):
                     break
                 surface.remove(above)
                 self._made.discard(above)
-
-    def mkdir(self, path: str) -> None:
-        with self._opened(path) as (surface, place):
-            if surface.look(place) is not None:
-                raise AlreadyThere(f"{place!r} is there already", advice="use it as it is")
-            surface.make_folder(place, _NEW_FOLDER)
 
     def exists(self, path: str) -> bool:
         with self._opened(path, secrets=True) as (surface, place):
@@ -190,28 +181,6 @@ def _refuse_other_kinds(path: str, seen: Seen) -> None:
             raise NotAFile(f"{path!r} is a device, FIFO or socket", advice="Pawl works on regular files only")
 
 
-def _above(path: str) -> Iterator[str]:
-    while path := parent(path):
-        yield path
-
-
-def told(error: OSError, path: str) -> Exception:
-    """What the disk says of a path, as an error with advice."""
-    why = error.strerror or str(error)
-    match error.errno:
-        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
-            return DiskFull(f"no room for {path!r} ({why})", advice="free some space and try again")
-        case errno.EACCES | errno.EPERM | errno.EROFS:
-            return PermissionDenied(f"{path!r} may not be touched ({why})", advice="mend its mode in the workspace")
-        case errno.ENOTDIR | errno.EISDIR:
-            return NotAFile(f"{path!r} is not where a file can be ({why})", advice="name a file in a folder")
-        case errno.ENOENT:
-            return NotFound(f"there is no {path!r}", advice="check the spelling, or search for it")
-        case errno.ENAMETOOLONG:
-            return PathRefused(f"a name in {path!r} is too long here", advice="choose a shorter name")
-    return error
-
-
 class GatedFiles:
     """Fits `Files`: the files that a model may see. Lists leave out what the gate refuses.
 
@@ -255,7 +224,7 @@ class GatedFiles:
 
 
 INDEX_IGNORE_FILES = (*IGNORE_FILES, ".pawlignore")
-"""What is named here is not read for an index; .pawlignore says nothing about what a bench keeps."""
+"""Files whose patterns keep paths out of the index; .pawlignore says nothing about what a bench keeps."""
 _MOST_FILES = 200_000
 
 
@@ -308,16 +277,13 @@ class WorkspaceFiles:
             descriptor = self._tree.open_folder(folder)
         except (OSError, PawlError):
             return
-        try:
-            with os.scandir(descriptor) as entries:
-                for entry in entries:
-                    with suppress(OSError):
-                        status = entry.stat(follow_symlinks=False)
-                        # A name that is no text cannot be shown or asked for.
-                        if (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)) and _is_text(entry.name):
-                            yield (f"{folder}/{entry.name}" if folder else entry.name), status
-        finally:
-            os.close(descriptor)
+        with held(descriptor), os.scandir(descriptor) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    # A name that is no text cannot be shown or asked for.
+                    if (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)) and _is_text(entry.name):
+                        yield (f"{folder}/{entry.name}" if folder else entry.name), status
 
     def _is_hidden(self, path: str) -> bool:
         return ".git" in path.casefold().split("/") or self._guardrails.never(path) or self._guardrails.is_secret(path)

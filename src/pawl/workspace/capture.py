@@ -1,4 +1,4 @@
-"""What a bench changed, sorted into what can be promoted, what stays on the bench, what is held back, and conflicts."""
+"""The changes of a bench, sorted: to be promoted, ignored, held back, or in conflict with the user's."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pawl.core.merge import Conflict, ConflictReason
 from pawl.settings.tree import LARGEST_BLOB, Seen
 from pawl.store.blobs import StagedBlobs
 from pawl.workspace.gate import LinkJudge, adds_bits, in_repositories, turns_link
-from pawl.workspace.ignore import Ignore, IgnoreNothing
-from pawl.workspace.paths import parent
-from pawl.workspace.staging import STAGING_PREFIX
+from pawl.workspace.ignore import Ignore
+from pawl.workspace.paths import folders_of
 from pawl.workspace.surface import Difference, Surface
+from pawl.workspace.writer import STAGING_PREFIX
 
 Tracked = Callable[[Sequence[str]], frozenset[str]]
 """Which of these paths, and of the paths below them, git tracks."""
@@ -75,11 +75,12 @@ class Capture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRules:
-    """What decides where a changed path goes."""
+    """Decides where a changed path goes."""
 
     blobs: BlobStore
     guardrails: Guardrails
-    ignore: Ignore | IgnoreNothing
+    ignore: Ignore | None
+    """None for a user who wants everything that a command left, caches included."""
     tracked: Tracked
     largest: int = LARGEST_BLOB
     judge: Judge | None = None
@@ -123,14 +124,15 @@ class _Sorting:
         if None in sides:
             self._hold(difference, HeldReason.SPECIAL)
             return
-        top = self.rules.ignore.topmost(path, folder=sides[0] is NodeKind.DIRECTORY)
+        ignore = self.rules.ignore
+        top = ignore.topmost(path, folder=sides[0] is NodeKind.DIRECTORY) if ignore is not None else None
         if top is not None and not (top == path and self.rules.guardrails.is_secret(path)):
             self.ignored.setdefault(top, []).append(difference)
         else:
             self.open.append(difference)
 
     def take_back_tracked(self) -> None:
-        """What git tracks is not ignored, whatever the patterns say. Git is asked only about what was there before."""
+        """Tracked files are not ignored, whatever the patterns say. Git is asked only about what was there before."""
         asked = [top for top, group in self.ignored.items() if any(one.before is not None for one in group)]
         tracked = self.rules.tracked([top.removesuffix("/") for top in sorted(asked)]) if asked else frozenset()
         for top in asked if tracked else ():
@@ -178,7 +180,7 @@ class _Sorting:
             left = ChangeSet.of(self.changes.values())
             faults = [change.path for change in left if turns_link(change)] if links.faults(left) else ()
         self._hold_emptied_folders()
-        needed = _folders_of(path for path, change in self.changes.items() if change.after is not None)
+        needed = folders_of(path for path, change in self.changes.items() if change.after is not None)
         for folder in self.spare:
             if folder.path in needed:
                 self.changes[folder.path] = folder
@@ -202,9 +204,9 @@ class _Sorting:
 
     def _hold_emptied_folders(self) -> None:
         """New folders that only what is held back is in wait for it, or stay on the bench where nothing can lift it."""
-        above = _folders_of(self.held)
+        above = folders_of(self.held)
         made = {path for path, one in self.changes.items() if path in above and one.before is None}
-        used = _folders_of(path for path, one in self.changes.items() if one.after is not None and path not in made)
+        used = folders_of(path for path, one in self.changes.items() if one.after is not None and path not in made)
         for path in made - used:
             change = self.changes.pop(path)
             below = [one for one in self.held.values() if one.needs_yes and one.path.startswith(f"{path}/")]
@@ -324,9 +326,9 @@ class _Sorting:
             self.left.append(difference)
 
     def _hold_what_is_blocked(self) -> None:
-        stays = _folders_of(one.path for one in self.left if one.before is not None)
+        stays = folders_of(one.path for one in self.left if one.before is not None)
         caches = (one for group in self.ignored.values() for one in group)
-        quiet = _folders_of(one.path for one in caches if one.before is not None)
+        quiet = folders_of(one.path for one in caches if one.before is not None)
         missing = {one.path for one in self.left if _is_folder(one.after) and not _is_folder(one.before)}
         for path, change in list(self.changes.items()):
             goes = _is_folder(change.before) and not _is_folder(change.after)
@@ -334,18 +336,9 @@ class _Sorting:
                 # A folder that still holds ignored files stays with them, as git leaves it.
                 del self.changes[path]
             elif (goes and (path in stays or path in quiet)) or (
-                missing and change.after is not None and not missing.isdisjoint(_folders_of([path]))
+                missing and change.after is not None and not missing.isdisjoint(folders_of([path]))
             ):
                 self.held[path] = HeldBack(path, HeldReason.IN_THE_WAY, self.changes.pop(path))
-
-
-def _folders_of(paths: Iterable[str]) -> set[str]:
-    """Every folder that any of the paths lies in."""
-    found: set[str] = set()
-    for path in paths:
-        while (path := parent(path)) and path not in found:
-            found.add(path)
-    return found
 
 
 def _is_folder(side: Seen | Node | None) -> bool:

@@ -1,40 +1,27 @@
-"""A command on a bench, and what becomes of its changes: promoted, kept, or held back with the reason."""
+"""The benches of a project: a command on one, what becomes of its changes, and looking after what is left behind."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pawl.core.change import EMPTY, ChangeSet
-from pawl.core.errors import Conflicted, NothingToDo, ProtectedRefused, StoreBusy
-from pawl.core.execution import Completed, Confinement, Execution, Network, Secrets, Stream
-from pawl.core.history import Entry, EntryKind, EntryState, NewEntry
+from pawl.core.errors import ConfigError, Conflicted, NothingToDo, ProtectedRefused, StoreBusy, UsageError
+from pawl.core.execution import Completed, Confinement, Execution, Network, Protection, Secrets, Stream
+from pawl.core.history import Entry, EntryKind, EntryState, NewEntry, Retention
 from pawl.core.merge import difference
 from pawl.core.redact import redacted_command
 from pawl.sandbox.cancel import CancelToken
-from pawl.sandbox.choice import ChosenSandbox, open_sandbox
-from pawl.sandbox.environment import Surroundings
+from pawl.sandbox.choice import ChosenSandbox
+from pawl.sandbox.visibility import Surroundings
 from pawl.settings.config import Config
-from pawl.workspace.bench import Bench, BenchSettings
+from pawl.workspace.bench import Bench, BenchSettings, benches, sweep
 from pawl.workspace.capture import Capture, HeldBack
 from pawl.workspace.environments import readable_roots
 from pawl.workspace.project import Project
 from pawl.workspace.promotion import Promotion
-
-__all__ = [
-    "CommandRequest",
-    "HeldBack",
-    "Landing",
-    "OnOutput",
-    "Ran",
-    "keep",
-    "land",
-    "open_bench",
-    "open_sandbox_for",
-    "run_on_bench",
-]
 
 MOST_WAITS = 24
 """How often the store is asked again, each time as long as it waits by itself."""
@@ -81,7 +68,7 @@ def bench_places(config: Config) -> tuple[Path, ...]:
 def open_sandbox_for(shop: Project, extra_readonly: tuple[str, ...] = ()) -> ChosenSandbox:
     config = shop.config
     extra = (*readable_roots(config.virtual_environment), *extra_readonly)
-    return open_sandbox(
+    return ChosenSandbox(
         Surroundings(
             home=str(config.home), path=config.search_path, extra_readonly=extra, private=(str(config.state),)
         ),
@@ -151,7 +138,7 @@ def land(shop: Project, ran: Ran, *, allow_protected: bool) -> Landing:
     released = _released(ran.capture, allow_protected=allow_protected)
     changes = ran.capture.changes.then(released)
     held = tuple(one for one in ran.capture.held if one.path not in released.paths)
-    spare = ChangeSet.of(one.change for one in held if one.change is not None).then(_bench_versions(shop, ran.capture))
+    spare = _held_changes(held).then(_bench_versions(shop, ran.capture))
     promotion = None
     conflicts = tuple(one.path for one in ran.capture.conflicts)
     try:
@@ -168,21 +155,23 @@ def land(shop: Project, ran: Ran, *, allow_protected: bool) -> Landing:
 
 def keep(shop: Project, ran: Ran) -> Landing:
     """Promotes nothing; what the command changed can still be looked at and promoted later."""
-    held = ChangeSet.of(one.change for one in ran.capture.held if one.change is not None)
-    every = ran.capture.changes.then(held).then(_bench_versions(shop, ran.capture))
+    every = ran.capture.changes.then(_held_changes(ran.capture.held)).then(_bench_versions(shop, ran.capture))
     kept = shop.keep(_entry(shop, ran), every) if every else None
     outdated = tuple(one.path for one in ran.capture.conflicts)
     return Landing(kept=kept, held=ran.capture.held, conflicts=outdated)
 
 
 def _released(captured: Capture, *, allow_protected: bool) -> ChangeSet:
-    if not allow_protected:
-        return EMPTY
-    return ChangeSet.of(one.change for one in captured.held if one.needs_yes and one.change is not None)
+    """Changes that wait only for the user's own yes, where that is given."""
+    return _held_changes(one for one in captured.held if one.needs_yes) if allow_protected else EMPTY
+
+
+def _held_changes(held: Iterable[HeldBack]) -> ChangeSet:
+    return ChangeSet.of(one.change for one in held if one.change is not None)
 
 
 def _bench_versions(shop: Project, captured: Capture) -> ChangeSet:
-    """What the bench has where the user changed the same file meanwhile, as a change of the user's version."""
+    """The bench's files that the user changed meanwhile too, as changes of the user's version."""
     ours = {one.path: one.ours for one in captured.conflicts}
     try:
         theirs = shop.promoter.nodes(ours, frozenset())
@@ -198,7 +187,7 @@ def _entry(shop: Project, ran: Ran, *, allows_protected: bool = False) -> NewEnt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptEntry:
-    """What of a kept entry can be promoted, and what is held back all the same."""
+    """The part of a kept entry that can be promoted, and what is held back all the same."""
 
     changes: ChangeSet
     held: tuple[HeldBack, ...] = ()
@@ -217,9 +206,7 @@ def propose_entry(shop: Project, entry: Entry, *, allow_protected: bool) -> Kept
     with open_bench(shop, include_ignored=True) as bench:
         bench.apply(changes, shop.store.blobs)
         captured = bench.capture()
-    released = ChangeSet.of(
-        held.change for held in captured.held if allow_protected and held.needs_yes and held.change is not None
-    )
+    released = _released(captured, allow_protected=allow_protected)
     held = tuple(one for one in captured.held if one.path not in released.paths)
     wanted = captured.changes.then(released)
     if not wanted:
@@ -230,3 +217,82 @@ def propose_entry(shop: Project, entry: Entry, *, allow_protected: bool) -> Kept
             advice="look at it with 'pawl diff', then repeat with --allow-protected" if protected else "",
         )
     return KeptEntry(changes=wanted, held=held)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookPlace:
+    """Where a hook runs."""
+
+    event: str
+    command: str
+    source: str
+    host: bool
+    problem: str = ""
+    """Why it is not started on this machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    protection: Protection
+    problems: tuple[str, ...]
+    state_bytes: int
+    benches: int
+    hooks: tuple[HookPlace, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaned:
+    entries: int
+    bytes_freed: int
+    benches: int
+    days: int
+    backups: int
+
+
+def examine(shop: Project, *, thorough: bool) -> Examination:
+    """The protection that commands get here, and whether the state file is sound; `thorough` reads all of it."""
+    problems = list(shop.store.integrity()) if thorough else []
+    hooks: tuple[HookPlace, ...] = ()
+    try:
+        hooks = tuple(_hooks(shop))
+    except ConfigError as error:
+        problems.append(f"{error.message}; {error.advice}")
+    return Examination(
+        protection=open_sandbox_for(shop).protection(),
+        problems=tuple(problems),
+        state_bytes=shop.store.size_bytes(),
+        benches=sum(len(benches(place)) for place in bench_places(shop.config)),
+        hooks=hooks,
+    )
+
+
+def _hooks(shop: Project) -> Iterator[HookPlace]:
+    from pawl.workspace.hook_runner import hooks_for, host_words
+
+    hooks = hooks_for(shop.config, shop.workspace)
+    for one in hooks.commands:
+        problem = ""
+        try:
+            if one.host:
+                host_words(one.argv, workspace=hooks.workspace, home=hooks.home)
+        except ConfigError as error:
+            problem = f"{error.message}; {error.advice}"
+        yield HookPlace(event=one.event, command=one.command, source=one.source, host=one.host, problem=problem)
+
+
+def collect(shop: Project, *, days: int | None, backups: int | None) -> Cleaned:
+    """Drops what retention no longer keeps."""
+    settings = shop.config.settings
+    retention = Retention(
+        days=settings.retention_days if days is None else days,
+        backups=settings.backups if backups is None else backups,
+    )
+    if retention.days < 0 or retention.backups < 0:
+        raise UsageError("days and backups cannot be below 0", advice="give 0 to keep as little as possible")
+    before = shop.store.size_bytes()
+    entries, _ = shop.store.journal.prune(retention)
+    shop.store.collect(vacuum=True)
+    swept = sum(sweep(place) for place in bench_places(shop.config))
+    freed = max(0, before - shop.store.size_bytes())
+    shop.note("collected", {"entries": entries, "bytes": freed, "benches": swept})
+    return Cleaned(entries=entries, bytes_freed=freed, benches=swept, days=retention.days, backups=retention.backups)

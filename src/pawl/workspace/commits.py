@@ -11,7 +11,7 @@ import os
 import secrets
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 
@@ -20,10 +20,10 @@ from pawl.core.errors import GitFailed, NotFound, PawlError
 from pawl.core.patch import git_mode
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.git import CommandRunner, Git, GitEntry
-from pawl.workspace.repository import Head, Repository, is_true, opened, user_attributes
-from pawl.workspace.user_settings import user_values
+from pawl.workspace.paths import folders_of
+from pawl.workspace.repository import Head, Repository, is_true, opened, user_attributes, user_values
+from pawl.workspace.trees import NEW_FILE, held
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOG = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -112,7 +112,7 @@ def _locked(tree: Tree, path: str, content: bytes | None) -> Iterator[None]:
 
 
 def _write(folder: int, name: str, content: bytes, mode: int) -> None:
-    fd = os.open(name, _NEW, mode, dir_fd=folder)
+    fd = os.open(name, NEW_FILE, mode, dir_fd=folder)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(content)
@@ -144,29 +144,17 @@ def _folder(tree: Tree, path: str) -> Iterator[int]:
                 os.mkdir(last, dir_fd=above)
         elif seen.kind is not NodeKind.DIRECTORY:
             raise NotFound(f"'.git/{made}' is no folder", advice="see 'git fsck'")
-    fd = tree.open_folder(path)
-    try:
+    with held(tree.open_folder(path)) as fd:
         yield fd
-    finally:
-        os.close(fd)
 
 
 FOLDER = "040000"
 _SUBMODULE = "160000"
 
 
-def folders_above(paths: Iterable[str]) -> list[str]:
-    """Every folder that a path lies in, below the root, sorted."""
-    found: set[str] = set()
-    for path in paths:
-        while path := path.rpartition("/")[0]:
-            found.add(path)
-    return sorted(found)
-
-
 def edited_tree(repository: Repository, held: Mapping[str, GitEntry], changed: Mapping[str, GitEntry | None]) -> str:
     """The name of the tree in which the changed paths stand as given; `held` is what their folders hold."""
-    inside: dict[str, dict[str, GitEntry]] = {folder: {} for folder in ("", *folders_above(changed))}
+    inside: dict[str, dict[str, GitEntry]] = {folder: {} for folder in ("", *folders_of(changed))}
     for path, entry in held.items():
         if entry.mode == _SUBMODULE and path in inside:
             raise GitFailed(f"{path!r} is a submodule", advice="commit there by hand")
@@ -304,7 +292,7 @@ class Committer:
             settings = {**user_values(self.environment, self.workspace, repository), **repository.config}
             with self.runner() as runner:
                 git = self._git(runner, repository, head, settings)
-                tree = git.folders(folders_above(step.path for step in steps)) if head.commit else {}
+                tree = git.folders(sorted(folders_of(step.path for step in steps))) if head.commit else {}
                 held = {path: entry for path, entry in tree.items() if entry.mode != FOLDER}
                 files = self._files(git, repository, steps, held, settings)
                 if head.commit and all(held.get(one.path) == one.after for one in files):
@@ -339,10 +327,10 @@ class Committer:
         return Git(run=runner.run, repository=repository, head=head.commit, attributes=attributes)
 
     def _refuse_foreign_folders(self, steps: Sequence[Change]) -> None:
-        """What lies in a repository of its own is not this one's to commit; attributes are read from plain files."""
+        """Files in a repository of their own are not this one's to commit; attributes are read from plain files."""
         if sum(len(os.fsencode(step.path)) + 80 for step in steps) > _MOST_BYTES_OF_NAMES:
             raise GitFailed("the change has too many paths to be committed at once", advice="commit it by hand")
-        above = folders_above(step.path for step in steps)
+        above = sorted(folders_of(step.path for step in steps))
         for folder in above:
             if self.workspace.find(f"{folder}/.git") is not None:
                 raise GitFailed(f"{folder!r} is a repository of its own", advice="commit there by hand")

@@ -14,18 +14,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pawl.core.change import BlobStore, Node, NodeKind
-from pawl.core.errors import AlreadyThere, NotAFile, NotFound, PathRefused, PawlError, TooLarge
+from pawl.core.change import NodeKind
+from pawl.core.errors import NotFound, PathRefused, PawlError, TooLarge
 from pawl.core.execution import CopyView
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.hiding import Masks
-from pawl.workspace.overlay import make_empty
-from pawl.workspace.paths import depth, parent
-from pawl.workspace.surface import Difference, OwnTree, Staging, change_mode, tick
+from pawl.workspace.paths import depth
+from pawl.workspace.surface import Difference, Surface, tick
+from pawl.workspace.trees import NEW_FILE, OwnTree, held, make_empty
 
 _CLONE = 0x40049409  # FICLONE
 _PIECE = 1 << 20
-_MARKS = ("user.overlay.", "trusted.overlay.")
+MARKS = ("user.overlay.", "trusted.overlay.")
+"""An overlay mounted without privileges writes the first, one mounted by root the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +113,11 @@ class Copier:
         return Seen.of(os.stat(name, dir_fd=folder, follow_symlinks=False))
 
     def _copy_file(self, folder: int, name: str, path: str, seen: Seen) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        source = self.source.open_file(path)
-        try:
-            target = os.open(name, flags, 0o600, dir_fd=folder)
-            try:
-                self._copy_data(source, target)
-                self._copy_marks(source, target)
-                os.fchmod(target, seen.mode)
-                os.utime(target, ns=(seen.modified_ns, seen.modified_ns))
-            finally:
-                os.close(target)
-        finally:
-            os.close(source)
+        with held(self.source.open_file(path)) as source, held(os.open(name, NEW_FILE, 0o600, dir_fd=folder)) as target:
+            self._copy_data(source, target)
+            self._copy_marks(source, target)
+            os.fchmod(target, seen.mode)
+            os.utime(target, ns=(seen.modified_ns, seen.modified_ns))
 
     def _copy_data(self, source: int, target: int) -> None:
         with suppress(OSError):
@@ -144,22 +137,16 @@ class Copier:
 
     def _copy_marks(self, source: int, target: int) -> None:
         for name in os.listxattr(source) if self.marks else ():
-            if name.startswith(_MARKS):
+            if name.startswith(MARKS):
                 os.setxattr(target, name, os.getxattr(source, name))
 
     def _finish(self, path: str, seen: Seen) -> None:
-        target = self.target.open_folder(path)
-        try:
+        with held(self.target.open_folder(path)) as target:
             if self.marks:
-                source = self.source.open_folder(path)
-                try:
+                with held(self.source.open_folder(path)) as source:
                     self._copy_marks(source, target)
-                finally:
-                    os.close(source)
             os.utime(target, ns=(seen.modified_ns, seen.modified_ns))
             os.fchmod(target, seen.mode)
-        finally:
-            os.close(target)
 
 
 def _pieces_with_data(fd: int, size: int) -> Iterator[tuple[int, int]]:
@@ -177,28 +164,21 @@ def _pieces_with_data(fd: int, size: int) -> Iterator[tuple[int, int]]:
 
 LARGEST_COPY = 8 << 30
 
-_NEW_FOLDER = 0o755
-Facts = tuple[NodeKind | None, int, int, int, int, int]
-_UNKNOWN: Facts = (None, -1, -1, -1, -1, -1)
 
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class CopyRecord:
-    """How a path looked when it was copied: in the workspace, and in the copy."""
+    """How a path looked when it was copied, in the workspace and in the copy; None where that is not known."""
 
-    source: Facts
-    copy: Facts
+    source: Seen | None
+    copy: Seen | None
 
 
-class CopiedSurface:
+class CopiedSurface(Surface):
     """The copy in `folder`, made from the workspace and compared with it by the manifest."""
 
     def __init__(self, workspace: Tree, folder: Path, manifest: dict[str, CopyRecord]) -> None:
-        self.workspace = workspace
-        self.folder = folder
+        super().__init__(workspace, folder, OwnTree(folder / "copy"))
         self.view = CopyView(workspace=workspace.root, copy=str(folder / "copy"))
-        self.tree = OwnTree(folder / "copy")
-        self.staging = Staging(folder / "staging")
         self.manifest = manifest
         self._hidden: dict[str, bool] = {}
         """Of each secret of the workspace: whether an empty file stands for it now."""
@@ -223,76 +203,17 @@ class CopiedSurface:
         for copied in Copier(self.workspace, self.tree, limit, masked=hides).copied():
             if copied.source.kind is NodeKind.FILE and hides(copied.path):
                 self._hidden[copied.path] = True
-            self.manifest[copied.path] = CopyRecord(_facts(copied.source), _facts(copied.copy))
+            self.manifest[copied.path] = CopyRecord(copied.source, copied.copy)
             newest = max(newest, copied.copy.changed_ns)
         self.tree.set_mode("", Seen.of(os.fstat(self.workspace.fd)).mode)
         # From here on every write has a later time than any that the manifest knows.
         tick(self.folder / "staging", newest, seconds=2.5)
-
-    def close(self) -> None:
-        self.tree.close()
-        self.staging.close()
-
-    def look(self, path: str) -> Seen | None:
-        return self.tree.look(path)
 
     def kinds(self, path: str = "") -> dict[str, NodeKind | None]:
         try:
             return self.tree.kinds(path)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NotFound(f"there is no folder {path!r}", advice="check the spelling") from error
-
-    def read_with(self, path: str, limit: int) -> tuple[bytes, Seen]:
-        return self.tree.read_with(path, limit)
-
-    def link_target(self, path: str) -> bytes:
-        return self.tree.link_target(path)
-
-    def node(self, path: str, blobs: BlobStore | None = None) -> Node | None:
-        seen = self.look(path)
-        node = self.tree.node(path, blobs) if seen is not None else None
-        return (
-            node
-            if node is None or seen is None or node.kind is NodeKind.LINK
-            else Node(node.kind, node.blob, seen.mode)
-        )
-
-    def put_file(self, path: str, data: bytes, mode: int) -> None:
-        there = self.look(path)
-        if there is not None and there.kind is NodeKind.DIRECTORY:
-            raise NotAFile(f"{path!r} is a folder", advice="name a file in it")
-        self._make_parents(path)
-        with self.tree.folder_of(path) as (folder, name):
-            self.staging.put_file(folder, name, data, mode)
-
-    def put_link(self, path: str, target: bytes) -> None:
-        self._make_parents(path)
-        with self.tree.folder_of(path) as (folder, name):
-            self.staging.put_link(folder, name, target)
-
-    def make_folder(self, path: str, mode: int) -> None:
-        if self.look(path) is not None:
-            raise AlreadyThere(f"{path!r} is there already", advice="use it as it is")
-        self._make_parents(path)
-        with self.tree.folder_of(path) as (folder, name):
-            os.mkdir(name, 0o700, dir_fd=folder)
-            change_mode(folder, name, mode)
-
-    def remove(self, path: str) -> None:
-        seen = self.look(path)
-        if seen is None:
-            raise NotFound(f"there is no {path!r}", advice="check the spelling, or search for it")
-        if seen.kind is NodeKind.DIRECTORY and self.kinds(path):
-            raise NotAFile(f"{path!r} is a folder with something in it", advice="remove what is in it first")
-        self.tree.forget(path)
-        with self.tree.folder_of(path) as (folder, name):
-            (os.rmdir if seen.kind is NodeKind.DIRECTORY else os.unlink)(name, dir_fd=folder)
-
-    def set_mode(self, path: str, mode: int) -> None:
-        seen = self.look(path)
-        if seen is None or seen.kind not in (NodeKind.FILE, NodeKind.DIRECTORY):
-            raise NotAFile(f"{path!r} has no mode to set", advice="name a file or a folder")
-        self.tree.set_mode(path, mode)
 
     def differences(self) -> Iterator[Difference]:
         met: set[str] = set()
@@ -314,7 +235,7 @@ class CopiedSurface:
 
     def _difference(self, path: str, after: Seen) -> Difference | None:
         record = self.manifest.get(path)
-        touched = record is None or not _same(record.copy, _facts(after))
+        touched = record is None or not _same(record.copy, after)
         if not touched and after.kind is not NodeKind.DIRECTORY:
             return None
         before = self.workspace.find(path)
@@ -325,28 +246,17 @@ class CopiedSurface:
             return Difference(path, None, after, stale=record is not None)
         return Difference(path, before, after, stale=record is None or _stale(record, before, after))
 
-    def trust(self, path: str) -> None:
-        before = self.workspace.find(path)
-        if before is None:
-            self.manifest.pop(path, None)
-        else:
-            self.manifest[path] = CopyRecord(_facts(before), _UNKNOWN)
-
     def cover(self, masks: Masks, *, secrets: bool) -> None:
         """Changes only what commands left alone. Special files are not copied at all."""
         del masks
         copier = Copier(self.workspace, self.tree, LARGEST_COPY, masked=lambda _: secrets)
         for path in [path for path, hidden in self._hidden.items() if hidden is not secrets]:
             source, copy = self.workspace.find(path), self.tree.find(path)
-            alone = copy is not None and _same(self.manifest[path].copy, _facts(copy))
+            alone = copy is not None and _same(self.manifest[path].copy, copy)
             if alone and source is not None and source.kind is NodeKind.FILE:
                 copier.copy_over(path, source)
-                copied = self.tree.find(path)
-                self.manifest[path] = CopyRecord(_facts(source), _facts(copied) if copied is not None else _UNKNOWN)
+                self.manifest[path] = CopyRecord(source, self.tree.find(path))
                 self._hidden[path] = secrets
-
-    def restore(self) -> None:
-        self.tree.restore()
 
     def renew(self) -> None:
         """Nothing is remembered of the copy."""
@@ -359,7 +269,7 @@ class CopiedSurface:
             if leaves and self.tree.find(one.path) is not None:
                 self.remove(one.path)
             if one.stale:
-                self.manifest[one.path] = CopyRecord(_UNKNOWN, _UNKNOWN)
+                self.manifest[one.path] = CopyRecord(None, None)
         copier = Copier(source, self.tree, LARGEST_COPY)
         for one in every:
             if one.after is not None:
@@ -369,30 +279,19 @@ class CopiedSurface:
             if one.after is not None and one.after.kind is NodeKind.DIRECTORY:
                 self.tree.set_mode(one.path, one.after.mode)
 
-    def _make_parents(self, path: str) -> None:
-        self.tree.forget(path)
-        missing: list[str] = []
-        above = parent(path)
-        while above and (seen := self.tree.look(above)) is None:
-            missing.append(above)
-            above = parent(above)
-        if above and seen is not None and seen.kind in (NodeKind.FILE, None):
-            raise NotAFile(f"{above!r} is not a folder", advice="name a file in a folder")
-        for folder in reversed(missing):
-            self.make_folder(folder, _NEW_FOLDER)
 
-
-def _facts(seen: Seen) -> Facts:
-    return (seen.kind, seen.mode, seen.size, seen.modified_ns, seen.changed_ns, seen.inode)
-
-
-def _same(one: Facts, other: Facts) -> bool:
-    """A folder is the same whatever is in it."""
-    return one[:2] == other[:2] if one[0] is NodeKind.DIRECTORY else one == other
+def _same(one: Seen | None, other: Seen) -> bool:
+    """Whether nobody wrote it between two looks. A folder is the same whatever is in it."""
+    if one is None or (one.kind, one.mode) != (other.kind, other.mode):
+        return False
+    if one.kind is NodeKind.DIRECTORY:
+        return True
+    facts = [(seen.size, seen.modified_ns, seen.changed_ns, seen.inode) for seen in (one, other)]
+    return facts[0] == facts[1]
 
 
 def _stale(record: CopyRecord, before: Seen, after: Seen | None) -> bool:
     """A folder that the bench took away may have changed: what is in it is looked at path by path."""
     if before.kind is NodeKind.DIRECTORY and (after is None or after.kind is not NodeKind.DIRECTORY):
         return False
-    return not _same(record.source, _facts(before))
+    return not _same(record.source, before)

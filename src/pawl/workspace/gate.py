@@ -1,4 +1,4 @@
-"""What no promotion brings into a workspace, whoever made it, and what makes a folder a repository of git's."""
+"""The last gate: changes that no promotion brings into a workspace, whoever made them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pawl.core.change import BlobReader, Change, ChangeSet, NodeKind, parents
 from pawl.core.errors import PathRefused, ProtectedRefused
 from pawl.core.guardrails import Decision, Guardrails, Judge, folded, is_git
 from pawl.core.history import REVERSALS, NewEntry
-from pawl.settings.tree import Seen, Tree
+from pawl.settings.tree import Tree
 from pawl.workspace.paths import parent
-from pawl.workspace.staging import STAGING_PREFIX
-from pawl.workspace.surface import is_closed
+from pawl.workspace.trees import is_closed, nearest_folder
+from pawl.workspace.writer import STAGING_PREFIX
 
 _MOST_LINKS = 40
 _MOST_STEPS = 4_000_000
@@ -265,14 +265,9 @@ def adds_bits(tree: Tree, change: Change) -> bool:
         return False
     added = after.mode & ~(before.mode if before is not None and before.kind is after.kind else 0) & _SPECIAL_BITS
     if added == stat.S_ISGID and after.kind is NodeKind.DIRECTORY and before is None:
-        return not _passes_on(tree, change.path)
+        # A folder may give its group to what is made in it.
+        return not nearest_folder(tree, change.path).mode & stat.S_ISGID
     return bool(added)
-
-
-def _passes_on(tree: Tree, path: str) -> bool:
-    """Whether the folder that stands nearest above gives its group to what is made in it."""
-    seen = next((seen for above in parents(path) if (seen := tree.find(above)) is not None), None)
-    return bool((seen or Seen.of(os.fstat(tree.fd))).mode & stat.S_ISGID)
 
 
 _GITS_OWN = (

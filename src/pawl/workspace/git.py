@@ -133,7 +133,7 @@ _DIFF = _COMPARED + 'tree=$1; shift; compared "$tree" -- "$@"'
 
 @dataclass(frozen=True, slots=True)
 class GitEntry:
-    """What git has at a path: a mode and the name of an object."""
+    """A path as git has it: a mode and the name of an object."""
 
     mode: str
     name: str
@@ -150,7 +150,7 @@ class Git:
     attributes: str = ""
     """The user's own attributes, which count beside those of the repository."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """What the user and the repository configure; only how line ends and modes are compared is taken from it."""
+    """The user's and the repository's configuration; only how line ends and modes are compared is taken from it."""
 
     def tracked(self, paths: Sequence[str]) -> frozenset[str]:
         """Which of these paths, and of the paths below them, the index holds."""
@@ -161,12 +161,12 @@ class Git:
         return self._git(_LOG, *words)
 
     def staged(self, paths: Sequence[str]) -> dict[str, GitEntry]:
-        """What the index has at these paths and is in no conflict."""
+        """The entries of the index at these paths that are in no conflict."""
         rows = [row for part in _parts(paths) for row in _split(self._git(_STAGED, *part))]
         return {path: GitEntry(mode, name) for (mode, name, stage), path in map(_row, rows) if stage == "0"}
 
     def folders(self, paths: Sequence[str]) -> dict[str, GitEntry]:
-        """What HEAD has in its root and in these folders, by path."""
+        """The entries of HEAD in its root and in these folders, by path."""
         parts = [*_parts([f"{path}/" for path in paths])] or [[]]
         rows = [row for part in parts for row in _split(self._git(_FOLDERS, *part))]
         return {path: GitEntry(mode, name) for (mode, _, name), path in map(_row, rows)}
@@ -296,7 +296,7 @@ class GitLog:
 
 
 def log_words(most: int, start: str) -> tuple[str, ...]:
-    """What git is asked for the commits that `start` reaches; `commits_in` reads the answer."""
+    """The words that ask git for the commits that `start` reaches; `commits_in` reads the answer."""
     names = ("--no-merges", "--no-renames", "--no-mailmap", "--name-only", "-z")
     return ("log", f"-n{most}", *names, f"--format={_FORMAT}", start)
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 from pawl.core.change import parents
 from pawl.core.errors import PawlError
 from pawl.core.guardrails import Guardrails
-from pawl.sandbox.environment import real_path
+from pawl.sandbox.visibility import real_path
 from pawl.settings.tree import Tree
+from pawl.workspace.trees import held
 
 DEEPEST = 500
 """A folder with more folders above it than this is hidden: nothing but a fault or an attack makes one."""
@@ -42,7 +43,7 @@ _TOLD_APART = 5
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """What of a workspace no command is shown, as paths."""
+    """The paths of a workspace that no command is shown."""
 
     secrets: frozenset[str] = frozenset()
     """Files, shown empty."""
@@ -134,12 +135,9 @@ class Search:
             fd = self.tree.open_folder(folder)
         except (OSError, PawlError):
             return None
-        try:
+        with held(fd), suppress(OSError):
             return self._list(fd, folder)
-        except OSError:
-            return None
-        finally:
-            os.close(fd)
+        return None
 
     def _list(self, fd: int, folder: str) -> _Listing:
         at = time.time_ns()

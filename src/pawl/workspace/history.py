@@ -15,7 +15,7 @@ from pawl.core.text import is_binary
 from pawl.settings.tree import Tree
 from pawl.store.journal import Journal
 from pawl.workspace.promotion import Promoter, Promotion
-from pawl.workspace.surface import SPECIAL
+from pawl.workspace.trees import SPECIAL
 
 Nodes = dict[str, Node | None]
 
@@ -23,7 +23,7 @@ _FOLDER = Node.directory()
 
 
 class OnConflict(StrEnum):
-    """What to do where the user's later work and the step back cannot both be had."""
+    """How to go on where the user's later work and the step back cannot both be had."""
 
     STOP = "stop"
     """Change nothing and say where."""
@@ -45,7 +45,7 @@ class Reversing:
     now: Nodes = field(default_factory=dict)
     goal: Nodes = field(default_factory=dict)
     start: Nodes = field(default_factory=dict)
-    """What stood there before the oldest of the entries."""
+    """The nodes that stood there before the oldest of the entries."""
     found: dict[str, Conflict] = field(default_factory=dict)
     decided: set[str] = field(default_factory=set)
     """Conflicts for which the user's choice has an answer."""
@@ -67,7 +67,7 @@ class Reversing:
             self._decide(conflict)
 
     def settled(self) -> tuple[ChangeSet, tuple[Conflict, ...]]:
-        """What the step back changes, and where it could not be had."""
+        """The changes of the step back, and where it could not be had."""
         for path in [path for path in self.found if self.now[path] == self.start[path]]:
             # It stands as it did before the oldest entry, whatever happened on the way.
             del self.found[path]
@@ -112,15 +112,13 @@ def below(changes: ChangeSet, files: Iterable[str]) -> ChangeSet:
     return changes.only(path for path in changes.paths if not wanted.isdisjoint((path, *parents(path))))
 
 
-__all__ = ["History", "OnConflict", "Reversal", "Wish"]
-
 _BACK_AND_FORTH = (EntryKind.UNDO, EntryKind.REDO)
 _PASSED_OVER = (*_BACK_AND_FORTH, EntryKind.MEMORY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reversal:
-    """What a step back would change, or has changed."""
+    """A step back that would be taken, or was."""
 
     title: str
     changes: ChangeSet
@@ -130,7 +128,7 @@ class Reversal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What the user asked to take back."""
+    """The user's wish to take something back."""
 
     files: tuple[str, ...] = ()
     """Only these, and what lies below them; empty for all."""
@@ -147,7 +145,7 @@ class History:
     run: str
     """The run that new entries belong to."""
     policy: RollbackPolicy = field(default_factory=RollbackPolicy)
-    """What new checkpoints say about falling back; `restore` is how that is done."""
+    """The policy of new checkpoints for falling back, which `restore` does."""
 
     @property
     def workspace(self) -> str:

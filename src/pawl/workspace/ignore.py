@@ -54,7 +54,7 @@ def parse(text: bytes) -> tuple[Pattern, ...]:
 
 
 def decide(patterns: Sequence[Pattern], path: bytes, *, folder: bool) -> bool | None:
-    """What the last pattern that fits says of this very path; None when none fits."""
+    """Whether the last pattern that fits ignores this very path; None when none fits."""
     for pattern in reversed(patterns):
         if pattern.matches(path, folder=folder):
             return pattern.ignores
@@ -78,7 +78,7 @@ class Patterns:
         )
 
     def decide(self, path: bytes, *, folder: bool) -> bool | None:
-        """What the last pattern that fits says of this very path; None when none fits."""
+        """Whether the last pattern that fits ignores this very path; None when none fits."""
         if self.names.fullmatch(path.rpartition(b"/")[2]) is None and self.paths.fullmatch(path) is None:
             return None
         return decide(self.every, path, folder=folder)
@@ -242,15 +242,8 @@ Read = Callable[[str], bytes | None]
 """Gives the content of a workspace path, None when no plain file of a sensible size stands there."""
 
 
-class IgnoreNothing:
-    """For a user who wants everything that a command left, caches included."""
-
-    def topmost(self, path: str, *, folder: bool) -> str | None:
-        return None
-
-
 class Ignore:
-    """What the ignore files say. They are read once; make another to see them anew."""
+    """The ignore files of a workspace. They are read once; make another to see them anew."""
 
     def __init__(self, read: Read, *, global_file: Path | None = None, names: tuple[str, ...] = IGNORE_FILES) -> None:
         self._read = read
@@ -319,7 +312,7 @@ class Ignore:
 
     @functools.cached_property
     def _lowest(self) -> tuple[Patterns, ...]:
-        """What any ignore file of a folder wins over, the strongest first."""
+        """The patterns that any ignore file of a folder wins over, the strongest first."""
         every = (Patterns.of(parse(self._read(EXCLUDE_FILE) or b"")), _of_user(self._global_file), _caches())
         return tuple(patterns for patterns in every if patterns.every)
 

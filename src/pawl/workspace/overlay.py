@@ -1,4 +1,4 @@
-"""Reading off the upper layer of an overlay what a command changed.
+"""A bench's files as a layer over the workspace: writing it, and reading off it what a command changed.
 
 The kernel marks a deletion with a device numbered 0:0 (or an attribute), a folder that hides what lies below it with
 `opaque`, and what it copied up before a write with `origin`. The time taken depends on the change, not on the tree.
@@ -9,38 +9,30 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pawl.core.change import NodeKind
-from pawl.core.errors import PathRefused
+from pawl.core.errors import NotFound, PathRefused
+from pawl.core.execution import OverlayView
 from pawl.settings.tree import Seen, Tree
+from pawl.workspace.copied import MARKS, Copier
 from pawl.workspace.hiding import Masks
 from pawl.workspace.paths import depth, parent
-from pawl.workspace.surface import Difference, OwnTree, change_mode, empty
-
-_SPACES = ("user.overlay.", "trusted.overlay.")
-"""An overlay mounted without privileges writes the first, one mounted by root the second."""
+from pawl.workspace.surface import Difference, Surface, tick
+from pawl.workspace.trees import OwnTree, change_mode, empty, held, make_empty
 
 OPAQUE = "user.overlay.opaque"
 
 
-@dataclass(slots=True)
-class Age:
-    """When the bench was made, in the clock of the file system, and which paths were agreed upon later."""
+def differences(upper: OwnTree, lower: Tree, made_ns: int) -> Iterator[Difference]:
+    """Every path where the merged view may differ from the lower layer. Nothing is read but names and marks.
 
-    stamp_ns: int
-    trusted: dict[str, int] = field(default_factory=dict)
-
-    def stale(self, path: str, seen: Seen) -> bool:
-        """Whether what the workspace has was changed after the bench was made. The same instant counts as before."""
-        return seen.changed_ns > self.stamp_ns and self.trusted.get(path) != seen.changed_ns
-
-
-def differences(upper: OwnTree, lower: Tree, age: Age) -> Iterator[Difference]:
-    """Every path where the merged view may differ from the lower layer. Nothing is read but names and marks."""
-    return _Walk(upper, lower, age).differences()
+    `made_ns` is when the bench was made, in the clock of the file system.
+    """
+    return _Walk(upper, lower, made_ns).differences()
 
 
 def is_whiteout(upper: OwnTree, path: str, seen: Seen) -> bool:
@@ -61,14 +53,14 @@ class _Folder:
     beneath: bool
     """The lower layer has a folder here too."""
     covered: bool
-    """What only the lower layer has in it is deleted."""
+    """Whatever only the lower layer has in it is deleted."""
 
 
 @dataclass(slots=True)
 class _Walk:
     upper: OwnTree
     lower: Tree
-    age: Age
+    made_ns: int
     _hidden: set[tuple[int, int]] = field(default_factory=set)
     """Size and time of each lower file that the bench moved, replaced or removed."""
     _arrived: list[Difference] = field(default_factory=list)
@@ -110,15 +102,15 @@ class _Walk:
         if before is None or before.kind is not NodeKind.DIRECTORY:
             # A folder that was copied up and is gone below is made again only by what is put into it.
             copied = before is None and "origin" in _folder_marks(self.upper, path)
-            yield Difference(path, before, after, stale=copied or self._stale(path, before))
+            yield Difference(path, before, after, stale=copied or self._stale(before))
         elif before.mode != after.mode:
-            yield Difference(path, before, after, stale=self.age.stale(path, before))
+            yield Difference(path, before, after, stale=self._changed_since(before))
 
     def _replaced(self, path: str, before: Seen | None, after: Seen) -> Iterator[Difference]:
         if before is not None and before.kind is NodeKind.DIRECTORY:
             yield from self._contents_removed(path)
         self._hide(before)
-        yield Difference(path, before, after, stale=self._stale(path, before))
+        yield Difference(path, before, after, stale=self._stale(before))
 
     def _arrival(self, difference: Difference, folder: _Folder, *, gone: bool) -> Iterator[Difference]:
         """A copied-up file whose lower one is missing was moved here, unless the user deleted that one meanwhile."""
@@ -131,7 +123,7 @@ class _Walk:
 
     def _folder_changed(self, path: str) -> bool:
         seen = self.lower.find(path) if path else Seen.of(os.fstat(self.lower.fd))
-        return seen is None or self.age.stale(path, seen)
+        return seen is None or self._changed_since(seen)
 
     def _removed(self, path: str, before: Seen | None) -> Iterator[Difference]:
         if before is None:
@@ -139,7 +131,7 @@ class _Walk:
         if before.kind is NodeKind.DIRECTORY:
             yield from self._contents_removed(path)
         self._hide(before)
-        yield Difference(path, before, None, stale=self._stale(path, before))
+        yield Difference(path, before, None, stale=self._stale(before))
 
     def _contents_removed(self, path: str) -> Iterator[Difference]:
         """Everything below a lower folder, however deep."""
@@ -151,18 +143,22 @@ class _Walk:
                 if before.kind is NodeKind.DIRECTORY:
                     pending.append(inner)
                 self._hide(before)
-                yield Difference(inner, before, None, stale=self._stale(inner, before))
+                yield Difference(inner, before, None, stale=self._stale(before))
 
     def _below(self, path: str) -> dict[str, Seen]:
-        """What a lower folder holds; nothing when the user closed it or took it away meanwhile."""
+        """The entries of a lower folder; none when the user closed it or took it away meanwhile."""
         try:
             return self.lower.entries(path)
         except (FileNotFoundError, NotADirectoryError, PermissionError, PathRefused):
             return {}
 
-    def _stale(self, path: str, before: Seen | None) -> bool:
+    def _stale(self, before: Seen | None) -> bool:
         """A folder's time tells only that its entries changed, and each of them is looked at by itself."""
-        return before is not None and before.kind is not NodeKind.DIRECTORY and self.age.stale(path, before)
+        return before is not None and before.kind is not NodeKind.DIRECTORY and self._changed_since(before)
+
+    def _changed_since(self, seen: Seen) -> bool:
+        """Whether the workspace's side was changed after the bench was made. The same instant counts as before."""
+        return seen.changed_ns > self.made_ns
 
     def _hide(self, before: Seen | None) -> None:
         if before is not None and before.kind is NodeKind.FILE:
@@ -170,14 +166,12 @@ class _Walk:
 
 
 def _folder_marks(upper: OwnTree, path: str) -> dict[str, bytes]:
-    fd = upper.open_folder(path)
-    try:
-        return _marks(fd)
-    except PermissionError:
-        upper.open_up(path)
-        return _marks(fd)
-    finally:
-        os.close(fd)
+    with held(upper.open_folder(path)) as folder:
+        try:
+            return _marks(folder)
+        except PermissionError:
+            upper.open_up(path)
+            return _marks(folder)
 
 
 def _file_marks(upper: OwnTree, path: str) -> dict[str, bytes]:
@@ -201,7 +195,7 @@ def _marks(place: int | bytes) -> dict[str, bytes]:
             return found
         raise
     for name in names:
-        for space in _SPACES:
+        for space in MARKS:
             if name.startswith(space):
                 found[name.removeprefix(space)] = os.getxattr(place, name, follow_symlinks=follow)
     return found
@@ -230,7 +224,7 @@ class MaskLayer:
         return str(self.place)
 
     def _wanted(self, masks: Masks) -> dict[str, Seen]:
-        """What the workspace has at each masked path, and at the folders above it."""
+        """A look at each masked path of the workspace, and at the folders above it."""
         found: dict[str, Seen] = {}
         for path in (*masks.secrets, *masks.special, *masks.closed):
             missing = {}
@@ -271,11 +265,12 @@ def _make_folder(tree: OwnTree, path: str, *, hides: bool) -> None:
     with tree.folder_of(path) as (folder, name):
         os.mkdir(name, 0o700, dir_fd=folder)
     if hides:
-        fd = tree.open_folder(path)
-        try:
-            os.setxattr(fd, OPAQUE, b"y")
-        finally:
-            os.close(fd)
+        _make_opaque(tree, path)
+
+
+def _make_opaque(tree: OwnTree, path: str) -> None:
+    with held(tree.open_folder(path)) as folder:
+        os.setxattr(folder, OPAQUE, b"y")
 
 
 def _mask(tree: OwnTree, path: str, seen: Seen) -> None:
@@ -286,17 +281,136 @@ def _mask(tree: OwnTree, path: str, seen: Seen) -> None:
             make_empty(folder, name, seen)
 
 
-def make_empty(folder: int, name: str, seen: Seen) -> None:
-    """An empty file that looks like another and that nobody may write."""
-    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o400, dir_fd=folder)
-    try:
-        os.fchmod(fd, seen.mode & 0o555)
-        os.utime(fd, ns=(seen.modified_ns, seen.modified_ns))
-    finally:
-        os.close(fd)
-
-
 def _finish(tree: OwnTree, path: str, seen: Seen) -> None:
     with tree.folder_of(path) as (folder, name):
         os.utime(name, ns=(seen.modified_ns, seen.modified_ns), dir_fd=folder, follow_symlinks=False)
         change_mode(folder, name, seen.mode)
+
+
+class LayeredSurface(Surface):
+    """The upper layer in `folder`, with the workspace below it.
+
+    It is written straight into while no command runs, and what is written looks to the kernel like its own work:
+    copied-up folders, devices numbered 0:0 for what is gone, `opaque` for a folder that replaces another.
+    """
+
+    view: OverlayView
+
+    def __init__(self, workspace: Tree, folder: Path) -> None:
+        super().__init__(workspace, folder, OwnTree(folder / "upper"))
+        self.view = OverlayView(
+            workspace=workspace.root,
+            upper=str(folder / "upper"),
+            work=str(folder / "work"),
+            merged=str(folder / "merged"),
+        )
+        self._masks = MaskLayer(folder / "masks", workspace)
+        self._cover: dict[str, tuple[bool, bool]] = {}
+        """Of each folder until the next write: whether it hides what is below it, whether the upper layer has it."""
+        self._made_ns = (folder / "stamp").stat().st_ctime_ns
+
+    @classmethod
+    def create(cls, workspace: Tree, folder: Path) -> LayeredSurface:
+        """Lays out the folders; `OSError` when the file system cannot hold an upper layer."""
+        for name in ("upper", "work", "merged", "staging"):
+            (folder / name).mkdir(mode=0o700)
+        # The merged root shows the mode of the upper one, so it has to be the workspace's. The owner stays the caller:
+        # what belongs to anybody else is read-only in a user namespace.
+        (folder / "upper").chmod(stat.S_IMODE(os.fstat(workspace.fd).st_mode))
+        _prove(folder / "staging")
+        stamp = folder / "stamp"
+        stamp.touch(mode=0o600)
+        # From here on every write to the workspace has a later time than the stamp.
+        tick(folder / "staging", stamp.stat().st_ctime_ns, seconds=0.05)
+        return cls(workspace, folder)
+
+    def kinds(self, path: str = "") -> dict[str, NodeKind | None]:
+        found: dict[str, NodeKind | None] = {}
+        if path and self._find(path)[1] is None:
+            raise NotFound(f"there is no folder {path!r}", advice="check the spelling")
+        if not self._covered(path):
+            below = self.workspace.find(path) if path else None
+            if not path or (below is not None and below.kind is NodeKind.DIRECTORY):
+                found = self.workspace.kinds(path)
+        if not path or self.tree.look(path) is not None:
+            for name, seen in self.tree.entries(path).items():
+                inner = f"{path}/{name}" if path else name
+                if is_whiteout(self.tree, inner, seen):
+                    found.pop(name, None)
+                else:
+                    found[name] = seen.kind
+        return found
+
+    def differences(self) -> Iterator[Difference]:
+        return differences(self.tree, self.workspace, self._made_ns)
+
+    def adopt(self, other: LayeredSurface) -> None:
+        """Takes over everything that another layer over the same workspace holds."""
+        for _ in Copier(other.tree, self.tree, limit=sys.maxsize, marks=True).copied():
+            pass
+        self._made_ns = other._made_ns
+
+    def cover(self, masks: Masks, *, secrets: bool) -> None:
+        wanted = masks if secrets else Masks(special=masks.special)
+        self.view = replace(self.view, masks=self._masks.lay(wanted))
+
+    def renew(self) -> None:
+        self._cover.clear()
+
+    def _find(self, path: str) -> tuple[Tree, Seen | None]:
+        covered = self._covered(parent(path))
+        seen = self.tree.look(path)
+        if seen is not None:
+            return self.tree, None if is_whiteout(self.tree, path, seen) else seen
+        return (self.tree, None) if covered else (self.workspace, self.workspace.look(path))
+
+    def _covered(self, folder: str) -> bool:
+        """Whether the upper layer hides what the workspace has inside this folder."""
+        unknown: list[str] = []
+        while folder and folder not in self._cover:
+            unknown.append(folder)
+            folder = parent(folder)
+        covered, there = self._cover[folder] if folder else (False, True)
+        for path in reversed(unknown):
+            if there and not covered:
+                seen = self.tree.look(path)
+                there = seen is not None
+                covered = seen is not None and (seen.kind is not NodeKind.DIRECTORY or is_opaque(self.tree, path))
+            self._cover[path] = covered, there
+        return covered
+
+    def _shows_below(self, path: str) -> bool:
+        """Whether the workspace's side would show if the upper layer said nothing of the path."""
+        return not self._covered(parent(path)) and self.workspace.find(path) is not None
+
+    def _take_away(self, path: str, seen: Seen) -> None:
+        mine = self._find(path)[0] is self.tree
+        self._make_parents(path)
+        with self.tree.folder_of(path) as (folder, name):
+            if mine and seen.kind is NodeKind.DIRECTORY:
+                self.staging.discard(folder, name)
+            if self._shows_below(path):
+                self.staging.put_whiteout(folder, name)
+            elif mine and seen.kind is not NodeKind.DIRECTORY:
+                os.unlink(name, dir_fd=folder)
+
+    def _make(self, path: str, mode: int) -> None:
+        """A folder of the upper layer: the copy of a lower one, or one that hides whatever the lower layer has."""
+        with self.tree.folder_of(path) as (folder, name):
+            replaces = self.tree.look(path) is not None
+            if replaces:
+                os.unlink(name, dir_fd=folder)
+            os.mkdir(name, 0o700, dir_fd=folder)
+            if replaces:
+                _make_opaque(self.tree, path)
+            change_mode(folder, name, mode)
+
+
+def _prove(folder: Path) -> None:
+    """Makes and removes what an upper layer consists of: an overlay, or a file system without attributes, refuses."""
+    device, directory = folder / "whiteout", folder / "opaque"
+    os.mknod(device, stat.S_IFCHR, 0)
+    device.unlink()
+    directory.mkdir()
+    os.setxattr(directory, OPAQUE, b"y")
+    directory.rmdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from collections.abc import Iterable
 
 from pawl.core.errors import PathRefused
 
@@ -65,11 +66,6 @@ def _below(path: str, root: str | None) -> list[str]:
     return names[len(wanted) :]
 
 
-def encode(path: str) -> bytes:
-    """The path as the file system spells it."""
-    return os.fsencode(path)
-
-
 def depth(path: str) -> int:
     return path.count("/")
 
@@ -77,6 +73,15 @@ def depth(path: str) -> int:
 def parent(path: str) -> str:
     """The folder a path is in; empty for the workspace's root."""
     return path.rpartition("/")[0]
+
+
+def folders_of(paths: Iterable[str]) -> set[str]:
+    """Every folder below the root that any of the paths lies in."""
+    found: set[str] = set()
+    for path in paths:
+        while (path := parent(path)) and path not in found:
+            found.add(path)
+    return found
 
 
 def way_of(path: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The workshop: one workspace with its history, opened for use. Light to open; benches and sandbox come on demand."""
+"""A project: one workspace with its history, opened for use. Light to open; benches and sandbox come on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pawl.core.errors import Conflicted, PromotionFailed, StoreError, UnknownEnt
 from pawl.core.guardrails import Decision, Guardrails, Judge
 from pawl.core.history import Checkpoint, Entry, EntryKind, NewEntry, RollbackPolicy
 from pawl.core.redact import redacted, redacted_body
-from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config, framework_folders
 from pawl.settings.env_file import register_secrets
 from pawl.settings.guardrail_presets import preset
@@ -94,13 +93,13 @@ class Project:
         )
 
     def judge_changes(self) -> Judge:
-        """What the permission rules say of each change, whoever made it; read anew, for the user may change them."""
+        """The permission rules as a judge of changes, whoever made them; read anew, for the user may change them."""
         from pawl.settings.permissions import read_rules
 
         return read_rules(self.config, self.workspace, self.guardrails.others).judge_changes()
 
     def read_gate(self) -> ReadGate:
-        """What models and helpers may read of the workspace, by the rules as they stand now."""
+        """Decides what models and helpers may read of the workspace, by the rules as they stand now."""
         from pawl.settings.permissions import read_gate
 
         return read_gate(self.config, self.workspace, self.guardrails)
@@ -248,6 +247,3 @@ def _checked(name: str) -> str:
 def _told(conflicts: Sequence[Conflict]) -> str:
     names = ", ".join(sorted(repr(conflict.path) for conflict in conflicts))
     return f"you changed {names} meanwhile, in the same place"
-
-
-__all__ = ["CancelToken"]

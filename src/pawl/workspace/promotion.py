@@ -28,9 +28,8 @@ from pawl.store.blobs import StagedBlobs
 from pawl.store.journal import Journal
 from pawl.workspace.gate import refuse_changes, refuse_own_ground
 from pawl.workspace.paths import depth
-from pawl.workspace.staging import former_name, staging_names
-from pawl.workspace.surface import SPECIAL, TreeStatus, is_closed, open_closed
-from pawl.workspace.writer import SYNC_EACH, Writer, WriteStep
+from pawl.workspace.trees import SPECIAL, TreeStatus, is_closed, open_closed
+from pawl.workspace.writer import SYNC_EACH, Writer, WriteStep, former_name, staging_names
 
 _NEW_FOLDER = Node.directory(0o755)
 
@@ -128,13 +127,12 @@ class Planning:
         return locked
 
 
-Goal = Callable[[Change], Node | None]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promotion:
-    """What was promoted, which may be less than was asked: what already stands there is left out."""
+    """A promotion that was made; it may be less than was asked: what already stands there is left out."""
 
     entry: int
     changes: ChangeSet
@@ -195,7 +193,7 @@ class Promoter:
             return self._recover()
 
     def nodes(self, paths: Iterable[str], known: frozenset[str]) -> dict[str, Node | None]:
-        """What stands at the paths now. A content that is not among the known ones is stored, so that it can come back.
+        """The nodes at the paths now. A content that is not among the known ones is stored, so that it can come back.
 
         Raises `Conflicted` for what no change set can hold, such as a FIFO.
         """
@@ -273,7 +271,7 @@ class Promoter:
             raise
 
     def _take_back(self, number: int, changes: ChangeSet, cause: BaseException) -> None:
-        """What the caller is told has failed stays undone: recovery does not begin what has left no trace."""
+        """Takes back what the caller is told has failed, for good: recovery does not begin it again."""
         try:
             kept = self._go_back(number, changes)
         except (OSError, PawlError) as error:
@@ -330,7 +328,7 @@ class Promoter:
 
     def _has_gone_forward(self, number: int, changes: ChangeSet) -> bool:
         """Finishes what was begun, unless nothing of it was done yet or the user's own work is in the way."""
-        writer, found = self._look(number, changes, _after)
+        writer, found = self._look(number, changes)
         if all(_is_untouched(step.now, change) for change, step in zip(changes, found, strict=True)) and not (
             changes and all(step.now == step.goal for step in found)
         ):
@@ -348,7 +346,7 @@ class Promoter:
         place to go back to because of that."""
         kept: frozenset[str] = frozenset()
         while True:
-            writer, found = self._look(number, changes, _before)
+            writer, found = self._look(number, changes.inverted())
             kept |= _foreign(changes, found)
             try:
                 writer.settle(step for step in found if step.path not in kept)
@@ -359,14 +357,14 @@ class Promoter:
                     raise
                 kept |= fresh
 
-    def _look(self, number: int, changes: ChangeSet, goal: Goal) -> tuple[Writer, list[WriteStep]]:
-        """Where each path stands now, and where it shall stand."""
+    def _look(self, number: int, changes: ChangeSet) -> tuple[Writer, list[WriteStep]]:
+        """Where each path stands now, and where it shall stand after the changes."""
         standing = TreeStatus(self.tree)
         writer = self._writer(number)
 
         def steps() -> list[WriteStep]:
             looks = ((change, *standing.at(change.path)) for change in changes)
-            return [WriteStep(change.path, now, goal(change), seen) for change, seen, now in looks]
+            return [WriteStep(change.path, now, change.after, seen) for change, seen, now in looks]
 
         try:
             return writer, steps()
@@ -378,14 +376,6 @@ class Promoter:
     def _writer(self, number: int) -> Writer:
         names = staging_names(self.locks, number)
         return Writer(self.tree, self.blobs, names, self.journal.modes(number), self.sync_each)
-
-
-def _after(change: Change) -> Node | None:
-    return change.after
-
-
-def _before(change: Change) -> Node | None:
-    return change.before
 
 
 def _foreign(changes: ChangeSet, found: Iterable[WriteStep]) -> frozenset[str]:

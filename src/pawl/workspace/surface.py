@@ -1,27 +1,28 @@
-"""What the files of a bench lie on: a layer over the workspace, or a copy of it. Both are read and written alike."""
+"""The surface that a bench's files lie on: a layer over the workspace, or a copy of it, read and written alike."""
 
 from __future__ import annotations
 
-import errno
-import hashlib
 import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from pawl.core.change import BlobStore, Node, NodeKind, blob_digest, parents
-from pawl.core.errors import NotAFile, NotFound, PathRefused
+from pawl.core.change import BlobReader, BlobStore, Change, ChangeSet, Node, NodeKind, is_directory
+from pawl.core.errors import AlreadyThere, Conflicted, NotAFile, NotFound, PathRefused
 from pawl.core.execution import View
-from pawl.settings.tree import Seen, Tree
+from pawl.settings.tree import LARGEST_BLOB, Seen, Tree
+from pawl.workspace.gate import refuse_own_ground
 from pawl.workspace.hiding import Masks
-from pawl.workspace.paths import depth
+from pawl.workspace.paths import depth, parent
+from pawl.workspace.trees import FOLDER, NEW_FILE, OwnTree, change_mode, empty, held, told, write_all
 
-_HANDLE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FOLDER = 0o755
+_OPEN_FOLDER = 0o700
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,244 +31,147 @@ class Difference:
 
     path: str
     before: Seen | None
-    """What the workspace has."""
+    """The workspace's side."""
     after: Seen | None
-    """What the bench has."""
+    """The bench's side."""
     stale: bool = False
     """The workspace's side is not what the bench was made from: somebody changed it meanwhile."""
 
 
-class Surface(Protocol):
-    @property
-    def view(self) -> View: ...
+class Surface(ABC):
+    """The files of a bench, kept below `folder`: what is written goes into `tree`."""
 
-    @property
-    def workspace(self) -> Tree: ...
+    view: View
 
-    def look(self, path: str) -> Seen | None: ...
+    def __init__(self, workspace: Tree, folder: Path, tree: OwnTree) -> None:
+        self.workspace = workspace
+        self.folder = folder
+        self.tree = tree
+        self.staging = Staging(folder / "staging")
 
+    @abstractmethod
     def kinds(self, path: str = "") -> Mapping[str, NodeKind | None]:
         """Every name in a folder with what it is."""
-        ...
 
-    def read_with(self, path: str, limit: int) -> tuple[bytes, Seen]: ...
-
-    def link_target(self, path: str) -> bytes: ...
-
-    def node(self, path: str, blobs: BlobStore | None = None) -> Node | None: ...
-
-    def put_file(self, path: str, data: bytes, mode: int) -> None:
-        """Puts a file there in one step; folders above it are made as needed."""
-        ...
-
-    def put_link(self, path: str, target: bytes) -> None: ...
-
-    def make_folder(self, path: str, mode: int) -> None: ...
-
-    def remove(self, path: str) -> None:
-        """Removes a file, a link or an empty folder."""
-        ...
-
-    def set_mode(self, path: str, mode: int) -> None: ...
-
+    @abstractmethod
     def differences(self) -> Iterator[Difference]:
         """Every path where the bench may not be what the workspace is, in no order."""
-        ...
 
-    def trust(self, path: str) -> None:
-        """Takes what the workspace has at the path now for what the bench was made from."""
-        ...
-
+    @abstractmethod
     def cover(self, masks: Masks, *, secrets: bool) -> None:
         """Puts masks over what no command is shown; over secrets only where `secrets` says so."""
-        ...
+
+    @abstractmethod
+    def renew(self) -> None:
+        """Forgets what it remembers, because a command was at work."""
 
     def restore(self) -> None:
         """Gives back the modes that reading had to open."""
-        ...
+        self.tree.restore()
 
-    def renew(self) -> None:
-        """Forgets what it remembers, because a command was at work."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class OwnTree(Tree):
-    """A folder that belongs to Pawl. What a command closed even to its owner is opened when it is looked at."""
-
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        super().__init__(os.fspath(root))
-        self._modes: dict[str, int] = {}
-
-    def open_folder(self, path: str) -> int:
-        try:
-            return super().open_folder(path)
-        except PermissionError:
-            self.open_up(path)
-            return super().open_folder(path)
-
-    def open_file(self, path: str) -> int:
-        try:
-            return super().open_file(path)
-        except PermissionError:
-            self.open_up(path)
-            return super().open_file(path)
+    def close(self) -> None:
+        self.tree.close()
+        self.staging.close()
 
     def look(self, path: str) -> Seen | None:
-        seen = super().look(path)
-        return seen if seen is None or path not in self._modes else replace(seen, mode=self._modes[path])
+        return self._find(path)[1]
 
-    def entries(self, path: str = "") -> dict[str, Seen]:
-        found = super().entries(path)
-        for name, seen in found.items() if self._modes else ():
-            inner = f"{path}/{name}" if path else name
-            if inner in self._modes:
-                found[name] = replace(seen, mode=self._modes[inner])
-        return found
+    def read_with(self, path: str, limit: int) -> tuple[bytes, Seen]:
+        return self._holder(path).read_with(path, limit)
 
-    def restore(self) -> None:
-        for path, mode in reversed(self._modes.items()):
-            with suppress(FileNotFoundError, NotADirectoryError):
-                self._chmod(path, mode)
-        self._modes = {}
+    def link_target(self, path: str) -> bytes:
+        return self._holder(path).link_target(path)
 
-    def forget(self, path: str) -> None:
-        """What stood at the path is gone, and its mode with it."""
-        self._modes.pop(path, None)
+    def node(self, path: str, blobs: BlobStore | None = None) -> Node | None:
+        tree, seen = self._find(path)
+        node = tree.node(path, blobs) if seen is not None else None
+        if node is None or seen is None or node.kind is NodeKind.LINK:
+            return node
+        return Node(node.kind, node.blob, seen.mode)
+
+    def put_file(self, path: str, data: bytes, mode: int) -> None:
+        """Puts a file there in one step; folders above it are made as needed."""
+        there = self.look(path)
+        if there is not None and there.kind is NodeKind.DIRECTORY:
+            raise NotAFile(f"{path!r} is a folder", advice="name a file in it")
+        self._make_parents(path)
+        with self.tree.folder_of(path) as (folder, name):
+            self.staging.put_file(folder, name, data, mode)
+
+    def put_link(self, path: str, target: bytes) -> None:
+        self._make_parents(path)
+        with self.tree.folder_of(path) as (folder, name):
+            self.staging.put_link(folder, name, target)
+
+    def make_folder(self, path: str, mode: int) -> None:
+        if self.look(path) is not None:
+            raise AlreadyThere(f"{path!r} is there already", advice="use it as it is")
+        self._make_parents(path)
+        self._make(path, mode)
+
+    def remove(self, path: str) -> None:
+        """Removes a file, a link or an empty folder."""
+        seen = self.look(path)
+        if seen is None:
+            raise NotFound(f"there is no {path!r}", advice="check the spelling, or search for it")
+        if seen.kind is NodeKind.DIRECTORY and self.kinds(path):
+            raise NotAFile(f"{path!r} is a folder with something in it", advice="remove what is in it first")
+        self._take_away(path, seen)
 
     def set_mode(self, path: str, mode: int) -> None:
-        self._chmod(path, mode)
-        self.forget(path)
-
-    def _chmod(self, path: str, mode: int) -> None:
-        if not path:
-            os.fchmod(self.fd, mode)
+        tree, seen = self._find(path)
+        if seen is None or seen.kind not in (NodeKind.FILE, NodeKind.DIRECTORY):
+            raise NotAFile(f"{path!r} has no mode to set", advice="name a file or a folder")
+        if seen.kind is NodeKind.DIRECTORY:
+            self._make_parents(f"{path}/")
+        elif tree is not self.tree:
+            self.put_file(path, self.read_with(path, LARGEST_BLOB)[0], mode)
             return
-        with self.folder_of(path) as (folder, name):
+        self.tree.set_mode(path, mode)
+
+    def _find(self, path: str) -> tuple[Tree, Seen | None]:
+        """Which tree shows what stands at the path. A symbolic link on the way is refused."""
+        return self.tree, self.tree.look(path)
+
+    def _holder(self, path: str) -> Tree:
+        tree, seen = self._find(path)
+        if seen is None:
+            raise NotFound(f"there is no file {path!r}", advice="check the spelling, or search for it")
+        return tree
+
+    def _make_parents(self, path: str) -> None:
+        """Copies up every folder above the path, or makes it. Every write begins with this."""
+        self.renew()
+        self.tree.forget(path)
+        names = path.split("/")[:-1]
+        for count in range(1, len(names) + 1):
+            place = "/".join(names[:count])
+            tree, seen = self._find(place)
+            if seen is None:
+                self._make(place, _NEW_FOLDER)
+            elif seen.kind is NodeKind.LINK:
+                raise PathRefused(f"{path!r} passes through a symbolic link", advice="name the file by its real path")
+            elif seen.kind is not NodeKind.DIRECTORY:
+                raise NotAFile(f"{place!r} is not a folder", advice="name a file in a folder")
+            elif tree is not self.tree:
+                self._make(place, seen.mode)
+
+    def _make(self, path: str, mode: int) -> None:
+        with self.tree.folder_of(path) as (folder, name):
+            os.mkdir(name, 0o700, dir_fd=folder)
             change_mode(folder, name, mode)
 
-    def open_up(self, path: str) -> None:
-        """Opens every closed folder down to the path, and what stands there."""
-        names = path.split("/")
-        for count in range(len(names) + 1):
-            place = "/".join(names[:count])
-            seen = super().look(place) if place else Seen.of(os.fstat(self.fd))
-            if seen is None or seen.kind not in (NodeKind.DIRECTORY, NodeKind.FILE):
-                return
-            needed = 0o700 if seen.kind is NodeKind.DIRECTORY else 0o400
-            if seen.mode & needed != needed:
-                self._modes.setdefault(place, seen.mode)
-                self._chmod(place, seen.mode | needed)
-
-
-@contextmanager
-def handle(folder: int, name: str) -> Iterator[int]:
-    """A descriptor that stands for what is there without reading it; it never leads through a link."""
-    fd = os.open(name, _HANDLE, dir_fd=folder)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def change_mode(folder: int, name: str, mode: int) -> None:
-    with handle(folder, name) as fd:
-        # The handle needs no permission, and its /proc link cannot be swapped for another file.
-        os.chmod(f"/proc/self/fd/{fd}" if hasattr(os, "O_PATH") else fd, mode)
-
-
-SPECIAL = Node(NodeKind.FILE, "special", 0)
-"""Stands for a device, FIFO or socket, and for what changes while it is looked at: equal to nothing in a change set."""
-
-_CHUNK = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class TreeStatus:
-    """Looks at a tree."""
-
-    tree: Tree
-    modes: Mapping[str, int] = field(default_factory=dict)
-    """The modes of what was opened for the look."""
-
-    def at(self, path: str) -> tuple[Seen | None, Node | None]:
-        """What stands there without and with its content; the look is older, so it tells of a later change."""
-        seen = self.tree.find(path)
-        if seen is None:
-            return None, None
-        if path in self.modes:
-            seen = replace(seen, mode=self.modes[path])
-        try:
-            return seen, self._node(path, seen)
-        except (NotFound, NotAFile, PathRefused, FileNotFoundError, NotADirectoryError):
-            return seen, SPECIAL
-
-    def _node(self, path: str, seen: Seen) -> Node:
-        match seen.kind:
-            case NodeKind.DIRECTORY:
-                return Node.directory(seen.mode)
-            case NodeKind.LINK:
-                return Node.link(blob_digest(self.tree.link_target(path)))
-            case NodeKind.FILE:
-                return Node.file(self._hash(path), seen.mode)
-        return SPECIAL
-
-    def _hash(self, path: str) -> str:
-        hasher = hashlib.sha256()
-        with os.fdopen(self.tree.open_file(path), "rb", buffering=0) as file:
-            while chunk := file.read(_CHUNK):
-                hasher.update(chunk)
-        return hasher.hexdigest()
-
-
-def open_closed(tree: Tree, paths: Iterable[str], announce: Callable[[Mapping[str, int]], None]) -> dict[str, int]:
-    """Opens what its owner may not look into, down to the paths; returns the modes that it had.
-
-    `announce` is told before anything is opened. What lies in a closed folder is found once that is open.
-    """
-    named = frozenset(paths)
-    ordered = sorted(named.union(*map(parents, named)), key=depth)
-    opened: dict[str, int] = {}
-    while fresh := {path: seen for path, seen in _closed(tree, ordered).items() if path not in opened}:
-        modes = {path: seen.mode for path, seen in fresh.items()}
-        announce(modes)
-        opened |= modes
-        for path, seen in fresh.items():
-            with tree.folder_of(path) as (folder, name):
-                change_mode(folder, name, seen.mode | _needed(seen))
-    return opened
-
-
-def _closed(tree: Tree, ordered: Iterable[str]) -> dict[str, Seen]:
-    found: dict[str, Seen] = {}
-    for path in ordered:
-        try:
-            seen = tree.find(path)
-        except PermissionError:
-            continue
-        if seen is not None and is_closed(seen, _needed(seen)):
-            found[path] = seen
-    return found
-
-
-def _needed(seen: Seen) -> int:
-    return {NodeKind.DIRECTORY: 0o500, NodeKind.FILE: 0o400}.get(seen.kind, 0) if seen.kind is not None else 0
-
-
-def is_closed(seen: Seen, needed: int) -> bool:
-    """Whether only the mode keeps its owner from what is needed. Nothing is closed to root."""
-    return seen.mode & needed != needed and seen.owner == os.geteuid() != 0
-
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    def _take_away(self, path: str, seen: Seen) -> None:
+        self.tree.forget(path)
+        with self.tree.folder_of(path) as (folder, name):
+            (os.rmdir if seen.kind is NodeKind.DIRECTORY else os.unlink)(name, dir_fd=folder)
 
 
 class Staging:
     """A folder on the bench's own file system in which things are made before they are moved to their place."""
 
     def __init__(self, folder: Path) -> None:
-        self._fd = os.open(folder, _FOLDER)
+        self._fd = os.open(folder, FOLDER)
         self._count = 0
 
     def close(self) -> None:
@@ -277,15 +181,9 @@ class Staging:
         """A new file with this content; one that was there under other names too keeps its own."""
 
         def make(staged: str) -> None:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            fd = os.open(staged, flags, 0o600, dir_fd=self._fd)
-            try:
-                rest = memoryview(data)
-                while rest:
-                    rest = rest[os.write(fd, rest) :]
+            with held(os.open(staged, NEW_FILE, 0o600, dir_fd=self._fd)) as fd:
+                write_all(fd, data)
                 os.fchmod(fd, mode)
-            finally:
-                os.close(fd)
 
         self._put(folder, name, make)
 
@@ -328,49 +226,85 @@ def tick(folder: Path, after_ns: int, *, seconds: float) -> None:
     probe.unlink()
 
 
-def empty(folder: int) -> None:
-    """Removes everything in the folder, whatever its mode and however deep.
+def apply(surface: Surface, changes: ChangeSet, blobs: BlobReader) -> None:
+    """Writes the set; `Conflicted` with the paths in the way, and nothing written, where the bench differs."""
+    steps = _planned(surface, changes)
+    contents = {
+        change.path: blobs.get(change.after.blob)
+        for change in steps
+        if change.after is not None and change.after.blob is not None
+    }
+    upwards = sorted(steps, key=lambda change: depth(change.path), reverse=True)
+    closed = _opened(surface, steps)
+    for change in upwards:
+        if change.before is not None and (change.after is None or change.after.kind is not change.before.kind):
+            with _at(change.path):
+                surface.remove(change.path)
+    for change in reversed(upwards):
+        with _at(change.path):
+            _put(surface, change, contents.get(change.path, b""))
+    modes = {path: mode for path, mode in closed.items() if path not in changes.paths}
+    modes |= {change.path: change.after.mode for change in upwards if change.after and is_directory(change.after)}
+    for path in sorted(modes, key=depth, reverse=True):
+        with _at(path):
+            surface.set_mode(path, modes[path])
 
-    Each folder found is moved up to the top before it is emptied, so neither the length of a path nor the number of
-    open descriptors grows with the depth.
-    """
-    count = 0
-    while names := os.listdir(folder):
-        for name in names:
-            if not _unlinked(folder, name):
-                count = _flatten(folder, name, count)
+
+def _put(surface: Surface, change: Change, content: bytes) -> None:
+    match change.after:
+        case Node(kind=NodeKind.DIRECTORY) if not is_directory(change.before):
+            surface.make_folder(change.path, _OPEN_FOLDER)
+        case Node(kind=NodeKind.LINK):
+            surface.put_link(change.path, content)
+        case Node(kind=NodeKind.FILE, mode=mode):
+            surface.put_file(change.path, content, mode)
 
 
-def _flatten(top: int, name: str, count: int) -> int:
-    change_mode(top, name, 0o700)
-    fd = os.open(name, _FOLDER, dir_fd=top)
+@contextmanager
+def _at(path: str) -> Iterator[None]:
     try:
-        for inner in os.listdir(fd):
-            if not _unlinked(fd, inner):
-                change_mode(fd, inner, 0o700)
-                count = _moved_up(fd, inner, top, count)
-    finally:
-        os.close(fd)
-    os.rmdir(name, dir_fd=top)
-    return count
+        yield
+    except OSError as error:
+        raise told(error, path) from error
 
 
-def _moved_up(folder: int, name: str, top: int, count: int) -> int:
-    while True:
-        count += 1
+def _opened(surface: Surface, steps: list[Change]) -> dict[str, int]:
+    """Opens the folders whose mode keeps even their owner from changing their entries; gives their modes."""
+    closed: dict[str, int] = {}
+    if os.geteuid() == 0:
+        return closed
+    for path in sorted({parent(change.path) for change in steps} - {""}, key=depth):
+        with suppress(PathRefused):
+            seen = surface.look(path)
+            if seen is not None and seen.kind is NodeKind.DIRECTORY and seen.mode & 0o700 != 0o700:
+                closed[path] = seen.mode
+                surface.set_mode(path, seen.mode | 0o700)
+    return closed
+
+
+def _planned(surface: Surface, changes: ChangeSet) -> list[Change]:
+    """The changes that are not already so; a folder may have any mode before, and be gone already."""
+    steps: list[Change] = []
+    conflicts: list[str] = []
+    for change in changes:
+        refuse_own_ground(change.path)
         try:
-            os.rename(name, f".pawl-gone-{count}", src_dir_fd=folder, dst_dir_fd=top)
-        except OSError as error:
-            # A file, or a folder that holds something, has this name already.
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
-                raise
+            now = surface.node(change.path)
+        except PathRefused:
+            now = None  # what lies behind a link is not there
+        except NotAFile:
+            conflicts.append(change.path)
+            continue
+        if now == change.after:
+            continue
+        if now == change.before or (is_directory(now) and is_directory(change.before)):
+            steps.append(Change(change.path, now, change.after))
         else:
-            return count
-
-
-def _unlinked(folder: int, name: str) -> bool:
-    """Whether the name is gone now; a folder stays."""
-    if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-        return False
-    os.unlink(name, dir_fd=folder)
-    return True
+            conflicts.append(change.path)
+    if conflicts:
+        raise Conflicted(
+            f"the bench has something else at {', '.join(map(repr, sorted(conflicts)))}",
+            tuple(sorted(conflicts)),
+            advice="nothing was written; rebase the change set over what the bench has",
+        )
+    return steps

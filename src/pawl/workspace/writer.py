@@ -9,18 +9,72 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import hashlib
+import hmac
 import os
+import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pawl.core.change import BlobReader, Node, NodeKind, parents
 from pawl.core.errors import Conflicted, PathRefused
+from pawl.settings.files import writer_lock
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.paths import depth, parent
-from pawl.workspace.surface import change_mode, is_closed
+from pawl.workspace.trees import NEW_FILE, change_mode, held, is_closed, nearest_folder, write_all
+
+STAGING_PREFIX = ".pawl-tmp-"
+_KEY = "staging-key"
+_KEY_BYTES = 32
+_TRIES = 3
+
+
+def staging_names(state: Path, number: int) -> tuple[str, ...]:
+    """Where a promotion stages this entry, in the order in which they are tried.
+
+    Each is a keyed hash of the entry's number, with a random key that lies in the state folder. Nobody else can tell
+    such a name before it is used, and of what stands in a workspace only the folders of an interrupted entry are
+    Pawl's own.
+    """
+    key = _key(state)
+    words = (f"{number}.{attempt}".encode() for attempt in range(_TRIES))
+    return tuple(f"{STAGING_PREFIX}{hmac.new(key, word, hashlib.sha256).hexdigest()[:32]}" for word in words)
+
+
+def former_name(state: Path, number: int) -> str:
+    """The name that an earlier version staged this entry under."""
+    return f"{STAGING_PREFIX}{hashlib.sha256(os.fsencode(state)).hexdigest()[:8]}-{number}"
+
+
+def _key(state: Path) -> bytes:
+    """The key, made at the first use. It appears whole or not at all, whoever else makes one at the same time."""
+    path = state / _KEY
+    with suppress(FileNotFoundError):
+        if len(key := path.read_bytes()) == _KEY_BYTES:
+            return key
+    with writer_lock(state, str(path)):
+        if not path.exists() or path.stat().st_size != _KEY_BYTES:
+            _make_key(path)
+    return path.read_bytes()
+
+
+def _make_key(path: Path) -> None:
+    made = path.with_name(f"{_KEY}-{secrets.token_hex(8)}")
+    try:
+        with held(os.open(made, NEW_FILE, 0o600)) as fd:
+            os.write(fd, secrets.token_bytes(_KEY_BYTES))
+            os.fsync(fd)
+        made.replace(path)
+    except BaseException:
+        made.unlink(missing_ok=True)
+        raise
+    with held(os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as folder:
+        os.fsync(folder)
+
 
 SYNC_EACH = 16
 """Up to this many files each is flushed by itself; above, one flush of the file system is cheaper."""
@@ -85,7 +139,7 @@ class Writer:
     staging: Sequence[str]
     """Names that a folder for staging may have; the first that is free is taken."""
     modes: Mapping[str, int] = field(default_factory=dict)
-    """What is opened meanwhile though the change set does not speak of it, with its mode."""
+    """The modes of what is opened meanwhile though the change set does not speak of it."""
     sync_each: int = SYNC_EACH
 
     def settle(self, steps: Iterable[WriteStep]) -> None:
@@ -110,15 +164,13 @@ class Writer:
         """Removes what was staged. What somebody put under these names or into these folders since stays."""
         for name in self.staging:
             try:
-                fd = self.tree.open_folder(name)
+                folder = self.tree.open_folder(name)
             except (FileNotFoundError, NotADirectoryError, PathRefused):
                 continue
-            try:
-                for inner in os.listdir(fd):
+            with held(folder):
+                for inner in os.listdir(folder):
                     with suppress(IsADirectoryError):
-                        os.unlink(inner, dir_fd=fd)
-            finally:
-                os.close(fd)
+                        os.unlink(inner, dir_fd=folder)
             try:
                 os.rmdir(name, dir_fd=self.tree.fd)
             except OSError as error:
@@ -132,15 +184,12 @@ class Writer:
             return []
         self.sweep()
         folder = self._staging_folder()
-        fd = self.tree.open_folder(folder)
         one_by_one = len(wanted) <= self.sync_each
-        try:
+        with held(self.tree.open_folder(folder)) as fd:
             harden = flush if one_by_one else _later
             for number, step in enumerate(wanted):
                 self._stage_one(fd, str(number), step, harden)
             (flush if one_by_one else flush_file_system)(fd)
-        finally:
-            os.close(fd)
         return [(step, f"{folder}/{number}") for number, step in enumerate(wanted)]
 
     def _staging_folder(self) -> str:
@@ -160,27 +209,21 @@ class Writer:
             with suppress(PermissionError):
                 os.chown(name, *self._ownership(step), dir_fd=folder, follow_symlinks=False)
             return
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        fd = os.open(name, flags, 0o600, dir_fd=folder)
-        try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(fd, rest) :]
+        with held(os.open(name, NEW_FILE, 0o600, dir_fd=folder)) as fd:
+            write_all(fd, data)
             with suppress(PermissionError):
                 os.fchown(fd, *self._ownership(step))
             if step.now is not None and not step.removes:
                 self._copy_attributes(fd, step.path)
             os.fchmod(fd, step.goal.mode)
             harden(fd)
-        finally:
-            os.close(fd)
 
     def _ownership(self, step: WriteStep) -> tuple[int, int]:
-        """What is replaced keeps its owner and group, as far as the user may give it to them; what root makes anew
+        """A replaced node keeps its owner and group, as far as the user may give it to them; what root makes anew
         belongs to the folder's owner."""
         if step.seen is not None and not step.removes:
             return step.seen.owner if os.geteuid() == 0 else -1, step.seen.group
-        folder = self._nearest_folder(step.path)
+        folder = nearest_folder(self.tree, step.path)
         if os.geteuid() == 0:
             return folder.owner, folder.group
         return -1, folder.group if folder.mode & stat.S_ISGID else -1
@@ -188,18 +231,11 @@ class Writer:
     def _copy_attributes(self, fd: int, path: str) -> None:
         if sys.platform != "linux":
             return
-        with suppress(OSError), self.tree.folder_of(path) as (folder, name), _opened(name, folder) as old:
+        with suppress(OSError), self.tree.folder_of(path) as (folder, name), held(_reading(name, folder)) as old:
             for attribute in os.listxattr(old):
                 if attribute not in _OF_THE_CONTENT:
                     with suppress(OSError):
                         os.setxattr(fd, attribute, os.getxattr(old, attribute))
-
-    def _nearest_folder(self, path: str) -> Seen:
-        for above in parents(path):
-            seen = self.tree.find(above)
-            if seen is not None and seen.kind is NodeKind.DIRECTORY:
-                return seen
-        return Seen.of(os.fstat(self.tree.fd))
 
     def _unlock(self, todo: list[WriteStep]) -> None:
         """Folders are opened for their owner where that is needed; each gets its mode back at the end."""
@@ -244,12 +280,9 @@ class Writer:
         """Renames everything that was staged to its place; returns the folders that it went to."""
         if not staged:
             return set()
-        fd = self.tree.open_folder(parent(staged[0][1]))
-        try:
+        with held(self.tree.open_folder(parent(staged[0][1]))) as fd:
             for step, place in staged:
                 self._put(step, fd, place.rpartition("/")[2])
-        finally:
-            os.close(fd)
         return {parent(step.path) for step, _ in staged}
 
     def _put(self, step: WriteStep, staging: int, staged: str) -> None:
@@ -265,7 +298,7 @@ class Writer:
                 os.rename(staged, name, src_dir_fd=staging, dst_dir_fd=folder)
 
     def _wrong_modes(self, every: list[WriteStep]) -> dict[str, int]:
-        """What has another mode than it shall have, the deepest first."""
+        """The paths that have another mode than they shall have, the deepest first."""
         wanted = {path: (mode, _WITH_MODES) for path, mode in self.modes.items()}
         for step in every:
             node = step.goal or step.now
@@ -284,12 +317,8 @@ class Writer:
         """Everything becomes durable; folders are flushed before their mode may close them."""
         one_by_one = len(touched) + len(modes) <= self.sync_each
         for path in sorted(touched - {""}) if one_by_one else ():
-            with suppress(FileNotFoundError, NotADirectoryError, PathRefused):
-                fd = self.tree.open_folder(path)
-                try:
-                    flush(fd)
-                finally:
-                    os.close(fd)
+            with suppress(FileNotFoundError, NotADirectoryError, PathRefused), held(self.tree.open_folder(path)) as fd:
+                flush(fd)
         for path, mode in modes.items():
             self._chmod(path, mode, durable=one_by_one)
         self.sweep()
@@ -301,19 +330,14 @@ class Writer:
             if not durable:
                 return
             try:
-                with _opened(name, folder) as file:
+                with held(_reading(name, folder)) as file:
                     flush(file)
             except PermissionError:
                 flush_file_system(folder)
 
 
-@contextmanager
-def _opened(name: str, folder: int) -> Iterator[int]:
-    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
+def _reading(name: str, folder: int) -> int:
+    return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
 
 
 @contextmanager

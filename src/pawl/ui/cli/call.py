@@ -201,7 +201,7 @@ class Call:
 
     def inside(self, workspace: str, name: str) -> str:
         """A path as a person names it, seen from where they are, as the workspace calls it."""
-        from pawl.sandbox.environment import real_path
+        from pawl.sandbox.visibility import real_path
 
         here = workspace if self.options.workspace is not None else os.getcwd()
         path = os.path.normpath(os.path.join(here, name))

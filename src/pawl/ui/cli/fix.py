@@ -274,7 +274,7 @@ def _request(shop: Project, call: Call) -> FixRequest:
 
 def _targets(shop: Project, call: Call) -> tuple[str, ...]:
     """The targets as the workspace calls them; the workspace itself stands for everything in it."""
-    from pawl.sandbox.environment import real_path
+    from pawl.sandbox.visibility import real_path
 
     here = shop.workspace if call.options.workspace is not None else os.getcwd()
     if any(real_path(os.path.join(here, target)) == shop.workspace for target in call.options.targets if target):

@@ -56,7 +56,7 @@ def permissions(shop: Project, call: Call) -> int:
     for notice in found.notices:
         call.aside.say(f"pawl: {notice}")
     if options.action == "check":
-        from pawl.workspace.hooks import hooks_notice
+        from pawl.workspace.hook_runner import hooks_notice
 
         if notice := hooks_notice(shop.config, shop.workspace):
             call.aside.say(f"pawl: {notice}")

@@ -14,7 +14,7 @@ from pawl.ui.screen.screen import counted
 
 if TYPE_CHECKING:
     from pawl.workspace.project import Project
-    from pawl.workspace.upkeep import Examination
+    from pawl.workspace.commands import Examination
 
 
 def doctor_words(parser: ArgumentParser) -> None:
@@ -42,9 +42,9 @@ _MOST_NUMBER = 1_000_000
 
 
 def doctor(shop: Project, call: Call) -> int:
-    from pawl.workspace import upkeep
+    from pawl.workspace.commands import examine
 
-    report = upkeep.examine(shop, thorough=call.options.verify)
+    report = examine(shop, thorough=call.options.verify)
     code = _health(report)
     if call.options.json:
         return call.emit(
@@ -66,9 +66,9 @@ def doctor(shop: Project, call: Call) -> int:
 
 
 def gc(shop: Project, call: Call) -> int:
-    from pawl.workspace import upkeep
+    from pawl.workspace.commands import collect
 
-    cleaned = upkeep.clean(shop, days=_bounded(call.options.days), backups=_bounded(call.options.backups))
+    cleaned = collect(shop, days=_bounded(call.options.days), backups=_bounded(call.options.backups))
     if call.options.json:
         return call.emit(cleaned)
     call.out.say(

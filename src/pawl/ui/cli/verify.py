@@ -40,7 +40,7 @@ EXIT_NOTHING = 3
 def verify(shop: Project, call: Call) -> int:
     from pawl.checks.packages import PackagePolicy
     from pawl.checks.verifier import BaselinePolicy, StopPolicy, Verifier
-    from pawl.workspace.bench_folder import sweep
+    from pawl.workspace.bench import sweep
     from pawl.workspace.commands import bench_places
 
     options = call.options

@@ -28,8 +28,8 @@ from pawl.core.errors import ConfigError, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
 from pawl.core.guardrails import Decision, Permission
 from pawl.sandbox.cancel import CancelToken
-from pawl.sandbox.environment import is_below
-from pawl.sandbox.usage import tree_use
+from pawl.sandbox.limits import tree_use
+from pawl.sandbox.visibility import is_below
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.settings.hook_settings import HookCommand, HookEvent, hook_commands
@@ -58,7 +58,7 @@ _KEPT_VARIABLES = frozenset(
     | {"XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_SESSION_TYPE"}
     | {"DBUS_SESSION_BUS_ADDRESS"}
 )
-"""What a hook on this machine gets of the user's variables, beside `LC_*` and PATH: nothing that loads code."""
+"""The user's variables that a hook on this machine gets, beside `LC_*` and PATH: none that loads code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ def host_words(argv: Sequence[str], *, workspace: str, home: str) -> tuple[str, 
 
 
 def host_environment(environment: Mapping[str, str], workspace: str) -> dict[str, str]:
-    """What a hook on this machine may know of the user's variables: no key, no code, no folder of the workspace."""
+    """The variables of a hook on this machine: no key, no code, no folder of the workspace."""
     kept = {name: value for name, value in environment.items() if name in _KEPT_VARIABLES or name.startswith("LC_")}
     entries = environment.get("PATH", os.defpath).split(":")
     path = [one for one in entries if os.path.isabs(one) and not _passes(one, workspace)]
@@ -227,7 +227,7 @@ class _Following:
                 return "its time was up"
 
     def _drain(self) -> None:
-        """What is still in the pipes; nobody waits for what a hook left behind."""
+        """Reads what is still in the pipes; nobody waits for processes that a hook left behind."""
         while self._open and (self._ready() or time.monotonic() < self._deadline):
             if self._cancel is not None and self._cancel.requested:
                 return
@@ -306,13 +306,13 @@ _STRENGTH = (None, Decision.ALLOW, Decision.ASK, Decision.DENY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookOutcome:
-    """What all hooks of an event came to."""
+    """The joint answer of all hooks of an event."""
 
     blocked: bool = False
-    """What was about to happen must not; after a tool: the model is told the reason."""
+    """The event must not go ahead; after a tool: the model is told the reason."""
     reason: str = ""
     permission: Decision | None = None
-    """What the strictest hook says of the call; None when none says anything."""
+    """The strictest hook's word on the call; None when none says anything."""
     updated_input: Mapping[str, object] | None = None
     """Other arguments for the call, to be judged by the rules again."""
     context: tuple[str, ...] = ()
@@ -364,11 +364,11 @@ class Hooks:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The user's, of which a hook on this machine is given a part."""
     limits: Callable[[float], Limits] = lambda seconds: Limits(seconds=seconds)
-    """What a hook may use up in that many seconds."""
+    """The limits of a hook that may take that many seconds."""
     common: Mapping[str, object] = field(default_factory=dict)
-    """What every event says: session_id, transcript_path, permission_mode."""
+    """Told with every event: session_id, transcript_path, permission_mode."""
     notices: tuple[str, ...] = ()
-    """What of the repository's hooks does not count, and why."""
+    """Why hooks of the repository do not count."""
 
     def run(
         self,
@@ -445,7 +445,7 @@ def _has_hooks(workspace: str) -> bool:
 
 
 def said(command: HookCommand, ended: HookEnded) -> HookOutcome:
-    """What one hook says by how it ended and what it wrote."""
+    """One hook's answer, from how it ended and what it wrote."""
     name = _cut(command.command, 80)
     if command.host:
         told = f"the hook {name!r} of your settings runs on this machine, outside of the sandbox (host = true)"
@@ -477,7 +477,7 @@ def _denied(command: HookCommand, reason: str) -> HookOutcome:
 
 
 def _answer(command: HookCommand, text: str) -> HookOutcome:
-    """What is written to stdout: JSON, or at some events plain text for the model."""
+    """Reads stdout: JSON, or at some events plain text for the model."""
     plain = text.strip()
     try:
         body = json.loads(plain) if plain.startswith("{") else None

@@ -1,16 +1,187 @@
-"""Looks at a view from outside: what stands at a path of the workspace, as the command will see it."""
+"""A command's sight: the view of its workspace, and the system folders and toolchains around it.
+
+Everything is looked at from outside, before a process is started.
+"""
 
 from __future__ import annotations
 
 import difflib
+import errno
+import functools
+import glob
 import os
 import stat
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 
-from pawl.core.errors import CommandNotFound, NotAFile, NotFound, PathRefused, PermissionDenied
-from pawl.core.execution import OverlayView, View
-from pawl.sandbox.environment import SYSTEM_FOLDERS, Root, is_below, real_path
+from pawl.core.errors import (
+    CommandNotFound,
+    NotAFile,
+    NotFound,
+    PathRefused,
+    PermissionDenied,
+    SandboxUnavailable,
+    UsageError,
+)
+from pawl.core.execution import Execution, Network, OverlayView, View
+from pawl.settings import files as bounded
+
+SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+DEFAULT_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """The user's machine, as far as the sandbox has to know it."""
+
+    home: str
+    path: str = ":".join(DEFAULT_PATH)
+    extra_readonly: tuple[str, ...] = ()
+    """Further folders to read from, such as the prefix of the active virtual environment."""
+    private: tuple[str, ...] = ()
+    """Folders that no command may see, such as Pawl's own state; a root that holds one is not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Something shown for reading: `source` on this machine, seen at `path`."""
+
+    path: str
+    source: str
+
+
+def real_path(path: str) -> str:
+    """Where a path leads without links; itself where there are more links than even the kernel follows."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return os.path.abspath(path)
+    return os.path.realpath(path)
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Compares whole names: /w-old is not below /w."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+@functools.cache
+def _table() -> Mapping[str, tuple[str, ...]]:
+    text = Path(__file__).with_name("toolchains.toml").read_text(encoding="utf-8")
+    return {name: tuple(values) for name, values in tomllib.loads(text).items()}
+
+
+@functools.cache
+def system_files(network: Network) -> tuple[str, ...]:
+    """The files below /etc that are shown, where they exist."""
+    names = _table()["system_files"] + (_table()["network_files"] if network is Network.ON else ())
+    return tuple(path for name in names for path in sorted(glob.glob(f"/etc/{name}")) if os.path.exists(path))
+
+
+def readonly_roots(surroundings: Surroundings, workspace: str) -> tuple[Root, ...]:
+    """The toolchains that exist here and hold no credentials; what lies in the workspace is part of the view."""
+    homes = {surroundings.home.rstrip("/"), os.path.realpath(surroundings.home)}
+    credentials = {_at_home(name, home) for name in _table()["credentials"] for home in homes}
+    credentials |= _private(surroundings)
+    roots: dict[str, Root] = {}
+    for name in (*_table()["readonly"], *surroundings.extra_readonly):
+        literal = os.path.normpath(_at_home(name, surroundings.home))
+        if not os.path.isabs(literal) or not os.path.exists(literal):
+            continue
+        real = real_path(literal)
+        if any(_shows_too_much(path, homes, credentials) for path in (literal, real)):
+            continue
+        if any(_is_shown_already(path, workspace) for path in (literal, real)):
+            continue
+        # Both spellings: a virtual environment may name its interpreter by either.
+        for path in (literal, real):
+            roots.setdefault(path, Root(path, real))
+    return _outermost(roots)
+
+
+def _private(surroundings: Surroundings) -> set[str]:
+    """The folders that must stay out of sight, by both spellings; they cannot lie where every command looks."""
+    private = {spelling for path in surroundings.private for spelling in (path, os.path.realpath(path))}
+    for path in private:
+        if any(is_below(path, folder) for folder in ("/usr", *SYSTEM_FOLDERS)):
+            raise SandboxUnavailable(
+                f"every command could read {path!r}, which is Pawl's own", advice="set PAWL_STATE to another folder"
+            )
+    return private
+
+
+def _shows_too_much(path: str, homes: Iterable[str], credentials: Iterable[str]) -> bool:
+    if any(is_below(home, path) for home in homes):
+        return True
+    return any(is_below(secret, path) or is_below(path, secret) for secret in credentials)
+
+
+def _is_shown_already(path: str, workspace: str) -> bool:
+    return any(is_below(path, folder) for folder in (workspace, "/usr", *SYSTEM_FOLDERS))
+
+
+def _at_home(name: str, home: str) -> str:
+    return home.rstrip("/") + name[1:] if name == "~" or name.startswith("~/") else name
+
+
+def _outermost(roots: Mapping[str, Root]) -> tuple[Root, ...]:
+    """Without those that lie in another one."""
+    kept: list[Root] = []
+    for path in sorted(roots):
+        if not any(is_below(path, root.path) for root in kept):
+            kept.append(roots[path])
+    return tuple(kept)
+
+
+def visible_path(surroundings: Surroundings, workspace: str, roots: Iterable[Root]) -> str:
+    """The caller's PATH without what is relative or cannot be seen inside."""
+    visible = ["/usr", *SYSTEM_FOLDERS, workspace, *(root.path for root in roots)]
+    entries: list[str] = []
+    for entry in (*surroundings.path.split(":"), *DEFAULT_PATH):
+        if not os.path.isabs(entry):
+            continue
+        entry = os.path.normpath(entry)
+        if entry not in entries and any(is_below(entry, folder) for folder in visible):
+            entries.append(entry)
+    return ":".join(entries)
+
+
+_CLEAN = MappingProxyType(
+    {
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "CI": "1",
+        "PAGER": "cat",
+        "GIT_PAGER": "cat",
+        "GIT_EDITOR": "true",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+)
+
+
+def command_environment(execution: Execution, *, home: str, temporary: str, path: str) -> Mapping[str, str]:
+    # Compilers keep what they made in a cache, for which the home is too small.
+    places = {"HOME": home, "TMPDIR": temporary, "XDG_CACHE_HOME": f"{temporary}/cache", "PATH": path}
+    return {**_CLEAN, **places, **execution.environment}
+
+
+def check_words(execution: Execution) -> None:
+    """Refuses what no process can be started with."""
+    if not execution.argv or not execution.argv[0]:
+        raise UsageError("a command needs at least one word", advice="name the program to run")
+    for word in execution.argv:
+        if "\0" in word:
+            raise UsageError(f"a command word holds a NUL byte: {word!r}", advice="remove it")
+    for name, value in execution.environment.items():
+        if not name or "=" in name or "\0" in name or "\0" in value:
+            raise UsageError(f"not an environment variable: {name!r}", advice="use a name without = and NUL")
+
 
 _MOST_LINKS = 40
 _OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
@@ -49,7 +220,7 @@ class Layers:
         self._folders = (view.upper, view.workspace) if isinstance(view, OverlayView) else (view.copy,)
 
     def stand(self, path: str) -> ResolvedPath | None:
-        """What stands at a relative path whose own last name is not followed; its folders must not be links."""
+        """Looks at a relative path whose own last name is not followed; its folders must not be links."""
         active = list(self._folders)
         place: ResolvedPath | None = ResolvedPath("", active[0], stat.S_IFDIR)
         names = [name for name in path.split("/") if name]
@@ -76,7 +247,7 @@ class Layers:
         return place
 
     def follow(self, path: str) -> ResolvedPath | None:
-        """What a relative path leads to, with links followed inside the workspace."""
+        """Follows a relative path, through links inside the workspace."""
         waiting = [name for name in reversed(path.split("/")) if name]
         done: list[str] = []
         links = 0
@@ -143,7 +314,7 @@ def has_git_folder(layers: Layers) -> bool:
 
 
 _SHOWN = ("HEAD", "config", "packed-refs", "shallow", "objects", "refs", "logs", "info/attributes", "info/exclude")
-"""What git reads of a repository; whatever else lies there stays unseen: hooks, keys, the other worktrees."""
+"""The files of a repository that git reads; whatever else lies there stays unseen: hooks, keys, other worktrees."""
 
 
 def linked_repository(layers: Layers) -> tuple[str, ...]:
@@ -164,12 +335,12 @@ def linked_worktree(workspace: str, pointer: str | None) -> tuple[str, str] | No
     `<repository>/worktrees/<name>` and points back at this very file, which nobody can arrange in a folder that is
     not theirs to write.
     """
-    if pointer is None or not pointer.startswith(_POINTER):
+    if pointer is None or not pointer.startswith(_POINTER) or "\0" in pointer:
         return None
     folder = real_path(os.path.join(workspace, pointer.removeprefix(_POINTER)))
     back = _first_line(os.path.join(folder, "gitdir"))
     common = _first_line(os.path.join(folder, "commondir"))
-    if back is None or common is None:
+    if back is None or common is None or "\0" in back + common:
         return None
     if real_path(os.path.join(folder, back)) != os.path.join(real_path(workspace), ".git"):
         return None
@@ -182,20 +353,15 @@ def linked_worktree(workspace: str, pointer: str | None) -> tuple[str, str] | No
 def _first_line(path: str) -> str | None:
     """Of a regular file; a pipe put there to make the reader wait is not one."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with bounded.opened(path) as file:
+            return os.fsdecode(file.read(_LONGEST_POINTER)).partition("\n")[0].rstrip("\r")
     except OSError:
         return None
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            return None
-        return os.fsdecode(os.read(file, _LONGEST_POINTER)).partition("\n")[0].rstrip("\r")
-    finally:
-        os.close(file)
 
 
 @dataclass(frozen=True, slots=True)
 class Scenery:
-    """What can be seen inside: the view, and the roots around it."""
+    """Everything that can be seen inside: the view, and the roots around it."""
 
     layers: Layers
     roots: tuple[Root, ...]
@@ -203,7 +369,7 @@ class Scenery:
     """The PATH inside."""
 
     def place(self, path: str) -> ResolvedPath | None:
-        """What an absolute path leads to inside; None when nothing stands there or it cannot be seen."""
+        """Follows an absolute path inside; None when nothing stands there or it cannot be seen."""
         for _ in range(2):
             if is_below(path, self.layers.workspace):
                 found = self.layers.follow(os.path.relpath(path, self.layers.workspace))
@@ -269,20 +435,19 @@ def _is_program(scenery: Scenery, folder: str, name: str) -> bool:
 
 
 def _advice(scenery: Scenery, name: str) -> str:
-    close = difflib.get_close_matches(name, sorted(set(_programs(scenery))), n=3)
-    close += [other for other in (f"{name}3",) if other not in close and other in set(_programs(scenery))]
+    every = set(_programs(scenery))
+    close = difflib.get_close_matches(name, sorted(every), n=3)
+    if f"{name}3" in every and f"{name}3" not in close:
+        close.append(f"{name}3")
     if close:
         return f"did you mean {', '.join(close)}?"
     return "install it, or add its folder to the toolchains that a command may read"
 
 
 def _programs(scenery: Scenery) -> Iterator[str]:
-    for folder in _existing(scenery.path.split(":")):
-        yield from os.listdir(folder)
-
-
-def _existing(folders: Iterable[str]) -> Iterator[str]:
-    return (folder for folder in folders if os.path.isabs(folder) and os.access(folder, os.R_OK | os.X_OK))
+    for folder in scenery.path.split(":"):
+        if os.path.isabs(folder) and os.access(folder, os.R_OK | os.X_OK):
+            yield from os.listdir(folder)
 
 
 def _stat(path: str, real: str) -> ResolvedPath | None:
