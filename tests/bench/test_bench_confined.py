@@ -21,23 +21,23 @@ from pawl.sandbox.visibility import Surroundings
 from pawl.workspace.bench import BenchKind
 from pawl.workspace.capture import Capture, HeldBack, HeldReason
 
+pytestmark = pytest.mark.hostile
+
 DRIVER = """
 import json, os, sys
 from pathlib import Path
-from memory_blobs import MemoryBlobs
 from pawl.core.errors import PawlError
 from pawl.core.execution import Execution, Secrets
 from pawl.settings.guardrail_presets import preset
 from pawl.sandbox.visibility import Surroundings
 from pawl.sandbox.choice import ChosenSandbox
+from pawl.store import Store
 from pawl.workspace.bench import Bench, BenchKind, BenchSettings
-
-pytestmark = pytest.mark.hostile
 
 folder, ground, *scripts = sys.argv[1:]
 folder = Path(folder)
 sandbox = ChosenSandbox(Surroundings(home=str(folder / "home")))
-blobs = MemoryBlobs()
+blobs = Store.open(folder / "state").blobs
 settings = BenchSettings(ground=BenchKind(ground))
 said = []
 with Bench.create(folder / "workspace", folder / "benches", sandbox, blobs, preset("standard"), settings) as bench:

@@ -11,22 +11,23 @@ import pytest
 from users import NAMES, become
 from world import lay, snapshot
 
+pytestmark = pytest.mark.hostile
+
 DRIVER = """
 import json, os, sys
 from pathlib import Path
-from memory_blobs import MemoryBlobs
 from pawl.core.errors import PawlError
 from pawl.settings.guardrail_presets import preset
 from pawl.sandbox.visibility import Surroundings
 from pawl.sandbox.choice import ChosenSandbox
+from pawl.store import Store
 from pawl.workspace.bench import Bench
-
-pytestmark = pytest.mark.hostile
 
 folder = Path(sys.argv[1])
 sandbox = ChosenSandbox(Surroundings(home=str(folder / "home")))
+blobs = Store.open(folder / "state").blobs
 said = {}
-with Bench.create(folder / "workspace", folder / "benches", sandbox, MemoryBlobs(), preset("standard")) as bench:
+with Bench.create(folder / "workspace", folder / "benches", sandbox, blobs, preset("standard")) as bench:
     for action, path in json.loads(sys.argv[2]):
         try:
             bench.files.write(path, b"PWN") if action == "write" else bench.files.read(path)
