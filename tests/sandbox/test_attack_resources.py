@@ -9,7 +9,7 @@ import uuid
 import pytest
 from sandbox.site import PYTHON, processes_with, until
 
-from pawl.sandbox.limits import find_hierarchy
+from pawl.sandbox.process_limits import find_hierarchy
 
 pytestmark = [pytest.mark.hostile, pytest.mark.spec("F4")]
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pawl.core.errors import CommandNotFound
 from pawl.core.execution import Confinement, CopyView, Limits, Network, OverlayView
 from pawl.sandbox.choice import ChosenSandbox
-from pawl.sandbox.limits import (
+from pawl.sandbox.process import StreamCapture
+from pawl.sandbox.process_limits import (
     Group,
     Hierarchy,
     children,
@@ -24,7 +25,6 @@ from pawl.sandbox.limits import (
     stored_bytes,
     tree_use,
 )
-from pawl.sandbox.process import StreamCapture
 from pawl.sandbox.programs import Programs
 from pawl.sandbox.visibility import (
     Layers,

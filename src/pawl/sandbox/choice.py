@@ -15,9 +15,9 @@ from pawl.sandbox import programs as remedies
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.landlock import OLDEST_VERSION, LandlockSandbox, check_landlock
 from pawl.sandbox.launcher import landlock_version
-from pawl.sandbox.limits import find_hierarchy
 from pawl.sandbox.namespaces import NamespaceSandbox
 from pawl.sandbox.process import OnOutput
+from pawl.sandbox.process_limits import find_hierarchy
 from pawl.sandbox.programs import ENVIRONMENT, Programs
 from pawl.sandbox.seccomp import Sockets, filter_program
 from pawl.sandbox.visibility import Surroundings

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pawl.core.errors import OverlayUnavailable, PawlError, SandboxUnavailable
 from pawl.core.execution import Confinement, CopyView, Execution, Network, OverlayView, View
 from pawl.sandbox import programs as remedies
-from pawl.sandbox.limits import children, filter_count
 from pawl.sandbox.process import GatedSandbox, Launch, Launched, memory_file
+from pawl.sandbox.process_limits import children, filter_count
 from pawl.sandbox.programs import Programs
 from pawl.sandbox.seccomp import Sockets, filter_program
 from pawl.sandbox.visibility import (

@@ -24,7 +24,15 @@ from typing import ClassVar, Self
 from pawl.core.errors import PawlError, SandboxUnavailable, UsageError
 from pawl.core.execution import Captured, Completed, Confinement, Ending, Execution, Limits, Stream, View
 from pawl.sandbox.cancel import CancelToken
-from pawl.sandbox.limits import DiskWatch, Group, children, process_pool, proportional_bytes, set_ceilings, tree_use
+from pawl.sandbox.process_limits import (
+    DiskWatch,
+    Group,
+    children,
+    process_pool,
+    proportional_bytes,
+    set_ceilings,
+    tree_use,
+)
 from pawl.sandbox.programs import ENVIRONMENT, SHOW_PROCESSES
 from pawl.sandbox.visibility import Surroundings, check_words
 

@@ -32,7 +32,7 @@ from pawl.core.execution import Completed, Execution, OverlayView, Secrets, Stre
 from pawl.core.guardrails import Guardrails, Judge
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.choice import ChosenSandbox
-from pawl.sandbox.limits import started_at
+from pawl.sandbox.process_limits import started_at
 from pawl.sandbox.visibility import is_below
 from pawl.settings.tree import LARGEST_BLOB, Tree
 from pawl.workspace.bench_files import BenchFiles

@@ -28,7 +28,7 @@ from pawl.core.errors import ConfigError, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
 from pawl.core.guardrails import Decision, Permission
 from pawl.sandbox.cancel import CancelToken
-from pawl.sandbox.limits import tree_use
+from pawl.sandbox.process_limits import tree_use
 from pawl.sandbox.visibility import is_below
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
