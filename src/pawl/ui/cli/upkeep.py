@@ -13,8 +13,8 @@ from pawl.ui.cli.parser import Command
 from pawl.ui.screen.screen import counted
 
 if TYPE_CHECKING:
-    from pawl.workspace.project import Project
     from pawl.workspace.commands import Examination
+    from pawl.workspace.project import Project
 
 
 def doctor_words(parser: ArgumentParser) -> None:
