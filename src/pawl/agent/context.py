@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol
 
@@ -13,7 +12,7 @@ from pawl.agent.compression import cut
 from pawl.agent.policy import Policy
 from pawl.agent.prompts import PromptRepository
 from pawl.agent.roles import Role
-from pawl.core.dialogue import Message, Request, Sampling, ToolOffer, Usage
+from pawl.core.dialogue import Message, Request, Sampling, ToolOffer
 from pawl.core.errors import PawlError
 from pawl.core.events import RunEvent
 from pawl.core.run import (
@@ -147,9 +146,6 @@ class Spoken:
     said: tuple[Message, ...]
     """What this talk added to it, whole even where the dialogue was shortened."""
     requests: int
-    usage: Usage
-    cost: Decimal | None
-    """None when the price of a model is unknown."""
     outcome: ReasoningOutcome | None = None
     value: object = None
     """The validated answer, where the role has a contract."""

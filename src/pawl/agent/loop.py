@@ -312,8 +312,6 @@ class _Talk:
     """The user's words, which stay in the dialogue however short it becomes."""
     said: list[Message] = field(default_factory=list)
     requests: int = 0
-    usage: Usage = field(default_factory=Usage)
-    cost: Decimal | None = Decimal(0)
     outcome: ReasoningOutcome | None = None
     calls: Calls = field(init=False)
     sent_back: Counter[str] = field(default_factory=Counter)
@@ -389,13 +387,13 @@ class _Talk:
         self.requests += 1
         self._compressed(too_long=False)
         try:
-            return self._counted(ask(self.seat, ready, tuple(self.messages), self.requests))
+            return ask(self.seat, ready, tuple(self.messages), self.requests)
         except RequestRejected as error:
             if isinstance(error, BrokenHistory):
                 self._replace(flattened(self.messages))
             elif not (isinstance(error, ContextTooLong) and self._compressed(too_long=True)):
                 raise
-            return self._counted(ask(self.seat, ready, tuple(self.messages), self.requests))
+            return ask(self.seat, ready, tuple(self.messages), self.requests)
 
     def _compressed(self, *, too_long: bool) -> bool:
         """Whether the dialogue is another one now."""
@@ -410,11 +408,6 @@ class _Talk:
         before = dialogue_tokens(self.messages)
         self.messages = list(messages)
         self.seat.listen(Shortened(before_tokens=before, after_tokens=dialogue_tokens(self.messages)))
-
-    def _counted(self, answer: ModelResponse) -> ModelResponse:
-        self.usage += answer.usage
-        self.cost = None if answer.cost is None or self.cost is None else self.cost + answer.cost
-        return answer
 
     def _keep(self, answer: ModelResponse, reasoned: Reasoned) -> None:
         """What goes into the history: the visible words and the outcome of the reasoning, not its text."""
@@ -533,8 +526,6 @@ class _Talk:
             messages=tuple(self.messages),
             said=tuple(self.said),
             requests=self.requests,
-            usage=self.usage,
-            cost=self.cost,
             outcome=self.outcome,
         )
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from pawl.agent.run_hooks import CANNOT_BE_SHOWN, Hooking, call_question, can_be
 from pawl.agent.tools.toolbox import DELEGATE, TeamDesk
 from pawl.agent.works import BenchWorks
 from pawl.agent.workspace_memory import earlier_attempts
-from pawl.core.dialogue import FellBack, Message, TextDelta, Usage, assistant, user
+from pawl.core.dialogue import FellBack, Message, TextDelta, assistant, user
 from pawl.core.errors import AnswerInterrupted, PawlError, UnknownModel
 from pawl.core.events import ReasoningShown, RequestAnswered, RunEvent, Steered, Warned
 from pawl.core.guardrails import Decision, Permission
@@ -191,9 +190,7 @@ class Talker:
     def repeat(self, line: TurnInput, text: str) -> Spoken:
         """An answer that was given before becomes part of the conversation like any other; no model is asked."""
         said = (user(line.text), assistant(text))
-        spoken = Spoken(
-            text=text, ended=LoopEnd.ANSWERED, messages=said, said=said, requests=0, usage=Usage(), cost=Decimal(0)
-        )
+        spoken = Spoken(text=text, ended=LoopEnd.ANSWERED, messages=said, said=said, requests=0)
         self._keep(line, spoken, ContextWatch(self.shop, self._terms(line)))
         self.listen(TextDelta(text))
         return spoken
