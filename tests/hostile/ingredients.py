@@ -144,7 +144,8 @@ def _git(site: Site, name: str) -> None:
     _racy(site)
     run = f"sh -c 'echo git {name} >> {site.marker}'"
     text = CONFIGURATION[name].replace("{run}", run).replace("{workspace}", str(site.workspace))
-    before = (site.workspace / ".git/config").read_text() if (site.workspace / ".git/config").is_file() else ""
+    place = site.workspace / ".git/config"
+    before = place.read_text(errors="replace") if place.is_file() else ""
     site.write(".git/config", before + text.replace("{outside}", str(site.outside)))
     site.write(".git/info/attributes", ATTRIBUTES)
     site.write("tools/more.config", CONFIGURATION["clean"].replace("{run}", run))

@@ -5,43 +5,23 @@ A command is a Markdown file whose text is a request. Those of a folder count on
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, is_dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pawl.agent.intents import Phrase, own_phrases
-from pawl.agent.tools.custom import OwnTool
-from pawl.agent.tools.tool_schema import schema
-from pawl.core.errors import ConfigError, ToolError
+from pawl.core.errors import ConfigError
 from pawl.core.formats import front_matter
 from pawl.core.run import Report
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
-from pawl.settings.extensions import NOT_A_TOOL, extension_settings, loaded, wrong_extension
+from pawl.settings.extensions import extension_settings, loaded, wrong_extension
 from pawl.settings.project_files import FOLDER, Folder, files_of
 from pawl.settings.trust import trusted_files
 
 INTENTS = "intents.toml"
-
-
-@functools.cache
-def own_tool(name: str) -> OwnTool[Any]:
-    found = loaded("pawl.tools", name)
-    tool = found.value
-    if not isinstance(tool, OwnTool) or not is_dataclass(tool.input) or not tool.text.strip():
-        raise wrong_extension(found, NOT_A_TOOL)
-    with found.guarded():
-        schema(tool.input)
-    return tool
-
-
-def tool_guard(name: str) -> Callable[[], Any]:
-    """What the tool raises in a call is told to the model, which goes on without it."""
-    return functools.partial(loaded("pawl.tools", name).guarded, ToolError)
 
 
 def own_evaluator(config: Config) -> Callable[[Report], tuple[int, str]] | None:

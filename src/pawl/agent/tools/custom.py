@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 from pawl.agent.tools.tool_registry import Effect, Given, Ports, Tool, ToolPage
+from pawl.agent.tools.tool_schema import schema
 from pawl.core.errors import PermissionDenied, PolicyViolation, SecretRefused, ToolError
 from pawl.core.guardrails import Permission
+from pawl.settings.extensions import NOT_A_TOOL, loaded, wrong_extension
 
 if TYPE_CHECKING:
     from pawl.code.import_map import ImportMap
@@ -172,3 +175,19 @@ class JudgedRunner:
         self._rules.hold_effect(Effect.RUNS)
         self._rules.hold(_RUN, {"argv": list(execution.argv), "directory": execution.directory})
         return self._ports.runner.run(execution)
+
+
+@functools.cache
+def own_tool(name: str) -> OwnTool[Any]:
+    found = loaded("pawl.tools", name)
+    tool = found.value
+    if not isinstance(tool, OwnTool) or not is_dataclass(tool.input) or not tool.text.strip():
+        raise wrong_extension(found, NOT_A_TOOL)
+    with found.guarded():
+        schema(tool.input)
+    return tool
+
+
+def tool_guard(name: str) -> Callable[[], Any]:
+    """What the tool raises in a call is told to the model, which goes on without it."""
+    return functools.partial(loaded("pawl.tools", name).guarded, ToolError)

@@ -281,8 +281,7 @@ class ToolSession:
 
 def _own_tools(shop: Project, ports: Ports) -> Mapping[str, Callable[[], Tool[Any]]]:
     """How the tools of the user's own are built; what they use of the bench is judged by the rules of the workspace."""
-    from pawl.agent.own_extensions import own_tool, tool_guard
-    from pawl.agent.tools.custom import built
+    from pawl.agent.tools.custom import built, own_tool, tool_guard
     from pawl.settings.extensions import extension_settings
     from pawl.settings.permissions import permissions_of, permit_of
 
