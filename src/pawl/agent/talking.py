@@ -486,7 +486,7 @@ class Talker:
 
     def _mentioned(self, line: TurnInput) -> Sequence[str]:
         """Files that the user named, read ahead; the same ones when the talk is taken up again."""
-        if line.stage is not None or (line.history and line.mode is None):
+        if line.stage is not None or (line.history and line.mode is None) or not self.record.order.read_ahead:
             return ()
         talk = self.record.talk(line.talk)
         if talk.read is None:

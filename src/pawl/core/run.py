@@ -216,10 +216,12 @@ class RunRequest:
     """`on` or `off`: whether what is promoted is committed; empty for the setting."""
     record: str = ""
     """Where what is said is written as a script; empty for nowhere."""
+    read_ahead: bool = True
+    """Short files that the text names are read before the model is asked."""
     fresh: bool = False
     """A question is asked anew, also where an answer that was given before still holds."""
     loop: Mapping[str, object] = field(default_factory=dict)
-    """The ladder to climb and what it is for, as `app/looping` writes it; empty for a request without one."""
+    """The ladder to climb and what it is for, as `agent/tier_file` writes it; empty for a request without one."""
 
     def __post_init__(self) -> None:
         """Programs may write the words: `approval="never"`."""

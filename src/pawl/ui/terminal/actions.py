@@ -287,7 +287,8 @@ class Actions:
         if left_out:
             self._out.hint(f"  left out, because they are hidden: {hidden_names(left_out)}")
         order = sitting.wishes.order(text)
-        sitting.carry(lambda: sitting.session.do(replace(order, mode=Mode.CHAT)))
+        # The changes are in the request; of the files that it names as hidden none is read.
+        sitting.carry(lambda: sitting.session.do(replace(order, mode=Mode.CHAT, read_ahead=False)))
 
     def init(self, words: str) -> None:
         """A draft by rule, made more of by a model where there is one; promoted after the user's own yes."""
