@@ -16,7 +16,7 @@ from pawl.agent.context_watch import ContextWatch, afresh, later_tasks
 from pawl.agent.inbox import Inbox
 from pawl.agent.intents import mentioned
 from pawl.agent.loop import converse
-from pawl.agent.policy import Policy, model_of, policy_of, prompts
+from pawl.agent.policy import Policy, model_of, policy_of, prompts, standard_policy
 from pawl.agent.record import KeptRuling, RunRecord, WorkName
 from pawl.agent.replay import CALL, ReplayLog, TapedModel, TapedTools, refusal_of
 from pawl.agent.roles import Role
@@ -157,7 +157,8 @@ class Talker:
         """The schema of a role's answer in words: it goes with a request by itself only where no tools are offered."""
         from pawl.agent.contracts import json_schema
 
-        schema = json_schema(self.policy.role(role).contract, reasoning=self.terms.reasoning is Reasoning.ON)
+        contract = self.policy.role(role).contract or standard_policy().role(role).contract
+        schema = json_schema(contract, reasoning=self.terms.reasoning is Reasoning.ON)
         return f"Answer with one JSON object that fits this schema:\n{json.dumps(schema)}"
 
     def say(self, line: TurnInput) -> Spoken:
