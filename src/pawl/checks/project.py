@@ -291,7 +291,7 @@ class Within:
 
 
 @dataclass(slots=True)
-class Listed:
+class ListedFolder:
     """Fits `Folder`: one that stays as it is while it is looked at, so that it is walked through once."""
 
     files: Folder

@@ -18,7 +18,7 @@ from pawl.checks.ladder import Absent, Placed, choose, in_order, with_absent
 from pawl.checks.lsp.verdicts import diagnosed, diagnostics_steps, host, readable, servers_for
 from pawl.checks.output import printed
 from pawl.checks.packages import PackagePolicy, Provided, provide
-from pawl.checks.project import CHEAP, ORDER, CheckKind, Folder, Listed, is_named
+from pawl.checks.project import CHEAP, ORDER, CheckKind, Folder, ListedFolder, is_named
 from pawl.checks.report import UNLISTED
 from pawl.checks.runners import shadowing
 from pawl.checks.settings import verify_settings
@@ -235,7 +235,7 @@ class Verifier:
 
     def _not_run(self, bench: Bench, verdicts: Sequence[CheckResult]) -> str:
         """Why the tests that the project has did not run; empty where they did, or where it has none."""
-        files = Listed(bench.files)
+        files = ListedFolder(bench.files)
         if not self.test_command and detect(files).framework is None:
             return ""
         steps = steps_of(self.shop.config, files, kinds=(CheckKind.TESTS,), test_command=self.test_command)
@@ -484,7 +484,7 @@ def steps_of(
     """The project's checks with the user's own, the language servers and the dev server, the cheapest kind first."""
     settings = verify_settings(config)
     wanted = tuple(kinds)
-    files = Listed(files)
+    files = ListedFolder(files)
     steps = choose(files, settings.wishes, test_command=test_command, kinds=ORDER)
     if CheckKind.DIAGNOSTICS in wanted and CheckKind.DIAGNOSTICS not in settings.skip:
         present = {step.kind for step in steps}
