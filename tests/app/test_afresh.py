@@ -36,7 +36,7 @@ def line(characters: int, talk: str = "2.1") -> TurnInput:
 
 @pytest.mark.spec("A9", "E1")
 def test_past_the_critical_mark_a_talk_begins_with_what_is_at_hand(shop: Project, record: RunRecord):
-    with ToolSession(shop, None) as desk:
+    with ToolSession(shop) as desk:
         fresh = afresh(line(400_000), record, desk.files)
         assert fresh.history == ()
         for words in (
@@ -56,7 +56,7 @@ def test_past_the_critical_mark_a_talk_begins_with_what_is_at_hand(shop: Project
 @pytest.mark.spec("E1")
 @pytest.mark.parametrize("characters", [0, 100, 200_000])
 def test_below_it_the_dialogue_goes_on(shop: Project, record: RunRecord, characters: int):
-    with ToolSession(shop, None) as desk:
+    with ToolSession(shop) as desk:
         assert afresh(line(characters), record, desk.files) == line(characters)
 
 
@@ -71,5 +71,5 @@ def test_the_worksheet_names_the_request_and_the_tasks_that_come_later(shop: Pro
 
 def test_what_was_said_before_the_run_is_not_left(shop: Project, record: RunRecord):
     record.keep(replace(record.data, last_talk={}))
-    with ToolSession(shop, None) as desk:
+    with ToolSession(shop) as desk:
         assert afresh(line(400_000), record, desk.files) == line(400_000)

@@ -13,6 +13,7 @@ from pawl.core.dialogue import Speaker, TextDelta, user
 from pawl.core.errors import ContextTooLong, NotAuthorized, PolicyViolation, SchemaUnmet
 from pawl.core.events import Corrected, ReasoningShown, Shortened, ToolEnded
 from pawl.core.run import Budget, DeliveryState, Mode, Reasoning, RoleName, Stage
+from pawl.sandbox.cancel import CancelToken
 
 MACRO = """<reasoning>
 Analyze: the question is about the parser and where its table of words lives
@@ -234,18 +235,7 @@ def test_the_last_turn_answers_from_what_is_known_with_no_tools(script):
 
 
 def test_time_that_is_up_ends_the_talk_with_an_answer(script):
-    at = room(
-        script(
-            """
-            [[turn]]
-            match = { system = "Stage: final" }
-            answer = "This is as far as I came."
-            [[turn]]
-            answer = { calls = [{ name = "file_read", arguments = { path = "a" } }] }
-            """
-        ),
-        limits=Budget(seconds=0.0),
-    )
+    at = room(script('[[turn]]\nanswer = "I begin."'), cancel=CancelToken(seconds=0.0))
     assert converse(at.seat, (), "go").ended is LoopEnd.OUT_OF_TIME
 
 

@@ -34,6 +34,7 @@ from pawl.core.errors import (
     BudgetExceeded,
     Cancelled,
     Conflicted,
+    OutOfTime,
     PolicyViolation,
     RateLimited,
     RequestRejected,
@@ -46,7 +47,7 @@ from pawl.models.ledger import Ledger
 from pawl.models.providers import ModelName
 from pawl.models.router import Models
 from pawl.models.telemetry import Telemetry
-from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 from pawl.settings.permissions import unasked
 from pawl.workspace.project import Project
 
@@ -125,7 +126,9 @@ class ModelAttempts:
             worked = self._work(place, task, begun.sample)
         except BudgetExceeded as error:
             trouble, broke = error.message, True
-        except _FAILS_ATTEMPT as error:
+        except (*_FAILS_ATTEMPT, OutOfTime) as error:
+            # Its own time is up, or that of the whole run.
+            raise_if_stopped(self.talker.cancel)
             trouble = f"{error.code}: {error.message}"
         tried = self._judged(place, task, replace(begun, said=worked.said), worked.problems)
         if task.climb.tier.chaos:
@@ -172,16 +175,15 @@ class ModelAttempts:
         record = RunRecord(base.shop, base.order, base.run, prefix=name, base=base)
         if record.work(WorkName.BENCH) is None:
             record.keep_work(WorkName.BENCH, task.ground)
-        works = BenchWorks(base.shop, record, lambda: self.verifier, self.verifier.cancel)
+        works = BenchWorks(base.shop, record, lambda: self.verifier)
         talker = replace(
             self.talker,
             record=record,
             works=works,
             conversation=self._conversation(number),
             permit=unasked(self.talker.permit or rules_of(base.shop, base.order.mode)),
-            started=time.monotonic(),
+            cancel=CancelToken(above=self.talker.cancel, seconds=self.talker.config.budget.seconds),
             tier=task.climb.tier,
-            deadline=self.record.deadline(task.climb.ladder),
             warmth=self._warmth(task.climb, sample),
             _standing=None,
             _models=models,
@@ -242,8 +244,7 @@ class ModelAttempts:
             raise error
         self.listen(EscalationWarned(f"{error.message}; goes on in {seconds:.0f} s"))
         select.select([] if cancel is None else [cancel.fileno()], [], [], seconds)
-        if cancel is not None and cancel.requested:
-            raise Cancelled("stopped by the user")
+        raise_if_stopped(cancel)
 
     def cancelled(self, task: Assignment, at: Iteration, sample: int) -> Tried:
         """An attempt that another one has made needless."""
@@ -330,7 +331,7 @@ class SideBySide:
         return cancel is not None and cancel.requested
 
     def _start(self, threads: ThreadPoolExecutor, sample: int) -> None:
-        self._tokens[sample] = CancelToken()
+        self._tokens[sample] = CancelToken(above=self._asker.talker.cancel)
         future = threads.submit(self._work, sample, self._tokens[sample])
         future.add_done_callback(lambda done: self._events.put(_Ended(sample, done)))
 
@@ -342,21 +343,21 @@ class SideBySide:
     def _work(self, sample: int, cancel: CancelToken) -> Tried:
         shop = self._asker.shop
         with Project.open(shop.config, Path(shop.workspace)) as own, ExitStack() as closing:
-            own.run_id = shop.run_id
+            own.run_id, own.stop = shop.run_id, cancel
             return self._own(own, cancel, closing).tried(self._task, self._at, sample)
 
     def _own(self, shop: Project, cancel: CancelToken, closing: ExitStack) -> ModelAttempts:
         """An asker over a store and models of this thread's own, with the one account."""
         asker, talker = self._asker, self._asker.talker
         record = RunRecord(shop, talker.record.order, talker.record.run)
-        verifier = replace(asker.verifier, shop=shop, cancel=cancel, listen=self._events.put)
+        verifier = replace(asker.verifier, shop=shop, listen=self._events.put)
         models = closing.enter_context(Models(talker.config))
         models.router.ledger = self._ledger
         own = replace(
             talker,
             shop=shop,
             record=record,
-            works=BenchWorks(shop, record, lambda: verifier, cancel),
+            works=BenchWorks(shop, record, lambda: verifier),
             # Words of several models at once are nobody's reading.
             listen=lambda event: None,
             inbox=Inbox(),

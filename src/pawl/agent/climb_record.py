@@ -89,12 +89,6 @@ class ClimbRecord:
     def seconds(self) -> float:
         return round(self._before + time.monotonic() - self._started, 1)
 
-    def deadline(self, ladder: Escalation) -> float:
-        """By the monotonic clock."""
-        if ladder.max_minutes is None:
-            return float("inf")
-        return self._started + ladder.max_minutes * 60 - self._before
-
     @property
     def ladder(self) -> Escalation:
         """As the order has it, or as the climb began with it: what could be used then is used to the end."""

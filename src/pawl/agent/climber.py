@@ -20,7 +20,7 @@ from pawl.agent.talking import Talker
 from pawl.agent.workplace import Assignment
 from pawl.checks.verifier import Verifier
 from pawl.core.diagnostic import CheckResult, Status
-from pawl.core.errors import CannotFix, NoTests, UnknownModel, UsageError
+from pawl.core.errors import CannotFix, NoTests, OutOfTime, UnknownModel, UsageError
 from pawl.core.events import AttemptEnded, ClimbBegun, ClimbEnded, EscalationWarned, IterationBegun, TierBegun, TierLeft
 from pawl.core.tiers import Attempt, AttemptEnd, Escalation, EscalationEnd, EscalationState, Iteration, TierMode
 from pawl.workspace.project import Project
@@ -128,7 +128,10 @@ class LadderClimber:
                 self.listen(TierBegun(tier=climb.tier, number=told + 1, of=len(climb.ladder.tiers)))
             at = step.at
             task = self._assignment(climb, at, before, wanted)
-            climb = self._iterated(climb, task, at, audit)
+            try:
+                climb = self._iterated(climb, task, at, audit)
+            except OutOfTime as error:
+                return climb, StopEscalation(EscalationEnd.TIME, error.message)
 
     def _assignment(
         self, climb: EscalationState, at: Iteration, before: CheckResult, wanted: Requirements

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from pawl.agent.nodes import Workbench
 from pawl.agent.record import RunRecord, SaidMeanwhile, composed
 from pawl.agent.routing import NodeOutcome, RunNode, moved
 from pawl.agent.run_hooks import Hooking
-from pawl.agent.talking import Talker
+from pawl.agent.talking import Talker, run_budget
 from pawl.agent.works import BenchWorks
 from pawl.agent.workspace_memory import learnt
 from pawl.core.dialogue import assistant, user
@@ -27,6 +28,7 @@ from pawl.core.errors import (
     Cancelled,
     ConfigError,
     ModelError,
+    OutOfTime,
     PawlError,
     SandboxUnavailable,
     SchemaUnmet,
@@ -135,7 +137,7 @@ class RunExecutor:
             run=self.record.run,
             conversation=conversation,
             tell=self._hear,
-            cancel=self.cancel,
+            cancel=self.shop.stop or self.cancel,
         )
 
     def _open(self, hooking: Hooking, place: RunCursor) -> None:
@@ -173,7 +175,7 @@ class RunExecutor:
             self.error = error
             self.record.keep(replace(self.record.data, trouble=trouble_of(error)))
             self.record.note("trouble", {"error": error.code, "message": error.message})
-            if isinstance(error, RESUMABLE) and not isinstance(error, SchemaUnmet):
+            if isinstance(error, RESUMABLE) and not isinstance(error, SchemaUnmet | OutOfTime):
                 raise
             outcome = NodeOutcome.FAILED
         self.place = moved(place, outcome)
@@ -185,8 +187,9 @@ class RunExecutor:
         """Open what the nodes work with; `spent` is how much of the run's time is gone."""
         conversation = self._conversation()
         started = time.monotonic()
+        cancel = self.shop.stop = CancelToken(above=self.cancel, seconds=self._seconds(spent))
         hooking = self.hooking(conversation)
-        works = BenchWorks(self.shop, self.record, self._verifier, self.cancel)
+        works = BenchWorks(self.shop, self.record, self._verifier)
         talker = Talker(
             shop=self.shop,
             record=self.record,
@@ -195,9 +198,8 @@ class RunExecutor:
             listen=self._hear,
             inbox=self.inbox,
             hooking=hooking,
-            cancel=self.cancel,
+            cancel=cancel,
             permit=self.permit,
-            started=started - spent,
         )
         try:
             yield Workbench(
@@ -206,11 +208,13 @@ class RunExecutor:
                 works=works,
                 hooking=hooking,
                 listen=self._hear,
-                cancel=self.cancel,
+                cancel=cancel,
             )
         finally:
             talker.close()
             works.close()
+            self.shop.stop = None
+            cancel.close()
             # A run that waits is walked by several processes; its seconds are those of all of them.
             seconds = self.record.data.seconds + time.monotonic() - started
             self.record.keep(replace(self.record.data, seconds=seconds, notices=talker.notices))
@@ -223,9 +227,15 @@ class RunExecutor:
             shop=self.shop,
             test_command=self.record.order.test_command,
             commands=verification_of(self.record.order.text),
-            cancel=self.cancel,
             listen=self._hear,
         )
+
+    def _seconds(self, spent: float) -> float:
+        """The time that is left to the run. A climb without a limit of its own limits each attempt."""
+        order, settings = self.record.order, self.shop.config.tables.budget
+        if order.loop and "seconds" not in {*order.budget, *settings}:
+            return inf
+        return run_budget(self.shop, order).seconds - spent - self.record.data.climb_seconds
 
     def _conversation(self) -> str:
         """The one to go on with, or a new one; the same when the run is resumed."""

@@ -36,8 +36,8 @@ from pawl.core.dialogue import (
 from pawl.core.errors import (
     AnswerInterrupted,
     BrokenHistory,
-    Cancelled,
     ContextTooLong,
+    OutOfTime,
     PawlError,
     PolicyViolation,
     RequestRejected,
@@ -55,6 +55,7 @@ from pawl.core.run import (
     RoleName,
     Stage,
 )
+from pawl.sandbox.cancel import raise_if_stopped
 from pawl.settings.allowances import ToolKind, allowances
 
 
@@ -236,8 +237,7 @@ class Calls:
         return tuple(self._one(call, decision, place) for place, call in enumerate(calls))
 
     def _one(self, call: ToolCall, decision: PolicyDecision, place: int) -> ToolAnswer:
-        if self.seat.cancel is not None and self.seat.cancel.requested:
-            raise Cancelled("stopped by the user")
+        raise_if_stopped(self.seat.cancel)
         shown = redacted_call(call)
         self.seat.listen(ToolStarted(shown))
         started = self.seat.clock()
@@ -317,11 +317,9 @@ class _Talk:
     sent_back: Counter[str] = field(default_factory=Counter)
     """How often each correction was sent."""
     ready: dict[Stage, Composed] = field(default_factory=dict)
-    started: float = 0.0
 
     def __post_init__(self) -> None:
         self.calls = Calls(self.seat)
-        self.started = self.seat.clock()
         self.said.append(self.request)
 
     def read_ahead(self, paths: Sequence[str]) -> None:
@@ -338,14 +336,20 @@ class _Talk:
             self._say(tool_answers(*self.calls.execute(calls, decision)))
 
     def run(self) -> Spoken:
+        try:
+            return self._answered()
+        except OutOfTime:
+            if self._composed().decision.contract:
+                raise
+            calls = self.messages[-1].calls
+            self._refuse(calls, "not finished: the time was up")
+            return self._spoken(self._last_words(), LoopEnd.OUT_OF_TIME)
+
+    def _answered(self) -> Spoken:
         while True:
-            if self.seat.cancel is not None and self.seat.cancel.requested:
-                raise Cancelled("stopped by the user")
+            raise_if_stopped(self.seat.cancel)
             self._listened()
             ended = self._limit()
-            if ended is LoopEnd.OUT_OF_TIME:
-                # Another request would take time that there is not.
-                return self._spoken(self._last_words(), ended)
             if ended is not None:
                 self.stage = Stage.FINAL
             ready = self._composed()
@@ -372,8 +376,6 @@ class _Talk:
             return LoopEnd.STUCK
         if self.requests + 1 >= limits.turns and (self.requests > 0 or limits.turns == 1):
             return LoopEnd.OUT_OF_TURNS
-        if self.requests > 0 and self.seat.clock() - self.started > limits.seconds:
-            return LoopEnd.OUT_OF_TIME
         return None
 
     def _composed(self) -> Composed:
@@ -433,7 +435,7 @@ class _Talk:
     def _handled(self, ready: Composed, answer: ModelResponse, reasoned: Reasoned) -> Spoken | None:
         """The end of the talk, or None when it goes on with another turn."""
         if answer.stop is StopReason.REFUSED:
-            self._refuse(answer, "not executed: the answer was refused")
+            self._refuse(answer.calls, "not executed: the answer was refused")
             return self._spoken(reasoned.visible, LoopEnd.REFUSED)
         if answer.stop is StopReason.LENGTH:
             return self._cut_off(answer, reasoned)
@@ -465,16 +467,16 @@ class _Talk:
         """An answer in words that is too long is one all the same; calls that may be half are never executed."""
         limit = corrections()["cut_off"].limit
         if (reasoned.visible and not answer.calls) or self.sent_back["cut_off"] >= limit:
-            self._refuse(answer, "not executed: your answer was cut off")
+            self._refuse(answer.calls, "not executed: your answer was cut off")
             return self._spoken(reasoned.visible, LoopEnd.CUT_OFF)
-        self._refuse(answer, "not executed: your answer was cut off")
+        self._refuse(answer.calls, "not executed: your answer was cut off")
         self._send_back("cut_off", reasoned, "")
         return None
 
-    def _refuse(self, answer: ModelResponse, why: str) -> None:
+    def _refuse(self, calls: Sequence[ToolCall], why: str) -> None:
         """Every call has an answer, so that the history can be sent again."""
-        if answer.calls:
-            refused = (ToolAnswer(call=call.id, name=call.name, text=why, failed=True) for call in answer.calls)
+        if calls:
+            refused = (ToolAnswer(call=call.id, name=call.name, text=why, failed=True) for call in calls)
             self._say(tool_answers(*refused))
 
     def _corrected(self, ready: Composed, answer: ModelResponse, reasoned: Reasoned) -> bool:
@@ -488,7 +490,7 @@ class _Talk:
         fault = fault_of(answer, situation)
         if fault is None:
             return False
-        self._refuse(answer, "not executed: see what is wrong with your answer, and make the call again")
+        self._refuse(answer.calls, "not executed: see what is wrong with your answer, and make the call again")
         self._send_back(fault.correction.name, reasoned, fault.why)
         return True
 

@@ -68,6 +68,10 @@ class Workbench:
     def shop(self) -> Project:
         return self.record.shop
 
+    def within(self, seconds: float) -> float:
+        """So long at most, and not longer than the run has."""
+        return seconds if self.cancel is None else max(1.0, min(seconds, self.cancel.left))
+
 
 def prove(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """Checks what the task needs, all of it, and takes the baseline that the change will be held against."""
@@ -244,7 +248,7 @@ def _given_up(bench: Workbench, came: Climbed) -> NodeOutcome:
 
 LARGE_FILES = 2
 """With `auto`, a change of so many files is looked at."""
-_PASSED_OVER = (ModelError, BudgetExceeded, PolicyViolation, PromptError)
+_PASSED_OVER = (ModelError, BudgetExceeded, LimitReached, PolicyViolation, PromptError)
 """Advice is not worth failing for."""
 
 

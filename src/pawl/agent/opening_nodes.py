@@ -156,7 +156,7 @@ def _reflex(bench: Workbench) -> tuple[ReflexResult, ChangeSet | None]:
 
     request = FixRequest(
         test_command=bench.record.order.test_command,
-        seconds=bench.shop.config.settings.fix_seconds,
+        seconds=bench.within(bench.shop.config.settings.fix_seconds),
         dry_run=True,
     )
     try:
@@ -257,10 +257,10 @@ def _command(bench: Workbench, command: str) -> Action:
         raise UsageError(f"the command {command!r} cannot be read: {error}", advice="close the quotes") from error
     if not words:
         raise UsageError("it is not clear what is to be run", advice="name the command, such as 'run main.py'")
-    seconds = bench.shop.config.settings.run_seconds
+    seconds = bench.within(bench.shop.config.settings.run_seconds)
     # A shell reads it, as it would for the user; it is confined like any other command.
     request = CommandRequest(argv=words if _is_plain(command) else ("/bin/sh", "-c", command), seconds=seconds)
-    ran = run_on_bench(bench.shop, request, cancel=bench.cancel)
+    ran = run_on_bench(bench.shop, request)
     landing = keep(bench.shop, ran)
     code = ran.completed.code if ran.completed.code is not None else 1
     return Action(text=printed(ran.completed)[-MOST_OUTPUT:], exit_code=code, kept=landing.kept)

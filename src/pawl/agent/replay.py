@@ -23,12 +23,11 @@ from pawl.core.dialogue import (
     from_json,
     to_json,
 )
-from pawl.core.errors import Cancelled
 from pawl.core.events import Corrected, ReasoningShown, RequestAnswered, RequestSent, RunEvent, ToolEnded, ToolStarted
 from pawl.core.guardrails import Permission
 from pawl.core.redact import redacted, redacted_message
 from pawl.models import Model
-from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 
 ANSWER, CALL, WORDS = "answer", "call", "words"
 Permit = Callable[[int, str, Mapping[str, object]], tuple[str, Mapping[str, object]]]
@@ -166,9 +165,8 @@ class TapedTools:
             reply = ToolReply(refusal, failed=True)
         else:
             live = self.tools.call(name, arguments)
-            if self.cancel is not None and self.cancel.requested:
-                # It may be half done. It is not kept, nor is what it did, so that it is done again from its start.
-                raise Cancelled("stopped by the user")
+            # It may be half done. It is not kept, nor is what it did, so that it is done again from its start.
+            raise_if_stopped(self.cancel)
             reply = self.after(self.tape.at, name, arguments, live)
         body = {"kind": CALL, "name": name, "text": redacted(reply.text), "failed": reply.failed}
         self.keep(name, lambda: self.tape.add(body))

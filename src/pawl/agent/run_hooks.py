@@ -18,7 +18,7 @@ from pawl.core.errors import Cancelled, HookRefused
 from pawl.core.events import HookSaid
 from pawl.core.redact import redacted_body
 from pawl.core.run import Approval, ApprovalRequest, Mode, RunRequest
-from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 from pawl.settings.shell_permissions import shown_call
 from pawl.workspace.project import Project
 
@@ -163,8 +163,7 @@ class Hooking:
         self._remarks.update(fresh)
         for text in (*fresh, *outcome.messages, *outcome.notices):
             self.tell(HookSaid(event=event, text=text))
-        if self.cancel is not None and self.cancel.requested:
-            raise Cancelled("stopped by the user")
+        raise_if_stopped(self.cancel)
         if outcome.stop and event not in ("SessionEnd", "Notification"):
             raise Cancelled(f"a hook at {event} stopped the run: {outcome.stop_reason or 'no reason was given'}")
         return outcome

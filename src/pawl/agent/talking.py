@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -38,6 +37,7 @@ from pawl.core.run import (
     Reasoning,
     RequestRecord,
     RoleName,
+    RunRequest,
     RunTerms,
     Stage,
 )
@@ -56,6 +56,12 @@ ROLES = (RoleName.ARTISAN, RoleName.PLANNER, RoleName.REVIEWER)
 """Who takes part in a run without tiers."""
 HANDED = "handed"
 """The snapshot of a conversation of questions that holds the code that was handed over at its start."""
+
+
+def run_budget(shop: Project, order: RunRequest) -> Budget:
+    """The limits of a run: those of the request before those of the settings."""
+    usual = Budget(seconds=REQUEST_SECONDS) if order.mode is Mode.AGENT else Budget()
+    return budget(order.budget, budget(shop.config.tables.budget, usual))
 
 
 def rules_of(shop: Project, mode: Mode) -> Permit:
@@ -94,12 +100,8 @@ class Talker:
     cancel: CancelToken | None = None
     permit: Permit | None = None
     """The rules of the workspace when None."""
-    started: float = field(default_factory=time.monotonic)
-    """When the time of the request began."""
     tier: Tier | None = None
     """Whose models and temperatures the roles have, where it names any."""
-    deadline: float = float("inf")
-    """By the monotonic clock."""
     warmth: float | None = None
     """The temperature of the artisan, so that samples differ."""
     heard: TalkEvents = field(default_factory=lambda: TalkEvents(replayed=False))
@@ -124,9 +126,7 @@ class Talker:
     def config(self) -> ModelConfig:
         if self._config is None:
             read = configured(self.shop, self.record.order.model)
-            usual = Budget(seconds=REQUEST_SECONDS) if self.record.order.mode is Mode.AGENT else Budget()
-            base = budget(self.shop.config.tables.budget, usual)
-            self._config = replace(read, budget=budget(self.record.order.budget, base))
+            self._config = replace(read, budget=run_budget(self.shop, self.record.order))
         return self._config
 
     @property
@@ -268,7 +268,7 @@ class Talker:
             context=self._context(line),
             heard=partial(self._heard, tape) if line.stage is None else tuple,
             stopping=partial(hooking.sending_back, tape) if line.stage is None else lambda text: (),
-            limits=self._limits(),
+            limits=self.config.budget,
             sampling=replace(usual, max_output=min(usual.max_output, most_output), temperature=warmth),
             detail=Detail(shop.config.settings.detail),
             cancel=self.cancel,
@@ -306,11 +306,6 @@ class Talker:
     def _hooks_of(self, line: TurnInput) -> Hooking:
         """Who only looks on changes nothing on the bench, also not by a hook."""
         return self.hooking.on(lambda: self.works.desk.bench.bench) if line.stage is None else self.hooking
-
-    def _limits(self) -> Budget:
-        """The time is that of the whole request: what earlier talks and checks took is gone."""
-        limits, now = self.config.budget, time.monotonic()
-        return replace(limits, seconds=max(1.0, min(limits.seconds - (now - self.started), self.deadline - now)))
 
     def _context(self, line: TurnInput) -> tuple[str, ...]:
         """The same throughout the run, so that prompt caches hold: read once, and once for whoever plans.

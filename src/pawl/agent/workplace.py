@@ -105,6 +105,8 @@ class Workplace:
 
     def __exit__(self, *_: object) -> None:
         self.works.close()
+        if self.talker.cancel is not None:
+            self.talker.cancel.close()
 
     def talk(self, name: str) -> str:
         """Talks have names of their own throughout a run."""

@@ -19,7 +19,6 @@ from pawl.core.history import EntryKind, EntryState, NewEntry
 from pawl.core.patch import content, hunks, select, summary
 from pawl.core.redact import redacted, without_known
 from pawl.core.run import Mode, Task
-from pawl.sandbox.cancel import CancelToken
 from pawl.workspace import capture
 from pawl.workspace.bench import Bench
 from pawl.workspace.bench_files import Files
@@ -58,7 +57,6 @@ class BenchWorks:
     record: RunRecord
     opened_verifier: Callable[[], Verifier]
     """Called when something is to be checked."""
-    cancel: CancelToken | None = None
     desk: ToolSession = field(init=False)
     _verifier: Verifier | None = None
     _before: CheckResult | None = None
@@ -66,10 +64,10 @@ class BenchWorks:
     def __post_init__(self) -> None:
         if self.record.order.mode is Mode.CHAT:
             # Who only reads needs neither the packages of the project nor its checks.
-            self.desk = ToolSession(self.shop, self.cancel)
+            self.desk = ToolSession(self.shop)
         else:
-            bench = LateBench(self.shop, self.cancel, opened=_opened)
-            self.desk = ToolSession(self.shop, self.cancel, bench=bench, checker=self._checker)
+            bench = LateBench(self.shop, _opened)
+            self.desk = ToolSession(self.shop, bench=bench, checker=self._checker)
 
     @property
     def verifier(self) -> Verifier:
@@ -215,7 +213,8 @@ class BenchWorks:
         from pawl.workspace.commits import Committer
         from pawl.workspace.git import GitLog
 
-        runner = partial(open_bench, self.shop)
+        # What is promoted is committed too, whatever the time is.
+        runner = partial(open_bench, replace(self.shop, stop=None))
         base = self.record.data.base
         if base is None:
             base = GitLog(self.shop.tree, runner).head()

@@ -25,9 +25,8 @@ from pawl.checks.settings import verify_settings
 from pawl.checks.steps import NONE_RAN, CheckStep, Subject, passed, skipped
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import NOT_SERVING, UNFINISHED, Check, CheckResult, Diagnostic, Status
-from pawl.core.errors import Cancelled, CommandNotFound
+from pawl.core.errors import CommandNotFound
 from pawl.core.execution import Completed, Execution
-from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config
 from pawl.workspace.bench import Bench
 from pawl.workspace.commands import open_bench
@@ -198,7 +197,6 @@ class Verifier:
     """Opens a bench in place of the verifier's own way."""
     suite: Callable[[Subject], CheckResult] | None = None
     """Runs the workspace's suite in place of the check `tests`."""
-    cancel: CancelToken | None = None
     listen: Callable[[CheckResult], None] = lambda verdict: None
 
     def verify(
@@ -287,8 +285,6 @@ class Verifier:
     def subject(self, files: Folder, runner: CommandRunner, seconds: float | None = None) -> Subject:
         """An open bench as the checks see it, within the limits of the settings or these seconds."""
         limit = verify_settings(self.shop.config).seconds if seconds is None else seconds
-        if self.cancel is not None and isinstance(runner, Bench):
-            runner = _Stoppable(runner, self.cancel)
         return Subject(
             files=files,
             runner=runner,
@@ -444,20 +440,6 @@ class _Before:
             self._ready = _Prepared(steps), verifier.subject(bench.files, bench)
         prepared, subject = self._ready
         return prepared.run(name, subject)
-
-
-@dataclass(frozen=True, slots=True)
-class _Stoppable:
-    """Fits `CommandRunner`: a bench, until the user stops it."""
-
-    bench: Bench
-    cancel: CancelToken
-
-    def run(self, execution: Execution) -> Completed:
-        completed = self.bench.run(execution, cancel=self.cancel)
-        if self.cancel.requested:
-            raise Cancelled("stopped by the user")
-        return completed
 
 
 @dataclass(frozen=True, slots=True)

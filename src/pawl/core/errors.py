@@ -255,6 +255,10 @@ class Cancelled(PawlError):
     """A model had begun to answer, so that the request is paid for."""
 
 
+class OutOfTime(LimitReached, Cancelled):
+    """Stopped when its time was up."""
+
+
 class HookRefused(PawlError):
     """A hook of the user's says no."""
 

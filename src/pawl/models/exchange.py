@@ -28,7 +28,7 @@ from pawl.models.failures import (
 from pawl.models.transport import STOPPED, Emit, Transport
 from pawl.models.wire import anthropic, gemini, openai
 from pawl.models.wire.encoding import Outgoing, without_thoughts
-from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 
 _FORMATS: Mapping[Wire, tuple[Callable[[Request, Endpoint], Outgoing], type[WireDecoder]]] = {
     Wire.OPENAI: (openai.encode, openai.OpenAIDecoder),
@@ -58,8 +58,7 @@ class WireModel:
         self._answers = _Answers()
 
     def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
-        if cancel is not None and cancel.requested:
-            raise Cancelled(STOPPED)
+        raise_if_stopped(cancel, STOPPED)
         patience = Patience(self._timeouts)
         asking = _Asking(self, request, patience)
         try:

@@ -46,7 +46,7 @@ from pawl.core.redact import redacted
 from pawl.core.typed import AtLeast
 from pawl.models.calls import next_number, parsed_arguments
 from pawl.models.prices import estimated_usage
-from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 from pawl.settings import files as bounded
 from pawl.settings.tables import raise_mistakes, read_table, read_value
 
@@ -72,6 +72,7 @@ ERRORS: Mapping[str, type[errors.ModelError]] = {
 FAULTS = (*ERRORS, *ENDINGS)
 _PLACES = ("user", "tool", "system")
 _SHOWN = 60
+_STOPPED = "the request was stopped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,9 +345,9 @@ class ScriptedModel:
             select.select([] if cancel is None else [cancel], [], [], turn.delay_ms / 1000)
         events = _up_to_fault(turn)
         for event in events:
-            _check(cancel)
+            raise_if_stopped(cancel, _STOPPED)
             yield event
-        _check(cancel)
+        raise_if_stopped(cancel, _STOPPED)
         if turn.fault is not None and turn.fault.kind not in ENDINGS:
             raise _error(turn.fault, request.model, _said(events))
         yield Answered(_answer(turn, request))
@@ -463,8 +464,3 @@ def _answer(turn: Turn, request: Request) -> ModelResponse:
         attempts=given.attempts,
         served_by=given.served_by,
     )
-
-
-def _check(cancel: CancelToken | None) -> None:
-    if cancel is not None and cancel.requested:
-        raise errors.Cancelled("the request was stopped", advice="")

@@ -16,7 +16,7 @@ import httpx2
 from pawl.core.errors import Cancelled, Unreachable
 from pawl.core.version import __version__
 from pawl.models.endpoint import LOOPBACK
-from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -125,8 +125,7 @@ class Transport:
         task.add_done_callback(lambda _: step.wake())
         try:
             while emitted or not task.done():
-                if cancel is not None and cancel.requested:
-                    raise Cancelled(STOPPED)
+                raise_if_stopped(cancel, STOPPED)
                 if emitted:
                     left = loop.time()
                     yield emitted.popleft()

@@ -391,7 +391,7 @@ class StallGuard:
         self._heard = 0.0
 
     def run(self, execution: Execution) -> Completed:
-        cancel = CancelToken()
+        cancel = CancelToken(above=self._bench.stop)
         self._heard = time.monotonic()
         self.fell_silent = False
         ended = threading.Event()

@@ -70,7 +70,7 @@ class ReflexEngine:
     def survey(self, request: RepairRequest, limits: Limits) -> BaselineTaken | None:
         """How each test stands, by a run in which no test can hang; None when that cannot be told."""
         taken: list[BaselineTaken] = []
-        cancel = CancelToken()
+        cancel = CancelToken(above=self.bench.stop)
 
         def take(event: RepairEvent) -> None:
             if isinstance(event, BaselineTaken):

@@ -30,7 +30,7 @@ from pawl.core.errors import (
 )
 from pawl.core.execution import Completed, Execution, OverlayView, Secrets, Stream, View
 from pawl.core.guardrails import Guardrails, Judge
-from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 from pawl.sandbox.choice import ChosenSandbox
 from pawl.sandbox.process_limits import started_at
 from pawl.sandbox.visibility import is_below
@@ -225,6 +225,8 @@ class BenchSettings:
     """Asks the permission rules about each captured change."""
     listings: Listings = field(default_factory=Listings)
     """The workspace's folders as last listed, so that a fresh bench need not list them again."""
+    stop: CancelToken | None = None
+    """Ends every command on the bench."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +249,7 @@ class Bench:
         self._folder = folder
         self._surface = surface
         self._names = Names(surface.workspace, means.guardrails, means.settings.listings)
+        self.stop = means.settings.stop
         self._means = replace(means, guardrails=replace(means.guardrails, others=self._names))
         self._lock = threading.RLock()
         self._discarded = False
@@ -303,19 +306,25 @@ class Bench:
         on_output: Callable[[Stream, bytes], None] | None = None,
         cancel: CancelToken | None = None,
     ) -> Completed:
-        """Runs a command on the bench. Where an overlay cannot be mounted the bench becomes a copy, and says so."""
+        """Runs a command on the bench. Where an overlay cannot be mounted the bench becomes a copy, and says so.
+
+        A bench that is stopped raises `Cancelled`; `cancel` ends this command alone.
+        """
         with self._held():
             known = len(self.notices)
             masks = self._names.masks()
             while True:
                 try:
                     self._surface.cover(masks, secrets=execution.secrets is Secrets.HIDDEN)
-                    done = self._means.sandbox.run(self.view, execution, on_output=on_output, cancel=cancel)
+                    done = self._means.sandbox.run(
+                        self.view, execution, on_output=on_output, cancel=cancel or self.stop
+                    )
                     break
                 except OverlayUnavailable as error:
                     self._fall_back(error)
                 finally:
                     self._surface.renew()
+            raise_if_stopped(self.stop)
             return replace(done, notices=(*done.notices, *self.notices[known:]))
 
     def capture(self) -> Capture:

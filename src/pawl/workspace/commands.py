@@ -84,6 +84,7 @@ def open_bench(shop: Project, *, include_ignored: bool = False, extra_readonly: 
         include_ignored=include_ignored,
         judge=shop.judge_changes(),
         listings=shop.listings,
+        stop=shop.stop,
     )
     return Bench.create(
         Path(shop.workspace), place, open_sandbox_for(shop, extra_readonly), shop.store.blobs, shop.guardrails, settings

@@ -24,6 +24,7 @@ from pawl.workspace.hiding import Listings, Names
 
 if TYPE_CHECKING:
     from pawl.core.merge import Conflict
+    from pawl.sandbox.cancel import CancelToken
     from pawl.settings.permissions import ReadGate
     from pawl.workspace.history import History, Reversal, Wish
     from pawl.workspace.promotion import Promoter, Promotion, Recovery
@@ -46,6 +47,8 @@ class Project:
     unrecovered: str = ""
     """Why an interrupted entry could be neither finished nor taken back."""
     listings: Listings = field(default_factory=Listings)
+    stop: CancelToken | None = None
+    """Ends the commands on every bench that is opened while it is set: the user's word and the time of a run."""
 
     @classmethod
     def open(cls, config: Config, workspace: Path) -> Project:

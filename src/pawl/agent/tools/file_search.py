@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import IO, Annotated
 
 from pawl.agent.tools.tool_registry import Ports
-from pawl.core.errors import BadArguments, Cancelled, NoMatches, NotAFile, NotFound, PawlError, TimedOut, ToolError
+from pawl.core.errors import BadArguments, NoMatches, NotAFile, NotFound, PawlError, TimedOut, ToolError
 from pawl.core.text import Text
 from pawl.core.typed import AtLeast
-from pawl.sandbox.cancel import CancelToken
+from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 from pawl.workspace.bench_files import Files
 
 LONGEST_PATTERN = 1_000
@@ -72,8 +72,7 @@ class Expression:
                         f"the expression {self._pattern!r} took longer than {self._seconds:g} s on one file",
                         advice="use an expression without nested repetition, or search for plain text",
                     )
-                if self._cancel is not None and self._cancel.requested:
-                    raise Cancelled("the search was stopped by the user")
+                raise_if_stopped(self._cancel)
                 part = stdout.read(1 << 16)
                 if not part:
                     raise _ended(self._pattern)
@@ -201,8 +200,7 @@ def _paths(ports: Ports, given: FileSearch, until: float) -> Iterator[str]:
     under = given.path.removeprefix("./").strip("/") if given.path not in (".", "./") else ""
     endings = tuple(f".{extension.removeprefix('*').removeprefix('.')}" for extension in given.extensions)
     for path in _below(ports.files, under, given.path):
-        if ports.cancel is not None and ports.cancel.requested:
-            raise Cancelled("the search was stopped by the user")
+        raise_if_stopped(ports.cancel)
         if time.monotonic() > until:
             yield _LATE
             return

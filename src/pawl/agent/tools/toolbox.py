@@ -33,7 +33,6 @@ from pawl.core.code import Modification
 from pawl.core.dialogue import ToolOffer
 from pawl.core.errors import PawlError, PolicyViolation, SchemaUnmet, TimedOut
 from pawl.core.run import RoleName
-from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.bench_files import Files, GatedFiles
 from pawl.workspace.git import CommandRunner
 from pawl.workspace.project import Project
@@ -177,12 +176,9 @@ class TimedFiles:
 class LateBench:
     """Fits `CommandRunner`; there is no bench before something is done on it."""
 
-    def __init__(
-        self, shop: Project, cancel: CancelToken | None = None, *, opened: Callable[[Project], Bench] | None = None
-    ) -> None:
+    def __init__(self, shop: Project, opened: Callable[[Project], Bench] | None = None) -> None:
         """`opened` opens another bench than a plain one."""
         self._shop = shop
-        self._cancel = cancel
         self._opened = opened
         self._bench: Bench | None = None
 
@@ -205,7 +201,7 @@ class LateBench:
             self._bench = None
 
     def run(self, execution: Execution) -> Completed:
-        return self.bench.run(execution, cancel=self._cancel)
+        return self.bench.run(execution)
 
 
 class ToolSession:
@@ -214,14 +210,13 @@ class ToolSession:
     def __init__(
         self,
         shop: Project,
-        cancel: CancelToken | None = None,
         *,
         bench: LateBench | None = None,
         checker: Callable[[Files, CommandRunner], BenchChecker] | None = None,
     ) -> None:
         """`checker` makes what checks the work on the bench; without it there is no such tool."""
         settings = shop.config.settings
-        self.bench = bench or LateBench(shop, cancel)
+        self.bench = bench or LateBench(shop)
         whole = TimedFiles(lambda: self.bench.bench.files, settings.file_seconds)
         self.gated = GatedFiles(whole, shop.read_gate())
         self.files = WatchedFiles(self.gated)
@@ -239,7 +234,7 @@ class ToolSession:
             # Checks see every file: what they print cannot be judged by file.
             checker=checker(whole, self.bench) if checker else None,
             limits=ToolLimits(tool_seconds=settings.tool_seconds, file_seconds=settings.file_seconds),
-            cancel=cancel,
+            cancel=shop.stop,
         )
         self._registry = toolbox(ports, _own_tools(shop, ports) if shop.config.tables.extensions else None)
 

@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pawl.core.errors import Cancelled, ModelError, ModelTimedOut, Overloaded, UnknownModel, Unreachable
-from pawl.sandbox.cancel import CancelToken
+from pawl.core.errors import ModelError, ModelTimedOut, Overloaded, UnknownModel, Unreachable
+from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +93,7 @@ class Life:
             if watched >= 0:
                 selector.register(watched, selectors.EVENT_READ)
             selector.select()
-        if cancel is not None and cancel.requested:
-            raise Cancelled("the request to the model was stopped")
+        raise_if_stopped(cancel, "the request to the model was stopped")
         if self._failure is not None:
             raise self._failure
 

@@ -59,7 +59,6 @@ def do_words(parser: ArgumentParser) -> None:
     test_option(parser)
     model_option(parser)
     thinking_options(parser)
-    parser.add_argument("--seconds", type=float, metavar="N", help="time limit of the whole request (default 300)")
     spending_options(parser)
     continue_option(parser)
     parser.add_argument("--conversation", metavar="ID", help="continue this conversation")
@@ -195,10 +194,6 @@ def _order(call: Call, conversation: str) -> RunRequest:
     from pawl.agent.escalation import NO_ESCALATION, escalation
 
     options = call.options
-    limits = spending(call)
-    if options.seconds is not None:
-        check_range("--seconds", options.seconds, 1, 86_400, "300 is the usual limit")
-        limits["seconds"] = options.seconds
     return RunRequest(
         text=piped_input(call, " ".join(options.request)),
         mode=Mode(options.mode),
@@ -206,7 +201,7 @@ def _order(call: Call, conversation: str) -> RunRequest:
         model=options.model or "",
         test_command=call.test_command,
         reasoning=options.reasoning or "",
-        budget=limits,
+        budget=spending(call),
         conversation=conversation,
         commit="on" if options.commit else "",
         record=options.record or "",
@@ -254,6 +249,9 @@ def spending(call: Call) -> dict[str, object]:
             if value < 1:
                 raise UsageError(f"--max-{name} {value} is below 1", advice="give a whole number from 1 on")
             budget[name] = value
+    if options.seconds is not None:
+        check_range("--seconds", options.seconds, 1, 86_400, "300 is the usual limit")
+        budget["seconds"] = options.seconds
     return budget
 
 

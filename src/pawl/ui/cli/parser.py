@@ -174,6 +174,7 @@ def spending_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-budget-usd", metavar="USD", help="stop before a request that could cost more")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="stop before a request that could use more tokens")
     parser.add_argument("--max-turns", type=int, metavar="N", help="at most this many requests (default 50)")
+    parser.add_argument("--seconds", type=float, metavar="N", help="time limit of the whole (default 300, ask: 1800)")
 
 
 def continue_option(parser: argparse._ActionsContainer) -> None:
