@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -235,8 +236,9 @@ def test_the_last_turn_answers_from_what_is_known_with_no_tools(script):
 
 
 def test_time_that_is_up_ends_the_talk_with_an_answer(script):
-    at = room(script('[[turn]]\nanswer = "I begin."'), cancel=CancelToken(seconds=0.0))
-    assert converse(at.seat, (), "go").ended is LoopEnd.OUT_OF_TIME
+    at = room(script('[[turn]]\nanswer = "I begin."'))
+    seat = replace(at.seat, cancel=CancelToken(seconds=0.0))
+    assert converse(seat, (), "go").ended is LoopEnd.OUT_OF_TIME
 
 
 @pytest.mark.fault("P19")
