@@ -310,3 +310,20 @@ def test_a_question_leaves_a_span_with_what_was_said_where_that_is_asked_for(
     assert "It says hello." in attributes["gen_ai.output.messages"]
     assert attributes["gen_ai.request.temperature"] == 0.1
     assert CANARY not in span.to_json()
+
+
+@pytest.mark.spec("E2")
+def test_a_role_of_the_users_own_keeps_its_temperature_outside_of_tiers(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collector = Collector(contents=False)
+    monkeypatch.setattr(Telemetry, "open", lambda environment: collector.telemetry)
+    script = tmp_path / "turns.toml"
+    script.write_text('[[turn]]\nanswer = "It says hello."\n')
+    with site.open() as shop:
+        roles = shop.config.file.parent / "roles"
+        roles.mkdir(parents=True, exist_ok=True)
+        words = 'description = "d"\nprompt = "roles/artisan"\ntools = ["file_read"]\ntemperature = 0.4\n'
+        (roles / "artisan.toml").write_text(words)
+        Session(shop).do(RunRequest(text="What is it?", mode=Mode.CHAT, model=f"scripted:{script}"))
+    assert [dict(span.attributes or {})["gen_ai.request.temperature"] for span in collector.spans] == [0.4]

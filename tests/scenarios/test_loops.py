@@ -263,6 +263,8 @@ def test_a_team_plans_works_and_fixes_and_nobody_sends_whom_he_may_not(story: St
     plan = [{"id": 1, "path": "dates.py", "action": "edit", "what": "centuries", "depends_on": []}]
     fix = {"path": "dates.py", "error": "2000", "fix": "the fourth century"}
     story.model_says(
+        as_role("supervisor", call("file_read", path="dates.py")),
+        sends("supervisor", "lead", "mend is_leap"),
         sends("lead", "worker", "mend it"),
         sends("lead", "planner", "mend is_leap"),
         sends("planner", "worker", "centuries are no leap years"),
@@ -276,16 +278,21 @@ def test_a_team_plans_works_and_fixes_and_nobody_sends_whom_he_may_not(story: St
             "fixer", status="completed", fixes_applied=[fix], build_status="passed", remaining_errors=[], attempts=1
         ),
         as_role("lead", say("Planned, made and mended.")),
+        as_role("supervisor", say("The lead had it planned, made and mended.")),
     )
     report = loop(story, Escalation(tiers=(Tier(name="team", mode=TierMode.TEAM),)))
     assert report.delivery is DeliveryState.DONE, report
     assert RIGHT in story.read("dates.py")
     refused = [event for event in story.events if isinstance(event, ToolEnded) and event.answer.failed]
-    assert ["may not delegate to 'worker'" in event.answer.text for event in refused] == [True]
+    assert [event.answer.text.partition("\n")[0] for event in refused] == [
+        "policy_violation: 'file_read' is not a tool of this stage",
+        "policy_violation: the role 'lead' may not delegate to 'worker'",
+    ]
     with story.shop() as shop:
         records = shop.store.requests.records(shop.workspace, run=report.run)
     assert [record.role for record in records] == [
-        "lead", "lead", "planner", "worker", "worker", "planner", "lead", "lead", "fixer", "fixer", "lead",
+        "supervisor", "supervisor", "lead", "lead", "planner", "worker", "worker", "planner", "lead", "lead", "fixer", "fixer", "lead",
+        "supervisor",
     ]  # fmt: skip
 
 
@@ -303,7 +310,8 @@ def test_drafts_are_whole_functions_drawn_several_times_and_the_same_one_is_not_
 
 @pytest.mark.spec("E3")
 def test_a_request_whose_checks_keep_refusing_climbs_the_ladder_within_what_it_may_spend(story: Story):
-    wrong = [patch("dates.py", OLD, WRONG), say("Done."), say("Done."), say("Done."), say("Done.")]
+    # After the first refusal "Done." without a change is sent back twice before it is believed.
+    wrong = [patch("dates.py", OLD, WRONG), *[say("Done.")] * 10]
     right = attempt(RIGHT, user="Earlier work on this was refused")
     story.model_says(*wrong, librarian("dates.py"), *right, critic("approve"))
     report = story.do("make test_century in tests/test_dates.py pass", approve="never", budget={"money": "1"})

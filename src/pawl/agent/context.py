@@ -82,8 +82,8 @@ class AgentContext:
     compress: Compress = cut
     context: tuple[str, ...] = ()
     """What is sent after the prompts, such as memories; the same throughout, so that prompt caches hold."""
-    work_left: Callable[[], tuple[str, ...]] = lambda: ()
-    """What verification still wants, by the run's own record."""
+    work_left: tuple[str, ...] = ()
+    """What verification refused, by the run's own record; it holds until the talk changes something."""
     heard: Callable[[], tuple[str, ...]] = tuple
     """What the user has said since this was last asked; taken before the next request."""
     stopping: Callable[[str], tuple[str, ...]] = lambda text: ()

@@ -227,6 +227,8 @@ class Calls:
     """Files that were read, in their order."""
     nothing_new: int = 0
     malformed: int = 0
+    changed: bool = False
+    """Something other than reading was done."""
 
     @property
     def stuck(self) -> bool:
@@ -282,6 +284,7 @@ class Calls:
         elif allowances().tools.get(call.name) is not ToolKind.READS:
             # Something may be different now, so that what failed is worth another try.
             self.failed.clear()
+            self.changed = True
 
 
 OUTCOME = "[{delivery}] plan: {plan_delta} | next: {next_action} | risks: {risks}"
@@ -483,7 +486,7 @@ class _Talk:
         situation = AnswerSituation(
             stage=ready.stage,
             decision=ready.decision,
-            work_left=self.seat.work_left(),
+            work_left=() if self.calls.changed else self.seat.work_left,
             read=tuple(self.calls.read) if self.seat.terms.mode is Mode.CHAT else (),
             sent=self.sent_back,
         )

@@ -23,7 +23,7 @@ from pawl.agent.run_hooks import CANNOT_BE_SHOWN, Hooking, call_question, can_be
 from pawl.agent.tools.toolbox import DELEGATE, TeamDesk
 from pawl.agent.works import BenchWorks
 from pawl.agent.workspace_memory import earlier_attempts
-from pawl.core.dialogue import FellBack, Message, TextDelta, assistant, user
+from pawl.core.dialogue import FellBack, Message, Sampling, TextDelta, assistant, user
 from pawl.core.errors import AnswerInterrupted, PawlError, UnknownModel
 from pawl.core.events import ReasoningShown, RequestAnswered, RunEvent, Steered, Warned
 from pawl.core.guardrails import Decision, Permission
@@ -154,10 +154,15 @@ class Talker:
         return of_tier or model_of(self.config, self.policy.role(role))
 
     def form_of(self, role: RoleName) -> str:
-        """The schema of a role's answer in words: it goes with a request by itself only where no tools are offered."""
+        """The schema of a role's answer in words: it goes with a request by itself only where no tools are offered.
+
+        Empty for a role that answers in words.
+        """
         from pawl.agent.contracts import json_schema
 
         contract = self.policy.role(role).contract or standard_policy().role(role).contract
+        if not contract:
+            return ""
         schema = json_schema(contract, reasoning=self.terms.reasoning is Reasoning.ON)
         return f"Answer with one JSON object that fits this schema:\n{json.dumps(schema)}"
 
@@ -266,6 +271,7 @@ class Talker:
             clean=watch.clean,
             compress=partial(self._compressed, watch),
             context=self._context(line),
+            work_left=self.record.data.refused if line.stage is None else (),
             heard=partial(self._heard, tape) if line.stage is None else tuple,
             stopping=partial(hooking.sending_back, tape) if line.stage is None else lambda text: (),
             limits=self.config.budget,
@@ -275,8 +281,10 @@ class Talker:
         )
 
     def _temperature(self, role: Role, usual: float) -> float:
+        """A role of the user's own keeps its figure everywhere; those of Pawl have theirs in tiers (E2, A10)."""
         if self.tier is None:
-            return usual
+            unsaid = {standard_policy().role(role.name).temperature, Sampling().temperature}
+            return usual if role.temperature in unsaid else role.temperature
         if self.warmth is not None and role.name == RoleName.ARTISAN:
             return self.warmth
         return dict(self.tier.temperatures).get(role.name, role.temperature)
@@ -288,7 +296,7 @@ class Talker:
             return sum(step["kind"] == CALL and step.get("name") == DELEGATE for step in tape.steps[: tape.at])
 
         def send(to: RoleName, task: str) -> str:
-            text = f"{task}\n\n{self.form_of(to)}"
+            text = f"{task}\n\n{self.form_of(to)}".strip()
             return self.say(TurnInput(talk=f"{line.talk} > {tape.at} {to}", role=to, text=text)).text
 
         return TeamDesk(desk=self.works.desk, role=role, sent=sent, send=send)

@@ -53,7 +53,14 @@ ROLES: Mapping[TierMode, tuple[RoleName, ...]] = {
     TierMode.REFLEX: (),
     TierMode.SIMPLE: (RoleName.ARTISAN, RoleName.CHAOS),
     TierMode.FULL: (RoleName.LIBRARIAN, RoleName.ARTISAN, RoleName.CRITIC, RoleName.CHAOS),
-    TierMode.TEAM: (RoleName.LEAD, RoleName.PLANNER, RoleName.WORKER, RoleName.FIXER, RoleName.CHAOS),
+    TierMode.TEAM: (
+        RoleName.SUPERVISOR,
+        RoleName.LEAD,
+        RoleName.PLANNER,
+        RoleName.WORKER,
+        RoleName.FIXER,
+        RoleName.CHAOS,
+    ),
 }
 """Who takes part in a tier of each mode."""
 ITERATIONS: Mapping[TierMode, int] = {TierMode.REFLEX: 1, TierMode.SIMPLE: 5, TierMode.FULL: 3, TierMode.TEAM: 2}

@@ -64,8 +64,8 @@ LINE_UPS: Mapping[TierMode, LineUp] = MappingProxyType(
     {
         TierMode.SIMPLE: LineUp(works=RoleName.ARTISAN),
         TierMode.FULL: LineUp(ranks=RoleName.LIBRARIAN, works=RoleName.ARTISAN, reviews=RoleName.CRITIC),
-        # The lead sends the planner, checks, and sends the fixer; the planner sends the workers.
-        TierMode.TEAM: LineUp(works=RoleName.LEAD),
+        # The supervisor sends the lead, who sends the planner, checks, and sends the fixer; the planner sends workers.
+        TierMode.TEAM: LineUp(works=RoleName.SUPERVISOR),
     }
 )
 

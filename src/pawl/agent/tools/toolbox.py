@@ -322,7 +322,7 @@ class TeamDesk:
         }
         return ToolOffer(
             name=DELEGATE,
-            description=f"Sends {' or '.join(roles)} with a task and waits for its answer in JSON.",
+            description=f"Sends {' or '.join(roles)} with a task and waits for its answer.",
             input_schema={
                 "type": "object",
                 "properties": fields,
