@@ -16,7 +16,11 @@ RIGHT = "return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)"
 @pytest.mark.spec("C11")
 def test_done_without_a_change_after_a_refusal_is_sent_back_before_the_checks_run_again(story: Story):
     story.model_says(
-        patch("dates.py", LEAP, WRONG), say("All done."), say("All done."), patch("dates.py", WRONG, RIGHT), say("Done.")
+        patch("dates.py", LEAP, WRONG),
+        say("All done."),
+        say("All done."),
+        patch("dates.py", WRONG, RIGHT),
+        say("Done."),
     )
     done = story.do("fix is_leap: test_century fails", approve="never")
     assert (done.delivery, done.requests) == (DeliveryState.DONE, 5)

@@ -291,7 +291,8 @@ def test_a_team_plans_works_and_fixes_and_nobody_sends_whom_he_may_not(story: St
     with story.shop() as shop:
         records = shop.store.requests.records(shop.workspace, run=report.run)
     assert [record.role for record in records] == [
-        "supervisor", "supervisor", "lead", "lead", "planner", "worker", "worker", "planner", "lead", "lead", "fixer", "fixer", "lead",
+        "supervisor", "supervisor", "lead", "lead",
+        "planner", "worker", "worker", "planner", "lead", "lead", "fixer", "fixer", "lead",
         "supervisor",
     ]  # fmt: skip
 
