@@ -48,10 +48,8 @@ class Blobs(StorePart):
         if self._database.run("UPDATE blob SET last_put = ? WHERE hash = ?", (now, digest)).rowcount:
             return
         encoding, stored = _encoded(data)
-        row = self._database.run(
-            "INSERT INTO blob (hash, size, encoding, last_put) VALUES (?, ?, ?, ?)", (digest, len(data), encoding, now)
-        ).lastrowid
-        self._database.run("INSERT INTO content (blob, data) VALUES (?, ?)", (row, stored))
+        blob = self._database.insert("blob", hash=digest, size=len(data), encoding=encoding, last_put=now)
+        self._database.insert("content", blob=blob, data=stored)
 
     def get(self, digest: str) -> bytes:
         row = self._database.first(

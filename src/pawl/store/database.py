@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +23,6 @@ Values = Sequence[object] | Mapping[str, object]
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-_LEFT_ALONE = (sqlite3.IntegrityError, sqlite3.ProgrammingError)
 _LONGEST_LOG = 16 << 20
 
 
@@ -33,10 +33,8 @@ class Database:
 
     def __init__(self, path: Path, *, busy_seconds: float) -> None:
         self.path = path
-        try:
+        with self._explaining():
             self._connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None)
-        except sqlite3.Error as error:
-            raise store_error(error, path) from error
 
     def configure(self) -> None:
         """Sets what SQLite forgets between connections; the first statement that reads the file."""
@@ -63,25 +61,44 @@ class Database:
 
     def run(self, sql: str, values: Values = ()) -> sqlite3.Cursor:
         """Executes a statement that returns nothing of interest but its counts."""
-        try:
+        with self._explaining():
             return self._connection.execute(sql, values)
-        except _LEFT_ALONE:
-            raise
-        except sqlite3.Error as error:
-            raise store_error(error, self.path) from error
 
     def run_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        try:
+        with self._explaining():
             self._connection.executemany(sql, rows)
-        except _LEFT_ALONE:
-            raise
-        except sqlite3.Error as error:
-            raise store_error(error, self.path) from error
+
+    def run_script(self, name: str) -> None:
+        """Executes the statements of a file of this package."""
+        statement = ""
+        for line in (resources.files("pawl.store") / f"{name}.sql").read_text("utf-8").splitlines(keepends=True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                self.run(statement)
+                statement = ""
+
+    def insert(self, table: str, /, conflict: str = "", **columns: object) -> int:
+        """Adds a row and returns its number; durable when it returns, or with the transaction around it."""
+        marks = ", ".join(f":{name}" for name in columns)
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
+        return int(self.run(f"{sql} ON CONFLICT {conflict}" if conflict else sql, columns).lastrowid or 0)
 
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
-        try:
+        with self._explaining():
             return self._connection.execute(sql, values).fetchall()
-        except _LEFT_ALONE:
+
+    def records(self, sql: str, values: Values = ()) -> list[dict[str, Any]]:
+        """The rows by the names of their columns."""
+        with self._explaining():
+            cursor = self._connection.execute(sql, values)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
             raise
         except sqlite3.Error as error:
             raise store_error(error, self.path) from error
@@ -193,7 +210,6 @@ def store_error(error: sqlite3.Error, path: Path) -> StoreError:
 
 Clock = Callable[[], float]
 Owner = Literal["entry", "checkpoint", "work"]
-NodeColumns = tuple[str | None, int | None, str | None]
 
 CHANGE_COLUMNS = "path, before_kind, before_mode, before_blob, after_kind, after_mode, after_blob"
 
@@ -223,7 +239,7 @@ def change_set(rows: Sequence[Row]) -> ChangeSet:
     return ChangeSet.of(Change(os.fsdecode(row[0]), _node(row[1:4]), _node(row[4:7])) for row in rows)
 
 
-def _columns(node: Node | None) -> NodeColumns:
+def _columns(node: Node | None) -> Row:
     return (None, None, None) if node is None else (node.kind.value, node.mode, node.blob)
 
 

@@ -7,13 +7,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
+from typing import Any
 
 from pawl.core.dialogue import Conversation, Message, TranscriptLine, from_json, to_json
 from pawl.core.errors import StoreCorrupt
 from pawl.core.redact import redacted, redacted_message
 from pawl.core.run import RequestRecord
 from pawl.core.typed import typed
-from pawl.store.database import Row, StorePart, iso, readable
+from pawl.store.database import StorePart, iso, readable
 
 _PAGE = 500
 _LONGEST_TITLE = 80
@@ -24,12 +25,14 @@ class Events(StorePart):
 
     def append(self, workspace: str, run: str, kind: str, body: Mapping[str, object]) -> int:
         """Adds an event and returns its number; durable when it returns, or with the batch around it."""
-        values = (iso(self._clock()), os.fsencode(workspace), readable(run), readable(kind), json.dumps(dict(body)))
-        with self._database.transaction():
-            cursor = self._database.run(
-                "INSERT INTO event (time, workspace, run, kind, body) VALUES (?, ?, ?, ?, ?)", values
-            )
-        return int(cursor.lastrowid or 0)
+        return self._database.insert(
+            "event",
+            time=iso(self._clock()),
+            workspace=os.fsencode(workspace),
+            run=readable(run),
+            kind=readable(kind),
+            body=json.dumps(dict(body)),
+        )
 
     def read(self, workspace: str, *, run: str | None = None, after: int = 0) -> Iterator[Mapping[str, object]]:
         """The events of a workspace, or of one run, that come after that number; oldest first.
@@ -40,22 +43,13 @@ class Events(StorePart):
         where = "+workspace = :workspace" if run is None else "workspace = :workspace AND run = :run"
         sql = f"SELECT id, time, run, kind, body FROM event WHERE {where} AND id > :after ORDER BY id LIMIT {_PAGE}"
         values = {"workspace": os.fsencode(workspace), "run": None if run is None else readable(run)}
-        while page := self._database.rows(sql, {**values, "after": after}):
-            for number, time, of_run, kind, body in page:
-                yield {
-                    "id": number,
-                    "time": time,
-                    "workspace": workspace,
-                    "run": of_run,
-                    "kind": kind,
-                    "body": json.loads(body),
-                }
-            after = page[-1][0]
+        while page := self._database.records(sql, {**values, "after": after}):
+            for event in page:
+                yield {**event, "workspace": workspace, "body": json.loads(event["body"])}
+            after = page[-1]["id"]
 
 
 _NAMES = tuple(one.name for one in fields(RequestRecord))
-_COLUMNS = ", ".join(_NAMES)
-_MARKS = ", ".join("?" * (len(_NAMES) + 2))
 _LARGEST = (1 << 63) - 1
 """The most that a column holds; a provider may say anything about its tokens."""
 
@@ -65,23 +59,24 @@ class Requests(StorePart):
 
     def record(self, workspace: str, record: RequestRecord) -> int:
         """Adds a request, without secrets, and returns its number; durable when it returns, or with the batch."""
-        values = (iso(self._clock()), os.fsencode(workspace), *(_column(getattr(record, name)) for name in _NAMES))
-        with self._database.transaction():
-            cursor = self._database.run(f"INSERT INTO request (time, workspace, {_COLUMNS}) VALUES ({_MARKS})", values)
-        return int(cursor.lastrowid or 0)
+        columns: dict[str, Any] = {name: _column(getattr(record, name)) for name in _NAMES}
+        return self._database.insert("request", time=iso(self._clock()), workspace=os.fsencode(workspace), **columns)
 
     def records(self, workspace: str, *, run: str | None = None, limit: int | None = None) -> Sequence[RequestRecord]:
         """Oldest first; with a limit, the newest of them."""
         where = "workspace = :workspace" if run is None else "workspace = :workspace AND run = :run"
-        rows = self._database.rows(
-            f"SELECT {_COLUMNS} FROM request WHERE {where} ORDER BY id DESC LIMIT :limit",
+        found = self._database.records(
+            f"SELECT {', '.join(_NAMES)} FROM request WHERE {where} ORDER BY id DESC LIMIT :limit",
             {
                 "workspace": os.fsencode(workspace),
                 "run": None if run is None else readable(run),
                 "limit": -1 if limit is None else limit,
             },
         )
-        return [_record(row) for row in reversed(rows)]
+        return [
+            typed(RequestRecord, {**one, "tools": json.loads(one["tools"]), "estimated": bool(one["estimated"])})
+            for one in reversed(found)
+        ]
 
 
 def _column(value: object) -> object:
@@ -97,12 +92,6 @@ def _column(value: object) -> object:
         case int():
             return max(-_LARGEST, min(value, _LARGEST))
     raise TypeError(f"a request is not made of {type(value).__name__}")
-
-
-def _record(row: Row) -> RequestRecord:
-    values = dict(zip(_NAMES, row, strict=True))
-    given = {"tools": json.loads(values["tools"]), "estimated": bool(values["estimated"])}
-    return typed(RequestRecord, {**values, **given})
 
 
 class Transcripts(StorePart):
@@ -122,23 +111,17 @@ class Transcripts(StorePart):
 
         `reasoning` is the full text behind the message, which is kept to be shown.
         """
-        values = (
-            iso(self._clock()),
-            os.fsencode(workspace),
-            readable(conversation),
-            readable(run),
-            message.speaker.value,
-            json.dumps(to_json(redacted_message(message))),
-            json.dumps(redacted(reasoning)),
-            sent_again,
+        return self._database.insert(
+            "said",
+            time=iso(self._clock()),
+            workspace=os.fsencode(workspace),
+            conversation=readable(conversation),
+            run=readable(run),
+            speaker=message.speaker.value,
+            body=json.dumps(to_json(redacted_message(message))),
+            reasoning=json.dumps(redacted(reasoning)),
+            sent_again=sent_again,
         )
-        with self._database.transaction():
-            cursor = self._database.run(
-                "INSERT INTO said (time, workspace, conversation, run, speaker, body, reasoning, sent_again)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                values,
-            )
-        return int(cursor.lastrowid or 0)
 
     def messages(self, conversation: str) -> Sequence[TranscriptLine]:
         """All that was said in a conversation, oldest first; empty when there is none of that name."""
@@ -146,25 +129,31 @@ class Transcripts(StorePart):
             "SELECT id, time, run, body, reasoning, sent_again FROM said WHERE conversation = ? ORDER BY id",
             (readable(conversation),),
         )
-        return [_said(row) for row in rows]
+        return [
+            TranscriptLine(
+                number=number,
+                time=time,
+                run=run,
+                message=_message(f"message {number}", body),
+                reasoning=json.loads(reasoning),
+                sent_again=bool(sent_again),
+            )
+            for number, time, run, body, reasoning, sent_again in rows
+        ]
 
     def fork(self, conversation: str, other: str) -> int:
         """Copies what was said into another conversation, and returns how many messages that were."""
-        with self._database.transaction():
-            return self._database.run(
-                "INSERT INTO said (time, workspace, conversation, run, speaker, body, reasoning, sent_again)"
-                " SELECT time, workspace, ?, run, speaker, body, reasoning, sent_again"
-                " FROM said WHERE conversation = ? ORDER BY id",
-                (readable(other), readable(conversation)),
-            ).rowcount
+        return self._database.run(
+            "INSERT INTO said (time, workspace, conversation, run, speaker, body, reasoning, sent_again)"
+            " SELECT time, workspace, ?, run, speaker, body, reasoning, sent_again"
+            " FROM said WHERE conversation = ? ORDER BY id",
+            (readable(other), readable(conversation)),
+        ).rowcount
 
     def last(self, conversation: str) -> int:
         """The number of its last message; 0 without one."""
-        return int(
-            self._database.one(
-                "SELECT coalesce(max(id), 0) FROM said WHERE conversation = ?", (readable(conversation),)
-            )[0]
-        )
+        sql = "SELECT coalesce(max(id), 0) FROM said WHERE conversation = ?"
+        return int(self._database.one(sql, (readable(conversation),))[0])
 
     def conversations(self, workspace: str, *, limit: int | None = None) -> Sequence[Conversation]:
         """The conversations of a workspace; the one in which something was said last comes first."""
@@ -187,18 +176,6 @@ class Transcripts(StorePart):
             Conversation(id=name, started=started, last=last, title=_title(name, body), turns=turns)
             for name, started, last, turns, body in rows
         ]
-
-
-def _said(row: Row) -> TranscriptLine:
-    number, time, run, body, reasoning, sent_again = row
-    return TranscriptLine(
-        number=number,
-        time=time,
-        run=run,
-        message=_message(f"message {number}", body),
-        reasoning=json.loads(reasoning),
-        sent_again=bool(sent_again),
-    )
 
 
 def _message(what: str, body: str) -> Message:

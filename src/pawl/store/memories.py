@@ -44,20 +44,27 @@ class Memories(StorePart):
                 advice="say it shorter, or as several memories",
             )
         owner = (os.fsencode(workspace), _words(text))
-        values = (str(new.tier), text, str(new.source), readable(redacted(new.run)), iso(self._clock()))
         with self._database.transaction():
-            known = self._database.first("SELECT id FROM memory WHERE workspace = ? AND words = ?", owner)
-            if known is None:
-                columns = "tier, text, source, run, created, workspace, words"
-                sql = f"INSERT INTO memory ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)"
-            else:
-                sql = (
-                    "UPDATE memory SET tier = ?, text = ?, source = CASE source WHEN 'user' THEN source ELSE ? END,"
-                    " run = ?, created = ? WHERE workspace = ? AND words = ?"
-                )
-            row = self._database.one(f"{sql} RETURNING {_COLUMNS}", (*values, *owner))
-            self._make_room(workspace, new.tier)
-        return _memory(row)
+            self._database.insert(
+                "memory",
+                conflict="(workspace, words) DO UPDATE SET tier = excluded.tier, text = excluded.text,"
+                " source = CASE source WHEN 'user' THEN source ELSE excluded.source END,"
+                " run = excluded.run, created = excluded.created",
+                workspace=owner[0],
+                words=owner[1],
+                tier=str(new.tier),
+                text=text,
+                source=str(new.source),
+                run=readable(redacted(new.run)),
+                created=iso(self._clock()),
+            )
+            kept = self._database.one(f"SELECT {_COLUMNS} FROM memory WHERE workspace = ? AND words = ?", owner)
+            self._database.run(
+                "DELETE FROM memory WHERE id IN (SELECT id FROM memory WHERE workspace = ? AND tier = ? AND source <> ?"
+                " ORDER BY created DESC, id DESC LIMIT -1 OFFSET ?)",
+                (owner[0], str(new.tier), str(MemorySource.USER), MOST[new.tier]),
+            )
+        return _memory(kept)
 
     def all(self, workspace: str, *, tier: MemoryTier | None = None) -> Sequence[Memory]:
         """Newest first."""
@@ -100,15 +107,7 @@ class Memories(StorePart):
         return known
 
     def forget_all(self, workspace: str) -> int:
-        with self._database.transaction():
-            return self._database.run("DELETE FROM memory WHERE workspace = ?", (os.fsencode(workspace),)).rowcount
-
-    def _make_room(self, workspace: str, tier: MemoryTier) -> None:
-        self._database.run(
-            "DELETE FROM memory WHERE id IN (SELECT id FROM memory WHERE workspace = ? AND tier = ? AND source <> ?"
-            " ORDER BY created DESC, id DESC LIMIT -1 OFFSET ?)",
-            (os.fsencode(workspace), str(tier), str(MemorySource.USER), MOST[tier]),
-        )
+        return self._database.run("DELETE FROM memory WHERE workspace = ?", (os.fsencode(workspace),)).rowcount
 
 
 def _words(text: str) -> str:
@@ -144,8 +143,7 @@ class Answers(StorePart):
 
     def use(self, number: int) -> None:
         """Counts as a use, which keeps it from making room for others."""
-        with self._database.transaction():
-            self._database.run("UPDATE answer SET used = (SELECT max(used) + 1 FROM answer) WHERE id = ?", (number,))
+        self._database.run("UPDATE answer SET used = (SELECT max(used) + 1 FROM answer) WHERE id = ?", (number,))
 
     def keep(self, workspace: str, answer: KeptAnswer, similar: Similar) -> int | None:
         """Keeps it, or renews the one to a similar query on the same code; returns its number.
@@ -154,30 +152,26 @@ class Answers(StorePart):
         """
         if redacted(answer.query) != answer.query or redacted(answer.text) != answer.text:
             return None
-        owner = (os.fsencode(workspace), readable(answer.asked_of), answer.code)
-        values = (
-            readable(answer.query),
-            readable(answer.text),
-            json.dumps([[rest.kind, rest.path, rest.digest] for rest in answer.rests]),
-            iso(self._clock()),
-        )
+        owner = {"workspace": os.fsencode(workspace), "asked_of": readable(answer.asked_of), "code": answer.code}
+        values = {
+            "query": readable(answer.query),
+            "text": readable(answer.text),
+            "rests": json.dumps([[rest.kind, rest.path, rest.digest] for rest in answer.rests]),
+            "created": iso(self._clock()),
+        }
         with self._database.transaction():
             known = self._database.rows(
-                "SELECT id, query FROM answer WHERE workspace = ? AND asked_of = ? AND code = ? ORDER BY id", owner
+                "SELECT id, query FROM answer WHERE workspace = :workspace AND asked_of = :asked_of AND code = :code"
+                " ORDER BY id",
+                owner,
             )
-            same = [number for number, query in known if query == values[0]]
+            same = [number for number, query in known if query == values["query"]]
             number = next(iter(same + [number for number, query in known if similar(query, answer.query)]), None)
             if number is None:
-                cursor = self._database.run(
-                    "INSERT INTO answer (workspace, asked_of, code, query, text, rests, created, used)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
-                    (*owner, *values),
-                )
-                number = int(cursor.lastrowid or 0)
+                number = self._database.insert("answer", **owner, **values, used=0)
             else:
-                self._database.run(
-                    "UPDATE answer SET query = ?, text = ?, rests = ?, created = ? WHERE id = ?", (*values, number)
-                )
+                renewed = ", ".join(f"{name} = :{name}" for name in values)
+                self._database.run(f"UPDATE answer SET {renewed} WHERE id = :id", {**values, "id": number})
             self.use(number)
             self._database.run(
                 "DELETE FROM answer WHERE id IN (SELECT id FROM answer ORDER BY used DESC LIMIT -1 OFFSET ?)",

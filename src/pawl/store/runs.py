@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pawl.core.change import ChangeSet
 from pawl.core.errors import StoreCorrupt, UnknownEntry
@@ -19,21 +20,17 @@ _RUN = "SELECT id, workspace, created, state, node, task, attempt, request, deli
 class Runs(StorePart):
     def begin(self, workspace: str, place: RunCursor, order: RunRequest) -> None:
         """Records a new run, without secrets."""
-        with self._database.transaction():
-            self._database.run(
-                "INSERT INTO run (id, workspace, created, state, node, task, attempt, request)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    place.run,
-                    os.fsencode(workspace),
-                    iso(self._clock()),
-                    RunState.WORKING,
-                    place.at,
-                    place.task,
-                    place.attempt,
-                    json.dumps(redacted_body(plain(order, sparse=True))),
-                ),
-            )
+        self._database.insert(
+            "run",
+            id=place.run,
+            workspace=os.fsencode(workspace),
+            created=iso(self._clock()),
+            state=RunState.WORKING,
+            node=place.at,
+            task=place.task,
+            attempt=place.attempt,
+            request=json.dumps(redacted_body(plain(order, sparse=True))),
+        )
 
     def get(self, workspace: str, run: str) -> RunRow:
         row = self._database.first(f"{_RUN} WHERE workspace = ? AND id = ?", (os.fsencode(workspace), readable(run)))
@@ -56,16 +53,14 @@ class Runs(StorePart):
 
     def stand(self, place: RunCursor, state: RunState) -> None:
         """Writes where the run stands."""
-        with self._database.transaction():
-            self._database.run(
-                "UPDATE run SET node = ?, task = ?, attempt = ?, state = ? WHERE id = ?",
-                (place.at, place.task, place.attempt, state, place.run),
-            )
+        self._database.run(
+            "UPDATE run SET node = ?, task = ?, attempt = ?, state = ? WHERE id = ?",
+            (place.at, place.task, place.attempt, state, place.run),
+        )
 
     def deliver(self, run: str, state: DeliveryState) -> DeliveryState:
         """Writes the delivery once; what was written first is what counts, and is returned."""
-        with self._database.transaction():
-            self._database.run("UPDATE run SET delivery = ? WHERE id = ? AND delivery IS NULL", (state, run))
+        self._database.run("UPDATE run SET delivery = ? WHERE id = ? AND delivery IS NULL", (state, run))
         found = self._database.one("SELECT delivery FROM run WHERE id = ?", (run,))[0]
         return DeliveryState(found)
 
@@ -78,10 +73,9 @@ class Runs(StorePart):
         kept = {name: redacted_value(body) for name, body in values.items()}
         with self._database.transaction():
             for name, body in kept.items():
-                self._database.run(
-                    "INSERT INTO run_value (run, name, body) VALUES (?, ?, ?)"
-                    " ON CONFLICT (run, name) DO UPDATE SET body = excluded.body",
-                    (run, f"{prefix}{name}", json.dumps(body)),
+                update = "(run, name) DO UPDATE SET body = excluded.body"
+                self._database.insert(
+                    "run_value", conflict=update, run=run, name=f"{prefix}{name}", body=json.dumps(body)
                 )
         return kept
 
@@ -101,12 +95,8 @@ class Runs(StorePart):
 
     def add_step(self, run: str, talk: str, number: int, body: Mapping[str, object]) -> None:
         """What happened as the step of that number; a step is written once."""
-        with self._database.transaction():
-            self._database.run(
-                "INSERT INTO run_step (run, talk, number, body) VALUES (?, ?, ?, ?)"
-                " ON CONFLICT (run, talk, number) DO NOTHING",
-                (run, talk, number, json.dumps(dict(body))),
-            )
+        columns = {"run": run, "talk": talk, "number": number, "body": json.dumps(dict(body))}
+        self._database.insert("run_step", conflict="(run, talk, number) DO NOTHING", **columns)
 
     def steps(self, run: str, talk: str) -> Sequence[Mapping[str, object]]:
         """In their order."""
@@ -120,8 +110,7 @@ class Runs(StorePart):
         """What the run has changed by now, in the place of what was kept under that name."""
         with self._database.transaction():
             self._drop("run = ? AND name = ?", (run, name))
-            cursor = self._database.run("INSERT INTO work (run, name) VALUES (?, ?)", (run, name))
-            insert_changes(self._database, "work", int(cursor.lastrowid or 0), changes)
+            insert_changes(self._database, "work", self._database.insert("work", run=run, name=name), changes)
 
     def work(self, run: str, name: str) -> ChangeSet | None:
         row = self._database.first("SELECT id FROM work WHERE run = ? AND name = ?", (run, name))
@@ -138,37 +127,30 @@ class Runs(StorePart):
 
     def evaluate(self, workspace: str, run: str, score: int, *, reason: str, judge: str) -> None:
         """Appends to the evaluation log, once for each run."""
-        with self._database.transaction():
-            self._database.run(
-                "INSERT INTO evaluation (time, workspace, run, score, reason, judge) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (run) DO NOTHING",
-                (iso(self._clock()), os.fsencode(workspace), run, score, readable(redacted(reason)), judge),
-            )
+        self._database.insert(
+            "evaluation",
+            conflict="(run) DO NOTHING",
+            time=iso(self._clock()),
+            workspace=os.fsencode(workspace),
+            run=run,
+            score=score,
+            reason=readable(redacted(reason)),
+            judge=judge,
+        )
 
     def evaluations(self, workspace: str) -> Sequence[Mapping[str, object]]:
         """Oldest first."""
-        rows = self._database.rows(
-            "SELECT time, run, score, reason, judge FROM evaluation WHERE workspace = ? ORDER BY id",
-            (os.fsencode(workspace),),
-        )
-        return [dict(zip(("time", "run", "score", "reason", "judge"), row, strict=True)) for row in rows]
+        sql = "SELECT time, run, score, reason, judge FROM evaluation WHERE workspace = ? ORDER BY id"
+        return self._database.records(sql, (os.fsencode(workspace),))
 
     def _drop(self, where: str, values: tuple[str, ...]) -> None:
         self._database.run(f"DELETE FROM work_change WHERE work IN (SELECT id FROM work WHERE {where})", values)
         self._database.run(f"DELETE FROM work WHERE {where}", values)
 
 
-def _decoded(what: str, body: str) -> object:
+def _decoded(what: str, body: str, kind: Any = object) -> Any:
     try:
-        return json.loads(body)
-    except ValueError as error:
-        raise StoreCorrupt(f"{what} cannot be read: {error}", advice="start the request anew") from error
-
-
-def _order(run: str, body: str) -> RunRequest:
-    what = f"the request of the run {run!r}"
-    try:
-        return typed(RunRequest, _decoded(what, body))
+        return typed(kind, json.loads(body))
     except ValueError as error:
         raise StoreCorrupt(f"{what} cannot be read: {error}", advice="start the request anew") from error
 
@@ -181,7 +163,7 @@ def _row(row: Row) -> RunRow:
         created=created,
         state=RunState(state),
         place=RunCursor(run, node, task, attempt),
-        order=_order(run, request),
+        order=_decoded(f"the request of the run {run!r}", request, RunRequest),
         delivery=None if delivery is None else DeliveryState(delivery),
     )
 
@@ -191,28 +173,23 @@ class Snapshots(StorePart):
 
     def put(self, workspace: str, conversation: str, kind: str, body: Mapping[str, object]) -> None:
         """Keeps the value, without secrets, in the place of the one before; durable when it returns."""
-        with self._database.transaction():
-            self._database.run(
-                "INSERT INTO snapshot (workspace, conversation, kind, body, time) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT (workspace, conversation, kind)"
-                " DO UPDATE SET body = excluded.body, time = excluded.time",
-                (
-                    os.fsencode(workspace),
-                    readable(conversation),
-                    kind,
-                    json.dumps(redacted_body(body)),
-                    iso(self._clock()),
-                ),
-            )
+        self._database.insert(
+            "snapshot",
+            conflict="(workspace, conversation, kind) DO UPDATE SET body = excluded.body, time = excluded.time",
+            workspace=os.fsencode(workspace),
+            conversation=readable(conversation),
+            kind=kind,
+            body=json.dumps(redacted_body(body)),
+            time=iso(self._clock()),
+        )
 
     def fork(self, workspace: str, conversation: str, other: str) -> None:
         """Copies the values of a conversation for another one."""
-        with self._database.transaction():
-            self._database.run(
-                "INSERT INTO snapshot (workspace, conversation, kind, body, time)"
-                " SELECT workspace, ?, kind, body, time FROM snapshot WHERE workspace = ? AND conversation = ?",
-                (readable(other), os.fsencode(workspace), readable(conversation)),
-            )
+        self._database.run(
+            "INSERT INTO snapshot (workspace, conversation, kind, body, time)"
+            " SELECT workspace, ?, kind, body, time FROM snapshot WHERE workspace = ? AND conversation = ?",
+            (readable(other), os.fsencode(workspace), readable(conversation)),
+        )
 
     def get(self, workspace: str, conversation: str, kind: str) -> Mapping[str, object] | None:
         """The value, or None when there is none that can be read: it is only ever a help."""

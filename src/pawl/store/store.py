@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 
 from pawl.core.errors import StoreCorrupt, StoreError
 from pawl.store import schema
@@ -193,7 +192,7 @@ class Store:
         self.set_aside = set_aside
         """Where a damaged state file was moved on opening, so that a person can be told."""
         self.blobs = Blobs(database, clock)
-        self.journal = Journal(database, self.blobs, clock)
+        self.journal = Journal(database, clock)
         self.events = Events(database, clock)
         self.requests = Requests(database, clock)
         self.transcripts = Transcripts(database, clock)
@@ -255,7 +254,5 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
