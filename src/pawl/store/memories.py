@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pawl.core.errors import StoreCorrupt, UnknownEntry, UsageError
 from pawl.core.memory import (
@@ -152,7 +153,7 @@ class Answers(StorePart):
         """
         if redacted(answer.query) != answer.query or redacted(answer.text) != answer.text:
             return None
-        owner = {"workspace": os.fsencode(workspace), "asked_of": readable(answer.asked_of), "code": answer.code}
+        owner: dict[str, Any] = {"workspace": os.fsencode(workspace), "asked_of": readable(answer.asked_of), "code": answer.code}
         values = {
             "query": readable(answer.query),
             "text": readable(answer.text),
