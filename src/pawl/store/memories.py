@@ -153,7 +153,11 @@ class Answers(StorePart):
         """
         if redacted(answer.query) != answer.query or redacted(answer.text) != answer.text:
             return None
-        owner: dict[str, Any] = {"workspace": os.fsencode(workspace), "asked_of": readable(answer.asked_of), "code": answer.code}
+        owner: dict[str, Any] = {
+            "workspace": os.fsencode(workspace),
+            "asked_of": readable(answer.asked_of),
+            "code": answer.code,
+        }
         values = {
             "query": readable(answer.query),
             "text": readable(answer.text),
