@@ -60,7 +60,7 @@ def test_what_failed_before_is_told_and_does_not_stand_in_the_way():
 
 
 @pytest.mark.parametrize(
-    "wanted", [Requirements(all_tests=True), Requirements(named="fix test_x"), Requirements(named="t.py::test_x fails")]
+    "wanted", [Requirements(all_tests=True), Requirements(tests=("test_x",)), Requirements(tests=("t.py::test_x",))]
 )
 def test_a_test_that_the_request_is_about_must_pass(wanted: Requirements):
     after = suite(Status.PASS, Counts(passed=1, failed=1), old=failing("t.py::test_x"))

@@ -73,8 +73,14 @@ class Requirements:
 
     all_tests: bool = False
     """Every test is to pass, also those that failed before."""
+    tests: tuple[str, ...] = ()
+    """Tests that are to pass, by name or id as the request has them: each means that test, not its file."""
+    files: tuple[str, ...] = ()
+    """Files of tests whose tests are all to pass."""
+    left_out: tuple[str, ...] = ()
+    """Tests that the request lets fail."""
     named: str = ""
-    """The request: a failing test that it names is to pass."""
+    """The words of the request: a failing test whose title they hold is to pass."""
     tests_may_change: bool = False
     tests_must_run: bool = False
     """The user named the command that runs them."""
@@ -146,18 +152,36 @@ def failing(findings: Iterable[Diagnostic]) -> tuple[str, ...]:
 
 def to_pass(findings: Iterable[Diagnostic], wanted: Requirements) -> Sequence[Diagnostic]:
     """Those of failing tests that the request is about."""
-    failed = [finding for finding in findings if finding.test]
+    failed = [one for one in findings if one.test and not any(_is_meant(one.test, name) for name in wanted.left_out)]
     if wanted.all_tests:
         return failed
-    return [finding for finding in failed if _is_named(finding, wanted.named)]
+    return [one for one in failed if _is_named(one.test, wanted)]
 
 
-def _is_named(finding: Diagnostic, request: str) -> bool:
-    """A test is meant by its id, its name, or its file."""
-    path, _, name = finding.test.partition("::")
-    short = name.rpartition("::")[2].partition("[")[0]
-    words = [finding.test, short, path if "/" in path or "." in path else "", path.rpartition("/")[2]]
-    return any(len(word) > 3 and word in request for word in words)
+_SEPARATORS = re.compile(r"::|\.py\b|[./#]|\s[>›]\s")
+_TITLE = re.compile(r"\s[>›]\s|::")
+
+
+def _is_named(test: str, wanted: Requirements) -> bool:
+    """Whether a test is meant by its id, its name, its file or its title."""
+    path = test.partition("::")[0].partition(" > ")[0]
+    if any(_is_meant(test, name) for name in wanted.tests):
+        return True
+    if any(path == file or path.endswith(f"/{file}") for file in wanted.files):
+        return True
+    title = re.escape(_TITLE.split(test)[-1])
+    # A title of one word is also a word of prose: it counts in quotes, or beside the word test.
+    one_word = rf"[\"']{title}[\"']|\btests?\s+{title}\b|\b{title}\s+tests?\b"
+    return re.search(rf"(?<!\w){title}(?!\w)" if " " in title else one_word, wanted.named) is not None
+
+
+def _is_meant(test: str, name: str) -> bool:
+    """`test_a`, `TestX::test_a` and `tests/test_x.py::test_a` are each a name of the test with the longest id."""
+    whole = test if "[" in name else test.partition("[")[0]
+    parts, said = ([part for part in _SEPARATORS.split(one) if part] for one in (whole, name))
+    rest = iter(parts)
+    in_order = bool(said) and all(part in rest for part in said)
+    return in_order and (said[-1] == parts[-1] or said[-1][:1].isupper())
 
 
 def _fewer(before: TestCounts | None, after: TestCounts | None) -> list[str]:

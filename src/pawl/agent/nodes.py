@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pawl.agent.context import LoopEnd, TurnInput, Unanswered
+from pawl.agent.demands import demanded
 from pawl.agent.evidence import ChangeVerdict, Climbed, Requirements, Verification, failing, judged, to_pass, told
 from pawl.agent.inbox import Event
 from pawl.agent.intents import as_one, task_text, tests_may_change
@@ -184,9 +185,13 @@ def wanted(bench: Workbench) -> Requirements:
     """What the request wants of the checks."""
     order, intent = bench.record.order, bench.record.data.intent
     mends = intent is not None and intent.intent in (Intent.MEND, Intent.LOOP)
+    demand = demanded(order.text)
     return Requirements(
-        all_tests=mends,
-        named=order.text,
+        all_tests=mends or demand.all_tests,
+        tests=demand.tests,
+        files=demand.files,
+        left_out=demand.left_out,
+        named=demand.words,
         tests_may_change=tests_may_change(order.text),
         tests_must_run=bool(order.test_command),
     )
@@ -520,7 +525,7 @@ def _unverified(bench: Workbench, chosen: ChangeSet, whose: str) -> str:
     """Why what was chosen cannot stand by itself; empty when it makes nothing worse, for the user chose it."""
     checked = bench.works.verify(chosen)
     whole = wanted(bench)
-    least = judged(checked, replace(whole, all_tests=False, named=""))
+    least = judged(checked, replace(whole, all_tests=False, tests=(), files=(), named=""))
     if not least.accepted:
         return f"{whose} not pass: " + "; ".join(least.refused)
     after = checked.tests.counts if checked.tests else None

@@ -1,0 +1,127 @@
+"""The tests that a request demands to pass, read from its words in the languages of `demands.toml`."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from pawl.agent.intents import own_words
+
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|[。！？；]|\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)]))")
+_CLAUSE = ",，、;："
+_NEAR = 8
+"""Characters between words on tests and the name of the one that they are about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What must pass in the end, beyond that nothing new may fail."""
+
+    all_tests: bool = False
+    files: tuple[str, ...] = ()
+    """Files of tests whose tests are all to pass."""
+    tests: tuple[str, ...] = ()
+    """Names and ids of tests, as they were written."""
+    left_out: tuple[str, ...] = ()
+    """Tests that are named because they may fail, or change themselves."""
+    words: str = ""
+    """The request without what is left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Language:
+    """The patterns of one language, as `demands.toml` explains them."""
+
+    patterns: tuple[re.Pattern[str], ...]
+    before: re.Pattern[str]
+    exceptions: re.Pattern[str]
+    fails: re.Pattern[str]
+    fix: re.Pattern[str]
+
+
+@functools.cache
+def demanded(request: str) -> Demand:
+    left_out, words = _without_left_out(own_words(request).replace("’", "'").replace("`", '"'))
+    names = _names()
+    all_tests, files = False, dict[str, None]()
+    sentences = [" ".join(re.sub(r'["*]', "", one).split()) for one in _SENTENCE.split(words)]
+    for sentence, following in zip(sentences, (*sentences[1:], ""), strict=True):
+        # A file of tests stands for its tests: "make tests/test_cart.py pass".
+        named, plain = names["file"].findall(sentence), names["file"].sub("tests", sentence)
+        every = names["all"].search(sentence) is not None
+        inside = any(names["in_file"].search(sentence.partition(file)[0]) for file in named)
+        for start, end in _demands(plain, following):
+            near = (one.start() - _NEAR <= end and start <= one.end() + _NEAR for one in names["test"].finditer(plain))
+            if not every and any(near):
+                continue
+            if named and (inside or not every):
+                files |= dict.fromkeys(named)
+            else:
+                all_tests = True
+    tests = tuple(dict.fromkeys(match[0] for match in names["test"].finditer(words)))
+    return Demand(all_tests=all_tests, files=tuple(files), tests=tests, left_out=left_out, words=words)
+
+
+def _demands(sentence: str, following: str) -> Iterator[tuple[int, int]]:
+    """Where the sentence demands passing tests, or tells of failing ones that it or the next asks to fix."""
+    for words in _languages():
+        fails = words.fails if words.fix.search(f"{sentence} {following}") else None
+        for match in (found for one in (*words.patterns, fails) if one for found in one.finditer(sentence)):
+            start = max(sentence.rfind(sign, 0, match.start()) for sign in _CLAUSE) + 1
+            ends = [at for sign in _CLAUSE if (at := sentence.find(sign, match.end())) >= 0]
+            clause = sentence[start : min(ends, default=len(sentence))]
+            if not words.exceptions.search(clause) and not words.before.search(sentence[start : match.start()]):
+                yield match.span()
+
+
+def _without_left_out(text: str) -> tuple[tuple[str, ...], str]:
+    names, found = _names(), dict[str, None]()
+
+    def drop(match: re.Match[str]) -> str:
+        found.update(dict.fromkeys(names["test"].findall(match[0])))
+        return " "
+
+    text = names["may_fail"].sub(drop, names["left_out"].sub(drop, text))
+    return tuple(found), text
+
+
+@functools.cache
+def _file() -> Mapping[str, Any]:
+    return tomllib.loads((resources.files("pawl.agent") / "demands.toml").read_text("utf-8"))
+
+
+@functools.cache
+def _names() -> Mapping[str, re.Pattern[str]]:
+    rows = _file()["names"]
+    test, some = rows["test"], r"(?:\W+(?!test_)\w+){0,3}?\W+"
+    several = rf"{test}(?:\s*(?:,|\w{{1,3}}|和|、)\s*{test})*"
+    made = {
+        **{name: rows[name] for name in ("file", "all", "in_file")},
+        "left_out": rf"(?:{rows['left_out']}){some}{several}",
+        "may_fail": rf"{several}(?:\W+\w+){{0,3}}?\W+(?:{rows['may_fail']})",
+    }
+    return {"test": re.compile(test)} | {name: re.compile(text, re.IGNORECASE) for name, text in made.items()}
+
+
+@functools.cache
+def _languages() -> tuple[_Language, ...]:
+    def joined(rows: list[str]) -> re.Pattern[str]:
+        return re.compile("|".join(f"(?:{row})" for row in rows), re.IGNORECASE)
+
+    return tuple(
+        _Language(
+            patterns=tuple(
+                joined([one.replace("<tests>", row["tests"]).replace("<pass>", row["pass"])]) for one in row["patterns"]
+            ),
+            before=joined(row["before"]),
+            exceptions=joined(row["exceptions"]),
+            fails=joined([row["fails"]]),
+            fix=joined([row["fix"]]),
+        )
+        for row in _file()["language"]
+    )
