@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pawl.agent.demands import demanded
-from pawl.agent.evidence import Requirements, to_pass
+from pawl.checks.verdict import Requirements, to_pass
 from pawl.core.diagnostic import Diagnostic, Severity
 
 WORDINGS = tomllib.loads((Path(__file__).parents[1] / "scenarios" / "demands.toml").read_text("utf-8"))

@@ -15,13 +15,13 @@ from typing import Any
 
 from pawl.agent.briefing import findings_of, messages_of
 from pawl.agent.escalation import is_progress
-from pawl.agent.evidence import Requirements, Verification, evidence_for, failing, judged
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.workplace import Assignment
 from pawl.agent.works import shortened
+from pawl.checks.verdict import Requirements, Verification, decide, failing
 from pawl.checks.verifier import Verifier
 from pawl.core.change import EMPTY, ChangeSet
-from pawl.core.diagnostic import CheckResult, Status
+from pawl.core.diagnostic import CheckResult, Status, Verdict
 from pawl.core.errors import NoTests, StoreError, UnknownEntry
 from pawl.core.events import EscalationWarned
 from pawl.core.patch import unified
@@ -51,18 +51,19 @@ class Tried:
 
 def judged_attempt(begun: Attempt, changes: ChangeSet, verifier: Verifier, task: Assignment) -> Tried:
     """The attempt with its changes and what the checks say about them."""
-    checked = evidence_for(changes, verifier, task.before)
-    judgement = judged(checked, task.wanted)
+    checked = verifier.evidence(changes, task.before)
+    judgement = decide(checked, task.wanted)
     made = replace(
         with_change(verifier.shop, begun, changes),
         end=AttemptEnd.VERIFIED if judgement.accepted else AttemptEnd.REFUSED,
         failing=failing(findings_of(checked.tests)),
         messages=messages_of([finding for verdict in checked.verdicts for finding in findings_of(verdict)]),
-        refused=judgement.refused,
+        refused=(*judgement.refused, *judgement.unproved),
         verdicts=tuple((one.step, str(one.standing), one.reason) for one in checked.verdicts),
     )
     # Nothing may be worse, whatever the request wants.
-    harmless = judged(checked, Requirements(tests_may_change=task.wanted.tests_may_change)).accepted
+    least = decide(checked, Requirements(tests_may_change=task.wanted.tests_may_change))
+    harmless = least.verdict is not Verdict.FAILED
     better = not judgement.accepted and harmless and is_progress(made, task.climb.best)
     return Tried(attempt=replace(made, better=better), changes=changes, checked=checked, notes=judgement.notes)
 

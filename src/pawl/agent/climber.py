@@ -14,16 +14,36 @@ from typing import Any
 from pawl.agent.attempts import LAST, ModelAttempts, SideBySide
 from pawl.agent.climb_record import AuditTrail, ClimbRecord, Tried, judged_attempt
 from pawl.agent.escalation import Escalate, StopEscalation, Try, cost_of, following
-from pawl.agent.evidence import Climbed, Requirements, evidence_for
 from pawl.agent.generated_tests import TestGenerator
 from pawl.agent.talking import Talker
 from pawl.agent.workplace import Assignment
+from pawl.checks.verdict import Requirements, Verification
 from pawl.checks.verifier import Verifier
+from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.errors import CannotFix, NoTests, OutOfTime, UnknownModel, UsageError
 from pawl.core.events import AttemptEnded, ClimbBegun, ClimbEnded, EscalationWarned, IterationBegun, TierBegun, TierLeft
 from pawl.core.tiers import Attempt, AttemptEnd, Escalation, EscalationEnd, EscalationState, Iteration, TierMode
 from pawl.workspace.project import Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climbed:
+    """The end of a climb through the tiers."""
+
+    why: EscalationEnd | None
+    """None when there was nothing to climb for."""
+    reason: str
+    changes: ChangeSet = EMPTY
+    """What the checks accepted; else the best that stands, which may be nothing."""
+    checked: Verification | None = None
+    """The verification of what was accepted."""
+    notes: tuple[str, ...] = ()
+    answer: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        return self.why is EscalationEnd.VERIFIED
 
 
 def reflex_attempt(
@@ -202,7 +222,7 @@ class LadderClimber:
         assert changes is not None
         checked = last.checked if last is not None else None
         if checked is None or checked.digest != changes.digest:
-            checked = evidence_for(changes, self.asker.verifier, before)
+            checked = self.asker.verifier.evidence(changes, before)
         notes = last.notes if last is not None else ()
         return Climbed(
             why=step.why, reason=step.reason, changes=changes, checked=checked, notes=notes, answer=_said(climb)

@@ -149,6 +149,7 @@ class LoopWish:
     generate: bool = True
     """Tests are made where the target has none."""
     approval: Approval = Approval.NEVER
+    accept_unverified: bool = False
     model: str = ""
     reasoning: str = ""
     max_tokens: int | None = None
@@ -193,6 +194,7 @@ def loop_order(wish: LoopWish, ladder: Escalation) -> RunRequest:
     return RunRequest(
         text=wish.objective or USUAL,
         approval=wish.approval,
+        accept_unverified=wish.accept_unverified,
         model=wish.model,
         test_command=wish.test_command,
         reasoning=wish.reasoning,

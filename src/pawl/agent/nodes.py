@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pawl.agent.context import LoopEnd, TurnInput, Unanswered
+from pawl.agent.delivery import delivery_of
 from pawl.agent.demands import demanded
-from pawl.agent.evidence import ChangeVerdict, Climbed, Requirements, Verification, failing, judged, to_pass, told
 from pawl.agent.inbox import Event
 from pawl.agent.intents import as_one, task_text, tests_may_change
 from pawl.agent.own_extensions import own_evaluator
@@ -17,8 +17,9 @@ from pawl.agent.routing import RETRIES, NodeOutcome
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talking import Talker
 from pawl.agent.works import BenchWorks, Work
+from pawl.checks.verdict import ChangeVerdict, Requirements, Verification, decide, failing, to_pass, told
 from pawl.core.change import ChangeSet
-from pawl.core.diagnostic import Status, counts_json
+from pawl.core.diagnostic import Status, Verdict, counts_json
 from pawl.core.errors import (
     BudgetExceeded,
     ConfigError,
@@ -52,6 +53,7 @@ from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
     from pawl.agent import contract_models
+    from pawl.agent.climber import Climbed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +124,9 @@ def verify(bench: Workbench, place: RunCursor) -> NodeOutcome:
     if not work.changes:
         return _unchanged(bench, place)
     checked = bench.works.verify(work.changes)
-    judgement = judged(checked, wanted(bench))
+    judgement = decide(checked, wanted(bench))
     _keep(bench, checked, judgement)
-    if judgement.accepted:
+    if judgement.verdict is not Verdict.FAILED:
         if record.data.ended in (LoopEnd.OUT_OF_TIME, LoopEnd.OUT_OF_TURNS, LoopEnd.STUCK):
             # What is there holds, but the role says itself that it is not all.
             return NodeOutcome.GIVE_UP
@@ -140,8 +142,9 @@ def _unchanged(bench: Workbench, place: RunCursor) -> NodeOutcome:
     left = to_pass(before.findings, wishes)
     if left and before.standing is Status.FAIL:
         reason = f"tests: {before.reason}; nothing was changed"
-        _keep(bench, checked, ChangeVerdict(refused=(reason,), findings=tuple(left)))
-        return _again(bench, place, told(ChangeVerdict(refused=(reason,), findings=tuple(left))))
+        judgement = ChangeVerdict(verdict=Verdict.FAILED, refused=(reason,), findings=tuple(left))
+        _keep(bench, checked, judgement)
+        return _again(bench, place, told(judgement))
     return NodeOutcome.NEXT if place.task < len(bench.record.data.plan) else NodeOutcome.NOTHING
 
 
@@ -160,21 +163,25 @@ def _again(bench: Workbench, place: RunCursor, words: str) -> NodeOutcome:
 
 def _keep(bench: Workbench, checked: Verification, judgement: ChangeVerdict) -> None:
     record = bench.record
-    record.keep(replace(_checked(record.data, checked), refused=judgement.refused, notes=judgement.notes))
+    record.keep(replace(_checked(record.data, checked, judgement), notes=judgement.notes))
     record.note(
         "verified",
         {
             "accepted": judgement.accepted,
+            "verdict": judgement.verdict,
             "verdicts": {one.step: one.standing for one in checked.verdicts},
-            "refused": list(judgement.refused),
+            "refused": [*judgement.refused, *judgement.unproved],
         },
     )
 
 
-def _checked(data: RunData, checked: Verification) -> RunData:
+def _checked(data: RunData, checked: Verification, judgement: ChangeVerdict) -> RunData:
     return replace(
         data,
         verified=checked.digest,
+        verdict=judgement.verdict,
+        refused=judgement.refused,
+        unproved=judgement.unproved,
         verdicts=tuple((one.step, str(one.standing), one.reason) for one in checked.verdicts),
         before=checked.before.counts,
         after=checked.tests.counts if checked.tests else None,
@@ -239,7 +246,8 @@ def climb(bench: Workbench, place: RunCursor) -> NodeOutcome:
     assert came.checked is not None
     # Where the user has changed the files meanwhile, the work is verified as one task.
     plan = as_one(record.order.text)
-    record.keep(replace(_checked(record.data, came.checked), plan=plan, refused=()))
+    judgement = decide(came.checked, wanted(bench))
+    record.keep(replace(_checked(record.data, came.checked, judgement), plan=plan))
     return NodeOutcome.DONE
 
 
@@ -373,11 +381,16 @@ def deliver(bench: Workbench, place: RunCursor) -> NodeOutcome:
         record.keep(replace(record.data, rechecks=record.data.rechecks + 1))
         return NodeOutcome.STALE
     record.keep_work(WorkName.SHOWN, work.changes)
-    why = bench.works.breaches(work.changes)
+    breaches = bench.works.breaches(work.changes)
+    unproved = record.data.unproved if record.data.verdict is Verdict.UNVERIFIED else ()
+    why = (*(f"unverified: {one}" for one in unproved), *breaches)
     question = ApprovalRequest(kind=CHANGE, digest=digest, why=why)
     record.keep(replace(record.data, question=question, response=None))
     record.note("proposed", {"digest": digest, "paths": sorted(work.changes.paths)})
-    if record.order.approval is Approval.NEVER and not why:
+    if record.order.approval is Approval.NEVER and unproved and not record.order.accept_unverified:
+        # Nobody is there to say yes.
+        return NodeOutcome.GIVE_UP
+    if record.order.approval is Approval.NEVER and not breaches:
         record.keep(replace(record.data, decision=GivenAnswer(answer=ApprovalAnswer.APPROVE, digest=digest)))
         return NodeOutcome.APPROVED
     return NodeOutcome.ASK
@@ -459,10 +472,10 @@ def _chosen(bench: Workbench, decision: GivenAnswer, shown: ChangeSet) -> tuple[
 def keep(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """Nothing is promoted; what was made is kept as an entry, so that nothing is lost."""
     record = bench.record
-    record.deliver(DeliveryState.NEEDS_WORK)
     decision = record.data.decision
     if decision is not None and decision.answer is ApprovalAnswer.REJECT:
         record.keep(replace(record.data, rejected=decision.reason))
+    record.deliver(delivery_of(record.data, promoted=False))
     if record.data.kept is not None:
         return NodeOutcome.DONE
     work = _whatever_is_there(bench)
@@ -470,7 +483,7 @@ def keep(bench: Workbench, place: RunCursor) -> NodeOutcome:
         record.work(WorkName.BENCH) if work is None else work.changes.then(work.spare.without(work.changes.paths))
     )
     if everything:
-        reason = "rejected" if record.data.rejected is not None else "not verified"
+        reason = "rejected" if record.data.rejected is not None else str(record.data.verdict or "not verified")
         kept = bench.works.keep(everything, record.order.text, reason)
         record.keep(replace(record.data, kept=kept))
         record.keep_work(WorkName.SHOWN, everything)
@@ -482,7 +495,7 @@ def _delivered(bench: Workbench) -> NodeOutcome:
     """From here on the delivery is written, and nothing later can erase it. A part is what the user wanted of it, and
     still not the whole that the request asks for."""
     data = bench.record.data
-    bench.record.deliver(DeliveryState.NEEDS_WORK if data.refused else DeliveryState.DONE)
+    bench.record.deliver(delivery_of(data, promoted=True))
     bench.record.note("delivered", {"entry": data.entry})
     return NodeOutcome.DONE
 
@@ -525,11 +538,10 @@ def _unverified(bench: Workbench, chosen: ChangeSet, whose: str) -> str:
     """Why what was chosen cannot stand by itself; empty when it makes nothing worse, for the user chose it."""
     checked = bench.works.verify(chosen)
     whole = wanted(bench)
-    least = judged(checked, replace(whole, all_tests=False, tests=(), files=(), named=""))
-    if not least.accepted:
+    least = decide(checked, replace(whole, all_tests=False, tests=(), files=(), named=""))
+    if least.verdict is Verdict.FAILED:
         return f"{whose} not pass: " + "; ".join(least.refused)
-    after = checked.tests.counts if checked.tests else None
-    bench.record.keep(replace(bench.record.data, refused=judged(checked, whole).refused, after=after))
+    bench.record.keep(_checked(bench.record.data, checked, decide(checked, whole)))
     return ""
 
 

@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 
 from pawl.agent.intents import IntentGuess
 from pawl.core.change import ChangeSet
-from pawl.core.diagnostic import CheckResult, TestCounts
+from pawl.core.diagnostic import CheckResult, TestCounts, Verdict
 from pawl.core.dialogue import Message, StopReason
 from pawl.core.errors import StoreCorrupt
 from pawl.core.guardrails import Decision
@@ -144,11 +144,13 @@ class RunData:
     baseline: CheckResult | None = None
     before: TestCounts | None = None
     after: TestCounts | None = None
+    verdict: Verdict | None = None
     verdicts: tuple[tuple[str, str, str], ...] = ()
     """Step, standing, reason."""
     verified: str = ""
     """The digest of the change set that was verified last."""
     refused: tuple[str, ...] = ()
+    unproved: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     held: tuple[tuple[str, str], ...] = ()
     """Paths that are held back, with the reason."""
@@ -364,8 +366,10 @@ def composed(shop: Project, run: str) -> Report:
         answer=data.answer,
         before=data.before or (data.baseline.counts if data.baseline is not None else None),
         after=data.after,
+        verdict=data.verdict,
         verdicts=data.verdicts,
         refused=data.refused,
+        unproved=data.unproved,
         notes=data.notes,
         tasks=tuple(task.what for task in data.plan),
         entry=data.entry,

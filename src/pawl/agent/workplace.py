@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 from pawl.agent.briefing import bounded, brief, failing_text, findings_of
 from pawl.agent.context import TurnInput
-from pawl.agent.evidence import Requirements
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.talking import Talker
 from pawl.agent.works import BenchWorks
 from pawl.checks.output import suspicions
+from pawl.checks.verdict import Requirements
 from pawl.code.bundle import pack
 from pawl.code.languages import is_test, language_of
 from pawl.code.librarian import gathered, open_librarian

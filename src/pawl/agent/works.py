@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pawl.agent.evidence import Verification, evidence_for
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.tools.toolbox import LateBench, ToolSession
 from pawl.core.change import EMPTY, Change, ChangeSet, Node
@@ -29,6 +28,7 @@ from pawl.workspace.paths import clean
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
+    from pawl.checks.verdict import Verification
     from pawl.checks.verifier import BenchChecker, Verifier
 
 
@@ -143,7 +143,7 @@ class BenchWorks:
 
     def verify(self, changes: ChangeSet) -> Verification:
         """On a fresh bench that holds nothing but these changes."""
-        return evidence_for(changes, self.verifier, self.before())
+        return self.verifier.evidence(changes, self.before())
 
     def adopt(self, changes: ChangeSet) -> None:
         """Put a change set onto the bench."""

@@ -14,6 +14,7 @@ from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surr
 from pawl.checks.catalog import detect
 from pawl.checks.command_step import EVERYTHING
 from pawl.checks.dev_servers import ServerAnswers, found_in
+from pawl.checks.evidence import is_text_only, weaker_tests
 from pawl.checks.ladder import Absent, Placed, choose, in_order, with_absent
 from pawl.checks.lsp.verdicts import diagnosed, diagnostics_steps, host, readable, servers_for
 from pawl.checks.output import printed
@@ -23,6 +24,7 @@ from pawl.checks.report import UNLISTED
 from pawl.checks.runners import shadowing
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import NONE_RAN, CheckStep, Subject, passed, skipped
+from pawl.checks.verdict import TESTS, Verification
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import NOT_SERVING, UNFINISHED, Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import CommandNotFound
@@ -42,8 +44,6 @@ CHECKS: Mapping[Check, tuple[CheckKind, ...]] = {
     Check.ALL: CHEAP,
 }
 """The kinds of checks that a word stands for."""
-TESTS = "tests"
-"""The name of the check that runs the workspace's own suite."""
 LAST_LINES = 40
 """Of the output of a command that the request names, when it fails."""
 _NEED_BUILD = (CheckKind.SERVER, CheckKind.TESTS)
@@ -229,6 +229,18 @@ class Verifier:
             notes=(*(one.note for one in provided), *((hidden,) if hidden else ())),
             not_run=not_run,
             seconds=time.monotonic() - started,
+        )
+
+    def evidence(self, changes: ChangeSet, before: CheckResult) -> Verification:
+        """Verifies the change; `before` are the tests without it."""
+        report, blobs = self.verify(changes, (before,)), self.shop.store.blobs
+        return Verification(
+            digest=report.digest,
+            before=before,
+            verdicts=report.verdicts,
+            weakened=weaker_tests(changes, blobs),
+            shadowing=report.shadowing,
+            text_only=is_text_only(changes),
         )
 
     def _not_run(self, bench: Bench, verdicts: Sequence[CheckResult]) -> str:

@@ -74,6 +74,17 @@ class Status(StrEnum):
     SKIPPED = "skipped"
 
 
+class Verdict(StrEnum):
+    """The verifier's word on a whole change."""
+
+    VERIFIED = "verified"
+    FAILED = "failed"
+    UNVERIFIED = "unverified"
+    """Nothing could prove it."""
+    NOTHING_TO_PROVE = "nothing to prove"
+    """Only text that no check reads was changed."""
+
+
 class Check(StrEnum):
     """The checks that the `check` tool may be asked for."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
-from pawl.core.diagnostic import TestCounts
+from pawl.core.diagnostic import TestCounts, Verdict
 from pawl.core.errors import PawlError, UsageError
 from pawl.core.tiers import EscalationState
 
@@ -87,8 +87,14 @@ class Approval(StrEnum):
 
 
 class DeliveryState(StrEnum):
+    """What came of a request, as far as it is proved."""
+
     NEEDS_WORK = "NEEDS_WORK"
     DONE = "DONE"
+    PARTLY = "PARTLY"
+    """Some of what was asked for is done and promoted."""
+    UNVERIFIED = "UNVERIFIED"
+    """Made, not proved, and kept for a person's word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +224,8 @@ class RunRequest:
     """Where what is said is written as a script; empty for nowhere."""
     read_ahead: bool = True
     """Short files that the text names are read before the model is asked."""
+    accept_unverified: bool = False
+    """What nothing proves is promoted all the same."""
     fresh: bool = False
     """A question is asked anew, also where an answer that was given before still holds."""
     loop: Mapping[str, object] = field(default_factory=dict)
@@ -353,10 +361,14 @@ class Report:
     answer: str = ""
     before: TestCounts | None = None
     after: TestCounts | None = None
+    verdict: Verdict | None = None
+    """On the change as a whole."""
     verdicts: tuple[tuple[str, str, str], ...] = ()
     """Step, standing, reason."""
     refused: tuple[str, ...] = ()
     """Why verification did not accept the work."""
+    unproved: tuple[str, ...] = ()
+    """Why nothing proves the work."""
     notes: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     entry: int | None = None

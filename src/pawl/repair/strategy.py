@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from pawl.checks.steps import skipped
-from pawl.checks.verifier import TESTS, accepted
+from pawl.checks.verdict import TESTS
+from pawl.checks.verifier import accepted
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import UsageError

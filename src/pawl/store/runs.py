@@ -14,7 +14,7 @@ from pawl.core.run import DeliveryState, RunCursor, RunRequest, RunRow, RunState
 from pawl.core.typed import plain, typed
 from pawl.store.database import CHANGE_COLUMNS, Row, StorePart, change_set, insert_changes, iso, readable
 
-_RUN = "SELECT id, workspace, created, state, node, task, attempt, request, delivery FROM run"
+_RUN = "SELECT id, workspace, created, state, node, task, attempt, request, coalesce(delivered, delivery) FROM run"
 
 
 class Runs(StorePart):
@@ -60,8 +60,11 @@ class Runs(StorePart):
 
     def deliver(self, run: str, state: DeliveryState) -> DeliveryState:
         """Writes the delivery once; what was written first is what counts, and is returned."""
-        self._database.run("UPDATE run SET delivery = ? WHERE id = ? AND delivery IS NULL", (state, run))
-        found = self._database.one("SELECT delivery FROM run WHERE id = ?", (run,))[0]
+        coarse = DeliveryState.DONE if state is DeliveryState.DONE else DeliveryState.NEEDS_WORK
+        self._database.run(
+            "UPDATE run SET delivery = ?, delivered = ? WHERE id = ? AND delivery IS NULL", (coarse, state, run)
+        )
+        found = self._database.one("SELECT coalesce(delivered, delivery) FROM run WHERE id = ?", (run,))[0]
         return DeliveryState(found)
 
     def put(self, run: str, name: str, body: object) -> None:

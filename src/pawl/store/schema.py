@@ -19,6 +19,7 @@ _SCRIPTS = (
     "003_requests_and_transcripts",
     "004_memories_answers_snapshots",
     "005_runs",
+    "006_partly_and_unverified_runs",
 )
 MIGRATIONS: tuple[Callable[[Database], None], ...] = tuple(
     partial(Database.run_script, name=f"migrations/{name}") for name in _SCRIPTS

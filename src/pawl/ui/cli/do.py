@@ -25,6 +25,7 @@ from pawl.ui.cli.call import Call, Interrupted, amount_of, check_range, given_by
 from pawl.ui.cli.encoder import Json, as_json, exit_code, picked, report_json
 from pawl.ui.cli.parser import (
     Command,
+    accept_option,
     continue_option,
     mixed,
     mode_options,
@@ -36,7 +37,7 @@ from pawl.ui.cli.parser import (
 )
 from pawl.ui.screen.approval import MOST_BYTES, NOTHING, ask_approval, edited_patch
 from pawl.ui.screen.renderer import EventRenderer, is_for_pawl
-from pawl.ui.screen.report import changes_of, show_waiting, tell
+from pawl.ui.screen.report import changes_of, show_waiting, tell, verdict_lines
 
 if TYPE_CHECKING:
     from pawl.agent.session import Session
@@ -56,6 +57,7 @@ def do_words(parser: ArgumentParser) -> None:
         action=BooleanOptionalAction,
         help="continue as pawl loop does while the checks refuse, or not (default: the setting escalate)",
     )
+    accept_option(parser)
     test_option(parser)
     model_option(parser)
     thinking_options(parser)
@@ -200,6 +202,7 @@ def _order(call: Call, conversation: str) -> RunRequest:
         approval=Approval(options.approve),
         model=options.model or "",
         test_command=call.test_command,
+        accept_unverified=options.accept_unverified,
         reasoning=options.reasoning or "",
         budget=spending(call),
         conversation=conversation,
@@ -436,9 +439,10 @@ class HeadlessWriter:
         result = self._result(subtype, text, report)
         if report.structured is not None:
             result["structured_output"] = report.structured
-        kept = "conversation", "state", "delivery", "before", "after", "verdicts", "refused", "changes", "entry", "kept"
-        result |= {name: body[name] for name in (*kept, "question")} | {"exit_code": code}
-        self._finish(result, text, code)
+        kept = ("conversation", "state", "delivery", "verdict", "before", "after", "verdicts", "refused", "unproved")
+        result |= {name: body[name] for name in (*kept, "changes", "entry", "kept", "question")} | {"exit_code": code}
+        lines = "\n".join(verdict_lines(report))
+        self._finish(result, f"{text}\n{lines}".strip("\n") if lines else text, code)
 
     def failed(self, name: str, message: str, advice: str, code: int) -> None:
         nothing = Report(run=self.shop.run_id, request="", intent=None, state=RunState.ENDED, delivery=None)

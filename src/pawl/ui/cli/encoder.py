@@ -102,6 +102,15 @@ EXIT_WAITING = 4
 """The exit code of a run that waits for the user's answer."""
 
 
+EXIT_CODES: Mapping[DeliveryState | None, int] = {
+    DeliveryState.DONE: 0,
+    DeliveryState.NEEDS_WORK: 1,
+    DeliveryState.PARTLY: 5,
+    DeliveryState.UNVERIFIED: 6,
+}
+EXIT_UNVERIFIED = EXIT_CODES[DeliveryState.UNVERIFIED]
+
+
 def exit_code(report: Report) -> int:
     """0 when it is done; why not otherwise."""
     if report.state is RunState.WAITING:
@@ -110,19 +119,19 @@ def exit_code(report: Report) -> int:
         return report.trouble.exit_code
     if report.exit_code:
         return report.exit_code
-    if report.delivery is DeliveryState.DONE:
-        return 0
-    return 53 if report.ended in ("out_of_turns", "out_of_time") else 1
+    if report.delivery is not DeliveryState.DONE and report.ended in ("out_of_turns", "out_of_time"):
+        return 53
+    return EXIT_CODES.get(report.delivery, 1)
 
 
 def report_json(shop: Project, report: Report, changes: ChangeSet) -> Json:
     trouble = report.trouble
     return {
-        **picked(report, "run state intent delivery answer before after"),
+        **picked(report, "run state intent delivery verdict answer before after"),
         "verdicts": [
             {"step": step, "standing": standing, "reason": reason} for step, standing, reason in report.verdicts
         ],
-        **picked(report, "refused notes tasks"),
+        **picked(report, "refused unproved notes tasks"),
         "changes": changes_json(changes, shop.store.blobs),
         **picked(report, "entry kept commit question stale rejected review score"),
         "trouble": None if trouble is None else {"error": trouble.code, **picked(trouble, "message advice")},

@@ -298,7 +298,7 @@ def _tell(shop: Project, report: FixReport, call: Call) -> None:
     if report.changes:
         out.patch(report.changes, shop.store.blobs)
     if report.verdicts:
-        out.say("verified  " + "  ".join(f"{verdict.step} {_mark(verdict)}" for verdict in report.verdicts))
+        out.say("checks    " + "  ".join(f"{verdict.step} {_mark(verdict)}" for verdict in report.verdicts))
     if report.repairs:
         _tell_tests(out, "after", report.after, report.failing_after)
     if report.rivals:

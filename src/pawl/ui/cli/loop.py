@@ -13,7 +13,15 @@ from pawl.core.errors import PathRefused, UsageError
 from pawl.core.run import Approval, Report, RunRequest
 from pawl.ui.cli.call import Call, amount_of
 from pawl.ui.cli.do import carry
-from pawl.ui.cli.parser import Command, CommandParser, model_option, record_option, test_option, thinking_options
+from pawl.ui.cli.parser import (
+    Command,
+    CommandParser,
+    accept_option,
+    model_option,
+    record_option,
+    test_option,
+    thinking_options,
+)
 
 if TYPE_CHECKING:
     from pawl.agent.session import Session
@@ -52,6 +60,7 @@ def loop_words(parser: ArgumentParser) -> None:
         default="never",
         help="ask before a verified change is promoted, or only above the guardrails' limits (default)",
     )
+    accept_option(parser)
     model_option(parser)
     thinking_options(parser)
     parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="resume an interrupted loop")
@@ -139,6 +148,7 @@ def _order(shop: Project, call: Call) -> tuple[RunRequest, tuple[str, ...]]:
         test_command=call.test_command,
         generate=not options.no_generate,
         approval=Approval(options.approve),
+        accept_unverified=options.accept_unverified,
         model=options.model or "",
         reasoning=options.reasoning or "",
         max_tokens=options.max_tokens,

@@ -191,6 +191,11 @@ def mode_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mode", choices=["agent", "chat"], default="agent", help="chat only reads and answers")
 
 
+def accept_option(parser: argparse.ArgumentParser) -> None:
+    what = "promote a change that nothing proves, such as one without tests"
+    parser.add_argument("--accept-unverified", action="store_true", help=what)
+
+
 def test_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", metavar="CMD", help="the command that runs the tests (default: detected)")
 

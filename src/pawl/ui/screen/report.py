@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from pawl.core.change import ChangeSet
-from pawl.core.diagnostic import Status, TestCounts
+from pawl.core.diagnostic import Status, TestCounts, Verdict
 from pawl.core.run import DeliveryState, Intent, Report, RunState
 from pawl.core.tiers import AttemptEnd, EscalationState
 from pawl.ui.screen.diff import show_diff
@@ -36,11 +36,11 @@ def tell(shop: Project, report: Report, face: Face, changes: ChangeSet) -> None:
     if report.before is not None or report.after is not None:
         out.say(f"before    {counts_text(report.before)}")
         out.say(f"after     {counts_text(report.after)}")
-    if report.verdicts:
-        out.say("verified  " + "  ".join(_verdict(one) for one in report.verdicts))
+    for line in verdict_lines(report):
+        out.say(line, "bold yellow" if line.startswith("!") else "")
     if changes:
         out.changes(changes, shop.store.blobs)
-    for line in report.refused:
+    for line in () if report.verdict is Verdict.FAILED else report.refused:
         out.say(f"! {brief(line, 160)}", "bold yellow")
     out.notes(report.notes, "yellow")
     if report.review is not None:
@@ -141,7 +141,9 @@ def _tell_end(report: Report, out: Screen) -> None:
         more = f"; all of it is kept as entry {report.kept}" if report.kept is not None else ""
         undo = out.reword(f"pawl undo {report.entry}")
         done = report.delivery is DeliveryState.DONE
-        word, colour = ("done", "bold green") if done else ("partly done, as you chose", "bold yellow")
+        word, colour = ("done", "bold green") if done else ("partly done", "bold yellow")
+        if report.verdict is Verdict.UNVERIFIED:
+            word, colour = f"{word}, unverified", "bold yellow"
         out.say(f"{word}; promoted as entry {report.entry}{more}; undo with: {undo}", colour)
         if report.commit:
             out.say(f"committed as {report.commit[:12]}")
@@ -157,7 +159,8 @@ def _tell_not_done(report: Report, out: Screen) -> None:
         why = f"rejected{f': {report.rejected}' if report.rejected else ''}"
     elif report.trouble is not None:
         why = report.trouble.message
-    out.say(f"not done{f': {why}' if why else ''}; nothing was changed", "bold")
+    word = "made but unverified" if report.delivery is DeliveryState.UNVERIFIED else "not done"
+    out.say(f"{word}{f': {why}' if why else ''}; nothing was changed", "bold")
     if report.trouble is not None and report.trouble.advice:
         out.hint(report.trouble.advice)
     if report.kept is not None:
@@ -172,6 +175,19 @@ def _tell_cost(report: Report, face: Face) -> None:
         f"{report.model} · {counted(report.requests, 'request')} · {report.input_tokens:,} tokens in, "
         f"{report.output_tokens:,} out · {money(report.cost)} · {report.seconds:.1f} s · run {report.run}"
     )
+
+
+def verdict_lines(report: Report) -> list[str]:
+    """The checks that ran, and the word on the whole, which claims no more than was proved."""
+    checks = "checks    " + "  ".join(_verdict(one) for one in report.verdicts)
+    if report.verdict is None:
+        return [checks] if report.verdicts else []
+    why = report.refused if report.verdict is Verdict.FAILED else report.unproved
+    return [
+        *([checks] if report.verdicts else []),
+        f"verdict   {report.verdict}",
+        *(f"! {brief(one, 160)}" for one in why),
+    ]
 
 
 def _verdict(verdict: tuple[str, str, str]) -> str:

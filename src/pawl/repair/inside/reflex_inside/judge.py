@@ -171,7 +171,7 @@ def _first_function(tree: ast.AST, name: str) -> FunctionNode | None:
     return None
 
 
-class Verdict(Enum):
+class PatchVerdict(Enum):
     PLAUSIBLE = "plausible"
     FAILED = "failed"
     SLOW = "slow"
@@ -199,7 +199,7 @@ class JudgingPlan:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    verdict: Verdict
+    verdict: PatchVerdict
     fixed: int = 0
     """How many failing tests passed before the first that did not."""
 
@@ -213,7 +213,7 @@ class Judge:
     def judge(self, candidate: Candidate, limit: float = 0.0) -> Judgement:
         undo = install(self.program, candidate)
         if undo is None:
-            return Judgement(Verdict.BROKEN)
+            return Judgement(PatchVerdict.BROKEN)
         try:
             if self.plan.isolated:
                 return self._in_fork(limit)
@@ -226,13 +226,13 @@ class Judge:
         for index in plan.failing:
             outcome = self.suite.run(index, limit or plan.limit)
             if not outcome.passed:
-                return Judgement(Verdict.SLOW if outcome.timed_out else Verdict.FAILED, fixed)
+                return Judgement(PatchVerdict.SLOW if outcome.timed_out else PatchVerdict.FAILED, fixed)
             fixed += 1
         for index in plan.passing.get(candidate.function, ()):
             outcome = self.suite.run(index, plan.limit_of(index, limit))
             if not outcome.passed:
-                return Judgement(Verdict.SLOW if outcome.timed_out else Verdict.FAILED)
-        return Judgement(Verdict.PLAUSIBLE, fixed)
+                return Judgement(PatchVerdict.SLOW if outcome.timed_out else PatchVerdict.FAILED)
+        return Judgement(PatchVerdict.PLAUSIBLE, fixed)
 
     def count_fixed(self, candidate: Candidate) -> int:
         """How many failing tests it fixes, all of them tried; 0 when it breaks a passing one."""
@@ -255,8 +255,8 @@ class Judge:
             with Catch():
                 os._exit(self._ordered(limit))
             os._exit(1)
-        return {0: Judgement(Verdict.PLAUSIBLE, len(self.plan.failing)), 2: Judgement(Verdict.SLOW)}.get(
-            self._wait(process, max(8.0, limit * 20)), Judgement(Verdict.FAILED)
+        return {0: Judgement(PatchVerdict.PLAUSIBLE, len(self.plan.failing)), 2: Judgement(PatchVerdict.SLOW)}.get(
+            self._wait(process, max(8.0, limit * 20)), Judgement(PatchVerdict.FAILED)
         )
 
     def _ordered(self, limit: float) -> int:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from reflex_inside.judge import Judge, Judgement, Verdict
+from reflex_inside.judge import Judge, Judgement, PatchVerdict
 from reflex_inside.processes import Child, end_child, limit_memory, receive, send, silence
 from reflex_inside.program import Candidate, Frontier, Reach
 
@@ -144,7 +144,7 @@ class Pool:
         guilty = worker.tasks.get(current)
         self._end(worker)
         if guilty is not None:
-            yield Result(*guilty, Judgement(Verdict.FAILED))
+            yield Result(*guilty, Judgement(PatchVerdict.FAILED))
         if left:
             successor = self._spawn(worker.number)
             successor.tasks = left
@@ -221,12 +221,12 @@ class PatchSearch:
 
     def _note(self, result: Result) -> None:
         candidate, judgement = result.candidate, result.judgement
-        if judgement.verdict is Verdict.PLAUSIBLE:
+        if judgement.verdict is PatchVerdict.PLAUSIBLE:
             self.plausible.append(candidate)
             if len(self.plausible) == 1:
                 self.stop_cpu = self.pool.cpu + RIVAL_CPU * self.pool.count
                 self.stop_cost = candidate.cost + RIVAL_COST
-        elif judgement.verdict is Verdict.SLOW:
+        elif judgement.verdict is PatchVerdict.SLOW:
             self._retry(result)
 
     def _retry(self, result: Result) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.agent.evidence import (
+from pawl.checks.test_strength import is_test, weakened
+from pawl.checks.verdict import (
     MOST_CHARACTERS,
     ChangeVerdict,
     Requirements,
     Verification,
-    is_test,
-    judged,
+    decide,
     told,
-    weakened,
 )
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status, Verdict
 from pawl.core.diagnostic import TestCounts as Counts
 
 BEFORE = """
@@ -48,14 +47,14 @@ def checked(before: Counts, after: CheckResult, *weak: str) -> Verification:
 @pytest.mark.spec("B8")
 def test_a_new_failure_is_refused_and_told_with_its_message():
     after = suite(Status.FAIL, Counts(passed=1, failed=1), failing("t.py::test_x"))
-    judgement = judged(checked(Counts(passed=2), after), Requirements())
+    judgement = decide(checked(Counts(passed=2), after), Requirements())
     assert judgement.refused == ("tests: said",)
     assert "t.py::test_x" in told(judgement) and "assert 1 == 2" in told(judgement)
 
 
 def test_what_failed_before_is_told_and_does_not_stand_in_the_way():
     after = suite(Status.PASS, Counts(passed=1, failed=1), old=failing("t.py::test_x"))
-    judgement = judged(checked(Counts(passed=1, failed=1), after), Requirements(named="add an option"))
+    judgement = decide(checked(Counts(passed=1, failed=1), after), Requirements(named="add an option"))
     assert judgement.accepted and judgement.notes == ("1 test failed before and fails still",)
 
 
@@ -64,7 +63,7 @@ def test_what_failed_before_is_told_and_does_not_stand_in_the_way():
 )
 def test_a_test_that_the_request_is_about_must_pass(wanted: Requirements):
     after = suite(Status.PASS, Counts(passed=1, failed=1), old=failing("t.py::test_x"))
-    assert not judged(checked(Counts(passed=1, failed=1), after), wanted).accepted
+    assert not decide(checked(Counts(passed=1, failed=1), after), wanted).accepted
 
 
 @pytest.mark.parametrize(
@@ -74,8 +73,8 @@ def test_a_test_that_the_request_is_about_must_pass(wanted: Requirements):
 )
 def test_fewer_or_skipped_tests_are_refused_unless_the_request_asks_for_it(after: Counts):
     made = checked(Counts(passed=2), suite(Status.PASS, after))
-    assert not judged(made, Requirements()).accepted
-    allowed = judged(made, Requirements(tests_may_change=True))
+    assert not decide(made, Requirements()).accepted
+    allowed = decide(made, Requirements(tests_may_change=True))
     assert allowed.accepted and allowed.notes
 
 
@@ -89,39 +88,42 @@ def test_fewer_or_skipped_tests_are_refused_unless_the_request_asks_for_it(after
     ids=["not counted", "counted as none"],
 )
 def test_a_change_after_which_no_test_runs_any_more_is_refused(after: CheckResult):
-    judgement = judged(checked(Counts(passed=2, failed=1), after), Requirements(named="fix dasherize"))
+    judgement = decide(checked(Counts(passed=2, failed=1), after), Requirements(named="fix dasherize"))
     assert "tests: 3 before, none is run now" in judgement.refused
-    assert judged(checked(Counts(passed=3), after), Requirements(tests_may_change=True)).accepted
+    allowed = decide(checked(Counts(passed=3), after), Requirements(tests_may_change=True))
+    assert allowed.verdict is Verdict.UNVERIFIED
 
 
 @pytest.mark.attack("A15")
 def test_tests_that_are_gone_are_not_hidden_by_an_error_that_was_there_before():
     gone = suite(Status.PASS, Counts(passed=2, errors=1), old=failing("t.py::test_e"))
-    refused = judged(checked(Counts(passed=9, errors=1), gone), Requirements()).refused
+    refused = decide(checked(Counts(passed=9, errors=1), gone), Requirements()).refused
     assert refused == ("tests: 10 before, 3 now; 6 are gone",)
     mended = suite(Status.PASS, Counts(passed=9))
-    assert judged(checked(Counts(passed=9, errors=1), mended), Requirements()).accepted
+    assert decide(checked(Counts(passed=9, errors=1), mended), Requirements()).accepted
 
 
 def test_weaker_tests_are_refused_with_each_line():
     made = checked(Counts(passed=2), suite(Status.PASS, Counts(passed=2)), "t.py: test_a asserts less")
-    assert judged(made, Requirements()).refused == ("t.py: test_a asserts less",)
+    assert decide(made, Requirements()).refused == ("t.py: test_a asserts less",)
 
 
 def test_a_test_command_of_the_users_that_does_not_run_is_no_success():
     after = CheckResult(step="tests", standing=Status.SKIPPED, reason="'nosuch' is not installed")
-    refused = judged(checked(Counts(), after), Requirements(tests_must_run=True)).refused
-    assert refused == ("no test was run: 'nosuch' is not installed",)
+    judgement = decide(checked(Counts(), after), Requirements(tests_must_run=True))
+    assert not judgement.accepted
+    assert judgement.unproved == ("no test was run: 'nosuch' is not installed",)
 
 
 def test_no_test_at_all_is_said():
     after = CheckResult(step="tests", standing=Status.SKIPPED, reason="no tests ran")
-    assert judged(checked(Counts(), after), Requirements()).notes == ("no test was run: no tests ran",)
+    judgement = decide(checked(Counts(), after), Requirements())
+    assert (judgement.verdict, judgement.unproved) == (Verdict.UNVERIFIED, ("no test was run: no tests ran",))
 
 
 def test_what_a_model_is_told_is_bounded_and_ends_with_a_whole_line():
     many = tuple(Diagnostic(tool="t", message="long " * 200, test=f"t::{number}") for number in range(50))
-    text = told(ChangeVerdict(refused=("tests: many",), findings=many))
+    text = told(ChangeVerdict(verdict=Verdict.FAILED, refused=("tests: many",), findings=many))
     assert len(text) < MOST_CHARACTERS + 200
     assert "[the rest is left out]" in text and text.endswith("weaken tests.")
 
@@ -211,5 +213,5 @@ def test_the_name_of_an_error_is_said_once():
         tool="pytest", message="AssertionError: assert 1 == 2", code="AssertionError", test="t.py::test_x"
     )
     unsaid = Diagnostic(tool="ruff", message="undefined name", code="F821", path="a.py", line=1)
-    text = told(ChangeVerdict(refused=("tests: said",), findings=(said, unsaid)))
+    text = told(ChangeVerdict(verdict=Verdict.FAILED, refused=("tests: said",), findings=(said, unsaid)))
     assert text.count("AssertionError") == 1 and "a.py:1 F821" in text

@@ -1,0 +1,96 @@
+"""The evidence that a change itself carries: which of its files are tests, text, or what decides about tests."""
+
+from __future__ import annotations
+
+import configparser
+import functools
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import PurePosixPath
+from typing import Any
+
+from pawl.checks.project import is_named
+from pawl.checks.test_strength import is_test, weakened
+from pawl.core.change import BlobReader, Change, ChangeSet, Node, is_directory
+from pawl.core.formats import Unreadable, read_json, read_toml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    text: Sequence[str]
+    read: Sequence[str]
+    tests: Mapping[str, Any]
+
+
+@functools.cache
+def _table() -> _Table:
+    return _Table(**tomllib.loads((resources.files("pawl.checks") / "evidence.toml").read_text(encoding="utf-8")))
+
+
+def is_text_only(changes: ChangeSet) -> bool:
+    """Whether nothing but text that no check reads is changed."""
+    table = _table()
+    return all(
+        is_named(one.path, table.text) and not is_named(one.path, table.read) and not decides_tests(one, None)
+        for one in changes
+        if not (is_directory(one.before) or is_directory(one.after))
+    )
+
+
+def of_tests(changes: ChangeSet, blobs: BlobReader) -> frozenset[str]:
+    """The paths of the change set that belong to the tests: what they are, what they expect, how they run."""
+    return frozenset(one.path for one in changes if decides_tests(one, blobs))
+
+
+def decides_tests(change: Change, blobs: BlobReader | None) -> bool:
+    """Whether the changed file is a test, or something that decides about tests."""
+    path, table = change.path, _table().tests
+    if is_test(path) or is_named(path, table["files"]):
+        return True
+    if not set(table["folders"]).isdisjoint(PurePosixPath(path).parts[:-1]):
+        return True
+    keys = table["parts"].get(PurePosixPath(path).name)
+    if keys is None or blobs is None:
+        return False
+    return _part(path, text_of(change.before, blobs), keys) != _part(path, text_of(change.after, blobs), keys)
+
+
+def _part(path: str, text: str | None, keys: Sequence[str]) -> list[object]:
+    """What a file of the project says about tests; a file that cannot be read says nothing."""
+    reader = {"toml": read_toml, "json": read_json}.get(path.rpartition(".")[2], _read_sections)
+    try:
+        whole: object = reader(text or "")
+    except Unreadable:
+        return []
+    return [_value(whole, key) for key in keys]
+
+
+def _value(whole: object, key: str) -> object:
+    for word in key.split("."):
+        whole = whole.get(word) if isinstance(whole, dict) else None
+    return whole
+
+
+def _read_sections(text: str) -> dict[str, dict[str, str]]:
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(text)
+    except configparser.Error as error:
+        raise Unreadable(str(error)) from error
+    return {name: dict(parser[name]) for name in parser.sections()}
+
+
+def text_of(node: Node | None, blobs: BlobReader) -> str | None:
+    return None if node is None or node.blob is None else blobs.get(node.blob).decode("utf-8", "replace")
+
+
+def weaker_tests(changes: ChangeSet, blobs: BlobReader) -> tuple[str, ...]:
+    """Every way in which the change set makes the tests test less, as one line each."""
+    return tuple(
+        line
+        for change in changes
+        if not (is_directory(change.before) or is_directory(change.after))
+        for line in weakened(change.path, text_of(change.before, blobs), text_of(change.after, blobs))
+    )

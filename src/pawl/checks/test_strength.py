@@ -1,0 +1,163 @@
+"""How much a test file tests: its tests, their assertions, what it skips and what it decides about other tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from pawl.core.formats import Unreadable, read_python
+
+_TEST_NAME = re.compile(
+    r"(?:^test_.*\.py$|_test\.(?:py|go)$|^conftest\.py$|\.(?:test|spec)\.[cm]?[jt]sx?$|_spec\.rb$)", re.IGNORECASE
+)
+_TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__"})
+_SKIPS = frozenset({"skip", "skipif", "skipunless", "xfail", "expectedfailure", "skiptest", "importorskip"})
+_DECIDING = re.compile(
+    r"^(?:pytest_(?:pyfunc_call|runtest_(?:protocol|call|makereport|logreport)|runtestloop|collect\w*|ignore_collect|"
+    r"pycollect\w*|itemcollected|generate_tests|deselected|report_teststatus|sessionfinish|exception_interact)|"
+    r"collect_ignore(?:_glob)?|load_tests)$"
+)
+"""What a file of tests defines to decide which tests there are and how they end."""
+_ASSERTING = re.compile(r"^(?:assert|fail|raises|warns|expect|approx)", re.IGNORECASE)
+
+# Other languages, by their usual words: a test with its name, an assertion, a skip.
+_TEST = re.compile(
+    r"""(?:\b(?:it|test|specify|scenario)\s*\(?\s*(?P<quote>['"`])(?P<title>.*?)(?P=quote)"""
+    r"""|\bfunc\s+(?P<go>Test\w+)\s*\(|\#\[(?:\w+::)?test\][\s\S]{0,200}?\bfn\s+(?P<rust>\w+))"""
+)
+_ASSERTION = re.compile(r"\b(?:expect\s*\(|expect\s*\{|assert\w*!?\s*[(.]|t\.(?:Error|Fatal)|should\b)")
+_SKIP = re.compile(
+    r"\b(?:it|test|describe)\.(?:skip|todo|failing)\b|\bx(?:it|test|describe)\s*\(|\bt\.Skip\w*\(|\#\[ignore|"
+    r"^\s*(?:skip|pending)\b",
+    re.MULTILINE,
+)
+
+
+def is_test(path: str) -> bool:
+    """Whether the file belongs to the tests."""
+    place = PurePosixPath(path)
+    return _TEST_NAME.search(place.name) is not None or not _TEST_FOLDERS.isdisjoint(place.parts[:-1])
+
+
+def weakened(path: str, before: str | None, after: str | None) -> tuple[str, ...]:
+    """Every way in which the file tests less than it did, as one line each; none for a file that is no test."""
+    if not is_test(path):
+        return ()
+    if before is None:
+        return tuple(f"{path}: {line}" for line in _decides(_Seen(), _python(after or "") or _Seen()))
+    if after is None:
+        return (f"{path}: the test file is deleted",)
+    if path.endswith(".py"):
+        sides = (_python(before), _python(after))
+        if None not in sides:
+            found = (*_compared(*sides), *_decides(*sides))  # type: ignore[arg-type]
+            return tuple(f"{path}: {line}" for line in found)
+    return tuple(f"{path}: {line}" for line in _compared(_words(before), _words(after)))
+
+
+class _Seen:
+    """What a test file tests."""
+
+    def __init__(self) -> None:
+        self.asserts: Counter[str] = Counter()
+        """By test; a test without assertions has a count of 0."""
+        self.skips: Counter[str] = Counter()
+        self.deciding: set[str] = set()
+        """Names with which the file decides about tests of other files too."""
+
+
+def _compared(before: _Seen, after: _Seen) -> Iterator[str]:
+    gone = [test for test in before.asserts if test not in after.asserts]
+    # A test that was renamed tests as much under its new name.
+    fresh = Counter(after.asserts[test] for test in after.asserts if test not in before.asserts)
+    for test in gone:
+        if fresh[before.asserts[test]] > 0:
+            fresh[before.asserts[test]] -= 1
+        else:
+            yield f"the test {test} is removed"
+    for test, count in before.asserts.items():
+        if test in after.asserts and after.asserts[test] < count:
+            yield f"{test} asserts less: {count} assertions before, {after.asserts[test]} now"
+    for place, count in after.skips.items():
+        if count > before.skips[place]:
+            yield f"{place} is skipped now"
+
+
+def _decides(before: _Seen, after: _Seen) -> Iterator[str]:
+    for name in sorted(after.deciding - before.deciding):
+        yield f"{name} is new, which decides what tests there are or how they end"
+
+
+def _python(text: str) -> _Seen | None:
+    try:
+        tree = read_python(text)
+    except Unreadable:
+        return None
+    seen = _Seen()
+    seen.deciding = {name for node in tree.body for name in _names(node) if _DECIDING.match(name)}
+    _look(tree, "", seen)
+    return seen
+
+
+def _look(node: ast.AST, above: str, seen: _Seen) -> None:
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = f"{above}::{inner.name}" if above else inner.name
+            for decorator in inner.decorator_list:
+                if _skips(decorator):
+                    seen.skips[name] += 1
+            if isinstance(inner, ast.ClassDef):
+                _look(inner, name, seen)
+            elif inner.name.startswith("test"):
+                seen.asserts[name] += sum(_asserts(one) for one in ast.walk(inner))
+                seen.skips[name] += sum(_skips(one) for one in ast.walk(inner) if isinstance(one, ast.Call | ast.Raise))
+        elif isinstance(inner, ast.Assign | ast.Expr) and any(_skips(one) for one in ast.walk(inner)):
+            seen.skips["the whole file"] += 1
+
+
+def _names(node: ast.stmt) -> Iterator[str]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            yield name
+        case ast.Assign() | ast.AnnAssign() | ast.AugAssign() | ast.Import() | ast.ImportFrom():
+            for one in ast.walk(node):
+                if isinstance(one, ast.Name):
+                    yield one.id
+                elif isinstance(one, ast.alias):
+                    yield one.asname or one.name
+
+
+def _asserts(node: ast.AST) -> bool:
+    if isinstance(node, ast.Assert):
+        # `assert True` asserts nothing.
+        return not (isinstance(node.test, ast.Constant) and bool(node.test.value))
+    return isinstance(node, ast.Call) and _ASSERTING.match(_last(node)) is not None
+
+
+def _skips(node: ast.AST) -> bool:
+    if isinstance(node, ast.Raise):
+        return node.exc is not None and _last(node.exc).lower() in _SKIPS
+    return isinstance(node, ast.Call | ast.Attribute) and _last(node).lower() in _SKIPS
+
+
+def _last(node: ast.AST) -> str:
+    match node:
+        case ast.Call(func=function):
+            return _last(function)
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
+def _words(text: str) -> _Seen:
+    seen = _Seen()
+    found = list(_TEST.finditer(text))
+    for place, match in enumerate(found):
+        name = match["title"] or match["go"] or match["rust"] or ""
+        end = found[place + 1].start() if place + 1 < len(found) else len(text)
+        seen.asserts[repr(name)] += len(_ASSERTION.findall(text[match.end() : end]))
+    seen.skips["a test"] = len(_SKIP.findall(text))
+    return seen
