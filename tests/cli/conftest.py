@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cli.console import Pawl
 from cli.house import House
-from cli.projects import Project
+from cli.projects import Project, Searches
 from users import NAMES, become
 
 
@@ -19,6 +19,16 @@ def pawl(workspace: Path, state_directory: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("COLUMNS", raising=False)
     return Pawl(workspace)
+
+
+@pytest.fixture
+def searches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searches:
+    def limit(seconds: float) -> None:
+        settings = tmp_path / "searches.toml"
+        settings.write_text(f"fix_seconds = {seconds}\n")
+        monkeypatch.setenv("PAWL_CONFIG", str(settings))
+
+    return limit
 
 
 @pytest.fixture

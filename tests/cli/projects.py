@@ -8,6 +8,8 @@ from cli.console import Pawl
 
 Project = Callable[[Mapping[str, str]], Pawl]
 """Makes a project of these files."""
+Searches = Callable[[float], None]
+"""Limits the search of the reflex to so many seconds, by the user's settings."""
 
 SETTINGS = {"pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n'}
 RIGHT = "def after(number):\n    return number + 1\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli.console import Pawl, Said
-from cli.projects import RIGHT, SETTINGS, UNITTEST, WRONG, Project
+from cli.projects import RIGHT, SETTINGS, UNITTEST, WRONG, Project, Searches
 from users import become
 from world import snapshot
 
@@ -171,26 +171,27 @@ def test_a_missing_service_is_said_and_not_edited_away(project: Project):
 
 
 @pytest.mark.spec("A11")
-def test_a_test_that_hangs_is_a_failing_test(project: Project):
+def test_a_test_that_hangs_is_a_failing_test(project: Project, searches: Searches):
+    searches(2)
     source = "def after(number):\n    while number > 0:\n        number += 1\n    return number\n"
-    said = untouched(project({"app.py": source, "test_app.py": UNITTEST}), "--seconds", "2")
+    said = untouched(project({"app.py": source, "test_app.py": UNITTEST}))
     assert said.code == 1, said
     assert said.lines[:2] == ["before    1 failed", "  ✗ test_app.Numbers.test_after  did not end"]
     assert "note: hanging: test_app.Numbers.test_after" in said.lines
 
 
 @pytest.mark.spec("A11")
-def test_an_import_that_hangs_is_named_with_its_place(project: Project):
-    said = untouched(
-        project({"app.py": f"{RIGHT}\n\nwhile True:\n    pass\n", "test_app.py": UNITTEST}), "--seconds", "4"
-    )
+def test_an_import_that_hangs_is_named_with_its_place(project: Project, searches: Searches):
+    searches(4)
+    said = untouched(project({"app.py": f"{RIGHT}\n\nwhile True:\n    pass\n", "test_app.py": UNITTEST}))
     assert said.code == 1
     assert re.search(r"^pawl: no test can run: app\.py:[56] does not end when it is imported$", said.err, re.MULTILINE)
 
 
-def test_a_suite_that_is_too_slow_for_the_budget_says_what_it_would_take(project: Project):
+def test_a_suite_that_is_too_slow_for_the_budget_says_what_it_would_take(project: Project, searches: Searches):
+    searches(1)
     source = f"import threading\n\nthreading.Event().wait(1.2)\n\n\n{WRONG}"
-    said = untouched(project({"app.py": source, "test_app.py": UNITTEST}), "--seconds", "1")
+    said = untouched(project({"app.py": source, "test_app.py": UNITTEST}))
     assert said.code == 1
     assert re.search(r"the suite takes \d+ s, more than the 1 s of the search; nothing was changed$", said.lines[-2])
     assert re.match(r"give it more time, such as --seconds \d+0, or run a part of the tests", said.lines[-1])

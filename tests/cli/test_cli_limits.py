@@ -40,6 +40,7 @@ PHASES = {
         ("do", "--seconds", "2", "--approve", "never", "make the tests pass"),
         [],
     ),
+    "the suite of a fix": ({"test_greet.py": HANGS}, ("fix", "--seconds", "2", "--no-escalate"), []),
     "the answer": ({}, ("ask", "--seconds", "2", "what does greet do?"), [turn("it", delay_ms=900_000)]),
     "an attempt of a loop": (
         {"test_greet.py": f"{GREETED}assert greet() == 'hello'\n"},

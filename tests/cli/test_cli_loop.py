@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from cli.projects import Project
+from cli.projects import Project, Searches
 from cli.test_cli_do import FILES, FIX, RIGHT, Script, script
 from cli.test_cli_docs import COMMANDS, keys, section
 
@@ -124,9 +124,12 @@ def test_ctrl_c_twice_stops_a_loop_at_once_and_it_can_be_gone_on_with(project: P
     assert (done["delivery"], done["loop"]["attempts"][-1]["mode"]) == ("DONE", "simple")
 
 
-def test_what_the_search_leaves_goes_to_a_model_if_the_user_lets_it(project: Project, script: Script):
+def test_what_the_search_leaves_goes_to_a_model_if_the_user_lets_it(
+    project: Project, script: Script, searches: Searches
+):
+    searches(2)
     pawl = project({**FILES, "test_app.py": ODD})
-    said = pawl("fix", "--seconds", "2", "--escalate", "--model", script(ODD_FIX))
+    said = pawl("fix", "--escalate", "--model", script(ODD_FIX))
     assert said.code == 0, said
     assert "── tier 1 of 2: simple" in said.err and "promoted as entry" in said.out
     assert "'odd'" in (pawl.workspace / "app.py").read_text()
@@ -135,10 +138,11 @@ def test_what_the_search_leaves_goes_to_a_model_if_the_user_lets_it(project: Pro
 @pytest.mark.spec("E6")
 @pytest.mark.parametrize(("given", "code"), [("n\n", 1), ("\n", 1), ("y\n", 0)])
 def test_at_a_terminal_the_user_is_asked_before_a_model_works_on_what_the_search_leaves(
-    project: Project, script: Script, given: str, code: int
+    project: Project, script: Script, searches: Searches, given: str, code: int
 ):
+    searches(1)
     pawl = project({**FILES, "test_app.py": ODD})
-    with pawl.terminal("fix", "--seconds", "1", "--max-cost", "0.25", "--model", script(ODD_FIX), columns=160) as seen:
+    with pawl.terminal("fix", "--max-cost", "0.25", "--model", script(ODD_FIX), columns=160) as seen:
         seen.expect("work on what is left, for at most $0.25? [y/N]")
         seen.type(given)
         assert seen.finish() == code, seen.text

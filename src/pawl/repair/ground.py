@@ -52,12 +52,18 @@ class RepairGround:
     originals: dict[str, bytes] = field(default_factory=dict)
     """The files that were edited, as they were."""
     notes: list[str] = field(default_factory=list)
+    _began: float = field(default_factory=time.monotonic)
     _clock: float | None = None
+    """When the suite had been run once."""
 
     @property
     def left(self) -> float:
-        """Seconds of the budget that are left."""
-        return self.request.seconds - (0.0 if self._clock is None else time.monotonic() - self._clock)
+        """Seconds that are left to search; where the whole is limited, the verification needs some of them."""
+        left = self.request.seconds - (0.0 if self._clock is None else time.monotonic() - self._clock)
+        stop = self.shop.stop
+        if stop is None or self._clock is None:
+            return left
+        return min(left, stop.left - 1.5 * (self._clock - self._began))
 
     @property
     def verifier(self) -> Verifier:

@@ -47,7 +47,7 @@ def words(parser: ArgumentParser) -> None:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="sources to edit, or tests to mend (default: all)")
     test_option(parser)
     parser.add_argument(
-        "--seconds", type=float, metavar="N", help="time limit of the search (default: the setting fix_seconds, 60)"
+        "--seconds", type=float, metavar="N", help="time limit of the whole (default: fix_seconds, 60, for the search)"
     )
     install_option(parser)
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="processes that try candidates (default 2)")
@@ -236,8 +236,11 @@ SHORTEST_MESSAGE = 24
 
 def fix(shop: Project, call: Call) -> int:
     from pawl.repair import fixer as fixing
+    from pawl.sandbox.cancel import CancelToken
 
     request = _request(shop, call)
+    if call.options.seconds is not None:
+        shop.stop = CancelToken(seconds=call.options.seconds)
     with Progress(call.aside, quiet=call.options.json) as progress:
         report = fixing.fix(shop, request, progress.take)
     if not call.options.json:
