@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from cli.console import PAWL
 from terminal.conftest import Place
 
 ANSWERS = """
@@ -133,6 +134,14 @@ def test_what_is_piped_has_no_colours_and_nothing_to_read_is_the_overview(place:
     assert "Bold words.\n" in said
     assert "\x1b" not in said
     assert place.piped().startswith("usage: pawl [COMMAND] [options]\n")
+
+
+@pytest.mark.attack("A44")
+def test_a_piped_session_shows_a_patch_without_its_escapes(place: Place):
+    made = "printf 'x\\033[2Jy\\n' > made.txt"
+    subprocess.run([*PAWL, "run", "--apply", "--", "sh", "-c", made], cwd=place.workspace, check=True)
+    said = place.piped("/diff", "/exit")
+    assert "+x\\x1b[2Jy" in said and "\x1b" not in said
 
 
 def test_going_on_with_what_is_not_there_is_an_error_where_nobody_sees_it(place: Place):

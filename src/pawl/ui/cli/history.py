@@ -105,7 +105,7 @@ def diff(shop: Project, call: Call) -> int:
     if call.options.stat:
         call.out.changes(changes, shop.store.blobs, most=len(changes))
     else:
-        call.out.patch(changes, shop.store.blobs)
+        call.out.patch(changes, shop.store.blobs, exact=call.asks)
     return 0
 
 

@@ -113,12 +113,9 @@ class Screen:
         lines = [f"  {mark} {padded(one_line(path), width)}  {detail}".rstrip() for mark, path, detail in rows]
         self._write(lines, [_MARK_STYLES.get(mark, "") for mark, _, _ in rows])
 
-    def patch(self, changes: ChangeSet, blobs: BlobReader, *, most: int | None = None) -> None:
-        """The patch: exact bytes for git into a pipe, coloured and safe for a person in a terminal.
-
-        It is the only text of elsewhere that goes out as it is, because `git apply` needs every byte.
-        """
-        if not self.is_terminal:
+    def patch(self, changes: ChangeSet, blobs: BlobReader, *, most: int | None = None, exact: bool = False) -> None:
+        """Show the patch, safe for a person; `exact` bytes go into a pipe, for `git apply`."""
+        if exact and not self.is_terminal:
             self.stream.flush()
             self.stream.buffer.write(git_patch(changes, blobs))
             return
