@@ -24,6 +24,7 @@ file_seconds = 2
 deny = ["Edit(migrations/**)", "Bash(curl *)"]
 [budget]
 turns = 12
+seconds = 4
 [verify]
 seconds = 2
 """
