@@ -12,7 +12,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from fnmatch import fnmatchcase
 
 from pawl.core.errors import ConfigError
 from pawl.core.guardrails import OtherNames, folded
@@ -28,13 +28,11 @@ _RULE = re.compile(r"(?P<tool>[A-Za-z][A-Za-z0-9_-]*\*?)(?:\((?P<what>.*)\))?", 
 _BRACKETS = re.compile(r"\[[^\]/]*\]")
 _GROUPS = re.compile(r"\[[^\]]*\]|\{[^}]*\}")
 _CHOICE = re.compile(r"\{([^{}]*)\}")
-_PIECES = re.compile(r"\[[!^]?\]?[^\]]*\]|.", re.DOTALL)
+_BODIES = re.compile(r"\[[!^]?(\]?[^\]]*)\]")
 _MOST_CHOICES = 64
 _LONGEST_NAME = 255
 _STAR = "*"
 _ANY = "**"
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,7 @@ class PathPattern:
             return any(fits([folded(name) for name in one.split("/") if name]) for one in place.names(path))
         base = [name for name in self._start(place).split("/") if name]
         given = [name for name in path.split("/") if name]
-        return given[: len(base)] == base and _fits(self._wanted, given[len(base) :], _ANY, name_fits)
+        return given[: len(base)] == base and _fits(self._wanted, given[len(base) :], _fits_as_written)
 
     def tightened(self, place: PathBase) -> Callable[[Sequence[str]], bool]:
         """Says of the folded names of a full path whether they fit."""
@@ -118,7 +116,7 @@ class PathPattern:
 
         def fits(given: Sequence[str]) -> bool:
             names = given[len(base) :]
-            return plain.issubset(names) and given[: len(base)] == base and _fits(wanted, names, _ANY, _fits_widely)
+            return plain.issubset(names) and given[: len(base)] == base and _fits(wanted, names, _fits_widely)
 
         return fits
 
@@ -294,48 +292,30 @@ def has_wildcards(name: str) -> bool:
 def _is_readable(name: str) -> bool:
     """Whether its brackets and braces are closed, not nested, and not too many."""
     try:
-        return "[:" not in name and not {"[", "{", "}"} & set(_GROUPS.sub("", name)) and bool(_readings(folded(name)))
-    except (re.error, OverflowError):
+        for body in _BODIES.findall(name):
+            re.compile("[" + re.sub(r"([^-\w])", r"\\\1", body) + "]")
+    except re.error:
         return False
+    closed = "[:" not in name and not {"[", "{", "}"} & set(_GROUPS.sub("", name))
+    return closed and len(_readings(name)) <= _MOST_CHOICES + 1
 
 
 @functools.lru_cache(maxsize=4096)
-def _readings(pattern: str) -> tuple[tuple[str | re.Pattern[str], ...], ...]:
-    """Each choice of the braces, piece by piece; too many raise."""
+def _readings(pattern: str) -> tuple[str, ...]:
+    """The pattern as it is written, with brackets that mean themselves, then as a shell reads it: each choice."""
     parts = _CHOICE.split(pattern)
     choices = [part.split(",") if at % 2 else [part] for at, part in enumerate(parts)]
-    texts = ["".join(chosen) for chosen in itertools.islice(itertools.product(*choices), _MOST_CHOICES + 1)]
-    if len(texts) > _MOST_CHOICES:
-        raise OverflowError(pattern)
-    return tuple(tuple(map(_piece, _PIECES.findall(text))) for text in texts)
-
-
-def _piece(text: str) -> str | re.Pattern[str]:
-    if len(text) == 1:
-        return text
-    body = text[1:-1]
-    negated, body = ("^", body[1:]) if body[:1] in ("!", "^") and len(body) > 1 else ("", body)
-    escaped = re.sub(r"([^-\w])", r"\\\1", body)
-    return re.compile(f"[{negated}{escaped}]")
+    texts = map("".join, itertools.islice(itertools.product(*choices), _MOST_CHOICES + 1))
+    return (pattern.replace("[", "[[]"), *(text.replace("[^", "[!") for text in texts))
 
 
 def _fits_widely(pattern: str, name: str) -> bool:
     """Whether the name fits as the pattern is written, or as a shell reads it."""
-    if name_fits(pattern, name) or not {"[", "{"} & set(pattern):
-        return name_fits(pattern, name)
-    return any(_fits(pieces, tuple(name), _STAR, _is_piece) for pieces in _readings(pattern))
+    return any(fnmatchcase(name, one) for one in _readings(pattern)) if has_wildcards(pattern) else pattern == name
 
 
-def _is_piece(wanted: str | re.Pattern[str], given: str | re.Pattern[str]) -> bool:
-    if isinstance(wanted, re.Pattern):
-        return wanted.fullmatch(str(given)) is not None
-    return wanted in ("?", given)
-
-
-def name_fits(pattern: str, name: str) -> bool:
-    if _STAR not in pattern and "?" not in pattern:
-        return pattern == name
-    return _fits(pattern, name, _STAR, lambda wanted, given: wanted in ("?", given))
+def _fits_as_written(pattern: str, name: str) -> bool:
+    return fnmatchcase(name, _readings(pattern)[0])
 
 
 def _meet(shell: str, rule: str) -> bool:
@@ -355,22 +335,22 @@ def _meet(shell: str, rule: str) -> bool:
     return row[-1]
 
 
-def _fits(pattern: Sequence[Item], items: Sequence[Item], star: Item, same: Callable[[Item, Item], bool]) -> bool:
-    """Whether the items fit a pattern in which the star stands for any number of them."""
+def _fits(pattern: Sequence[str], names: Sequence[str], same: Callable[[str, str], bool]) -> bool:
+    """Whether the names fit a pattern in which two stars stand for any number of them."""
     at = here = 0
     star_at, tried = -1, 0
-    while here < len(items):
-        if at < len(pattern) and pattern[at] == star:
+    while here < len(names):
+        if at < len(pattern) and pattern[at] == _ANY:
             star_at, tried = at, here
             at += 1
-        elif at < len(pattern) and same(pattern[at], items[here]):
+        elif at < len(pattern) and same(pattern[at], names[here]):
             at, here = at + 1, here + 1
         elif star_at >= 0:
             tried += 1
             at, here = star_at + 1, tried
         else:
             return False
-    return all(left == star for left in pattern[at:])
+    return all(left == _ANY for left in pattern[at:])
 
 
 def _wrong(text: str, source: str, why: str, advice: str) -> ConfigError:
@@ -389,11 +369,8 @@ def rule_for(tool: str, what: ShellCommand | str) -> str:
     name = next((alias for alias in ("Read", "Edit") if tool in aliases()[alias]), tool)
     if tool.startswith(MCP) or not what or name == tool:
         return name
-    return f"{name}(./{what.removeprefix('./')})" if not what.startswith(("/", "~")) else f"{name}({_rooted(what)})"
-
-
-def _rooted(path: str) -> str:
-    return path if path.startswith("~") else f"/{path}"
+    root = "" if what.startswith("~") else "/" if what.startswith("/") else "./"
+    return f"{name}({root}{what.removeprefix('./')})"
 
 
 def _command_rule(command: ShellCommand) -> str:

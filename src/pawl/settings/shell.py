@@ -148,16 +148,6 @@ class _Pieces:
         self.text.append(text)
         self.bare.append(_HIDDEN * len(text) if quoted else text)
 
-    def word(self) -> Word:
-        return Word("".join(self.text), "".join(self.bare), self.known)
-
-
-@dataclass(frozen=True, slots=True)
-class _Document:
-    end: str
-    quoted: bool
-    tabs: bool
-
 
 class _Reader:
     """Goes over one text once, from its start to its end."""
@@ -168,45 +158,51 @@ class _Reader:
         self._depth = depth
         self._found = found
         self._draft = _Draft()
-        self._documents: list[_Document] = []
+        self._documents: list[tuple[str, Word]] = []
+        """Signs and ends of the here-documents that begin on the next line."""
         self._descriptor = ""
-        self._steps: dict[str, Callable[[], None]] = {
-            **dict.fromkeys(" \t", self._skip),
-            "\n": self._line_end,
-            "#": self._comment,
-            **dict.fromkeys(";&|", self._separator),
-            "(": self._parenthesis,
-            ")": self._stray,
-            **dict.fromkeys("<>", self._redirection),
-        }
-        self._parts: dict[str, Callable[[_Pieces], None]] = {
-            "'": self._single,
-            '"': self._double,
-            "\\": self._backslash,
-            "$": self._dollar,
-            "`": self._backticks,
-        }
 
     def commands(self, end: str) -> None:
         """Reads up to the character, or the end of the text."""
         outer, self._draft = self._draft, _Draft()
-        while self._at < len(self._text):
-            character = self._text[self._at]
-            if character == end:
-                self._at += 1
-                break
-            if self._text.startswith("\\\n", self._at):
-                self._at += 2
-            else:
-                self._steps.get(character, self._word)()
-        else:
-            if end:
-                self._doubt(Doubt.UNFINISHED)
+        while self._at < len(self._text) and self._text[self._at] != end:
+            self._command_part(self._text[self._at])
+        self._ended(end)
         self._close()
         self._draft = outer
 
+    def _command_part(self, character: str) -> None:
+        match character:
+            case " " | "\t":
+                self._at += 1
+            case "\n":
+                self._line_end()
+            case "#":
+                end = self._text.find("\n", self._at)
+                self._at = len(self._text) if end < 0 else end
+            case ";" | "&" | "|":
+                self._separator()
+            case "(":
+                self._parenthesis()
+            case ")":
+                self._doubt(Doubt.UNFINISHED)
+                self._close()
+                self._at += 1
+            case "<" | ">":
+                self._redirection()
+            case "\\" if self._text.startswith("\\\n", self._at):
+                self._at += 2
+            case _:
+                self._word()
+
     def _doubt(self, doubt: Doubt) -> None:
         self._found.doubts[doubt] = None
+
+    def _ended(self, end: str) -> None:
+        """Goes past the character that ends a part, or doubts where it is missing."""
+        if end and self._at >= len(self._text):
+            self._doubt(Doubt.UNFINISHED)
+        self._at += len(end)
 
     def _close(self) -> None:
         draft, self._draft = self._draft, _Draft()
@@ -214,18 +210,6 @@ class _Reader:
             redirections = tuple(draft.redirections)
             made = ShellCommand(tuple(draft.words), tuple(draft.assignments), redirections, tuple(draft.signs))
             self._found.commands.append(made)
-
-    def _skip(self) -> None:
-        self._at += 1
-
-    def _comment(self) -> None:
-        end = self._text.find("\n", self._at)
-        self._at = len(self._text) if end < 0 else end
-
-    def _stray(self) -> None:
-        self._doubt(Doubt.UNFINISHED)
-        self._close()
-        self._at += 1
 
     def _separator(self) -> None:
         pair = self._text[self._at : self._at + 2]
@@ -244,56 +228,49 @@ class _Reader:
         elif self._text.startswith("((", self._at):
             self._doubt(Doubt.COMPOUND)
         self._at += 1
-        self._inside()
+        self._deeper(lambda: self.commands(")"))
 
-    def _inside(self) -> None:
-        """The commands up to the closing parenthesis."""
+    def _deeper(self, read: Callable[[], None]) -> None:
+        """Reads one level further in; not where that is too deep, and then nothing more is read."""
         if self._depth >= DEEPEST:
             self._found.readable = False
             self._at = len(self._text)
             return
         self._depth += 1
-        self.commands(")")
+        read()
         self._depth -= 1
-
-    def _other(self, text: str) -> _Reader | None:
-        if self._depth >= DEEPEST:
-            self._found.readable = False
-            return None
-        return _Reader(text, self._depth + 1, self._found)
 
     def _line_end(self) -> None:
         self._close()
         self._at += 1
         documents, self._documents = self._documents, []
-        for document in documents:
-            self._body(document)
+        for sign, end in documents:
+            self._document(sign, end)
 
-    def _body(self, document: _Document) -> None:
-        start = self._at
-        while self._at < len(self._text):
-            end = self._text.find("\n", self._at)
-            end = len(self._text) if end < 0 else end
-            line_start, line = self._at, self._text[self._at : end]
-            self._at = end + 1
-            if (line.lstrip("\t") if document.tabs else line) == document.end:
-                break
-        else:
-            line_start = len(self._text)
+    def _document(self, sign: str, end: Word) -> None:
+        start = stop = self._at
+        line = None
+        while line != end.text and self._at < len(self._text):
+            stop, found = self._at, self._text.find("\n", self._at)
+            self._at = len(self._text) if found < 0 else found + 1
+            line = self._text[stop : self._at].removesuffix("\n").lstrip("\t" if sign == "<<-" else "")
+        if line != end.text:
+            stop = len(self._text)
             self._doubt(Doubt.UNFINISHED)
-        inner = None if document.quoted else self._other(self._text[start:line_start])
-        if inner is not None:
-            inner.expansions()
+        body = self._text[start:stop]
+        if end.text == end.bare:
+            self._deeper(lambda: _Reader(body, self._depth, self._found).parts("", _TEXT_PLAIN, _Pieces()))
 
-    def expansions(self) -> None:
-        """The substitutions of a text that is not made of words."""
-        pieces = _Pieces()
-        while self._at < len(self._text):
-            plain = _TEXT_PLAIN.match(self._text, self._at)
-            if plain:
-                self._at = plain.end()
+    def parts(self, end: str, plain: re.Pattern[str], pieces: _Pieces) -> None:
+        """The parts of a quotation, an expansion or a text that is not made of words, up to the character."""
+        while self._at < len(self._text) and self._text[self._at] != end:
+            found = plain.match(self._text, self._at)
+            if found:
+                pieces.add(found[0], quoted=True)
+                self._at = found.end()
             else:
-                self._inner_part(pieces)
+                self._part(pieces, quoted=plain is not _BRACED_PLAIN)
+        self._ended(end)
 
     def _redirection(self) -> None:
         found = _REDIRECTION.match(self._text, self._at)
@@ -302,13 +279,12 @@ class _Reader:
         descriptor, self._descriptor = self._descriptor, ""
         if sign.endswith("("):
             self._doubt(Doubt.PROCESS)
-            start = found.start()
-            self._inside()
-            self._draft.words.append(Word(self._text[start : self._at], self._text[start : self._at], known=False))
+            self._deeper(lambda: self.commands(")"))
+            text = self._text[found.start() : self._at]
+            self._draft.words.append(Word(text, text, known=False))
             return
         blank = _BLANK.match(self._text, self._at)
-        self._at = blank.end() if blank else self._at
-        start = self._at
+        self._at = start = blank.end() if blank else self._at
         target = self._read_word()
         gap = "" if sign.endswith("&") else " "
         self._draft.signs.append(f"{descriptor}{sign}{gap}{self._text[start : self._at]}")
@@ -316,21 +292,16 @@ class _Reader:
             self._doubt(Doubt.UNFINISHED)
         elif sign.startswith("<<"):
             self._doubt(Doubt.DOCUMENT)
-            if sign != "<<<":
-                self._documents.append(_Document(target.text, target.text != target.bare, sign == "<<-"))
-        elif sign in ("<&", ">&") and (len(target.bare) == 1 and target.bare in "0123456789-"):
-            return
-        else:
-            if sign in ("<&", ">&"):
-                self._doubt(Doubt.REDIRECTION)
-            self._draft.redirections.append(Redirection(target, sign not in ("<", "<&")))
+            self._documents += [(sign, target)] if sign != "<<<" else []
+        elif sign not in ("<&", ">&"):
+            self._draft.redirections.append(Redirection(target, sign != "<"))
+        elif len(target.bare) != 1 or target.bare not in "0123456789-":
+            self._doubt(Doubt.REDIRECTION)
+            self._draft.redirections.append(Redirection(target, sign != "<&"))
 
     def _word(self) -> None:
         word = self._read_word()
-        if word is None:
-            # Cannot happen for what is not a sign; moving on keeps the reader total.
-            self._at += 1
-            return
+        assert word is not None
         before_sign = self._text[self._at : self._at + 1] in ("<", ">")
         if before_sign and _DIGITS.fullmatch(word.bare):
             if len(word.bare) == 1:
@@ -357,69 +328,51 @@ class _Reader:
                 pieces.add(plain[0], quoted=False)
                 self._at = plain.end()
             else:
-                self._parts[self._text[self._at]](pieces)
-        return pieces.word() if self._at > start else None
+                self._part(pieces, quoted=False)
+        return Word("".join(pieces.text), "".join(pieces.bare), pieces.known) if self._at > start else None
 
-    def _single(self, pieces: _Pieces) -> None:
-        end = self._text.find("'", self._at + 1)
-        if end < 0:
-            self._doubt(Doubt.UNFINISHED)
-            end = len(self._text)
-        pieces.add(self._text[self._at + 1 : end], quoted=True)
-        self._at = end + 1
-
-    def _double(self, pieces: _Pieces) -> None:
-        self._at += 1
-        while self._at < len(self._text):
-            if self._text[self._at] == '"':
+    def _part(self, pieces: _Pieces, *, quoted: bool) -> None:
+        """What begins with a sign that is not plain; quotes mean nothing where it is quoted itself."""
+        start, following = self._at, self._text[self._at + 1 : self._at + 2]
+        match self._text[start]:
+            case "'":
+                end = self._text.find("'", start + 1)
+                self._at = len(self._text) if end < 0 else end
+                pieces.add(self._text[start + 1 : self._at], quoted=True)
+                self._ended("'")
+            case '"':
                 self._at += 1
-                return
-            plain = _QUOTED_PLAIN.match(self._text, self._at)
-            if plain:
-                pieces.add(plain[0], quoted=True)
-                self._at = plain.end()
-            else:
-                self._inner_part(pieces)
-        self._doubt(Doubt.UNFINISHED)
-
-    def _inner_part(self, pieces: _Pieces) -> None:
-        """A backslash, a dollar or a backtick where quotes mean nothing."""
-        character = self._text[self._at]
-        if character == "`":
-            self._backticks(pieces)
-        elif character == "$":
-            if self._text[self._at + 1 : self._at + 2] in ("'", '"'):
+                self.parts('"', _QUOTED_PLAIN, pieces)
+            case "\\":
+                self._backslash(pieces, following, quoted=quoted)
+            case "$" if quoted and following in ("'", '"'):
                 pieces.add("$", quoted=True)
                 self._at += 1
-            else:
-                self._dollar(pieces)
-        else:
-            following = self._text[self._at + 1 : self._at + 2]
-            kept = following if following in '$`"\\' else f"\\{following}"
-            pieces.add("" if following == "\n" else kept, quoted=True)
-            self._at += 2
+            case "$":
+                self._dollar(pieces, following)
+            case _:
+                self._backticks(pieces)
 
-    def _backslash(self, pieces: _Pieces) -> None:
-        following = self._text[self._at + 1 : self._at + 2]
-        if not following:
+    def _backslash(self, pieces: _Pieces, following: str, *, quoted: bool) -> None:
+        if not following and not quoted:
             self._doubt(Doubt.UNFINISHED)
         elif following != "\n":
-            pieces.add(following, quoted=True)
-        elif self._text[self._at + 2 : self._at + 3] not in ("", *_META):
+            kept = quoted and following not in '$`"\\'
+            pieces.add(f"\\{following}" if kept else following, quoted=True)
+        elif not quoted and self._text[self._at + 2 : self._at + 3] not in ("", *_META):
             self._doubt(Doubt.SPLIT_WORD)
         self._at += 2
 
-    def _dollar(self, pieces: _Pieces) -> None:
-        start, following = self._at, self._text[self._at + 1 : self._at + 2]
-        named = _NAME.match(self._text, start)
+    def _dollar(self, pieces: _Pieces, following: str) -> None:
+        start, named = self._at, _NAME.match(self._text, self._at)
         if following == "(":
             self._doubt(Doubt.SUBSTITUTION)
             self._at += 2
-            self._inside()
+            self._deeper(lambda: self.commands(")"))
         elif following == "{":
             self._doubt(Doubt.VARIABLE)
             self._at += 2
-            self._braced()
+            self._deeper(lambda: self.parts("}", _BRACED_PLAIN, _Pieces()))
         elif following in ("'", '"'):
             self._doubt(Doubt.ESCAPES)
             string = _ESCAPED_STRING.match(self._text, start)
@@ -435,34 +388,13 @@ class _Reader:
         pieces.known = False
         pieces.add(self._text[start : self._at], quoted=False)
 
-    def _braced(self) -> None:
-        """Up to the brace that closes an expansion."""
-        if self._depth >= DEEPEST:
-            self._found.readable = False
-            self._at = len(self._text)
-            return
-        self._depth += 1
-        pieces = _Pieces()
-        while self._at < len(self._text) and self._text[self._at] != "}":
-            plain = _BRACED_PLAIN.match(self._text, self._at)
-            if plain:
-                self._at = plain.end()
-            else:
-                self._parts[self._text[self._at]](pieces)
-        if self._at >= len(self._text):
-            self._doubt(Doubt.UNFINISHED)
-        self._at += 1
-        self._depth -= 1
-
     def _backticks(self, pieces: _Pieces) -> None:
         self._doubt(Doubt.SUBSTITUTION)
         start, whole = self._at, _BACKTICKS.match(self._text, self._at)
         self._at = whole.end() if whole else len(self._text)
         if whole is None:
             self._doubt(Doubt.UNFINISHED)
-        inside = whole[1] if whole else self._text[start + 1 :]
-        inner = self._other(_ESCAPED_IN_BACKTICKS.sub(r"\1", inside))
-        if inner is not None:
-            inner.commands("")
+        inside = _ESCAPED_IN_BACKTICKS.sub(r"\1", whole[1] if whole else self._text[start + 1 :])
+        self._deeper(lambda: _Reader(inside, self._depth, self._found).commands(""))
         pieces.known = False
         pieces.add(self._text[start : self._at], quoted=False)

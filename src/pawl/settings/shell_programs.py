@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib import resources
-from typing import Any
 
+from pawl.core.typed import written
 from pawl.settings.shell import Word
 
 _PATTERN_START = re.compile(r"[*?\[]")
@@ -60,7 +60,7 @@ class GitWords:
     harmless: frozenset[str]
     valued: frozenset[str]
     known: frozenset[str]
-    running: tuple[tuple[str, ...], ...]
+    running: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +73,8 @@ class ShellPrograms:
     writing: Mapping[str, str]
     depths: Mapping[str, int]
     wrappers: Mapping[str, Wrapper]
-    hazards: Mapping[str, Hazards]
-    losses: tuple[Loss, ...]
+    programs: Mapping[str, Hazards]
+    destructive: tuple[Loss, ...]
     git: GitWords
 
     @property
@@ -85,26 +85,7 @@ class ShellPrograms:
 @functools.cache
 def programs() -> ShellPrograms:
     """The table that comes with Pawl."""
-    file = tomllib.loads((resources.files("pawl.settings") / "shell_programs.toml").read_text("utf-8"))
-    git = file["git"]
-    return ShellPrograms(
-        **{name: frozenset(file[name]) for name in ("carriers", "builtins", "runners", "interpreters", "writers")},
-        writing=file["writing"],
-        depths=file["depths"],
-        wrappers={name: Wrapper(**_tuples(table)) for name, table in file["wrappers"].items()},
-        hazards={name: Hazards(**_tuples(table)) for name, table in file["programs"].items()},
-        losses=tuple(Loss(**_tuples(table)) for table in file["destructive"]),
-        git=GitWords(
-            harmless=frozenset(git["harmless"]),
-            valued=frozenset(git["valued"]),
-            known=frozenset(git["known"]),
-            running=tuple(tuple(words.split()) for words in git["running"]),
-        ),
-    )
-
-
-def _tuples(table: Mapping[str, object]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    return written(ShellPrograms, tomllib.loads((resources.files("pawl.settings") / "shell_programs.toml").read_text()))
 
 
 def base_name(word: str) -> str:
@@ -165,7 +146,7 @@ def hazard(words: Sequence[Word]) -> str:
     known = programs()
     if program in known.carriers or program in known.builtins:
         return f"{program!r} runs or changes what its words say"
-    hazards, scripted = known.hazards.get(program), _SCRIPTED.get(program)
+    hazards, scripted = known.programs.get(program), _SCRIPTED.get(program)
     if (hazards or scripted) and any(_PATTERN_START.match(word.bare) for word in rest):
         return f"a file's name could become an option of {program!r}"
     if scripted is not None:
@@ -211,7 +192,7 @@ def _git_hazard(words: Sequence[Word]) -> str:
     if texts and texts[0] not in git.known:
         return texts[0]
     for running in git.running:
-        if texts[:1] == list(running[:1]) and running[1] in texts:
+        if texts[:1] == [running[0]] and running[1] in texts:
             return " ".join(running)
     return ""
 
@@ -258,7 +239,7 @@ def writes_what_it_names(words: Sequence[Word]) -> bool:
 
 def may_lose(program: str) -> bool:
     """Whether the program is one of those that lose work."""
-    return any(fnmatchcase(base_name(program), one.program) for one in programs().losses)
+    return any(fnmatchcase(base_name(program), one.program) for one in programs().destructive)
 
 
 def loss(words: Sequence[Word]) -> str:
@@ -268,7 +249,7 @@ def loss(words: Sequence[Word]) -> str:
     program = base_name(words[0].text)
     plain = git_words(words) if program == "git" else tuple(words)
     rest = plain[1:]
-    for one in programs().losses:
+    for one in programs().destructive:
         if not fnmatchcase(program, one.program) or (one.first and not (rest and rest[0].text in one.first)):
             continue
         texts = [word.text for word in (rest[1:] if one.first else rest)]
