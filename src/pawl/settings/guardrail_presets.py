@@ -1,4 +1,4 @@
-"""Guardrail presets: named TOML files that become `Guardrails`, checked against the examples they carry."""
+"""Presets: named TOML files that may extend one another. Guardrails are checked against the examples they carry."""
 
 from __future__ import annotations
 
@@ -11,42 +11,43 @@ from pawl.core.errors import ConfigError
 from pawl.core.guardrails import Guardrails
 
 DEFAULT = "standard"
+GUARDRAILS = "guardrails"
 
 
-def presets() -> tuple[str, ...]:
-    """The names of the presets that come with Pawl."""
-    folder = resources.files("pawl.settings") / "guardrails"
+def presets(kind: str = GUARDRAILS) -> tuple[str, ...]:
+    """The names of the presets that come with Pawl; a kind is a folder."""
+    folder = resources.files("pawl.settings") / kind
     return tuple(sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")))
 
 
+def preset_text(name: str, kind: str = GUARDRAILS) -> str:
+    if name not in presets(kind):
+        raise ConfigError(
+            f"no {kind.removesuffix('s')} preset {name!r}", advice=f"use one of {', '.join(presets(kind))}"
+        )
+    return (resources.files("pawl.settings") / kind / f"{name}.toml").read_text("utf-8")
+
+
+def preset_tables(text: str, kind: str = GUARDRAILS) -> dict[str, dict[str, Any]]:
+    """The tables of a preset, laid over those it extends."""
+    own = tomllib.loads(text)
+    extended = own.pop("extends", None)
+    below = preset_tables(preset_text(extended, kind), kind) if extended else {}
+    return {name: {**below.get(name, {}), **own.get(name, {})} for name in {**below, **own}}
+
+
 def preset(name: str = DEFAULT) -> Guardrails:
-    """The preset of that name."""
-    return parse(name, _text(name))
+    """The guardrails of that name."""
+    return parse(name, preset_text(name))
 
 
 def parse(name: str, text: str) -> Guardrails:
-    """A preset from its TOML; `extends` names one that comes with Pawl, whose values stand where this has none."""
-    sections = _sections(text)
+    """Guardrails from their TOML; `extends` names a preset whose values stand where this has none."""
+    sections = preset_tables(text)
     paths: dict[str, Any] = {key: tuple(patterns) for key, patterns in sections["paths"].items()}
     guardrails = Guardrails(name=name, **sections["limits"], **paths)
     _check_examples(guardrails, sections["examples"])
     return guardrails
-
-
-def _text(name: str) -> str:
-    if name not in presets():
-        raise ConfigError(f"no guardrail preset {name!r}", advice=f"use one of {', '.join(presets())}")
-    return (resources.files("pawl.settings") / "guardrails" / f"{name}.toml").read_text("utf-8")
-
-
-def _sections(text: str) -> dict[str, dict[str, Any]]:
-    """The tables of a preset, laid over those it extends."""
-    table = tomllib.loads(text)
-    extended = table.pop("extends", None)
-    below = _sections(_text(extended)) if extended else {}
-    return {
-        section: {**below.get(section, {}), **table.get(section, {})} for section in ("limits", "paths", "examples")
-    }
 
 
 def _check_examples(guardrails: Guardrails, examples: Mapping[str, list[str]]) -> None:

@@ -11,21 +11,20 @@ import itertools
 import os
 import posixpath
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from importlib import resources
-from typing import Any
 
 from pawl.core.change import Change, ChangeSet, NodeKind
 from pawl.core.errors import ConfigError, UsageError
 from pawl.core.guardrails import Decision, Guardrails, Judge, OtherNames, Permission, folded
 from pawl.core.run import Mode
-from pawl.core.typed import Reader
+from pawl.core.typed import Reader, written
+from pawl.settings import guardrail_presets
 from pawl.settings.allowances import CHANGES, STANDS_FOR, ToolKind, allowances
 from pawl.settings.config import Config
 from pawl.settings.extensions import extension_settings, own_kinds
+from pawl.settings.guardrail_presets import preset_tables, preset_text
 from pawl.settings.permission_rules import COMMAND_TOOL, PathBase, Rule, aliases, has_wildcards, parse_rule, rule_for
 from pawl.settings.project_files import SETTINGS, ProjectFiles, project_settings
 from pawl.settings.shell import Script, ShellCommand
@@ -65,33 +64,18 @@ class Preset:
 
 def presets() -> tuple[str, ...]:
     """The names of the presets that come with Pawl."""
-    folder = resources.files("pawl.settings") / "permissions"
-    return tuple(sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")))
+    return guardrail_presets.presets("permissions")
 
 
 @functools.cache
 def preset(name: str = DEFAULT) -> Preset:
     """The preset of that name."""
-    table = _table(name)
-    rules: dict[str, Any] = {
-        key: tuple(parse_rule(text, f"the preset {name}") for text in texts) for key, texts in table["rules"].items()
+    tables = preset_tables(preset_text(name, "permissions"), "permissions")
+    rules = {
+        key: tuple(parse_rule(text, f"the preset {name}") for text in texts) for key, texts in tables["rules"].items()
     }
-    return Preset(
-        name=name,
-        defaults=Defaults(**{key: Decision(value) for key, value in table["defaults"].items()}),
-        examples={ruling: tuple(table["examples"].get(ruling, ())) for ruling in Decision},
-        **rules,
-    )
-
-
-def _table(name: str) -> dict[str, dict[str, Any]]:
-    if name not in presets():
-        raise ConfigError(f"there is no permission preset {name!r}", advice=f"use one of {', '.join(presets())}")
-    file = tomllib.loads((resources.files("pawl.settings") / "permissions" / f"{name}.toml").read_text("utf-8"))
-    extended = file.pop("extends", None)
-    below = _table(extended) if extended else {}
-    merged = {section: {**below.get(section, {}), **file.get(section, {})} for section in ("defaults", "rules")}
-    return {**merged, "examples": file.get("examples", {})}
+    examples = {Decision(ruling): tuple(commands) for ruling, commands in tables["examples"].items()}
+    return Preset(name=name, defaults=written(Defaults, tables["defaults"]), examples=examples, **rules)
 
 
 _MOST_SUGGESTIONS = 20
