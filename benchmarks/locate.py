@@ -39,7 +39,7 @@ from pathlib import Path
 
 from pawl.code.languages import is_test
 from pawl.code.librarian import CodeLibrarian
-from pawl.core.code import Commit, Query
+from pawl.code.code_model import Commit, Query
 from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.workspace.bench_files import WorkspaceFiles

@@ -10,9 +10,9 @@ import pytest
 from world import lay
 
 from pawl.agent.session import Session
+from pawl.code.code_model import Query
 from pawl.code.index_writer import Refreshed
 from pawl.code.librarian import Watcher, follow, index_path, open_librarian
-from pawl.core.code import Query
 from pawl.workspace.project import Project
 
 pytestmark = pytest.mark.spec("E2")

@@ -8,10 +8,10 @@ import pytest
 from app.conftest import Site
 from world import snapshot
 
+from pawl.code.code_model import EditType, FileOperation, Modification
 from pawl.code.editor import BenchEditor
 from pawl.code.import_map import ImportMap
 from pawl.code.patch_proposal import propose_patch, propose_text
-from pawl.core.code import EditType, FileOperation, Modification
 from pawl.core.errors import (
     BadPatch,
     Conflicted,

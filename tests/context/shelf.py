@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pawl.code.code_model import Hit, Query
 from pawl.code.outline import SourceOutliner
-from pawl.core.code import Hit, Query
 from pawl.core.errors import NotFound
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from edits.folder import GUARDRAILS, FolderFiles
 
+from pawl.code.code_model import FileOutline, FolderSize, Outline
 from pawl.code.outline import Outliner, SourceOutliner
 from pawl.code.parsers import Parsers
-from pawl.core.code import FileOutline, FolderSize, Outline
 from pawl.core.errors import BinaryFile, NoMatches, NotFound, ParseFailed, PathRefused, SecretRefused, TimedOut
 
 

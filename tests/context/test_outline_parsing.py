@@ -6,10 +6,10 @@ import random
 
 import pytest
 
+from pawl.code.code_model import Definition, DefinitionKind
 from pawl.code.languages import language_of, languages, may_be_source
 from pawl.code.parsers import UNREAD, ParserLimits, Parsers, SourceFile
 from pawl.code.syntax import LARGEST, Import, Imported, Parsed, Reference, Use, parse
-from pawl.core.code import Definition, DefinitionKind
 
 PYTHON = '''\
 from ..shapes import Shape as Base, area

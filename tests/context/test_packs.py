@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.code.bundle import ATTEMPTS, EXCERPTS, FILES, pack, redacted_lines
+from pawl.code.code_model import Definition, DefinitionKind, Excerpt, FileOutline, Hit, PackFile, PackRequest, Query
 from pawl.code.librarian import gathered
 from pawl.code.outline import SourceOutliner, repository_outline
-from pawl.core.code import Definition, DefinitionKind, Excerpt, FileOutline, Hit, PackFile, PackRequest, Query
 from pawl.core.errors import UsageError
 from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.settings.guardrail_presets import preset

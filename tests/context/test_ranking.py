@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pawl.code.code_model import Hit, Query, Suspicion
 from pawl.code.librarian import CodeLibrarian
-from pawl.core.code import Commit, Hit, Query, Suspicion
 from pawl.core.errors import UsageError
 from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree

@@ -8,9 +8,9 @@ import pytest
 from edits.folder import GUARDRAILS, BrokenDisk, FolderFiles, ForgetfulDisk, FullDisk
 from world import snapshot
 
+from pawl.code.code_model import Edited, EditType, FileOperation, LineEdit, Modification
 from pawl.code.editor import BenchEditor
 from pawl.core.change import blob_digest
-from pawl.core.code import Edited, EditType, FileOperation, LineEdit, Modification
 from pawl.core.errors import (
     AlreadyThere,
     BinaryFile,

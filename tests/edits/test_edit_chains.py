@@ -8,9 +8,9 @@ import pytest
 from edits.folder import GUARDRAILS, BrokenDisk, FolderFiles, FullDisk
 from world import lay, snapshot
 
+from pawl.code.code_model import EditType, FileOperation, Modification
 from pawl.code.editor import BenchEditor
 from pawl.code.import_map import ImportMap
-from pawl.core.code import EditType, FileOperation, Modification
 from pawl.core.errors import NothingToDo, ProtectedRefused, RestoreFailed, TextNotFound, Unjustified
 
 pytestmark = pytest.mark.spec("A7")

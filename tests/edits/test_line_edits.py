@@ -7,8 +7,8 @@ from edits.folder import GUARDRAILS
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pawl.code.code_model import LineEdit
 from pawl.code.file_edits import line_edits
-from pawl.core.code import LineEdit
 from pawl.core.errors import LineMismatch, NothingToDo, SyntaxBroken, TooManyEdits
 
 pytestmark = pytest.mark.spec("B5")

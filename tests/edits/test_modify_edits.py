@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from edits.folder import GUARDRAILS
 
+from pawl.code.code_model import EditType, FileOperation, Modification
 from pawl.code.file_edits import EditOutcome, modify
-from pawl.core.code import EditType, FileOperation, Modification
 from pawl.core.errors import (
     AlreadyThere,
     AmbiguousMatch,

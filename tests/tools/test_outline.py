@@ -13,10 +13,10 @@ from tools.conftest import FolderRunner
 from pawl.agent.tools.file_tools import Outlined
 from pawl.agent.tools.tool_registry import Ports, ToolFailure, ToolRegistry, ToolResult
 from pawl.agent.tools.toolbox import toolbox
+from pawl.code.code_model import FileOutline, FolderSize, Outline
 from pawl.code.editor import BenchEditor
 from pawl.code.import_map import ImportMap
 from pawl.code.outline import SourceOutliner
-from pawl.core.code import FileOutline, FolderSize, Outline
 
 pytestmark = pytest.mark.spec("A5")
 

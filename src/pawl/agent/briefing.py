@@ -10,7 +10,7 @@ from pawl.agent import workspace_memory
 from pawl.agent.instructions import instructions_of
 from pawl.agent.intents import mentioned
 from pawl.agent.tools.toolbox import ToolSession
-from pawl.core.code import LEAST_BUDGET
+from pawl.code.code_model import LEAST_BUDGET
 from pawl.core.diagnostic import CheckResult, Diagnostic
 from pawl.core.errors import PawlError
 from pawl.core.events import RunEvent, Warned
@@ -291,8 +291,8 @@ def _text(librarian: CodeLibrarian, shop: Project, files: Files, subject: Bundle
     from pawl.checks.output import suspicions
     from pawl.checks.report_readers import suspected
     from pawl.code.bundle import pack
+    from pawl.code.code_model import PackRequest, Query
     from pawl.code.librarian import gathered
-    from pawl.core.code import PackRequest, Query
 
     budget = shop.config.settings.context_tokens
     # Without commits: they add little here, and reading them takes a bench.

@@ -24,11 +24,11 @@ from pawl.agent.works import BenchWorks
 from pawl.checks.output import suspicions
 from pawl.checks.verdict import Requirements
 from pawl.code.bundle import pack
+from pawl.code.code_model import Definition, DefinitionKind, Hit, PackRequest, Query, Suspicion
 from pawl.code.languages import is_test, language_of
 from pawl.code.librarian import gathered, open_librarian
 from pawl.code.parsers import Parsers
 from pawl.core.change import ChangeSet
-from pawl.core.code import Definition, DefinitionKind, Hit, PackRequest, Query, Suspicion
 from pawl.core.diagnostic import CheckResult
 from pawl.core.errors import PawlError, SchemaUnmet
 from pawl.core.events import Warned

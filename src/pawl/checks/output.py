@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from pawl.code.code_model import Suspicion
 from pawl.code.languages import is_test
-from pawl.core.code import Suspicion
 from pawl.core.diagnostic import Diagnostic, Location
 from pawl.core.execution import Completed
 

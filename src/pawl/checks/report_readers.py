@@ -10,7 +10,7 @@ from pawl.checks.machine_reports import read_json_or_text, read_junit, read_node
 from pawl.checks.output import ANYWHERE, FADING_IN_TEXT, Origin, cleaned, node_frames, python_traces, suspicions
 from pawl.checks.python_reports import read_pytest, read_unittest
 from pawl.checks.report import TestReport, failure, report
-from pawl.core.code import Suspicion
+from pawl.code.code_model import Suspicion
 from pawl.core.diagnostic import Diagnostic, TestCounts
 from pawl.workspace.project import Project
 

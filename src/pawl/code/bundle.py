@@ -10,7 +10,16 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pawl.core.code import LEAST_BUDGET, ContextBundle, Definition, DefinitionKind, Excerpt, Hit, PackFile, PackRequest
+from pawl.code.code_model import (
+    LEAST_BUDGET,
+    ContextBundle,
+    Definition,
+    DefinitionKind,
+    Excerpt,
+    Hit,
+    PackFile,
+    PackRequest,
+)
 from pawl.core.errors import UsageError
 from pawl.core.redact import MARK, redacted
 from pawl.core.text import CHARACTERS_PER_TOKEN

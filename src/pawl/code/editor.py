@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from pawl.code.code_model import Edited, EditType, FileOperation, LineEdit, Modification
 from pawl.code.file_edits import EditOutcome, decoded, line_edits, modify, strict_patch, there
 from pawl.code.import_map import ImportMap
 from pawl.core.change import blob_digest
-from pawl.core.code import Edited, EditType, FileOperation, LineEdit, Modification
 from pawl.core.errors import (
     NeverRead,
     NotFound,

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import assert_never
 
-from pawl.core.code import EditType, FileOperation, LineEdit, Modification
+from pawl.code.code_model import EditType, FileOperation, LineEdit, Modification
 from pawl.core.errors import (
     AlreadyThere,
     AmbiguousMatch,

@@ -10,11 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from pawl.code.code_model import Definition, DefinitionKind, FileOutline
 from pawl.code.index_writer import Past, past
 from pawl.code.languages import FileKind, is_test
 from pawl.code.rows import DefinitionRow
 from pawl.code.tokens import parts, stem, tokens
-from pawl.core.code import Definition, DefinitionKind, FileOutline
 
 _SAYING_NOTHING = frozenset({"test", "init", "src", "lib", "py"})
 """Words of paths that are everywhere, or say that it is a test."""

@@ -20,12 +20,11 @@ from pawl.code.languages import LARGEST_FILE, FileKind, is_readable, kind_by_nam
 from pawl.code.parsers import Parsers
 from pawl.code.rows import IndexPage, Rows
 from pawl.code.tokens import Tokens
-from pawl.core.code import Commit, Stamp
 from pawl.core.errors import PawlError, StoreBusy, StoreError, TimedOut
 from pawl.core.redact import without_known
 from pawl.core.text import Text
-from pawl.workspace.bench_files import WorkspaceFiles
-from pawl.workspace.git import GitLog
+from pawl.workspace.bench_files import Stamp, WorkspaceFiles
+from pawl.workspace.git import Commit, GitLog
 
 _BATCH = 2000
 """Files that become part of the index in one step."""

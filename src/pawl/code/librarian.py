@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pawl.code.bundle import redacted_lines
+from pawl.code.code_model import Definition, Hit, Outline, PackFile, Query
 from pawl.code.import_map import ImportMap
 from pawl.code.index_reader import IndexReader, IndexTables, state_of
 from pawl.code.index_writer import IndexWriter, Refreshed, alone, connect, discard, is_damage, store_error, take_in
 from pawl.code.outline import Outliner, repository_outline
 from pawl.code.parsers import ParserLimits, Parsers
 from pawl.code.ranker import rank
-from pawl.core.code import Definition, Hit, Outline, PackFile, Query
 from pawl.core.errors import PawlError, UsageError
 from pawl.core.guardrails import Guardrails
 from pawl.core.text import Text

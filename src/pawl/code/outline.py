@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pawl.code.bundle import DETAILS, one_line, outside_functions, within
+from pawl.code.code_model import Definition, DefinitionKind, FileOutline, FolderSize, Outline
 from pawl.code.languages import language_of, languages, may_be_source
 from pawl.code.parsers import Parsers, SourceFile
 from pawl.code.syntax import Parsed
-from pawl.core.code import Definition, DefinitionKind, FileOutline, FolderSize, Outline
 from pawl.core.errors import NoMatches, NotAFile, NotFound, ParseFailed, PathRefused, PawlError, SecretRefused, TimedOut
 from pawl.core.guardrails import Guardrails
 from pawl.core.redact import redacted

@@ -10,10 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pawl.code.code_model import DefinitionKind
 from pawl.code.index_reader import IndexReader, Named, Scores
 from pawl.code.languages import FileKind
 from pawl.code.query import QueryTerms, StackFrame, Zone
-from pawl.core.code import DefinitionKind
 
 _ZONES = {Zone.TITLE: 2.0, Zone.PROSE: 1.0, Zone.CODE: 0.6, Zone.TRACE: 0.4}
 _MOST_TERMS = 50

@@ -11,6 +11,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pawl.code.code_model import Definition, DefinitionKind, Hit, Query, Suspicion
 from pawl.code.index_reader import IndexReader, PieceLines, Scores
 from pawl.code.languages import FileKind
 from pawl.code.query import QueryTerms, Zone, phrase, spellings, understand
@@ -25,7 +26,6 @@ from pawl.code.query_evidence import (
     share,
     weights,
 )
-from pawl.core.code import Definition, DefinitionKind, Hit, Query, Suspicion
 
 _MOST_SEEDS = 20
 _MOST_PIECES = 25

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar, get_type_hints
 
+from pawl.code.code_model import Definition, DefinitionKind
 from pawl.code.languages import FileKind, languages
 from pawl.code.syntax import Parsed, Use, parse
 from pawl.code.tokens import NUMBER, Tokens, words_of
-from pawl.core.code import Definition, DefinitionKind
 from pawl.core.redact import redacted_each
 
 _FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.METHOD, DefinitionKind.MACRO})

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from pawl.code.code_model import Definition, DefinitionKind
 from pawl.code.languages import Docs, Language, languages
-from pawl.core.code import Definition, DefinitionKind
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query

@@ -7,11 +7,11 @@ import posixpath
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pawl.core.change import NodeKind, parents
-from pawl.core.code import Stamp
 from pawl.core.errors import (
     NotAFile,
     NotFound,
@@ -36,6 +36,15 @@ _NEW_FILE = 0o644
 
 Hold = Callable[[], AbstractContextManager[Surface]]
 """Gives the bench's surface while no command and no other edit is at work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Tells, without reading it, whether a file has changed."""
+
+    path: str
+    size: int
+    modified_ns: int
 
 
 class Files(Protocol):

@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pawl.core.code import Commit
 from pawl.core.errors import GitFailed, NotFound, OverlayUnavailable, PathRefused, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Execution, Limits, Secrets
 from pawl.settings.tree import Tree
@@ -25,6 +24,17 @@ from pawl.workspace.repository import OBJECT_NAME, Repository, opened
 class CommandRunner(Protocol):
     def run(self, execution: Execution) -> Completed:
         """Runs the command on the bench, confined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    name: str
+    """Its hash."""
+    at: int
+    """Seconds since 1970."""
+    message: str
+    paths: tuple[str, ...]
+    """The files that it changed."""
 
 
 Run = Callable[[Execution], Completed]

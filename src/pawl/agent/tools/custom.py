@@ -15,8 +15,8 @@ from pawl.core.guardrails import Permission
 from pawl.settings.extensions import NOT_A_TOOL, loaded, wrong_extension
 
 if TYPE_CHECKING:
+    from pawl.code.code_model import Edited, LineEdit, Modification
     from pawl.code.import_map import ImportMap
-    from pawl.core.code import Edited, LineEdit, Modification
     from pawl.core.execution import Completed, Execution
     from pawl.core.text import Text
 

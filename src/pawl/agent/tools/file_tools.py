@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pawl.agent.tools.tool_registry import Ports, ToolLimits
-from pawl.core.code import Definition, Edited, FileOutline, LineEdit, Modification, Outline
+from pawl.code.code_model import Definition, Edited, FileOutline, LineEdit, Modification, Outline
 from pawl.core.errors import BadArguments
 from pawl.core.typed import AtLeast
 

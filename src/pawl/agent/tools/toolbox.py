@@ -28,8 +28,8 @@ from pawl.agent.tools.tool_registry import (
     offers,
     page,
 )
+from pawl.code.code_model import Modification
 from pawl.code.import_map import ImportMap
-from pawl.core.code import Modification
 from pawl.core.dialogue import ToolOffer
 from pawl.core.errors import PawlError, PolicyViolation, SchemaUnmet, TimedOut
 from pawl.core.run import RoleName

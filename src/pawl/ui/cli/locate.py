@@ -7,7 +7,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pawl.core.code import Hit, Query
+from pawl.code.code_model import Hit, Query
 from pawl.core.errors import UsageError
 from pawl.settings import files as bounded
 from pawl.ui.cli.call import Call

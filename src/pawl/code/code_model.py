@@ -1,4 +1,4 @@
-"""An edit of one file as data: what a tool asks for, and what came of it."""
+"""Code as data: edits of a file, definitions and outlines, queries with their hits, bundles of excerpts."""
 
 from __future__ import annotations
 
@@ -166,26 +166,6 @@ class Hit:
     """In words, the weightiest first."""
     symbols: tuple[Definition, ...] = ()
     """The definitions of the file that are likeliest to change, the likeliest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """Tells, without reading it, whether a file has changed."""
-
-    path: str
-    size: int
-    modified_ns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    name: str
-    """Its hash."""
-    at: int
-    """Seconds since 1970."""
-    message: str
-    paths: tuple[str, ...]
-    """The files that it changed."""
 
 
 LEAST_BUDGET = 200
