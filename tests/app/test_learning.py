@@ -9,10 +9,12 @@ from world import lay
 
 from pawl.agent import workspace_memory as remembering
 from pawl.agent.session import Session
+from pawl.agent.session_memory import SessionMemory
 from pawl.agent.workspace_memory import SESSION
 from pawl.core.history import EntryKind
-from pawl.core.memory import MemoryTier, SessionMemory
+from pawl.core.memory import MemoryTier
 from pawl.core.run import Approval, ApprovalAnswer, ApprovalResponse, Report, RunRequest, RunState
+from pawl.core.typed import typed
 from pawl.settings.trust import trust
 from pawl.workspace.history import Wish
 from pawl.workspace.project import Project, new_run_id
@@ -46,7 +48,7 @@ def test_a_run_that_succeeded_leaves_an_outcome_and_its_edits(shop: Project, scr
     (memory,) = remembering.memories(shop)
     assert (memory.tier, memory.run) == (MemoryTier.OUTCOME, report.run)
     assert memory.text == "make greet say Hi: changed src/greeter.py"
-    session = SessionMemory.from_json(shop.store.snapshots.get(shop.workspace, report.conversation, SESSION) or {})
+    session = typed(SessionMemory, shop.store.snapshots.get(shop.workspace, report.conversation, SESSION) or {})
     assert [(one.path, one.entry) for one in session.edits] == [("src/greeter.py", report.entry)]
     assert not (Path(shop.workspace) / ".pawl").exists()
 

@@ -10,12 +10,14 @@ import pytest
 from pawl.agent import workspace_memory as remembering
 from pawl.agent.context_watch import WORKSHEET, ContextWatch
 from pawl.agent.session import Session
+from pawl.agent.session_memory import SessionMemory, Worksheet
 from pawl.agent.workspace_memory import ESTIMATES, SESSION
 from pawl.core.dialogue import Request, ToolAnswer, ToolCall, Usage, user
 from pawl.core.errors import UnknownEntry
 from pawl.core.events import RequestAnswered, Shortened, ToolEnded
-from pawl.core.memory import MemoryTier, SessionMemory, Worksheet
+from pawl.core.memory import MemoryTier
 from pawl.core.run import Intent, Mode, Reasoning, Report, RunRequest, RunTerms
+from pawl.core.typed import typed
 from pawl.workspace.project import Project, new_run_id
 
 SCRIPT = """
@@ -67,7 +69,7 @@ def test_the_session_of_a_conversation_is_taken_up_by_another_process(shop: Proj
     first = asked(shop, script, "where is it?")
     with site.open() as other:
         held = other.store.snapshots.get(other.workspace, first.conversation, SESSION)
-        session = SessionMemory.from_json(held or {})
+        session = typed(SessionMemory, held or {})
         assert [(one.question, one.answer) for one in session.exchanges] == [("where is it?", "In src/greeter.py:1.")]
         assert [one.path for one in session.seen] == ["src/greeter.py"]
         assert [one.path for one in session.accessed] == ["src/greeter.py"]

@@ -20,6 +20,7 @@ from pawl.agent.compression import (
     noted,
     summarized,
 )
+from pawl.agent.session_memory import Worksheet
 from pawl.core.dialogue import (
     Message,
     Speaker,
@@ -31,7 +32,6 @@ from pawl.core.dialogue import (
     tool_answers,
     user,
 )
-from pawl.core.memory import Worksheet
 
 pytestmark = pytest.mark.spec("C13")
 

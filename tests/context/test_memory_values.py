@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.agent.context_watch import MOST_FILES, MOST_TASKS, WorkingContext
+from pawl.agent.session_memory import Access, AccessKind, EditNote, Exchange, SeenFile, SessionMemory, Worksheet
 from pawl.agent.workspace_memory import (
     TITLES,
     Bank,
@@ -20,21 +21,9 @@ from pawl.agent.workspace_memory import (
     updated,
     worth_keeping,
 )
-from pawl.core.memory import (
-    LONGEST_MEMORY,
-    Access,
-    AccessKind,
-    EditNote,
-    Exchange,
-    Memory,
-    MemorySource,
-    MemoryTier,
-    NewMemory,
-    SeenFile,
-    SessionMemory,
-    Worksheet,
-)
+from pawl.core.memory import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory
 from pawl.core.text import CHARACTERS_PER_TOKEN
+from pawl.core.typed import plain, typed
 from pawl.settings.guardrail_presets import preset
 
 GUARDRAILS = preset("standard")
@@ -72,12 +61,12 @@ def test_a_session_remembers_the_last_ten_exchanges():
 @pytest.mark.spec("B3", "E12")
 def test_a_sessions_memory_comes_back_from_json():
     memory = SessionMemory().with_seen("a.py", "1").with_exchange("q", "a").with_edit("a.py", "what")
-    assert SessionMemory.from_json(json.loads(json.dumps(memory.to_json()))) == memory
-    for broken in ({**memory.to_json(), "seen": [1]}, {**memory.to_json(), "accessed": [["a", "eaten"]]}):
+    assert typed(SessionMemory, json.loads(json.dumps(plain(memory)))) == memory
+    for broken in ({**plain(memory), "seen": [1]}, {**plain(memory), "accessed": [["a", "eaten"]]}):
         with pytest.raises(ValueError):
-            SessionMemory.from_json(broken)
+            typed(SessionMemory, broken)
     with pytest.raises(ValueError):
-        Worksheet.from_json({"done": "no list"})
+        typed(Worksheet, {"done": "no list"})
 
 
 @pytest.mark.spec("E10", "C13")

@@ -14,6 +14,7 @@ from pawl.core.errors import UsageError
 from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.workspace.bench_files import WorkspaceFiles
+from pawl.workspace.git import Commit
 
 pytestmark = pytest.mark.spec("E2")
 

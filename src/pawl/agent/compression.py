@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
+from pawl.agent.session_memory import AccessKind, Worksheet
 from pawl.core.dialogue import Message, Speaker, ToolAnswer, ToolCall, characters_of, dialogue_tokens, user
-from pawl.core.memory import AccessKind, Worksheet
 from pawl.core.text import CHARACTERS_PER_TOKEN
 
 OPENING = "[Summary, made by Pawl, of the earlier part of this dialogue]"

@@ -23,14 +23,15 @@ from pawl.agent.compression import (
 )
 from pawl.agent.context import TurnInput
 from pawl.agent.record import RunRecord, WorkName
+from pawl.agent.session_memory import SessionMemory, Worksheet
 from pawl.agent.workspace_memory import ESTIMATES, SESSION, EstimateError, estimate_errors
 from pawl.core.dialogue import Message, Request, Speaker, Usage, dialogue_tokens
 from pawl.core.errors import PawlError, StoreError, UnregisteredAgent, UsageError
 from pawl.core.events import RequestAnswered, RunEvent, Shortened, ToolEnded
-from pawl.core.memory import SessionMemory, Worksheet
 from pawl.core.redact import redacted_request
 from pawl.core.run import RoleName, RunTerms
 from pawl.core.text import tokens_of
+from pawl.core.typed import plain, typed
 from pawl.models.prices import likely_input
 from pawl.workspace.bench_files import Files
 from pawl.workspace.project import Project
@@ -293,9 +294,9 @@ class ContextWatch:
         self.monitor.learn(self._kept("", ESTIMATES))
         self.monitor.register(self.agent, self.model)
         with suppress(ValueError):
-            self.worksheet = Worksheet.from_json(self._kept(self.terms.conversation, WORKSHEET))
+            self.worksheet = typed(Worksheet, self._kept(self.terms.conversation, WORKSHEET))
         with suppress(ValueError):
-            self.session = SessionMemory.from_json(self._kept(self.terms.conversation, SESSION))
+            self.session = typed(SessionMemory, self._kept(self.terms.conversation, SESSION))
 
     @property
     def agent(self) -> str:
@@ -345,8 +346,8 @@ class ContextWatch:
         self.session = memory
         store, workspace, conversation = self.shop.store, self.shop.workspace, self.terms.conversation
         with suppress(StoreError):
-            store.snapshots.put(workspace, conversation, SESSION, memory.to_json())
-            store.snapshots.put(workspace, conversation, WORKSHEET, self.worksheet.to_json())
+            store.snapshots.put(workspace, conversation, SESSION, plain(memory))
+            store.snapshots.put(workspace, conversation, WORKSHEET, plain(self.worksheet))
             store.answers.note_files(workspace, seen)
             if self.monitor.measured:
                 store.snapshots.put(workspace, "", ESTIMATES, self.monitor.to_json())

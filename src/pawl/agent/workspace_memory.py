@@ -17,15 +17,17 @@ from pathlib import Path
 
 from pawl.agent.answers import are_similar
 from pawl.agent.record import RunRecord, WorkName
+from pawl.agent.session_memory import SessionMemory
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.dialogue import Conversation
 from pawl.core.errors import PawlError, StoreError, UnknownEntry
 from pawl.core.guardrails import Guardrails
 from pawl.core.history import EntryKind, EntryState
-from pawl.core.memory import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory, SessionMemory
+from pawl.core.memory import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory
 from pawl.core.redact import MARK, redacted
 from pawl.core.run import DeliveryState
 from pawl.core.text import CHARACTERS_PER_TOKEN, Text
+from pawl.core.typed import plain, typed
 from pawl.settings.trust import is_trusted
 from pawl.workspace.bench_files import Files
 from pawl.workspace.project import Project
@@ -369,7 +371,7 @@ def session(shop: Project, conversation: str = "") -> tuple[str, SessionMemory]:
         )
     body = shop.store.snapshots.get(shop.workspace, known.id, SESSION)
     try:
-        return known.id, SessionMemory.from_json(body) if body else SessionMemory()
+        return known.id, typed(SessionMemory, body) if body else SessionMemory()
     except ValueError:
         return known.id, SessionMemory()
 
@@ -486,8 +488,8 @@ def _note_edits(shop: Project, record: RunRecord, paths: list[str], entry: int) 
     session = SessionMemory()
     with suppress(ValueError):
         kept = shop.store.snapshots.get(shop.workspace, conversation, SESSION)
-        session = SessionMemory.from_json(kept or {})
+        session = typed(SessionMemory, kept or {})
     for path in paths:
         session = session.with_edit(path, _short(record.order.text), entry)
     with suppress(StoreError):
-        shop.store.snapshots.put(shop.workspace, conversation, SESSION, session.to_json())
+        shop.store.snapshots.put(shop.workspace, conversation, SESSION, plain(session))

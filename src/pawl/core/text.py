@@ -360,6 +360,16 @@ def tokens_of(text: str) -> int:
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
+def shortened(text: str, most: int) -> str:
+    """The text, or as much of it as so many characters hold, with a sign that it goes on."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def one_line(text: str, most: int) -> str:
+    """The words of the text on one line of at most so many characters."""
+    return shortened(" ".join(text.split()), most)
+
+
 class Matching(StrEnum):
     """Ways to match lines. They agree wherever there is only one reasonable way."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from pawl.core.display import MARK, Shown, head_and_tail, shown_text
 from pawl.core.guardrails import Decision, Permission, strictest
+from pawl.core.text import shortened
 from pawl.settings.permission_rules import COMMAND_TOOL, PathBase, Rule, command_text
 from pawl.settings.shell import Doubt, Redirection, Script, ShellCommand, Word, plain_words, read_shell
 from pawl.settings.shell_programs import (
@@ -27,6 +28,7 @@ _SEPARATORS = re.compile(r"[=:@,]")
 _MOST_PARTS = 8
 _MOST_DIRECTORIES = 16
 _MOST_STARTS = 64
+_LONGEST_SHOWN = 120
 _HARMLESS_TARGETS = re.compile(r"/dev/(?:null|stdout|stderr|tty|fd/\d+)")
 
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"})
@@ -136,7 +138,7 @@ class CommandJudge:
         danger = hazard(inner) if inner else ""
         if rule is not None and not danger:
             return _allow(rule)
-        reason = danger or f"no rule allows {_short(whole.strip())!r}"
+        reason = danger or f"no rule allows {shortened(whole.strip(), _LONGEST_SHOWN)!r}"
         if self.unmatched is Decision.ALLOW:
             reason = "it runs in the sandbox without a network"
         return Permission(ruling=self.unmatched, reason=reason)
@@ -276,15 +278,11 @@ def _files(rules: Sequence[Rule], command: ShellCommand) -> Iterator[tuple[Rule,
 
 
 def _shown(command: ShellCommand) -> str:
-    return _short(command_text(command.words).strip()) or "the command"
+    return shortened(command_text(command.words).strip(), _LONGEST_SHOWN) or "the command"
 
 
 def _allow(rule: Rule) -> Permission:
     return Permission(ruling=Decision.ALLOW, reason=f"{rule.text} allows it", rule=rule.text, source=rule.source)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 120 else f"{text[:119]}…"
 
 
 _COMMANDS_HEAD, _COMMANDS_TAIL = 40, 20

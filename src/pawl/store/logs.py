@@ -13,6 +13,7 @@ from pawl.core.dialogue import Conversation, Message, TranscriptLine, from_json,
 from pawl.core.errors import StoreCorrupt
 from pawl.core.redact import redacted, redacted_message
 from pawl.core.run import RequestRecord
+from pawl.core.text import one_line
 from pawl.core.typed import typed
 from pawl.store.database import StorePart, iso, readable
 
@@ -189,5 +190,4 @@ def _title(conversation: str, body: str | None) -> str:
     """The first words of the user, in one line."""
     if body is None:
         return ""
-    words = " ".join(_message(f"the first message of {conversation!r}", body).text.split())
-    return words if len(words) <= _LONGEST_TITLE else f"{words[: _LONGEST_TITLE - 1].rstrip()}…"
+    return one_line(_message(f"the first message of {conversation!r}", body).text, _LONGEST_TITLE)
