@@ -32,6 +32,7 @@ from pawl.core.dialogue import (
     tool_answers,
     user,
 )
+from pawl.core.typed import plain, typed
 
 pytestmark = pytest.mark.spec("C13")
 
@@ -196,7 +197,7 @@ def test_a_worksheet_follows_the_calls_of_tools():
     for one in (dialogue(1)[3:5], dialogue(1)[5:7], dialogue(1)[7:9], dialogue(1)[9:11], dialogue(1)[11:13]):
         sheet = noted(sheet, one[0].calls[0], one[1].answers[0])
     assert sheet == Worksheet(done=("strict_patch cart.py", "run_command pytest -q"), read=("src/file_0.py",))
-    assert Worksheet.from_json(json.loads(json.dumps(sheet.to_json()))) == sheet
+    assert typed(Worksheet, json.loads(json.dumps(plain(sheet)))) == sheet
 
 
 TEXTS = st.text("abc \n#-.", max_size=200)
