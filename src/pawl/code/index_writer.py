@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
@@ -306,79 +307,6 @@ _LONGEST_LOG = 16 << 20
 _BUSY_SECONDS = 30.0
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT})
 
-_TABLES = (
-    """
-    CREATE TABLE file (
-        id INTEGER PRIMARY KEY,
-        path TEXT NOT NULL UNIQUE,
-        size INTEGER NOT NULL,
-        modified_ns INTEGER NOT NULL,
-        digest BLOB NOT NULL,
-        language TEXT NOT NULL,
-        role TEXT NOT NULL,
-        complete INTEGER NOT NULL
-    )
-    """,
-    """
-    CREATE TABLE definition (
-        file INTEGER NOT NULL,
-        kind TEXT NOT NULL,
-        name TEXT NOT NULL,
-        qualified TEXT NOT NULL,
-        start INTEGER NOT NULL,
-        line INTEGER NOT NULL,
-        stop INTEGER NOT NULL,
-        depth INTEGER NOT NULL,
-        signature TEXT NOT NULL,
-        doc TEXT NOT NULL
-    )
-    """,
-    "CREATE INDEX definition_of_file ON definition (file)",
-    "CREATE INDEX definition_named ON definition (name)",
-    # A piece of a file that is ranked for itself: a function, the rest of a class, the rest of the file. Its number is
-    # never used again, because the words of a piece that is gone stay in `word` until the index is made anew.
-    """
-    CREATE TABLE piece (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        file INTEGER NOT NULL,
-        start INTEGER NOT NULL,
-        stop INTEGER NOT NULL,
-        length INTEGER NOT NULL,
-        calls TEXT NOT NULL,
-        uses TEXT NOT NULL
-    )
-    """,
-    "CREATE INDEX piece_of_file ON piece (file)",
-    """
-    CREATE TABLE import (
-        file INTEGER NOT NULL,
-        line INTEGER NOT NULL,
-        module TEXT NOT NULL,
-        names TEXT NOT NULL
-    )
-    """,
-    "CREATE INDEX import_of_file ON import (file)",
-    "CREATE TABLE edge (source INTEGER NOT NULL, target INTEGER NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID",
-    # Without its own copy of the text, which would double the size.
-    """
-    CREATE VIRTUAL TABLE word USING fts5 (path, names, body, content='', tokenize="ascii tokenchars '_'")
-    """,
-    # How much is collected in memory before it is written; the default writes and merges too often.
-    "INSERT INTO word (word, rank) VALUES ('hashsize', 16777216)",
-    "CREATE VIRTUAL TABLE occurrence USING fts5vocab (word, instance)",
-    "CREATE VIRTUAL TABLE spread USING fts5vocab (word, row)",
-    """
-    CREATE TABLE past (
-        id INTEGER PRIMARY KEY,
-        name TEXT NOT NULL,
-        at INTEGER NOT NULL,
-        words TEXT NOT NULL,
-        paths TEXT NOT NULL
-    )
-    """,
-    "CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-)
-
 
 def connect(path: Path) -> sqlite3.Connection:
     """The open index. One that is damaged, or of another version, is thrown away and starts empty."""
@@ -401,7 +329,7 @@ def _settled(path: Path) -> sqlite3.Connection:
     discard(path)
     connection = _opened(path)
     connection.execute("BEGIN IMMEDIATE")
-    for statement in _TABLES:
+    for statement in (resources.files("pawl.code") / "index.sql").read_text("utf-8").split(";\n"):
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_MARK}")
     connection.execute(f"PRAGMA user_version = {_VERSION}")

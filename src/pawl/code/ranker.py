@@ -4,12 +4,14 @@ each with its reasons and the definitions that may change.
 
 from __future__ import annotations
 
+import functools
 import math
 import posixpath
+import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from importlib import resources
 
 from pawl.code.code_model import Definition, DefinitionKind, Hit, Query, Suspicion
 from pawl.code.index_reader import IndexReader, PieceLines, Scores
@@ -26,6 +28,7 @@ from pawl.code.query_evidence import (
     share,
     weights,
 )
+from pawl.core.typed import written
 
 _MOST_SEEDS = 20
 _MOST_PIECES = 25
@@ -151,85 +154,55 @@ def _windows(run: Sequence[str]) -> list[list[str]]:
     ]
 
 
-class Signal(StrEnum):
-    PIECE = "piece"
-    PIECE_PLACE = "piece place"
-    """Apart from how well the pieces fit: which file has the best."""
-    FILE = "file"
-    COVER = "cover"
-    RARE = "rare"
-    PATH = "path"
-    STEM = "stem"
-    DEFINITION = "definition"
-    DOTTED = "dotted"
-    MENTION = "mention"
-    FRAME = "frame"
-    MESSAGE = "message"
-    NEIGHBOUR = "neighbour"
-    CALLED = "called"
-    FOLDER = "folder"
-    TESTED = "tested"
-    LATELY = "lately"
-    ALIKE = "alike"
-    TOGETHER = "together"
-    SUSPICION = "suspicion"
-    PROSE = "prose"
-    TEST = "test"
-    ASIDE = "aside"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """How one signal counts, as `ranking.toml` has it."""
+
+    weight: float
+    base: float = 0.0
+    told: str = ""
+    names: bool = False
+    habit: bool = False
 
 
-ABOUT_FILES = frozenset({Signal.LATELY, Signal.PROSE, Signal.TEST, Signal.ASIDE})
-"""What is so whatever the query says."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    signals: Mapping[str, Signal]
+    aside_folders: frozenset[str]
+    aside_files: frozenset[str]
 
-_BASE = {
-    Signal.PIECE: 1.0,
-    Signal.FILE: 1.0,
-    Signal.DEFINITION: 0.8,
-    Signal.DOTTED: 0.8,
-    Signal.MENTION: 1.0,
-    Signal.FRAME: 1.0,
-    Signal.MESSAGE: 0.5,
-    Signal.SUSPICION: 2.0,
-    Signal.PROSE: -1.0,
-}
-"""What decides from which files neighbours are looked at."""
+
+@functools.cache
+def ranking() -> Ranking:
+    return written(Ranking, tomllib.loads((resources.files("pawl.code") / "ranking.toml").read_text("utf-8")))
+
 
 _STEM_ZONES = ((Zone.CODE, 0.3), (Zone.PROSE, 0.6), (Zone.TITLE, 1.0))
 _FIRST_PLACES = 20
-_ASIDE = frozenset(
-    [
-        *("doc", "docs", "documentation", "example", "examples", "demo", "demos", "sample", "samples", "gallery"),
-        *("galleries", "tutorial", "tutorials", "benchmark", "benchmarks", "bench", "asv_bench", "tool", "tools"),
-        *("script", "scripts", "ci", ".github", ".circleci", "release", "releases", "maint", "vendor", "vendored"),
-        *("third_party", "thirdparty", "extern", "externals", "bundled", "build_tools"),
-    ]
-)
-"""Folders of what is beside the product."""
-_ASIDE_FILES = frozenset({"setup.py", "setupext.py", "conftest.py", "noxfile.py", "gulpfile.js", "Gruntfile.js"})
 
 
 @dataclass(slots=True)
 class Signals:
     lexical: Lexical
     naming: NamedThings
-    values: dict[Signal, Scores] = field(default_factory=dict)
+    values: dict[str, Scores] = field(default_factory=dict)
     rare_words: Mapping[int, Sequence[str]] = field(default_factory=dict)
     """Tokens that a file has and hardly any other."""
     lines: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Lines of a file that the query speaks of."""
 
-    def joined(self, weights: Mapping[Signal, float]) -> Scores:
+    def joined(self, weight_of: Callable[[Signal], float]) -> Scores:
         total: Scores = defaultdict(float)
-        for signal, weight in weights.items():
-            for number, value in self.values.get(signal, {}).items():
-                total[number] += weight * value
+        for name, signal in ranking().signals.items():
+            for number, value in self.values.get(name, {}).items():
+                total[number] += weight_of(signal) * value
         return total
 
 
 def signals(understood: QueryTerms, suspicions: Sequence[Suspicion], shelf: IndexReader) -> Signals:
     found = Signals(lexical(understood, shelf), naming(understood, shelf))
     _own(found, understood, suspicions, shelf)
-    base = found.joined(_BASE)
+    base = found.joined(lambda signal: signal.base)
     base = {number: value for number, value in base.items() if value > 0 and number in shelf.candidates}
     _of_others(found, understood, base, shelf)
     return found
@@ -241,19 +214,19 @@ def _own(found: Signals, understood: QueryTerms, suspicions: Sequence[Suspicion]
     said, said_lines = messages(understood, shelf)
     rarities, found.rare_words = rare(understood, shelf)
     found.values |= {
-        Signal.PIECE: _scaled(words.best),
-        Signal.PIECE_PLACE: _places(words.best, shelf),
-        Signal.FILE: _scaled(words.files),
-        Signal.COVER: words.cover,
-        Signal.RARE: _scaled(rarities, least=1.0),
-        Signal.PATH: _scaled(words.paths),
-        Signal.STEM: _stems(understood, shelf),
-        Signal.DEFINITION: _scaled(names.definitions, least=1.0),
-        Signal.DOTTED: _scaled(names.dotted, least=1.0),
-        Signal.MENTION: _scaled(names.mentions, least=1.0),
-        Signal.FRAME: _scaled(names.frames, least=1.0),
-        Signal.MESSAGE: _scaled(said, least=0.5),
-        Signal.SUSPICION: _suspected(suspicions, shelf, found.lines),
+        "piece": _scaled(words.best),
+        "piece place": _places(words.best, shelf),
+        "file": _scaled(words.files),
+        "cover": words.cover,
+        "rare": _scaled(rarities, least=1.0),
+        "path": _scaled(words.paths),
+        "stem": _stems(understood, shelf),
+        "definition": _scaled(names.definitions, least=1.0),
+        "dotted": _scaled(names.dotted, least=1.0),
+        "mention": _scaled(names.mentions, least=1.0),
+        "frame": _scaled(names.frames, least=1.0),
+        "message": _scaled(said, least=0.5),
+        "suspicion": _suspected(suspicions, shelf, found.lines),
         **_kinds(names.told, shelf),
     }
     for lines in (names.lines, said_lines):
@@ -265,30 +238,31 @@ def _of_others(found: Signals, understood: QueryTerms, base: Mapping[int, float]
     """What other files and the commits say of it."""
     words, commits = found.lexical, CommitEvidence(shelf)
     found.values |= {
-        Signal.NEIGHBOUR: _scaled(neighbours(base, shelf)),
-        Signal.CALLED: _scaled(called(words.pieces, shelf)),
-        Signal.FOLDER: _scaled(folders(words.files, shelf)),
-        Signal.TESTED: _scaled(tested(words.pieces, shelf)),
-        Signal.LATELY: commits.lately(),
-        Signal.ALIKE: _scaled(commits.alike(understood)),
-        Signal.TOGETHER: _scaled(commits.together(base)),
+        "neighbour": _scaled(neighbours(base, shelf)),
+        "called": _scaled(called(words.pieces, shelf)),
+        "folder": _scaled(folders(words.files, shelf)),
+        "tested": _scaled(tested(words.pieces, shelf)),
+        "lately": commits.lately(),
+        "alike": _scaled(commits.alike(understood)),
+        "together": _scaled(commits.together(base)),
     }
 
 
-def _kinds(told: Container[int], shelf: IndexReader) -> dict[Signal, Scores]:
+def _kinds(told: Container[int], shelf: IndexReader) -> dict[str, Scores]:
     """What speaks against a file by its kind. Prose that is told by its name is what is meant."""
     prose: Scores = {}
     test: Scores = {}
     aside: Scores = {}
+    table = ranking()
     for number in shelf.candidates:
         row = shelf.files[number]
         if number not in told and (row.kind is FileKind.PROSE or not row.language):
             prose[number] = 1.0 if row.kind is FileKind.PROSE else 0.7
         if row.test:
             test[number] = 1.0
-        if row.path in _ASIDE_FILES or not _ASIDE.isdisjoint(row.path.lower().split("/")[:-1]):
+        if row.path in table.aside_files or not table.aside_folders.isdisjoint(row.path.lower().split("/")[:-1]):
             aside[number] = 1.0
-    return {Signal.PROSE: prose, Signal.TEST: test, Signal.ASIDE: aside}
+    return {"prose": prose, "test": test, "aside": aside}
 
 
 def _places(scores: Mapping[int, float], shelf: IndexReader) -> Scores:
@@ -375,33 +349,6 @@ def likeliest(
     return tuple(definitions[place] for place in chosen[:MOST_SYMBOLS])
 
 
-WEIGHTS: Mapping[Signal, float] = {
-    Signal.PIECE: 1.6,
-    Signal.PIECE_PLACE: 1.1,
-    Signal.FILE: 0.7,
-    Signal.COVER: 0.8,
-    Signal.RARE: 0.45,
-    Signal.PATH: 0.6,
-    Signal.STEM: 0.6,
-    Signal.DEFINITION: 0.9,
-    Signal.DOTTED: 0.3,
-    Signal.MENTION: 2.0,
-    Signal.FRAME: 1.6,
-    Signal.MESSAGE: 0.8,
-    Signal.NEIGHBOUR: 0.4,
-    Signal.CALLED: 0.5,
-    Signal.FOLDER: 0.8,
-    Signal.TESTED: 0.7,
-    Signal.LATELY: 0.15,
-    Signal.ALIKE: 0.4,
-    Signal.TOGETHER: 0.3,
-    Signal.SUSPICION: 4.0,
-    Signal.PROSE: -2.0,
-    Signal.TEST: -1.5,
-    Signal.ASIDE: -1.4,
-}
-
-
 _MOST_REASONS = 4
 _LEAST_SHARE = 0.04
 """Of a file's score, for a reason to be worth telling."""
@@ -412,31 +359,12 @@ _MOST_COVERING = 10
 """Where nothing is named, one of so many first files, or a commit, must have this share of the text: what real issues
 are about has twice as much, and a text about something else has a word or two of it by chance."""
 
-_TOLD = {
-    Signal.MENTION: "its path is named",
-    Signal.FRAME: "it is in the traceback",
-    Signal.MESSAGE: "it holds the message",
-    Signal.PATH: "its path has words of the text",
-    Signal.STEM: "its path has words of the text",
-    Signal.NEIGHBOUR: "files that fit import it",
-    Signal.CALLED: "code that fits uses what it defines",
-    Signal.FOLDER: "other files of its folder fit",
-    Signal.TESTED: "tests that fit are about it",
-    Signal.LATELY: "it changed lately",
-    Signal.ALIKE: "commits with similar messages changed it",
-    Signal.TOGETHER: "it changes together with files that fit",
-    Signal.SUSPICION: "failing tests run through it",
-}
-_BY_NAME = (Signal.DEFINITION, Signal.DOTTED)
-_NAMING = (*_BY_NAME, Signal.MENTION, Signal.FRAME, Signal.MESSAGE, Signal.STEM, Signal.SUSPICION)
-_BY_WORDS = frozenset({Signal.PIECE, Signal.PIECE_PLACE, Signal.FILE, Signal.COVER})
-
 
 def rank(query: Query, shelf: IndexReader, top: int) -> list[Hit]:
     """The same index and query give the same answer, ties by path."""
     understood = understand(query.text)
     found = signals(understood, query.suspicions, shelf)
-    total = found.joined(WEIGHTS)
+    total = found.joined(lambda signal: signal.weight)
     scored = [number for number in total if number in shelf.candidates and _is_found(number, found)]
     scored.sort(key=lambda number: (-total[number], shelf.files[number].path))
     if not _fits(understood, found, scored[:_MOST_COVERING], shelf):
@@ -460,12 +388,13 @@ def rank(query: Query, shelf: IndexReader, top: int) -> list[Hit]:
 
 def _is_found(number: int, found: Signals) -> bool:
     """Whether the query itself speaks for the file, and not only its habits."""
-    return any(scores.get(number) for signal, scores in found.values.items() if signal not in ABOUT_FILES)
+    signals = ranking().signals
+    return any(scores.get(number) for name, scores in found.values.items() if not signals[name].habit)
 
 
 def _fits(understood: QueryTerms, found: Signals, first: Sequence[int], shelf: IndexReader) -> bool:
     """Whether the text is about this workspace at all: it names something there, or one file has a good part of it."""
-    values = [found.values[signal] for signal in _NAMING]
+    values = [found.values[name] for name, signal in ranking().signals.items() if signal.names]
     files = {number for scores in values for number in scores}
     if any(sum(scores.get(number, 0.0) for scores in values) >= _LEAST_NAMED for number in files):
         return True
@@ -488,27 +417,23 @@ def _names(number: int, found: Signals) -> Mapping[str, float]:
 
 
 def _reasons(number: int, found: Signals, spelled: Mapping[str, str]) -> tuple[str, ...]:
-    parts = {signal: weight * found.values[signal].get(number, 0.0) for signal, weight in WEIGHTS.items()}
+    signals = ranking().signals
+    parts = {name: signal.weight * found.values[name].get(number, 0.0) for name, signal in signals.items()}
     whole = sum(part for part in parts.values() if part > 0) or 1.0
+    names = _names(number, found)
+    said = {
+        "{names}": ", ".join(sorted(names, key=lambda name: (-names[name], name))[:3]),
+        "{words}": ", ".join(dict.fromkeys(spelled.get(one, one) for one in found.lexical.telling(number))),
+        "{rare}": " or ".join(dict.fromkeys(spelled.get(one, one) for one in found.rare_words.get(number, ())[:2])),
+    }
     reasons: dict[str, float] = {}
-    for signal, part in parts.items():
-        text = _reason(signal, number, found, spelled)
+    for name, part in parts.items():
+        text = signals[name].told
+        for field_name, value in said.items():
+            if field_name in text:
+                text = text.replace(field_name, value) if value else ""
         reasons[text] = reasons.get(text, 0.0) + part
     told = sorted(
         (text for text in reasons if text and reasons[text] / whole > _LEAST_SHARE), key=lambda text: -reasons[text]
     )
     return tuple(told[:_MOST_REASONS])
-
-
-def _reason(signal: Signal, number: int, found: Signals, spelled: Mapping[str, str]) -> str:
-    if signal in _BY_NAME:
-        names = _names(number, found)
-        shown = sorted(names, key=lambda name: (-names[name], name))[:3]
-        return f"it defines {', '.join(shown)}" if shown else ""
-    if signal in _BY_WORDS:
-        words = dict.fromkeys(spelled.get(token, token) for token in found.lexical.telling(number))
-        return f"it is about {', '.join(words)}" if words else ""
-    if signal is Signal.RARE:
-        words = dict.fromkeys(spelled.get(token, token) for token in found.rare_words.get(number, ())[:2])
-        return f"hardly any other file has {' or '.join(words)}" if words else ""
-    return _TOLD.get(signal, "")

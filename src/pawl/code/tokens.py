@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import re
 import string
+import tomllib
+from importlib import resources
 
 from pawl.core.redact import redacted
 
@@ -21,32 +23,9 @@ _BREAKS = bytes(sign if chr(sign) in f"{string.ascii_letters}{string.digits}_" e
 NUMBER = "\0"
 """Stands for a word that is only digits, and is no word; no text has it."""
 
-COMMON = frozenset(
-    """
-    self cls def class return import from if elif else for in not none true false null undefined and or is as with try
-    except finally raise pass lambda yield while break continue global assert del async await const let var function new
-    this typeof void static public private protected final int str bool string char double float long unsigned struct
-    enum impl pub fn mut use mod package func type interface extends implements throws throw catch switch case default
-    end do then begin require include define ifdef endif args kwargs
-    """.split()  # noqa: SIM905
-)
-"""What every file of some language is full of; it tells nothing."""
-
-STOP = frozenset(
-    """
-    the a an of to and or in on at by for from with without is are was were be been being it its this that these those
-    there here as if then than so not no nor can cannot could should would will shall may might must do does did done
-    has have had having i we you he she they me us my our your their them one two also only just very more most much
-    many some any all each every both few other another such same own too when where why how what which who whom whose
-    but because while until since before after above below between into through during about against again further once
-    out up down off over under
-    using used use get got like see seen please thanks thank hi hello issue bug problem expected actual behavior
-    behaviour result results example following want need needs think seems seem currently however instead way works
-    work working doesn don isn didn won ve re ll let try tried trying make makes made happens happen reproduce steps
-    version versions python code description know still even though well really actually something anything able
-    """.split()  # noqa: SIM905
-)
-"""What every issue is full of."""
+_TABLE = tomllib.loads((resources.files("pawl.code") / "words.toml").read_text("utf-8"))
+COMMON = frozenset(_TABLE["common"].split())
+STOP = frozenset(_TABLE["stop"].split())
 
 
 @functools.lru_cache(maxsize=1 << 16)
