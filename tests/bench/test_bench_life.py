@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -37,13 +36,11 @@ sys.stdin.read()
 """
 
 
-def test_a_bench_is_private_and_says_who_owns_it(stand: Stand):
+def test_a_bench_is_private(stand: Stand):
     bench = stand.bench()
     assert bench.folder.parent == stand.place
     assert bench.folder.name == bench.id
     assert bench.folder.stat().st_mode & 0o777 == 0o700
-    owner = json.loads((bench.folder / "owner.json").read_text())
-    assert (owner["pid"], owner["workspace"]) == (os.getpid(), str(stand.workspace))
 
 
 def test_a_discarded_bench_leaves_nothing_and_takes_no_more_work(stand: Stand):
@@ -121,32 +118,10 @@ def test_the_bench_of_a_killed_process_is_swept_and_that_of_a_living_one_is_not(
     assert mine.files.exists("README.md")
 
 
-@pytest.mark.parametrize(
-    ("change", "swept"), [({}, 0), ({"started": 1}, 1), ({"boot": "another"}, 1), ({"pid": 2**22 + 1}, 1)]
-)
-def test_a_process_number_alone_does_not_keep_a_bench(stand: Stand, change: dict, swept: int):
-    bench = stand.bench()
-    owner = json.loads((bench.folder / "owner.json").read_text())
-    other = stand.place / "other"
-    lay(other, {"owner.json": json.dumps({**owner, **change}).encode(), "upper/x": b"x"})
-    assert sweep(stand.place) == swept
-    assert other.exists() == (not swept)
-    assert bench.folder.exists()
-
-
-@pytest.mark.parametrize("change", [{"namespace": "another"}, {"pid": 2**22 + 1}])
-def test_a_living_owner_is_known_by_its_lock_where_its_number_means_nothing(stand: Stand, change: dict):
-    bench = stand.bench()
-    record = bench.folder / "owner.json"
-    record.write_text(json.dumps({**json.loads(record.read_text()), **change}))
-    assert sweep(stand.place) == 0
-    assert bench.files.exists("README.md")
-
-
-def test_a_folder_without_an_owner_is_left_while_it_is_young(stand: Stand):
+def test_a_folder_without_a_lock_is_left_while_it_is_young(stand: Stand):
     young, old = stand.place / "young", stand.place / "old"
     for folder in (young, old):
-        lay(folder, {"upper/x": b"x", "owner.json": b"{"})
+        lay(folder, {"upper/x": b"x", "lock.new": b""})
     os.utime(old, (0, 0))
     assert sweep(stand.place) == 1
     assert young.exists() and not old.exists()

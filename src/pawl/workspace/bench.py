@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import secrets
 import shutil
@@ -13,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -32,7 +31,6 @@ from pawl.core.execution import Completed, Execution, OverlayView, Secrets, Stre
 from pawl.core.guardrails import Guardrails, Judge
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 from pawl.sandbox.choice import ChosenSandbox
-from pawl.sandbox.process_limits import started_at
 from pawl.sandbox.visibility import is_below
 from pawl.settings.tree import LARGEST_BLOB, Tree
 from pawl.workspace.bench_files import BenchFiles
@@ -46,44 +44,9 @@ from pawl.workspace.repository import opened
 from pawl.workspace.surface import Surface, apply
 from pawl.workspace.trees import FOLDER, empty, held
 
-_OWNER = "owner.json"
 _LOCK = "lock"
-_UNCLAIMED_SECONDS = 3600
-"""How long a folder without an owner is taken for one that is being made."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """A process, told apart from any other that had or will have its number."""
-
-    pid: int
-    started: int
-    boot: str
-    namespace: str
-    """Process numbers mean something only among processes of one namespace."""
-    workspace: str
-
-    @classmethod
-    def this_process(cls, workspace: str) -> Owner:
-        return cls(
-            pid=os.getpid(),
-            started=started_at(os.getpid()),
-            boot=_boot(),
-            namespace=_namespace(),
-            workspace=workspace,
-        )
-
-    @property
-    def is_dead(self) -> bool:
-        if self.boot != _boot() or self.namespace != _namespace():
-            return True
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            pass
-        return started_at(self.pid) != self.started
+_UNLOCKED_SECONDS = 3600
+"""How long a folder without a lock is taken for one that is being made."""
 
 
 class BenchFolder:
@@ -94,16 +57,16 @@ class BenchFolder:
         self._lock = lock
 
     @classmethod
-    def create(cls, place: Path, identity: str, workspace: str) -> BenchFolder:
+    def create(cls, place: Path, identity: str) -> BenchFolder:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_private(place)
         path = place / identity
         path.mkdir(mode=0o700)
-        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        draft = path / f"{_LOCK}.new"
+        lock = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        draft = path / f"{_OWNER}.new"
-        draft.write_text(json.dumps(asdict(Owner.this_process(workspace)), indent=2) + "\n", "utf-8")
-        draft.rename(path / _OWNER)
+        # It gets its name while it is held, so that one that is free is a dead owner's.
+        draft.rename(path / _LOCK)
         return cls(path, lock)
 
     def discard(self) -> None:
@@ -129,7 +92,7 @@ def new_identity() -> str:
 
 
 def remove(path: Path) -> None:
-    """Removes a bench's folder; who owns it stays known until the end."""
+    """Removes a bench's folder; its lock goes last."""
     path.chmod(0o700)
     for part in path.iterdir():
         if part.is_dir() and not part.is_symlink():
@@ -137,7 +100,7 @@ def remove(path: Path) -> None:
             with held(os.open(part, FOLDER)) as fd:
                 empty(fd)
             part.rmdir()
-    for part in sorted(path.iterdir(), key=lambda part: part.name == _OWNER):
+    for part in sorted(path.iterdir(), key=lambda part: part.name == _LOCK):
         part.unlink()
     path.rmdir()
 
@@ -165,41 +128,17 @@ def sweep(place: Path) -> int:
 
 
 def _is_abandoned(path: Path) -> bool:
-    """A held lock means a living owner, wherever its process number counts."""
-    if _is_locked(path / _LOCK):
-        return False
+    """Whether nobody holds the lock: the kernel frees it with its owner."""
     try:
-        owner = Owner(**json.loads((path / _OWNER).read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
-        with suppress(FileNotFoundError):
-            return time.time() - path.stat().st_mtime > _UNCLAIMED_SECONDS
-        return False
-    return owner.is_dead
-
-
-def _is_locked(path: Path) -> bool:
-    try:
-        with held(os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)) as fd:
+        with held(os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)) as fd:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
-    except OSError:
         return False
-    return False
-
-
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
-        return ""
-
-
-def _namespace() -> str:
-    try:
-        return os.readlink("/proc/self/ns/pid")
-    except OSError:
-        return ""
+        with suppress(FileNotFoundError):
+            return time.time() - path.stat().st_mtime > _UNLOCKED_SECONDS
+        return False
+    return True
 
 
 class BenchKind(StrEnum):
@@ -483,7 +422,7 @@ def _outside(workspace: str, *places: Path | None) -> list[Path]:
 def _layered(tree: Tree, place: Path, identity: str) -> tuple[BenchFolder, LayeredSurface] | None:
     """None where the place is not private or its file system cannot hold an upper layer."""
     try:
-        folder = BenchFolder.create(place, identity, tree.root)
+        folder = BenchFolder.create(place, identity)
     except (OSError, ConfigError):
         return None
     try:
@@ -496,7 +435,7 @@ def _layered(tree: Tree, place: Path, identity: str) -> tuple[BenchFolder, Layer
 
 
 def _copied(tree: Tree, place: Path, identity: str, means: _Means) -> tuple[BenchFolder, CopiedSurface]:
-    folder = BenchFolder.create(place, identity, tree.root)
+    folder = BenchFolder.create(place, identity)
     try:
         hides = Search(tree, replace(means.guardrails, others=None), means.settings.listings).hides()
         return folder, CopiedSurface.create(tree, folder.path, hides, limit=means.settings.largest_copy)
