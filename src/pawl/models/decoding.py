@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import io
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -22,7 +22,6 @@ _LONGEST_REASON = 60
 MOST_BODY = 32 * 1024 * 1024
 MOST_EVENT = 4 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
-_LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 class Corrupt(Exception):
@@ -65,6 +64,7 @@ class Draft:
         self.calls = CallBook(offer.name for offer in request.tools)
         self._request = request
         self._wire = endpoint.wire
+        self._format = endpoint.format
         self._model = endpoint.model
         self._has_answer_tool = request.answer_schema is not None and endpoint.schema is SchemaCarrier.TOOL
         self._text: list[str] = []
@@ -116,8 +116,11 @@ class Draft:
         if self.stop is not StopReason.REFUSED:
             self.stop = stop
 
-    def end_for(self, reason: str, known: Mapping[str, StopReason]) -> None:
+    def end_for(self, reason: str) -> None:
         """Ends for the reason that the provider gives. For one that nobody knows, what it said counts as words."""
+        if reason in self._format.broken:
+            raise Corrupt(f"its server gave up ({reason})")
+        known = self._format.stops
         self.strange_end = "" if reason in known else scrubbed(reason)
         self.end(known.get(reason, StopReason.END))
 
@@ -261,68 +264,23 @@ class EventDecoder:
 
     def __init__(self, *, most: int) -> None:
         self._most = most
-        self._text = codecs.getincrementaldecoder("utf-8")("replace")
-        self._rest: list[str] = []
-        self._rest_size = 0
-        self._started = False
-        self._after_return = False
-        self._name = ""
-        self._data: list[str] = []
-        self._size = 0
+        # Every line end becomes a line feed, wherever the bytes are cut.
+        self._text = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
+        self._rest = ""
 
     def feed(self, chunk: bytes, *, final: bool = False) -> Iterator[ServerEvent]:
         """The events that end in this chunk. What is not ended by a blank line is no event."""
-        text = self._text.decode(chunk, final)
-        if text and not self._started:
-            self._started = True
-            text = text.removeprefix("\ufeff")
-        if self._after_return and text:
-            # The line ended with the carriage return of the chunk before.
-            self._after_return = False
-            text = text.removeprefix("\n")
-        if text.endswith("\r"):
-            self._after_return = True
-        for line in self._lines(text):
-            if event := self._line(line):
-                yield event
-
-    def _lines(self, text: str) -> Iterator[str]:
-        start = 0
-        for end in _LINE_END.finditer(text):
-            if self._rest:
-                self._rest.append(text[start : end.start()])
-                yield "".join(self._rest)
-                self._rest.clear()
-                self._rest_size = 0
-            else:
-                yield text[start : end.start()]
-            start = end.end()
-        if start < len(text):
-            self._rest.append(text[start:])
-            self._rest_size += len(text) - start
-            self._check(self._rest_size)
-
-    def _line(self, line: str) -> ServerEvent | None:
-        if not line:
-            return self._ended()
-        field, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if field == "data":
-            self._size += len(value)
-            self._check(self._size)
-            self._data.append(value)
-        elif field == "event":
-            self._name = value
-        return None
-
-    def _ended(self) -> ServerEvent | None:
-        name, data = self._name, self._data
-        self._name, self._data, self._size = "", [], 0
-        return ServerEvent(name, "\n".join(data)) if data else None
-
-    def _check(self, size: int) -> None:
-        if size > self._most:
-            raise EventTooLarge
+        self._rest += self._text.decode(chunk, final)
+        *blocks, self._rest = self._rest.split("\n\n")
+        for block in (*blocks, self._rest):
+            if len(block) > self._most:
+                raise EventTooLarge
+        for block in blocks:
+            fields = [line.partition(":")[::2] for line in block.split("\n")]
+            data = [value.removeprefix(" ") for field, value in fields if field == "data"]
+            names = [value.removeprefix(" ") for field, value in fields if field == "event"]
+            if data:
+                yield ServerEvent(names[-1] if names else "", "\n".join(data))
 
 
 class BodyReader:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib import resources
 from urllib.parse import urlsplit
 
+from pawl.core.dialogue import StopReason
 from pawl.core.errors import NotAuthorized
+from pawl.core.typed import written
 from pawl.settings.tables import read_settings
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -57,16 +62,25 @@ class SchemaCarrier(StrEnum):
     """The schema goes into the system text and nowhere else."""
 
 
-_NATIVE_REASONING = {
-    Wire.OPENAI: ReasoningSwitch.NONE,
-    Wire.ANTHROPIC: ReasoningSwitch.THINKING,
-    Wire.GEMINI: ReasoningSwitch.CONFIG,
-}
-_NATIVE_SCHEMA = {
-    Wire.OPENAI: SchemaCarrier.JSON_SCHEMA,
-    Wire.ANTHROPIC: SchemaCarrier.TOOL,
-    Wire.GEMINI: SchemaCarrier.RESPONSE_JSON_SCHEMA,
-}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireFormat:
+    """One format, as `wires.toml` has it."""
+
+    key_header: str
+    key_prefix: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    version: str = ""
+    listing: str
+    reasoning: ReasoningSwitch
+    schema: SchemaCarrier
+    stops: Mapping[str, StopReason]
+    broken: frozenset[str] = frozenset()
+
+
+@functools.cache
+def wire_formats() -> Mapping[str, WireFormat]:
+    tables = tomllib.loads((resources.files("pawl.models") / "wires.toml").read_text("utf-8"))
+    return {name: written(WireFormat, table) for name, table in tables.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +156,16 @@ class Endpoint:
         return f"check that {self.key_name or 'it'} is whole, valid and allowed this model"
 
     @property
+    def format(self) -> WireFormat:
+        return wire_formats()[self.wire]
+
+    @property
     def reasoning(self) -> ReasoningSwitch:
-        return self.quirks.reasoning or _NATIVE_REASONING[self.wire]
+        return self.quirks.reasoning or self.format.reasoning
 
     @property
     def schema(self) -> SchemaCarrier:
-        return self.quirks.schema or _NATIVE_SCHEMA[self.wire]
+        return self.quirks.schema or self.format.schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ import ssl
 import time
 import tomllib
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
@@ -21,6 +21,7 @@ import httpx2
 
 from pawl.core import errors
 from pawl.core.redact import MARK, redacted
+from pawl.core.typed import written
 from pawl.models.calls import scrubbed
 from pawl.models.endpoint import LOOPBACK, Endpoint
 
@@ -42,14 +43,33 @@ class AttemptFault:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRule:
     kind: str
-    texts: Sequence[str] = ("",)
-    statuses: Sequence[int] = ()
+    texts: tuple[str, ...] = ("",)
+    statuses: tuple[int, ...] = ()
     unless_wait: bool = False
 
     def fits(self, status: int, text: str, *, says_wait: bool) -> bool:
         if (self.statuses and status not in self.statuses) or (self.unless_wait and says_wait):
             return False
         return any(known in text for known in self.texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultKind:
+    error: str
+    message: str
+    advice: str = ""
+    passing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    rule: tuple[FaultRule, ...]
+    kinds: Mapping[str, FaultKind]
+
+
+@functools.cache
+def faults() -> Faults:
+    return written(Faults, tomllib.loads(Path(__file__).with_name("faults.toml").read_text("utf-8")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +81,6 @@ class ProviderError:
     text: str
     """Code, type and message in small letters, for the rules."""
     wait_seconds: float | None = None
-
-
-@functools.cache
-def rules() -> tuple[FaultRule, ...]:
-    parsed = tomllib.loads(Path(__file__).with_name("faults.toml").read_text("utf-8"))
-    return tuple(FaultRule(**one) for one in parsed["rule"])
 
 
 def refused(endpoint: Endpoint, status: int, body: bytes, *, wait_seconds: float | None) -> AttemptFault:
@@ -171,7 +185,7 @@ def _delay(details: object) -> float | None:
 
 def _fault(endpoint: Endpoint, said: ProviderError, text: str) -> AttemptFault:
     says_wait = said.wait_seconds is not None
-    for rule in rules():
+    for rule in faults().rule:
         if rule.fits(said.status, said.text, says_wait=says_wait):
             return _make(rule.kind, endpoint, said)
     status = said.status
@@ -180,51 +194,15 @@ def _fault(endpoint: Endpoint, said: ProviderError, text: str) -> AttemptFault:
     return _make("overloaded" if status >= 500 else "request" if status >= 400 else "status", endpoint, said)
 
 
-_KINDS: Mapping[str, tuple[type[errors.ModelError], str, str]] = {
-    "rate_limit": (errors.RateLimited, "{who} says to wait: {says}", "try again later, or use another model"),
-    "overloaded": (errors.Overloaded, "{who} cannot cope now: {says}", "try again in a minute, or use another model"),
-    "timeout": (errors.ModelTimedOut, "{who} gave up waiting: {says}", "try again"),
-    "key": (errors.NotAuthorized, "{who} does not accept the key: {says}", "{key}"),
-    "quota": (
-        errors.QuotaExhausted,
-        "the account with {who} has nothing left: {says}",
-        "add credit there, or use another model",
-    ),
-    "model": (errors.UnknownModel, "{who} has no {model}: {says}", "check its name and the provider's base_url"),
-    "proxy": (errors.Unreachable, "the proxy wants a password: {says}", "put it into HTTPS_PROXY, or set NO_PROXY"),
-    "context": (
-        errors.ContextTooLong,
-        "the request is too long for {model}: {says}",
-        "send less, or use another model",
-    ),
-    "history": (errors.BrokenHistory, "{model} does not accept the turns so far: {says}", "start a new conversation"),
-    "too_large": (
-        errors.RequestRejected,
-        "the request is larger than {who} takes: {says}",
-        "send less of long files and outputs",
-    ),
-    "status": (errors.AnswerUnusable, "{who} answered with neither an answer nor an error: {says}", ""),
-    "request": (
-        errors.RequestRejected,
-        "{model} refuses the request: {says}",
-        "the message says which part of it is wrong",
-    ),
-}
-"""The error of each kind of fault, its message and its advice."""
-_PASSING = ("rate_limit", "overloaded", "timeout")
-
-
 def _make(kind: str, endpoint: Endpoint, said: ProviderError) -> AttemptFault:
-    error, message, advice = _KINDS[kind]
+    table = faults().kinds[kind]
     says = f"{said.message} (status {said.status})" if said.status else said.message
-    message = message.format(who=repr(endpoint.provider), model=repr(endpoint.model), says=says)
-    advice = advice.format(key=endpoint.key_advice)
-    if error is errors.RateLimited:
-        made: errors.ModelError = errors.RateLimited(message, said.wait_seconds, advice=advice)
-    else:
-        made = error(message, advice=advice)
+    message = table.message.format(who=repr(endpoint.provider), model=repr(endpoint.model), says=says)
+    made: errors.ModelError = getattr(errors, table.error)(message, advice=table.advice.format(key=endpoint.key_advice))
+    if isinstance(made, errors.RateLimited):
+        made.wait_seconds = said.wait_seconds
     wait = None if kind == "timeout" else said.wait_seconds
-    return AttemptFault(error=made, again=kind in _PASSING, wait_seconds=wait)
+    return AttemptFault(error=made, again=table.passing, wait_seconds=wait)
 
 
 _WRONG_TIME = frozenset({9, 10})

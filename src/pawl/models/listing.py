@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pawl.core.dialogue import Usage
 from pawl.core.errors import PawlError
 from pawl.models.configuration import ModelConfig
-from pawl.models.endpoint import Endpoint, Wire
+from pawl.models.endpoint import Endpoint
 from pawl.models.local.header import local_settings
 from pawl.models.providers import ModelName, capabilities
 from pawl.models.router import endpoint_for
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 SECONDS = 5.0
 """For all of it: a server that drips a letter at a time is not waited for."""
-_LISTS = {Wire.OPENAI: "models", Wire.ANTHROPIC: "models?limit=1000", Wire.GEMINI: "models?pageSize=1000"}
-"""The whole list: a page of it would leave out models that are there."""
 _MOST_BYTES = 4 << 20
 
 
@@ -54,7 +52,7 @@ async def _asked(endpoint: Endpoint, transport: Transport) -> Reached:
 
     import httpx2
 
-    url = address(endpoint, _LISTS[endpoint.wire])
+    url = address(endpoint, endpoint.format.listing)
     try:
         async with (
             asyncio.timeout(SECONDS),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from pawl.core.dialogue import Message, Request, Speaker, StopReason, Thought
+from pawl.core.dialogue import Message, Request, Speaker, Thought
 from pawl.core.run import Reasoning
 from pawl.models.calls import CallDraft
 from pawl.models.decoding import ANSWER_TOOL, Corrupt, WireDecoder, as_sent, own_signature, string, table, tables, total
@@ -17,16 +17,6 @@ _MARK = {"type": "ephemeral"}
 _MARKED_TURNS = 2
 _REDACTED = "redacted:"
 _PROMPT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-
-_STOPS = {
-    "end_turn": StopReason.END,
-    "pause_turn": StopReason.END,
-    "tool_use": StopReason.CALLS,
-    "max_tokens": StopReason.LENGTH,
-    "model_context_window_exceeded": StopReason.LENGTH,
-    "stop_sequence": StopReason.SEQUENCE,
-    "refusal": StopReason.REFUSED,
-}
 
 
 def encode(request: Request, endpoint: Endpoint) -> encoding.Outgoing:
@@ -222,7 +212,7 @@ class AnthropicDecoder(WireDecoder):
     def _end(self, delta: Mapping[str, object], usage: Mapping[str, object]) -> None:
         reason = delta.get("stop_reason")
         if isinstance(reason, str) and reason:
-            self.draft.end_for(reason, _STOPS)
+            self.draft.end_for(reason)
         self._usage(usage)
 
     def _usage(self, usage: Mapping[str, object]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pawl.core.dialogue import Message, Request, Speaker, ToolAnswer, ToolCall, tool_answers, user
-from pawl.models.endpoint import Endpoint, SchemaCarrier, Wire
+from pawl.models.endpoint import Endpoint, SchemaCarrier
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
@@ -16,12 +16,6 @@ _LONGEST_ID = 40
 NO_OUTPUT = "(empty)"
 NOT_EXECUTED = "The call was not executed."
 CONTINUE = "Continue."
-_KEY_HEADERS = {
-    Wire.OPENAI: ("authorization", "Bearer "),
-    Wire.ANTHROPIC: ("x-api-key", ""),
-    Wire.GEMINI: ("x-goog-api-key", ""),
-}
-_VERSIONS = {Wire.OPENAI: "", Wire.ANTHROPIC: "v1", Wire.GEMINI: "v1beta"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +39,7 @@ def outgoing(endpoint: Endpoint, path: str, body: Mapping[str, object]) -> Outgo
 
 def address(endpoint: Endpoint, path: str) -> str:
     """Where a path of the format is; base URLs are written with and without the format's version."""
-    base, version = endpoint.base_url.rstrip("/"), _VERSIONS[endpoint.wire]
+    base, version = endpoint.base_url.rstrip("/"), endpoint.format.version
     if version and not base.rpartition("/")[2].startswith("v1"):
         base = f"{base}/{version}"
     return f"{base}/{path}"
@@ -53,10 +47,9 @@ def address(endpoint: Endpoint, path: str) -> str:
 
 def own_headers(endpoint: Endpoint) -> dict[str, str]:
     """The key where the format wants it, and what the user's configuration adds."""
-    name, prefix = _KEY_HEADERS[endpoint.wire]
-    version = {"anthropic-version": "2023-06-01"} if endpoint.wire is Wire.ANTHROPIC else {}
-    key = {name: f"{prefix}{endpoint.key}"} if endpoint.key else {}
-    return {**version, **key, **endpoint.quirks.headers}
+    form = endpoint.format
+    key = {form.key_header: f"{form.key_prefix}{endpoint.key}"} if endpoint.key else {}
+    return {**form.headers, **key, **endpoint.quirks.headers}
 
 
 def sampling_fields(

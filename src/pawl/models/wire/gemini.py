@@ -8,19 +8,10 @@ from urllib.parse import quote
 
 from pawl.core.dialogue import Message, Request, Speaker, StopReason, ToolCall, ToolOffer
 from pawl.core.run import Reasoning
-from pawl.models.decoding import Corrupt, WireDecoder, own_signature, signed, string, table, tables, total
+from pawl.models.decoding import WireDecoder, own_signature, signed, string, table, tables, total
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier, Wire
 from pawl.models.wire import encoding
 
-_STOPS = {
-    "STOP": StopReason.END,
-    "MAX_TOKENS": StopReason.LENGTH,
-    **dict.fromkeys(
-        ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY"),
-        StopReason.REFUSED,
-    ),
-}
-_BROKEN = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"})
 # The subset of OpenAPI that `responseSchema` and `parameters` take.
 _PLAIN_SCHEMA = frozenset(
     (
@@ -164,9 +155,7 @@ class GeminiDecoder(WireDecoder):
         reason = candidate.get("finishReason")
         if not isinstance(reason, str) or reason in ("", "FINISH_REASON_UNSPECIFIED"):
             return
-        if reason in _BROKEN:
-            raise Corrupt("the model wrote a call that the provider could not read")
-        self.draft.end_for(reason, _STOPS)
+        self.draft.end_for(reason)
 
     def _part(self, part: Mapping[str, object]) -> None:
         signature = string(part.get("thoughtSignature"))

@@ -20,24 +20,6 @@ from pawl.models.decoding import (
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier
 from pawl.models.wire import encoding
 
-_STOPS = {
-    "stop": StopReason.END,
-    "tool_calls": StopReason.CALLS,
-    "function_call": StopReason.CALLS,
-    "length": StopReason.LENGTH,
-    "max_tokens": StopReason.LENGTH,
-    "content_filter": StopReason.REFUSED,
-    # Words of other servers and of gateways to them.
-    "eos": StopReason.END,
-    "eos_token": StopReason.END,
-    "end_turn": StopReason.END,
-    "tool_call": StopReason.CALLS,
-    "tool_use": StopReason.CALLS,
-    "stop_sequence": StopReason.SEQUENCE,
-}
-_BROKEN_OFF = frozenset({"abort", "cancelled", "canceled", "insufficient_system_resource", "network_error"})
-"""Said of an answer that the server gave up."""
-
 
 def encode(request: Request, endpoint: Endpoint) -> encoding.Outgoing:
     messages: list[dict[str, object]] = []
@@ -178,10 +160,8 @@ class OpenAIDecoder(WireDecoder):
         if isinstance(reason, str) and reason:
             if reason == "error":
                 raise ErrorInside(choice)
-            if reason in _BROKEN_OFF:
-                raise Corrupt(f"its server gave up ({reason})")
+            self.draft.end_for(reason)
             self._has_finished = True
-            self.draft.end_for(reason, _STOPS)
 
     def _content(self, content: object) -> None:
         self.draft.text(content)
