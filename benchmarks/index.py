@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from pawl.code.code_model import Query
 from pawl.code.languages import kind_by_name
 from pawl.code.librarian import CodeLibrarian
-from pawl.code.code_model import Query
 from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.workspace.bench_files import WorkspaceFiles

@@ -37,9 +37,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pawl.code.code_model import Commit, Query
 from pawl.code.languages import is_test
 from pawl.code.librarian import CodeLibrarian
-from pawl.code.code_model import Commit, Query
 from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.workspace.bench_files import WorkspaceFiles
