@@ -23,7 +23,6 @@ from reflex_inside.patch_choice import Choice
 from reflex_inside.patch_search import PatchSearch, Pool, pairs, partial_fixes
 from reflex_inside.processes import Catch, forked, silence
 from reflex_inside.program import Facts, Frontier, Program, editable_paths, gather_facts, is_own
-from reflex_inside.site import Diagnosis
 from reflex_inside.suite import EngineRequest, EventPipe, Suite, SuiteBaseline, run_host, take_baseline
 from reflex_inside.trace import LineSuspicion, Observed, clusters, files_run, suspect, trace_suite
 from reflex_inside.zygote import Zygote
@@ -128,13 +127,13 @@ class Engine:
             self._mend_definitions(suite, program, baseline, suspicion, plan)
             return
         strings = strings_of(suite, baseline.failing)
-        failed = (baseline.outcomes[index] for index in baseline.failing)
-        diagnoses = list(dict.fromkeys(Diagnosis(outcome.kind, outcome.message) for outcome in failed))
         generators = [
             Generator(self._facts(program, index, observed, strings), suspicion.functions[index])
             for index in suspicion.ordered_functions()[:MOST_FUNCTIONS]
         ]
-        frontier = promised(generators, diagnoses)
+        frontier = Frontier()
+        for generator in generators:
+            frontier.promise(generator.portions())
         frontier.promise([(1.5, lambda: outside_candidates(program, suspicion))])
         self.wire.send("stage", name="search")
         nursery = Nursery(program, suite, generators)
@@ -250,14 +249,6 @@ class Engine:
             plausible=len(search.plausible),
             left=round(max(0.0, self.left), 1),
         )
-
-
-def promised(generators: list[Generator], diagnoses: list[Diagnosis]) -> Frontier:
-    """A frontier with what the generators can make."""
-    frontier = Frontier()
-    for generator in generators:
-        frontier.promise(generator.portions(diagnoses))
-    return frontier
 
 
 def search_by_cost(search: PatchSearch, definitions: Definitions, stream: CandidateStream) -> None:

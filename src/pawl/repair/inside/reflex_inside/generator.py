@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 
 from reflex_inside import expressions, missing, statements
-from reflex_inside.program import FUNCTION_NODES, Candidate, Facts, Portion, Reach, blocks_in
-from reflex_inside.site import IMPORT_TEMPLATE, RULES, Diagnosis, Proposal, Proposals, Site, Template, diagnosed
+from reflex_inside.program import FUNCTION_NODES, Candidate, Facts, Portion, blocks_in
+from reflex_inside.site import RULES, Proposal, Proposals, Site, Template
 
 SUSPICION_WEIGHT = 1.2
 LEAST_SUSPICION = 0.05
@@ -78,14 +78,13 @@ class Generator:
     def candidate(self, proposal: Proposal, score: float) -> Candidate:
         lines = self.facts.source.line_of(proposal.edits[0].start), self.facts.source.line_of(proposal.edits[-1].end)
         own = max((self.suspicion.get(line, 0.0) for line in range(lines[0], lines[1] + 1)), default=0.0)
-        reach = Reach.IMPORT if proposal.template == IMPORT_TEMPLATE else Reach.FUNCTION
         cost = proposal.cost + self.price(max(own, score * 0.999))
         path, function = self.facts.source.path, self.facts.function.index
-        return Candidate(cost, proposal.template, path, proposal.edits, function, proposal.line, reach)
+        return Candidate(cost, proposal.template, path, proposal.edits, function, proposal.line)
 
-    def portions(self, diagnoses: list[Diagnosis]) -> Iterator[Portion]:
+    def portions(self) -> Iterator[Portion]:
         best = max(self.suspicion.values())
-        yield 0.3 + self.price(best), lambda: self.candidates(self._about_function(diagnoses), best)
+        yield 0.3 + self.price(best), lambda: self.candidates(self._about_function(), best)
         for block, place in blocks_of(self.facts.function.node.body):
             statement = block[place]
             own = max((self.suspicion.get(line, 0.0) for line in header_lines(statement)), default=0.0)
@@ -96,8 +95,7 @@ class Generator:
             if score > 0:
                 yield from self._statement_portions(block, place, score)
 
-    def _about_function(self, diagnoses: list[Diagnosis]) -> Proposals:
-        yield from diagnosed(self.facts, diagnoses)
+    def _about_function(self) -> Proposals:
         yield from missing.mutable_defaults(self.facts)
         yield from statements.everywhere(self.facts)
         arguments = self.facts.function.node.args

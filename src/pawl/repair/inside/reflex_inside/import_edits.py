@@ -22,14 +22,13 @@ from reflex_inside.program import (
     Function,
     Portion,
     Program,
-    Reach,
     blocks_in,
     definitions,
     gather_facts,
     is_test_file,
     outermost_functions,
 )
-from reflex_inside.site import Diagnosis, Site
+from reflex_inside.site import Site
 from reflex_inside.statements import changed_statements
 from reflex_inside.suite import Problem, Suite
 from reflex_inside.trace import LineSuspicion
@@ -86,7 +85,7 @@ def statement_candidates(
     price = -1.2 * math.log(max(score, LEAST_SCORE))
     facts = module_facts(program, path, block[place])
     return [
-        Candidate(each.cost + price, each.template, path, each.edits, -1, each.line, Reach.MODULE)
+        Candidate(each.cost + price, each.template, path, each.edits, -1, each.line)
         for each in _proposals(facts, block, place)
     ]
 
@@ -136,15 +135,13 @@ def written_functions(program: Program) -> list[Function]:
     ]
 
 
-def import_time_portions(
-    program: Program, function: Function, scores: dict[int, float], diagnoses: list[Diagnosis]
-) -> Iterator[Portion]:
+def import_time_portions(program: Program, function: Function, scores: dict[int, float]) -> Iterator[Portion]:
     """Edits of a function that runs at import, by the scores of its lines."""
     generator = Generator(
         gather_facts(Facts(program.sources[function.path], function, others=list(program.sources.values()))), scores
     )
-    for bound, make in generator.portions(diagnoses):
-        yield bound, lambda make=make: [replace(each, function=-1, reach=Reach.MODULE) for each in make()]  # type: ignore[misc]
+    for bound, make in generator.portions():
+        yield bound, lambda make=make: [replace(each, function=-1) for each in make()]  # type: ignore[misc]
 
 
 WATCH_SECONDS = 20.0
@@ -209,7 +206,6 @@ class Definitions:
             ran = engine.zygotes[0].lines_at_import(engine.request.root, max(WATCH_SECONDS, engine.left / 2))
         frontier = Frontier()
         broken = broken_lines(program, self.problems)
-        diagnoses = list(dict.fromkeys(Diagnosis(problem.kind, problem.message) for problem in self.problems))
         frontier.add(outside_candidates(program, self.suspicion))
         frontier.add(broken_statements(program, broken))
         swappable = {
@@ -224,7 +220,7 @@ class Definitions:
             # Where nobody could watch in time, any function may have run.
             scores = {line: usual for line in body if watching and (not ran or (function.path, line) in ran)} | inside
             if scores:
-                frontier.promise(import_time_portions(program, function, scores, diagnoses))
+                frontier.promise(import_time_portions(program, function, scores))
         if frontier.heap:
             self._prepare_zygotes()
         return frontier

@@ -15,7 +15,7 @@ from types import CodeType
 from typing import Any
 
 from reflex_inside.processes import Catch
-from reflex_inside.program import FUNCTION_NODES, Candidate, Function, FunctionNode, Program, Reach, definitions
+from reflex_inside.program import FUNCTION_NODES, Candidate, Function, FunctionNode, Program, definitions
 from reflex_inside.suite import Suite
 
 Undo = Callable[[], None]
@@ -24,27 +24,10 @@ Defaults = tuple[tuple[Any, ...] | None, dict[str, Any] | None]
 
 def install(program: Program, candidate: Candidate) -> Undo | None:
     """Makes the candidate act in this process; None when it does not compile or does not fit."""
-    undo: Undo | None = None
     with Catch():
-        if candidate.reach is Reach.IMPORT:
-            undo = _install_import(program, candidate)
-        elif candidate.reach is Reach.MODULE:
-            undo = _install_definition(program, candidate)
-        else:
-            undo = _install_code(program, candidate)
-    return undo
-
-
-def _install_import(program: Program, candidate: Candidate) -> Undo:
-    names = program.modules[candidate.path].__dict__
-    before = dict(names)
-    exec(candidate.edits[0].text.strip(), names)
-
-    def undo() -> None:
-        names.clear()
-        names.update(before)
-
-    return undo
+        make = _install_definition if candidate.at_import else _install_code
+        return make(program, candidate)
+    return None
 
 
 def _install_definition(program: Program, candidate: Candidate) -> Undo | None:

@@ -21,7 +21,7 @@ from reflex_inside.import_edits import Definitions
 from reflex_inside.judge import install
 from reflex_inside.patch_search import PatchSearch
 from reflex_inside.processes import Catch, Clock, TimeUp, forked, tracing
-from reflex_inside.program import Candidate, Function, Program, Reach
+from reflex_inside.program import Candidate, Function, Program
 from reflex_inside.recording import fingerprint, snapshot
 from reflex_inside.suite import Suite, SuiteBaseline
 
@@ -182,14 +182,13 @@ class Choice:
             late = len(kept) >= LEAST_WHOLE and time.monotonic() > until
             if not late and engine.left > 0 and len(kept) < MOST_WHOLE:
                 passed: bool | None
-                at_import = candidate.reach is Reach.MODULE
-                if at_import:
+                if candidate.at_import:
                     passed = engine.zygotes[0].passes(replace(self.definitions.last(candidate), seconds=seconds * 2))
                 else:
                     passed = self._passes(candidate, order, seconds)
                 if passed is False:
                     continue
-                if passed and (at_import or baseline.complete):
+                if passed and (candidate.at_import or baseline.complete):
                     self.verified.add(candidate)
             kept.append(candidate)
         return kept
@@ -212,7 +211,7 @@ class Choice:
         for candidate in candidates:
             if time.monotonic() > until:
                 break
-            if candidate.reach is Reach.MODULE:
+            if candidate.at_import:
                 task = replace(self.definitions.last(candidate), names=names, seconds=seconds, whole=False)
                 mended = engine.zygotes[0].passes(task)
             else:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from reflex_inside.judge import Judge, Judgement, PatchVerdict
 from reflex_inside.processes import Child, end_child, limit_memory, receive, send, silence
-from reflex_inside.program import Candidate, Frontier, Reach
+from reflex_inside.program import Candidate, Frontier
 
 SLOT = struct.Struct("<q")
 BATCH_SECONDS = 0.04
@@ -268,7 +268,7 @@ def pairs(firsts: list[tuple[int, Candidate]], candidates: list[Candidate]) -> I
         place = (first.path, first.line)
         lines[place] = lines.get(place, 0) + 1
         # Many first edits of one line are variants of one idea.
-        if lines[place] > 3 or first.reach is not Reach.FUNCTION:
+        if lines[place] > 3 or first.at_import:
             continue
         for second in itertools.islice(candidates, SECOND_TRIED):
             if second.function == first.function and apart(first, second):
@@ -281,6 +281,5 @@ def pairs(firsts: list[tuple[int, Candidate]], candidates: list[Candidate]) -> I
 
 
 def apart(first: Candidate, second: Candidate) -> bool:
-    if second.reach is not Reach.FUNCTION:
-        return False
-    return all(one.end < other.start or other.end < one.start for one in first.edits for other in second.edits)
+    every = itertools.product(first.edits, second.edits)
+    return not second.at_import and all(one.end < other.start or other.end < one.start for one, other in every)

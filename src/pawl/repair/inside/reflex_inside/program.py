@@ -15,7 +15,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
 from types import FunctionType, ModuleType
 from typing import Any
@@ -30,14 +29,6 @@ class Edit:
     text: str
 
 
-class Reach(Enum):
-    """The thing that has to be made anew for a candidate to act."""
-
-    FUNCTION = "function"
-    IMPORT = "import"
-    MODULE = "module"
-
-
 @dataclass(frozen=True, slots=True)
 class Candidate:
     cost: float
@@ -45,9 +36,12 @@ class Candidate:
     path: str
     edits: tuple[Edit, ...]
     function: int
-    """The index of the function it lies in, or -1."""
+    """The index of the function that has to be made anew for it to act; -1 for a whole module."""
     line: int
-    reach: Reach = Reach.FUNCTION
+
+    @property
+    def at_import(self) -> bool:
+        return self.function < 0
 
     @property
     def key(self) -> tuple[str, tuple[Edit, ...]]:
