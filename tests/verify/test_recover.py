@@ -12,7 +12,7 @@ from pawl.checks.report_readers import by_traceback
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ConfigError
 from pawl.repair.recoveries.source import close, module_of, symbols_of
-from pawl.repair.recovery_map import RECOVERIES, load, python_map, recover, with_users
+from pawl.repair.recovery_map import python_map, recover, with_users
 
 
 @dataclass(frozen=True)
@@ -396,21 +396,20 @@ def test_users_add_entries_and_replace_known_ones():
     ("change", "said"),
     [
         (("start the service on port {port}", "start {service}"), "'service', which no pattern does"),
-        (("port 8080", "8080"), "no pattern finds its example"),
-        (('"say"', '"explode"'), "no recovery 'explode'"),
-        (("(?P<port>[0-9]+)", "(?P<port>[0-9]+"), "not a regular expression"),
-        (("patterns = ['Conn", "patterns = ['never', 'Conn"), "no example shows its pattern 'never'"),
+        (("port 8080", "8080"), "no pattern that finds its example"),
+        (('"say"', '"explode"'), "not 'explode'"),
+        (("(?P<port>[0-9]+)", "(?P<port>[0-9]+"), "is no regular expression"),
+        (("patterns = ['Conn", "patterns = ['never', 'Conn"), "no example that shows its pattern 'never'"),
         (('id = "python.undefined-name"', 'id = "mine.service"'), "used twice"),
         (('advice = "start the service on port {port}"', ""), "nothing to say"),
-        (("[[recovery]]", "[[recovery"), "is not TOML"),
-        (('examples = ["ConnectionRefusedError: nobody listens on port 8080"]', ""), "lacks examples"),
+        (('examples = ["ConnectionRefusedError: nobody listens on port 8080"]', ""), "examples is missing"),
     ],
 )
 def test_an_entry_that_does_not_prove_itself_is_refused(change, said):
     text = USERS.replace(*change, 1)
     assert text != USERS
     with pytest.raises(ConfigError) as refused:
-        load(text, "recovery.toml", RECOVERIES.keys())
+        with_users(python_map(), tomllib.loads(text)["recovery"], "recovery.toml")
     assert said in refused.value.message
     assert "'recovery.toml'" in refused.value.message
     assert refused.value.advice

@@ -5,7 +5,7 @@ import pytest
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ConfigError
 from pawl.repair.recoveries.source import symbols_of
-from pawl.repair.recovery_map import RECOVERIES, javascript_map, python_map, recover, with_users
+from pawl.repair.recovery_map import javascript_map, python_map, recover, with_users
 
 pytestmark = pytest.mark.spec("A12")
 
@@ -124,11 +124,7 @@ def test_a_users_entry_is_added_or_takes_the_place_of_a_known_one():
     entries = with_users(javascript_map(), own, "[verify]")
     assert [one.id for one in entries[:2]] == ["mine", "typescript.misspelt"]
     assert sum(one.id == "typescript.misspelt" for one in entries) == 1
-    with pytest.raises(ConfigError, match="no recovery 'dance'"):
+    with pytest.raises(ConfigError, match="not 'dance'"):
         with_users(python_map(), [{**own[0], "recovery": "dance"}], "[verify]")
-    with pytest.raises(ConfigError, match="array of tables"):
+    with pytest.raises(ConfigError, match="must be a list"):
         with_users(python_map(), "x", "[verify]")
-
-
-def test_every_recovery_of_the_map_is_known():
-    assert {entry.recovery for entry in javascript_map()} <= {*RECOVERIES, "say"}

@@ -5,112 +5,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-import tomllib
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from pawl.core.diagnostic import Diagnostic
-from pawl.core.errors import ConfigError
+from pawl.core.typed import Reader
 from pawl.repair.recoveries import layout, names, scripts
 from pawl.repair.recoveries.source import RecoveryCandidate, RecoverySituation, Symbols, symbols_of, table
 
 SAY = "say"
 """The recovery that has no edit to propose, only advice."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryEntry:
-    id: str
-    patterns: tuple[re.Pattern[str], ...]
-    recovery: str
-    examples: tuple[str, ...]
-    advice: str = ""
-    outside: bool = False
-    """The missing thing lies outside of the code; where no recovery helps, no search for a patch will."""
-    without_test: bool = False
-    """The word of a type checker is enough: mended also where no test fails."""
-    fixes: tuple[str, ...] = ()
-    """The TypeScript compiler's code fixes that may be tried."""
-
-    def match(self, message: str) -> Mapping[str, str] | None:
-        """The names in the message, by the first pattern that finds something; None when none does."""
-        for pattern in self.patterns:
-            found = pattern.search(message)
-            if found:
-                return {name: value for name, value in found.groupdict().items() if value is not None}
-        return None
-
-
-def load(text: str, source: str, recoveries: Collection[str]) -> tuple[RecoveryEntry, ...]:
-    """Entries from a TOML text. Refused as a whole when one does not hold: its examples are its proof."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"the recovery map {source!r} is not TOML: {error}", advice="correct the file") from error
-    return entries_of(data.get("recovery", []), source, recoveries)
-
-
-def entries_of(tables: Any, source: str, recoveries: Collection[str]) -> tuple[RecoveryEntry, ...]:
-    """Entries from tables, each of which proves itself by its examples."""
-    if not isinstance(tables, list) or not all(isinstance(one, Mapping) for one in tables):
-        raise ConfigError(f"the recovery map {source!r} is no array of tables", advice="write [[recovery]] tables")
-    entries = tuple(_entry(entry, source, recoveries) for entry in tables)
-    seen: set[str] = set()
-    for entry in entries:
-        if entry.id in seen:
-            raise _wrong(source, entry.id, "the id is used twice", "give each entry an id of its own")
-        seen.add(entry.id)
-    return entries
-
-
-def _entry(data: Mapping[str, Any], source: str, recoveries: Collection[str]) -> RecoveryEntry:
-    name = str(data.get("id", "without an id"))
-    missing = [key for key in ("id", "patterns", "recovery", "examples") if not data.get(key)]
-    if missing:
-        raise _wrong(source, name, f"it lacks {', '.join(missing)}", "add what is missing")
-    try:
-        patterns = tuple(re.compile(pattern, re.MULTILINE) for pattern in data["patterns"])
-    except re.error as error:
-        raise _wrong(source, name, f"a pattern is not a regular expression: {error}", "correct it") from error
-    entry = RecoveryEntry(
-        id=name,
-        patterns=patterns,
-        recovery=str(data["recovery"]),
-        examples=tuple(data["examples"]),
-        advice=str(data.get("advice", "")),
-        outside=bool(data.get("outside", False)),
-        without_test=bool(data.get("without_test", False)),
-        fixes=tuple(data.get("fixes", ())),
-    )
-    if entry.recovery not in (*recoveries, SAY):
-        known = ", ".join(sorted((*recoveries, SAY)))
-        raise _wrong(source, name, f"there is no recovery {entry.recovery!r}", f"known are {known}")
-    if entry.recovery == SAY and not entry.advice:
-        raise _wrong(source, name, "it has nothing to say", "add an advice")
-    _check_examples(entry, source)
-    return entry
-
-
-def _check_examples(entry: RecoveryEntry, source: str) -> None:
-    for example in entry.examples:
-        groups = entry.match(example)
-        if groups is None:
-            raise _wrong(source, entry.id, f"no pattern finds its example {example!r}", "correct one of the two")
-        try:
-            entry.advice.format(**groups)
-        except (KeyError, IndexError) as error:
-            raise _wrong(source, entry.id, f"its advice names {error}, which no pattern does", "correct it") from error
-    for pattern in entry.patterns:
-        if not any(pattern.search(example) for example in entry.examples):
-            raise _wrong(source, entry.id, f"no example shows its pattern {pattern.pattern!r}", "add an example")
-
-
-def _wrong(source: str, entry: str, what: str, advice: str) -> ConfigError:
-    return ConfigError(f"the recovery map {source!r}, entry {entry!r}: {what}", advice=advice)
-
-
 Recovery = Callable[[RecoverySituation], Iterator[RecoveryCandidate]]
 
 RECOVERIES: Mapping[str, Recovery] = {
@@ -144,13 +50,68 @@ RECOVERIES: Mapping[str, Recovery] = {
     "insert-expected": scripts.insert_expected,
     "make-function-async": scripts.make_async,
     "code-fix": lambda situation: iter(()),
+    SAY: lambda situation: iter((RecoveryCandidate(why=situation.advice),)),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryEntry:
+    id: str
+    patterns: tuple[re.Pattern[str], ...]
+    recovery: str = field(metadata={"choices": tuple(RECOVERIES)})
+    examples: tuple[str, ...]
+    advice: str = ""
+    outside: bool = False
+    """The missing thing lies outside of the code; where no recovery helps, no search for a patch will."""
+    without_test: bool = False
+    """The word of a type checker is enough: mended also where no test fails."""
+    fixes: tuple[str, ...] = ()
+    """The TypeScript compiler's code fixes that may be tried."""
+
+    def match(self, message: str) -> Mapping[str, str] | None:
+        """The names in the message, by the first pattern that finds something; None when none does."""
+        for pattern in self.patterns:
+            found = pattern.search(message)
+            if found:
+                return {name: value for name, value in found.groupdict().items() if value is not None}
+        return None
+
+    def mistakes(self) -> Iterator[str]:
+        """Reasons why its examples do not prove it."""
+        if self.recovery == SAY and not self.advice:
+            yield "has nothing to say: add an advice"
+        for example in self.examples:
+            groups = self.match(example)
+            if groups is None:
+                yield f"has no pattern that finds its example {example!r}"
+                continue
+            try:
+                self.advice.format(**groups)
+            except (KeyError, IndexError) as error:
+                yield f"has an advice that names {error}, which no pattern does"
+        for pattern in self.patterns:
+            if not any(pattern.search(example) for example in self.examples):
+                yield f"has no example that shows its pattern {pattern.pattern!r}"
+
+
+def entries_of(tables: object, source: str) -> tuple[RecoveryEntry, ...]:
+    """Entries from tables, refused as a whole when one does not hold."""
+    reader = Reader()
+    entries: tuple[RecoveryEntry, ...] = reader.value(tuple[RecoveryEntry, ...], tables, "recovery") or ()
+    names = Counter(entry.id for entry in entries)
+    for entry in entries:
+        for mistake in entry.mistakes():
+            reader.wrong(entry.id, mistake)
+        if names[entry.id] > 1:
+            reader.wrong(entry.id, "is used twice")
+    reader.check(source, advice="correct the [[recovery]] tables")
+    return entries
 
 
 @functools.cache
 def built_in(name: str) -> tuple[RecoveryEntry, ...]:
     """A map that comes with Pawl."""
-    return entries_of(table(name)["recovery"], name, RECOVERIES.keys())
+    return entries_of(table(name)["recovery"], name)
 
 
 def python_map() -> tuple[RecoveryEntry, ...]:
@@ -165,7 +126,7 @@ def with_users(
     entries: tuple[RecoveryEntry, ...], tables: object, source: str = "[verify]"
 ) -> tuple[RecoveryEntry, ...]:
     """A map with a user's entries first; one with a known id takes the place of that."""
-    own = entries_of(tables, source, RECOVERIES.keys())
+    own = entries_of(tables, source)
     replaced = {entry.id for entry in own}
     return (*own, *(entry for entry in entries if entry.id not in replaced))
 
@@ -210,9 +171,6 @@ def recover(
         if groups is None:
             continue
         advice = entry.advice.format(**groups)
-        if entry.recovery == SAY:
-            found[RecoveryCandidate(why=advice, recovery=entry.id)] = True
-            continue
         situation = RecoverySituation(
             finding=finding, groups=groups, sources=sources, symbols=known, advice=advice, declared=frozenset(declared)
         )
