@@ -14,8 +14,8 @@ from pawl.checks.lsp.servers import server, servers
 from pawl.checks.lsp.verdicts import Host
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ParseFailed, ServerUnavailable, TimedOut
-from pawl.repair.recoverer import FixQuery, advised
-from pawl.repair.recoveries.source import symbols_of
+from pawl.repair.recoverer import advised
+from pawl.repair.recoveries.source import RecoverySituation, symbols_of
 from pawl.repair.recovery_map import recover, undefined_name
 
 pytestmark = pytest.mark.spec("A12")
@@ -270,15 +270,15 @@ def asked(given, name, host=HOST):
     assert undefined_name(finding) == name
     symbols = symbols_of(PROJECT)
     known = recover(finding, PROJECT, symbols)
-    query = FixQuery(path="use.py", line=7, name=name, sources=PROJECT, symbols=symbols, known=known)
-    return advised(given, host, query)
+    undefined = RecoverySituation(finding=finding, groups={"name": name}, sources=PROJECT, symbols=symbols)
+    return advised(given, host, undefined, known)
 
 
 def test_a_name_that_the_map_does_not_know_is_imported_as_the_server_says(subject):
-    answer = asked(subject(PROJECT), "quantiles")
-    assert answer.skipped == ""
-    assert [one.why for one in answer.candidates][:1] == ["add `from statistics import quantiles` (ty)"]
-    text = answer.candidates[0].applied(PROJECT)["use.py"]
+    candidates, skipped = asked(subject(PROJECT), "quantiles")
+    assert skipped == ""
+    assert [one.why for one in candidates][:1] == ["add `from statistics import quantiles` (ty)"]
+    text = candidates[0].applied(PROJECT)["use.py"]
     assert text.startswith('"""Uses."""\n\nimport re\nfrom statistics import quantiles\n\n\ndef first')
 
 
@@ -288,16 +288,16 @@ def test_of_several_imports_the_one_that_raises_no_new_diagnostic_comes_first(su
     )
     assert "cart" in known[0].why
     files = {**PROJECT, "shop/cart.py": PROJECT["shop/store.py"], "shop/store.py": PROJECT["shop/cart.py"]}
-    answer = asked(subject(files), "Basket")
-    assert "shop.store" in answer.candidates[0].why
+    candidates, _ = asked(subject(files), "Basket")
+    assert "shop.store" in candidates[0].why
 
 
 @pytest.mark.spec("A11")
 def test_without_a_server_the_map_stands_and_the_reason_is_said(subject):
-    answer = asked(subject(PROJECT, tools=False), "Basket")
-    assert [one.why for one in answer.candidates][:2] == [
+    candidates, skipped = asked(subject(PROJECT, tools=False), "Basket")
+    assert [one.why for one in candidates][:2] == [
         "add `from shop.cart import Basket`",
         "add `from shop.store import Basket`",
     ]
-    assert answer.skipped
-    assert "/no/python" in asked(subject(PROJECT), "Basket", Host(python="/no/python", package="")).skipped
+    assert skipped
+    assert "/no/python" in asked(subject(PROJECT), "Basket", Host(python="/no/python", package=""))[1]

@@ -18,13 +18,9 @@ from pawl.checks.steps import Subject
 from pawl.checks.verifier import separated
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.repair.ground import HANGS, PythonGround, RepairGround, is_uncollected
-from pawl.repair.model import (
-    Mended,
-    Repair,
-    StageBegun,
-)
+from pawl.repair.model import Mended, Repair, StageBegun
 from pawl.repair.recoveries.names import import_line, packages
-from pawl.repair.recoveries.source import PythonSource, RecoveryCandidate, Symbols, symbols_of
+from pawl.repair.recoveries.source import RecoveryCandidate, RecoverySituation, Symbols, symbols_of
 from pawl.repair.recovery_map import recover, undefined_name
 from pawl.repair.targets import is_test
 from pawl.workspace.environments import own_python
@@ -36,6 +32,7 @@ MOST_QUESTIONS = 4
 
 
 G = TypeVar("G", bound=RepairGround)
+S = TypeVar("S")
 
 
 @dataclass(slots=True)
@@ -62,6 +59,16 @@ class Recoverer(Generic[G]):
         self.ground.listen(Mended(repair=repair, failing=failing))
 
 
+def as_long_as_better(state: S, mended: Callable[[S], S | None]) -> S:
+    """The state after each round that mends something; the number of rounds has a limit."""
+    for _ in range(MOST_ROUNDS):
+        better = mended(state)
+        if better is None:
+            break
+        state = better
+    return state
+
+
 def repair_by(candidate: RecoveryCandidate, finding: Diagnostic) -> Repair:
     path = candidate.edits[0].path
     line = finding.line if finding.path == path else 0
@@ -85,14 +92,7 @@ class PythonRecoverer(Recoverer[PythonGround]):
 
     def run(self, verdict: CheckResult) -> CheckResult:
         """The suite's verdict after everything that the map could mend."""
-        for _ in range(MOST_ROUNDS):
-            better = self._round(verdict)
-            if better is None:
-                return verdict
-            verdict = better
-            if verdict.standing is Status.PASS:
-                return verdict
-        return verdict
+        return as_long_as_better(verdict, self._round)
 
     def _round(self, verdict: CheckResult) -> CheckResult | None:
         """Mends one finding; None when none can be."""
@@ -126,22 +126,20 @@ class PythonRecoverer(Recoverer[PythonGround]):
             self.ground.listen(StageBegun(name="recover"))
         # One import that is known is tried at once; where there is none or a choice, a language server knows more.
         if name and place.path in sources and len(imports_of(candidates)) != 1:
-            query = FixQuery(
-                path=place.path, line=place.line, name=name, sources=sources, symbols=symbols, known=candidates
-            )
-            candidates = self._advised(query)
+            undefined = RecoverySituation(finding=place, groups={"name": name}, sources=sources, symbols=symbols)
+            candidates = self._advised(undefined, candidates)
         return candidates[:MOST_CANDIDATES]
 
-    def _advised(self, query: FixQuery) -> list[RecoveryCandidate]:
+    def _advised(self, undefined: RecoverySituation, known: list[RecoveryCandidate]) -> list[RecoveryCandidate]:
         if self.questions >= MOST_QUESTIONS:
-            return list(query.known)
+            return known
         self.questions += 1
         python, (_, package) = own_python()
-        answer = advised(self.ground.subject, Host(python=python, package=package), query)
-        if answer.skipped:
+        found, skipped = advised(self.ground.subject, Host(python=python, package=package), undefined, known)
+        if skipped:
             self.questions = MOST_QUESTIONS
-            self.ground.notes.append(f"imports were looked up without a language server: {answer.skipped}")
-        return list(answer.candidates)
+            self.ground.notes.append(f"imports were looked up without a language server: {skipped}")
+        return found
 
     def _is_allowed(self, candidate: RecoveryCandidate) -> bool:
         """Tests are never edited, and only what the user points at, if they do; without edits it is advice."""
@@ -172,76 +170,53 @@ _IMPORT = re.compile(r"\s*(?P<line>from (?P<source>[\w.]+) import \w+|import (?P
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixQuery:
-    """An undefined name, and what the recovery map would do about it."""
-
-    path: str
-    line: int
-    name: str
-    sources: Mapping[str, str]
-    symbols: Symbols
-    known: Sequence[RecoveryCandidate]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advised:
-    candidates: tuple[RecoveryCandidate, ...]
-    """In the order in which they should be tried."""
-    skipped: str = ""
-    """Why no server has a say in it."""
-
-
 def imports_of(candidates: Sequence[RecoveryCandidate]) -> list[RecoveryCandidate]:
     """Those that add one import and change nothing else."""
     return [one for one in candidates if len(one.edits) == 1 and _IMPORT.fullmatch(one.edits[0].new)]
 
 
-def advised(subject: Subject, host: Host, query: FixQuery) -> Advised:
-    """The map's candidates and the server's, after what the server says becomes of its diagnostics with each."""
-    chosen = next((one for one in servers() if one.imports and one.language(query.path)), None)
+def advised(
+    subject: Subject, host: Host, undefined: RecoverySituation, known: Sequence[RecoveryCandidate]
+) -> tuple[list[RecoveryCandidate], str]:
+    """The map's candidates and a language server's, in the order to try them; or why no server has a say in it."""
+    path = undefined.finding.path
+    chosen = next((one for one in servers() if one.imports and one.language(path)), None)
     if chosen is None:
-        return Advised(candidates=tuple(query.known), skipped=f"no language server for {query.path!r}")
-    own = [one for one in query.known if one.edits and all(edit.path == query.path for edit in one.edits)]
-    answer = _asked(subject, host, chosen, query, own)
-    if "skipped" in answer:
-        return Advised(candidates=tuple(query.known), skipped=answer["skipped"])
-    found = _fixes(chosen, query, answer["fixes"], _allowed(subject, query))
-    imports = imports_of(query.known)
-    mended = [one for one, mends in zip(own, answer["trials"], strict=False) if mends]
-    good = [one for one in imports if one in mended]
-    others = [one for one in query.known if one not in imports]
-    doubtful = [one for one in imports if one not in mended]
-    ordered = [*good, *found, *others, *doubtful]
-    return Advised(candidates=tuple({one.edits: one for one in reversed(ordered)}.values())[::-1])
-
-
-def _asked(
-    subject: Subject, host: Host, chosen: Server, query: FixQuery, own: Sequence[RecoveryCandidate]
-) -> dict[str, Any]:
+        return list(known), f"no language server for {path!r}"
+    own = [one for one in known if one.edits and all(edit.path == path for edit in one.edits)]
     question = {
-        "path": query.path,
-        "line": query.line,
-        "name": query.name,
+        "path": path,
+        "line": undefined.finding.line,
+        "name": undefined.groups["name"],
         "trials": [[(edit.start, edit.end, edit.new) for edit in one.edits] for one in own],
     }
-    return answered(subject, host, chosen, question)
+    answer = answered(subject, host, chosen, question)
+    if "skipped" in answer:
+        return list(known), answer["skipped"]
+    found = _fixes(chosen, undefined, answer["fixes"], _allowed(subject, undefined))
+    imports = imports_of(known)
+    mended = [one for one, mends in zip(own, answer["trials"], strict=False) if mends]
+    good = [one for one in imports if one in mended]
+    others = [one for one in known if one not in imports]
+    doubtful = [one for one in imports if one not in mended]
+    ordered = [*good, *found, *others, *doubtful]
+    return list({one.edits: one for one in reversed(ordered)}.values())[::-1], ""
 
 
-def _allowed(subject: Subject, query: FixQuery) -> frozenset[str]:
+def _allowed(subject: Subject, undefined: RecoverySituation) -> frozenset[str]:
     """Where a name may come from: the project, the standard library, and packages that the project says it uses."""
     needed = dependencies(subject.files)
     declared = {name.replace("-", "_") for name in needed}
     declared |= {module for module, package in packages().items() if package.lower() in needed}
-    imported = {root for text in query.sources.values() for root in _IMPORTED.findall(text)}
-    return frozenset({*query.symbols.modules, *sys.stdlib_module_names, *declared, *imported})
+    imported = {root for text in undefined.sources.values() for root in _IMPORTED.findall(text)}
+    return frozenset({*undefined.symbols.modules, *sys.stdlib_module_names, *declared, *imported})
 
 
 def _fixes(
-    chosen: Server, query: FixQuery, fixes: Sequence[Mapping[str, Any]], allowed: frozenset[str]
+    chosen: Server, undefined: RecoverySituation, fixes: Sequence[Mapping[str, Any]], allowed: frozenset[str]
 ) -> list[RecoveryCandidate]:
     """The server's imports from allowed places, those of the project first."""
-    source = PythonSource(query.path, query.sources[query.path])
+    source = undefined.source
     found: list[tuple[int, RecoveryCandidate]] = []
     for spans in ([Span(*span) for span in fix["spans"]] for fix in fixes):
         # A quick fix that adds one import; Pawl puts it where the file has its imports.
@@ -250,7 +225,7 @@ def _fixes(
             continue
         root = (match["source"] or match["module"]).partition(".")[0]
         if root in allowed:
-            rank = 0 if root in query.symbols.modules else 1 if root in sys.stdlib_module_names else 2
+            rank = 0 if root in undefined.symbols.modules else 1 if root in sys.stdlib_module_names else 2
             candidate = import_line(source, match["line"])
             why = f"{candidate.why} ({chosen.name})"
             found.append((rank, dataclasses.replace(candidate, why=why, recovery=f"{chosen.name}.import")))
@@ -269,12 +244,7 @@ class UnseenRecoverer(PythonRecoverer):
     """The errors of sources that do not compile."""
 
     def read_and_mend(self) -> None:
-        found = self._read()
-        for _ in range(MOST_ROUNDS):
-            better = self._one_mended(found)
-            if better is None:
-                break
-            found = better
+        found = as_long_as_better(self._read(), self._one_mended)
         self.unmended = [one for one in found[CheckKind.SYNTAX] if self._is_editable(one.path)]
 
     def _read(self) -> Found:

@@ -27,7 +27,7 @@ from pawl.repair.model import (
     StageBegun,
     TextEdit,
 )
-from pawl.repair.recoverer import MOST_CANDIDATES, MOST_ROUNDS, Recoverer, places_of, repair_by
+from pawl.repair.recoverer import MOST_CANDIDATES, Recoverer, as_long_as_better, places_of, repair_by
 from pawl.repair.recoveries.source import RecoveryCandidate, symbols_of
 from pawl.repair.recovery_map import RecoveryEntry, javascript_map, recover, with_users
 from pawl.repair.scripts.script_ground import ScriptGround, findings_of, is_script_test
@@ -58,37 +58,25 @@ class ScriptRecoverer(Recoverer[ScriptGround]):
     picked: bool = False
 
     def run(self, read: tuple[CheckResult, ...], tests: CheckResult) -> Said:
-        said = self._by_compiler((read, tests))
-        for _ in range(MOST_ROUNDS):
-            better = self._round(*said) if self.dispute is None else None
-            if better is None:
-                break
-            said = better
-        return said
+        return as_long_as_better(as_long_as_better((read, tests), self._by_compiler), self._round)
 
-    def _by_compiler(self, said: Said) -> Said:
-        """The compiler's code fixes, as long as it is clear or decided which of them is meant."""
-        for _ in range(MOST_ROUNDS):
-            if not any(finding.code.startswith("TS") for finding in findings_of(said[0])):
-                break
-            self.ground.listen(StageBegun(name="recover"))
-            sources = self.ground.sources()
-            answer = code_fixes(self.ground.subject, self.entries, self.ground.editable(list(sources)))
-            if answer.skipped:
-                self.ground.notes.append(f"the compiler's code fixes were not asked for: {answer.skipped}")
-            mended = self._taken(answer, said[0])
-            if mended is not said[0]:
-                said = mended, self.ground.run_tests()
-            ways = [
-                ScriptRepair(repair=_repair(one), texts=one.texts, is_choice=True)
-                for one in answer.rivals
-                if len(one.texts) == 1
-            ]
-            better = self._best(ways, None, said) if ways else None
-            if better is None:
-                break
-            said = better
-        return said
+    def _by_compiler(self, said: Said) -> Said | None:
+        """The compiler's code fixes, where it is clear or decided which of them is meant."""
+        if self.dispute is not None or not any(one.code.startswith("TS") for one in findings_of(said[0])):
+            return None
+        self.ground.listen(StageBegun(name="recover"))
+        sources = self.ground.sources()
+        answer = code_fixes(self.ground.subject, self.entries, self.ground.editable(list(sources)))
+        if answer.skipped:
+            self.ground.notes.append(f"the compiler's code fixes were not asked for: {answer.skipped}")
+        mended = self._taken(answer, said[0])
+        fixed = None if mended is said[0] else (mended, self.ground.run_tests())
+        ways = [
+            ScriptRepair(repair=_repair(one), texts=one.texts, is_choice=True)
+            for one in answer.rivals
+            if len(one.texts) == 1
+        ]
+        return self._best(ways, None, fixed or said) or fixed
 
     def _taken(self, answer: CodeFixes, read: tuple[CheckResult, ...]) -> tuple[CheckResult, ...]:
         """The compilers' verdicts once the fixes stand; those of before where that is no better."""
@@ -104,8 +92,11 @@ class ScriptRecoverer(Recoverer[ScriptGround]):
             self.note(_repair(fix), len(findings_of(after)))
         return after
 
-    def _round(self, read: tuple[CheckResult, ...], tests: CheckResult) -> Said | None:
+    def _round(self, said: Said) -> Said | None:
         """Mends one finding; None when none can be."""
+        if self.dispute is not None:
+            return None
+        read, tests = said
         sources = self.ground.sources()
         symbols = symbols_of({})
         for finding in self.waiting(findings_of((*read, tests))):
@@ -117,7 +108,7 @@ class ScriptRecoverer(Recoverer[ScriptGround]):
                     ScriptRepair(repair=repair_by(one, place), texts=one.applied(sources), is_choice=one.is_choice)
                     for one in self._allowed(found, list(sources))
                 ]
-                better = self._best(ways, finding, (read, tests))
+                better = self._best(ways, finding, said)
                 if better is not None or self.dispute is not None:
                     return better
         return None
