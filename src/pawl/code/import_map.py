@@ -39,7 +39,9 @@ class ImportMap:
         return cls.joined(
             {
                 path: frozenset(
-                    target for module, names in _imports(source) for target in resolver.targets(path, module, names)
+                    target
+                    for module, names in python_imports(source)
+                    for target in resolver.targets(path, module, names)
                 )
                 for path, source in sources.items()
             }
@@ -65,7 +67,7 @@ class ImportMap:
         return tuple(sorted(set(paths), key=lambda path: (self.ranks.get(path, len(self.ranks)), path)))
 
 
-def _imports(source: str | bytes) -> Iterator[tuple[str, Names]]:
+def python_imports(source: str | bytes) -> Iterator[tuple[str, Names]]:
     """The modules that a Python file names, as they are written, with what it takes from each."""
     try:
         tree = read_python(source)

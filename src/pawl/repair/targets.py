@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from pawl.code.import_map import Resolver, python_imports
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import UsageError
 from pawl.core.formats import Unreadable, read_python
@@ -16,20 +18,39 @@ from pawl.repair.recoveries.source import module_of
 
 def reaching(findings: Sequence[Diagnostic], targets: Sequence[str], sources: Mapping[str, str]) -> list[Diagnostic]:
     """The failing tests whose traceback or file leads to one of the targets; all where none does, or none is given."""
-    reached: dict[str, bool] = {}
-    imports = Imports(sources)
+    resolver = Resolver(sources)
 
-    def leads(finding: Diagnostic) -> bool:
-        if any(place.path in targets for place in finding.frames) or finding.path in targets:
-            return True
-        file = test_file(finding, sources)
-        if file not in reached:
-            conftests = [str(folder / "conftest.py") for folder in PurePosixPath(file).parents]
-            near = (file, *(name for name in conftests if name in sources))
-            reached[file] = not file or not imports.within(near).isdisjoint(targets)
-        return reached[file]
+    def beside(path: str, name: str) -> list[str]:
+        """The files of this name in the folders above."""
+        return [one for folder in PurePosixPath(path).parents if (one := str(folder / name)) in sources]
 
-    return [finding for finding in findings if not targets or leads(finding)] or list(findings)
+    @functools.cache
+    def imported(path: str) -> list[str]:
+        named = python_imports(sources.get(path, ""))
+        found = [target for module, names in named for target in resolver.targets(path, module, names)]
+        return [*found, *(package for target in found for package in beside(target, "__init__.py"))]
+
+    @functools.cache
+    def leads(file: str) -> bool:
+        return not file or not set(targets).isdisjoint(reached((file, *beside(file, "conftest.py")), imported))
+
+    def concerned(finding: Diagnostic) -> bool:
+        named = {finding.path, *(place.path for place in finding.frames)}
+        return not named.isdisjoint(targets) or leads(test_file(finding, sources))
+
+    return [finding for finding in findings if not targets or concerned(finding)] or list(findings)
+
+
+def reached(starts: Iterable[str], imported: Callable[[str], Iterable[str]]) -> list[str]:
+    """These files and all that they import, directly or not, the nearest first."""
+    seen = dict.fromkeys(starts)
+    waiting = list(seen)
+    while waiting:
+        for target in imported(waiting.pop(0)):
+            if target not in seen:
+                seen[target] = None
+                waiting.append(target)
+    return list(seen)
 
 
 def test_file(finding: Diagnostic, sources: Mapping[str, str]) -> str:
@@ -43,56 +64,6 @@ def test_file(finding: Diagnostic, sources: Mapping[str, str]) -> str:
         if ".".join(parts[:length]) in modules:
             return modules[".".join(parts[:length])]
     return finding.frames[0].path if finding.frames else ""
-
-
-class Imports:
-    """Which files of a workspace import which; a name that ends like a module of it is taken for that module."""
-
-    def __init__(self, sources: Mapping[str, str]) -> None:
-        self._sources = sources
-        self._found: dict[str, set[str]] = {}
-        self._ends: dict[str, set[str]] = {}
-        for path in sources:
-            parts = module_of(path).split(".")
-            for start in range(len(parts)):
-                self._ends.setdefault(".".join(parts[start:]), set()).add(path)
-
-    def within(self, paths: Iterable[str]) -> set[str]:
-        """These files and all that they import, directly or not."""
-        seen: set[str] = set()
-        waiting = list(paths)
-        while waiting:
-            path = waiting.pop()
-            if path not in seen:
-                seen.add(path)
-                waiting += self._of(path)
-        return seen
-
-    def _of(self, path: str) -> set[str]:
-        if path not in self._found:
-            try:
-                tree = read_python(self._sources.get(path, ""))
-            except Unreadable:
-                tree = ast.Module(body=[], type_ignores=[])
-            named = (name for node in ast.walk(tree) for name in _imported(node))
-            self._found[path] = {file for name in named for file in self._ends.get(name, ())}
-        return self._found[path]
-
-
-def _imported(node: ast.AST) -> Iterator[str]:
-    """The modules that a statement may import, with the packages around them."""
-    names: list[str] = []
-    if isinstance(node, ast.Import):
-        names = [alias.name for alias in node.names]
-    elif isinstance(node, ast.ImportFrom):
-        start = f"{node.module}." if node.module else ""
-        names = [f"{start}{alias.name}" for alias in node.names]
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.replace(".", "_").isidentifier():
-        # Modules are also loaded by name: `importlib.import_module("shop.cart")`.
-        names = [node.value]
-    for name in names:
-        parts = name.split(".")
-        yield from (".".join(parts[:length]) for length in range(len(parts), 0, -1))
 
 
 _PARTS = "::"

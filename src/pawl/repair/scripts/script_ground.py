@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pawl.checks import catalog as commands
@@ -17,7 +17,7 @@ from pawl.core.errors import CannotFix, NoTests, UsageError
 from pawl.repair.ground import RepairGround
 from pawl.repair.model import StageBegun
 from pawl.repair.recoveries.scripts import ENDINGS
-from pawl.repair.targets import files_of
+from pawl.repair.targets import files_of, reached
 from pawl.workspace.bench import Bench
 
 MOST_SOURCES = 3000
@@ -135,19 +135,15 @@ def failing_files(findings: Iterable[Diagnostic], sources: Mapping[str, str]) ->
     return tuple(found)
 
 
-def reached(tests: Sequence[str], sources: Mapping[str, str]) -> list[str]:
+def reached_scripts(tests: Sequence[str], sources: Mapping[str, str]) -> list[str]:
     """The files that the tests import, directly or not, the nearest first."""
-    seen = dict.fromkeys(tests)
-    waiting = list(tests)
     resolver = Resolver(sources)
-    while waiting:
-        path = waiting.pop(0)
-        for name in _IMPORTED.findall(sources.get(path, "")):
-            target = _target(name, path, sources, resolver)
-            if target and target not in seen:
-                seen[target] = None
-                waiting.append(target)
-    return [path for path in seen if path not in tests]
+
+    def imported(path: str) -> Iterator[str]:
+        names = _IMPORTED.findall(sources.get(path, ""))
+        return filter(None, (_target(name, path, sources, resolver) for name in names))
+
+    return [path for path in reached(tests, imported) if path not in tests]
 
 
 def lines_of(findings: Iterable[Diagnostic]) -> dict[str, list[int]]:

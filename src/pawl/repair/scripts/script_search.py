@@ -23,7 +23,7 @@ from pawl.repair.model import (
     TextEdit,
 )
 from pawl.repair.scripts.proposals import Proposed, proposed
-from pawl.repair.scripts.script_ground import ScriptGround, failing_files, is_script_test, lines_of, reached
+from pawl.repair.scripts.script_ground import ScriptGround, failing_files, is_script_test, lines_of, reached_scripts
 from pawl.repair.scripts.script_nodes import ScriptProposal
 from pawl.repair.stream import EventLines
 
@@ -160,7 +160,7 @@ def search(ground: ScriptGround, findings: Sequence[Diagnostic]) -> RepairEnded:
     files = failing_files(findings, sources)
     editable = set(ground.editable(list(sources)))
     frames = [frame.path for finding in findings for frame in finding.frames]
-    near = dict.fromkeys((*frames, *reached(files, sources)))
+    near = dict.fromkeys((*frames, *reached_scripts(files, sources)))
     paths = [path for path in near if path in editable][:MOST_FILES]
     if not paths:
         return RepairEnded(status=RepairStatus.NO_SOURCES, seconds=0.0)
