@@ -20,8 +20,8 @@ from pathlib import Path
 from repair_mutants import mutants
 from repair_sets import Bug, humanevalfix, quixbugs
 
+from pawl.repair.ground import command, parse_event
 from pawl.repair.model import Agreement, RepairEnded, RepairRequest
-from pawl.repair.stream import command, parse_event
 
 SETS = {"quixbugs": quixbugs, "humanevalfix": humanevalfix, "mutants": mutants}
 

@@ -13,7 +13,7 @@ from world import snapshot
 
 from pawl.repair.model import FixOutcome, FixRequest
 from pawl.repair.scripts.proposals import proposed
-from pawl.repair.scripts.script_search import MOST_BYTES, WarmRequest
+from pawl.repair.scripts.script_ground import MOST_BYTES, WarmRequest
 from pawl.settings.config import load
 from pawl.workspace.history import Wish
 from pawl.workspace.project import Project

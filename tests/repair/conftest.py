@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pawl.repair.ground import command, parse_event
 from pawl.repair.model import BaselineTaken, ProblemFound, RepairEnded, RepairEvent, RepairRequest, StageBegun
-from pawl.repair.stream import command, parse_event
 
 
 @dataclass

@@ -3,8 +3,8 @@
 import pytest
 
 from pawl.core.errors import ParseFailed
+from pawl.repair.ground import parse_event
 from pawl.repair.model import Agreement, FoundPatch, RepairStatus, TextEdit
-from pawl.repair.stream import parse_event
 
 GOOD = """
     def add(first, second):

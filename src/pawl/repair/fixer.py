@@ -13,7 +13,7 @@ from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused
 from pawl.core.history import EntryKind
 from pawl.repair import reasons
-from pawl.repair.ground import GRACE_SECONDS, PythonGround, failing_tests, is_uncollected, shown
+from pawl.repair.ground import PythonGround, failing_tests, is_uncollected, shown, start_script
 from pawl.repair.model import (
     Agreement,
     BaselineTaken,
@@ -35,7 +35,6 @@ from pawl.repair.recovery_map import beyond
 from pawl.repair.scripts.script_fixer import ScriptFixer
 from pawl.repair.scripts.script_ground import ScriptGround, is_script_project
 from pawl.repair.strategy import RepairStrategy, Told, suite_of
-from pawl.repair.stream import start_script
 from pawl.repair.targets import reaching, test_file
 from pawl.workspace.bench import Bench, sweep
 from pawl.workspace.commands import bench_places, open_bench
@@ -258,7 +257,7 @@ class _Fixer(RepairStrategy[PythonGround]):
                 self.ground.listen(event)
 
         request = self.ground.request_for(tests, max(1.0, seconds))
-        done = self.ground.engine.run(request, self.ground.limits(seconds + GRACE_SECONDS), take)
+        done = self.ground.run_engine(request, take)
         if not ended:
             said = done.stderr.text.strip().splitlines()[-1:] or [f"it ended with code {done.code}"]
             return RepairEnded(status=RepairStatus.ENGINE_FAILED, seconds=done.seconds, error=said[0])

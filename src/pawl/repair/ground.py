@@ -1,8 +1,9 @@
-"""The ground of one repair: the bench, what is verified on it, and what stood there before."""
+"""The ground of one repair: the bench, what is verified on it, what stood there before, and the engine on it."""
 
 from __future__ import annotations
 
 import difflib
+import os
 import shlex
 import threading
 import time
@@ -10,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import resources
 
 from pawl.checks.catalog import Detection, detect
 from pawl.checks.output import places
@@ -19,11 +21,24 @@ from pawl.checks.settings import verify_settings
 from pawl.checks.steps import Subject, Tests, failed, stopped
 from pawl.checks.verifier import StopPolicy, Verifier
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
-from pawl.core.errors import CannotFix, NoTests, PawlError, UsageError
+from pawl.core.errors import CannotFix, NoTests, ParseFailed, PawlError, UsageError
 from pawl.core.execution import Completed, Ending, Execution, Limits, Stream
-from pawl.repair.model import ClockStarted, FixRequest, Listener, RepairRequest, StageBegun
+from pawl.core.formats import read_json
+from pawl.core.typed import typed
+from pawl.repair.model import (
+    BaselineTaken,
+    ClockStarted,
+    FixRequest,
+    LinesSuspected,
+    Listener,
+    ProblemFound,
+    Progressed,
+    RepairEnded,
+    RepairEvent,
+    RepairRequest,
+    StageBegun,
+)
 from pawl.repair.recovery_map import RecoveryEntry, python_map, with_users
-from pawl.repair.stream import ReflexEngine
 from pawl.repair.targets import FixTarget, aim_at
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.bench import Bench
@@ -158,10 +173,6 @@ class PythonGround(RepairGround):
         """The recovery map with the user's entries."""
         return with_users(python_map(), verify_settings(self.shop.config).recovery)
 
-    @property
-    def engine(self) -> ReflexEngine:
-        return ReflexEngine(self.bench, self.subject.python)
-
     def limits(self, seconds: float) -> Limits:
         return self.shop.config.settings.limits(seconds)
 
@@ -178,6 +189,28 @@ class PythonGround(RepairGround):
             framework=self.framework,
             mend=tuple(mend),
         )
+
+    def run_engine(self, request: RepairRequest, take: Take, cancel: CancelToken | None = None) -> Completed:
+        """Starts the engine with the workspace's own interpreter; it has a little more time than it is asked for."""
+        words = launched(self.bench.files, command(request, self.subject.python))
+        execution = Execution(argv=words, limits=self.limits(request.seconds + GRACE_SECONDS))
+        return self.bench.run(execution, on_output=EventLines(take).feed, cancel=cancel)
+
+    def _survey(self, request: RepairRequest) -> BaselineTaken | None:
+        """How each test stands, by a run in which no test can hang; None when that cannot be told."""
+        taken: list[BaselineTaken] = []
+        cancel = CancelToken(above=self.bench.stop)
+
+        def take(event: RepairEvent) -> None:
+            if isinstance(event, BaselineTaken):
+                taken.append(event)
+                cancel.request()
+
+        try:
+            self.run_engine(request, take, cancel)
+        finally:
+            cancel.close()
+        return taken[0] if taken else None
 
     def note_tests(self, word: str, tests: Sequence[str]) -> None:
         """Notes once what is odd about some tests."""
@@ -223,7 +256,7 @@ class PythonGround(RepairGround):
         if where:
             message = f"{where} does not end when it is imported"
             return failed("tests", message, [Diagnostic(tool=self.framework, message=message, code=HANGS)])
-        taken = self.engine.survey(request, self.limits(self.request.seconds + GRACE_SECONDS))
+        taken = self._survey(request)
         if taken is None or not taken.hanging:
             return None
         self._hanging = True
@@ -430,3 +463,54 @@ def where_it_hangs(subject: Subject, framework: str, words: Sequence[str], secon
         return ""
     stack = places(completed.stderr.text, subject.origin)
     return f"{stack[0].path}:{stack[0].line}" if stack else ""
+
+
+def start_script() -> str:
+    """The engine's entry; its folder must be readable where the command runs."""
+    return os.fspath(resources.files("pawl.repair") / "inside" / "start.py")  # type: ignore[call-overload, no-any-return]
+
+
+def command(request: RepairRequest, python: str) -> tuple[str, ...]:
+    """The words that run the engine with the workspace's own interpreter."""
+    return (python, start_script(), request.to_json())
+
+
+_EVENTS: dict[str, type[RepairEvent]] = {
+    "stage": StageBegun,
+    "problem": ProblemFound,
+    "baseline": BaselineTaken,
+    "suspicious": LinesSuspected,
+    "progress": Progressed,
+    "done": RepairEnded,
+}
+
+
+def parse_event(line: bytes) -> RepairEvent:
+    try:
+        values = read_json(line)
+        event: RepairEvent = typed(_EVENTS[values.pop("event")], values)
+        return event
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ParseFailed(f"not an event of the reflex: {line[:120]!r}", advice="run again with --explain") from error
+
+
+Take = Callable[[RepairEvent], None]
+
+
+class EventLines:
+    """Puts the engine's output together into lines; anything that is no event is the project's own noise."""
+
+    def __init__(self, take: Take) -> None:
+        self._take = take
+        self._rest = b""
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        if stream is not Stream.STDOUT:
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if line.startswith(b'{"event"'):
+                try:
+                    self._take(parse_event(line))
+                except ParseFailed:
+                    continue

@@ -30,8 +30,7 @@ from pawl.repair.model import (
 from pawl.repair.recoverer import MOST_CANDIDATES, Recoverer, as_long_as_better, places_of, repair_by
 from pawl.repair.recoveries.source import RecoveryCandidate, symbols_of
 from pawl.repair.recovery_map import RecoveryEntry, javascript_map, recover, with_users
-from pawl.repair.scripts.script_ground import ScriptGround, findings_of, is_script_test
-from pawl.repair.scripts.script_search import search
+from pawl.repair.scripts.script_ground import ScriptGround, findings_of, is_script_test, search
 from pawl.repair.strategy import Dispute, RepairStrategy, Told, picked
 
 UNDECIDED = "they mean different things, and nothing tells which is meant"

@@ -15,8 +15,8 @@ from typing import Any
 
 from reflex_inside.processes import Catch
 from reflex_inside.program import COMPREHENSIONS, Facts, parent_of
-from reflex_inside.recording import FAILURE, State, fingerprints
 from reflex_inside.site import RULES
+from reflex_inside.trace import FAILURE, State, fingerprints
 
 MOST_KEPT = 2500
 LARGEST_NUMBER = 10**12

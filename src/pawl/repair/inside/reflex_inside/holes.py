@@ -26,9 +26,9 @@ from reflex_inside.generator import Generator, blocks_of, header_lines, own_expr
 from reflex_inside.missing import CONSTANTS, Spot, spots
 from reflex_inside.processes import Catch, Child, limit_memory, send, silence
 from reflex_inside.program import Candidate, Facts, Program, field_of, is_document, parent_of
-from reflex_inside.recording import FAILURE, NOTHING, Recording, equal, fingerprint, record_states
 from reflex_inside.site import Proposal, Site
 from reflex_inside.suite import Suite, SuiteBaseline
+from reflex_inside.trace import FAILURE, NOTHING, Recording, equal, fingerprint, record_states
 
 LARGEST = 5
 LARGEST_INSIDE = 3

@@ -18,12 +18,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from reflex_inside.import_edits import Definitions
-from reflex_inside.judge import install
-from reflex_inside.patch_search import PatchSearch
+from reflex_inside.patch_search import PatchSearch, install
 from reflex_inside.processes import Catch, Clock, TimeUp, forked, tracing
 from reflex_inside.program import Candidate, Function, Program
-from reflex_inside.recording import fingerprint, snapshot
 from reflex_inside.suite import Suite, SuiteBaseline
+from reflex_inside.trace import fingerprint, snapshot
 
 if TYPE_CHECKING:
     from reflex_inside.engine import Engine
