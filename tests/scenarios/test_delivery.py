@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from scenarios.story import Story, patch, say
+from scenarios.story import Story, call, patch, say
 
 from pawl.core.events import Corrected
-from pawl.core.run import DeliveryState
+from pawl.core.run import DeliveryState, RunState
 
 LEAP = "return year % 4 == 0"
 WRONG = "return year % 4 == 0 and year % 100 != 0"
@@ -26,3 +28,69 @@ def test_done_without_a_change_after_a_refusal_is_sent_back_before_the_checks_ru
     assert (done.delivery, done.requests) == (DeliveryState.DONE, 5)
     (sent_back,) = [event for event in story.events if isinstance(event, Corrected)]
     assert sent_back.name == "claims_done" and "tests: " in sent_back.why
+
+
+WEEKS = "from dates import days\n\n\ndef weeks(year):\n    return days(year) // 7\n"
+TEST_WEEKS = "from weeks import weeks\n\n\ndef test_weeks():\n    assert weeks(2023) == 52\n"
+MADE = (
+    call("file_write", path="weeks.py", content=WEEKS),
+    call("file_write", path="tests/test_weeks.py", content=TEST_WEEKS),
+    say("weeks(year) is in weeks.py."),
+)
+ROUNDED = (patch("weeks.py", "days(year) // 7", "round(days(year) / 7)"), say("It rounds now."))
+BROKEN = (patch("weeks.py", "days(year) // 7", "days(year)"), say("It rounds now."))
+ADD = "add a function weeks(year) with a test"
+
+
+def review(*blocking: str) -> dict[str, object]:
+    """Answers only a request that shows the change itself."""
+    findings = [
+        {"path": "weeks.py", "line": 5, "severity": "blocking", "problem": one, "suggestion": ""} for one in blocking
+    ]
+    body = {"summary": "read", "findings": findings, "missing_tests": [], "confidence": "high"}
+    return {**say(json.dumps(body)), "match": {"system": "+    return"}}
+
+
+@pytest.mark.spec("C4", "C6")
+def test_a_review_reads_the_diff_and_reaches_the_user_with_the_question(story: Story):
+    story.model_says(*MADE, review("it rounds down"))
+    waiting = story.do(ADD)
+    assert waiting.state is RunState.WAITING and "weeks.py" not in story.files()
+    assert (waiting.review.blocking, waiting.review.findings) == (1, ("weeks.py:5 blocking: it rounds down",))
+    done = story.approve(waiting)
+    assert (done.delivery, done.review, done.requests) == (DeliveryState.DONE, waiting.review, 4)
+
+
+@pytest.mark.spec("C4")
+@pytest.mark.parametrize(("amended", "expected"), [(ROUNDED, "round("), (BROKEN, "// 7"), ((), "// 7")])
+def test_where_nobody_reads_the_review_there_is_one_more_attempt_which_spoils_nothing(
+    story: Story, amended: tuple[dict, ...], expected: str
+):
+    """What is verified is delivered, also where the attempt breaks it or the model has nothing more to say."""
+    again = (review("still odd"),) if amended is ROUNDED else ()
+    story.model_says(*MADE, review("it rounds down"), *amended, *again)
+    done = story.do(ADD, approve="never")
+    assert done.delivery is DeliveryState.DONE, done
+    assert expected in story.read("weeks.py")
+    assert done.review.blocking == 1, "advice is told, and decides nothing"
+
+
+@pytest.mark.spec("A3", "A1")
+def test_a_verified_task_is_a_checkpoint_to_which_the_run_falls_back_when_the_next_fails(story: Story):
+    request = "Task: two things\nRequirements:\n- is_leap knows centuries (dates.py)\n- days of a month (months.py)\n"
+    test = "from months import last\n\n\ndef test_april():\n    assert last(4) == 30\n"
+    story.user_writes({"months.py": "def last(month):\n    return 30\n", "tests/test_months.py": test})
+    wrong = patch("months.py", "return 30", "return 31")
+    story.model_says(patch("dates.py", LEAP, RIGHT), say("Centuries are known."), wrong, *[say("I cannot.")] * 4)
+    report = story.do(request, approve="never")
+    assert report.delivery is not DeliveryState.DONE, report
+    assert len(report.tasks) == 2 and report.kept is not None
+    with story.shop() as shop:
+        (known,) = shop.checkpoints()
+        assert (known.run, known.changes.paths) == (report.run, {"dates.py"})
+        assert (known.progress["task"], known.progress["of"]) == (1, 2)
+        assert known.verification["checks"]["tests"] == "pass" and known.policy.depth == 5
+        entries = {entry.id: shop.changes(entry).paths for entry in shop.entries(run=report.run)}
+    assert sorted(entries.values(), key=len) == [{"dates.py"}, {"dates.py", "months.py"}]
+    assert "verified up to task 1 of 2, kept alone as entry" in report.notes[-1]
+    assert story.files()["dates.py"].count(RIGHT) == 0

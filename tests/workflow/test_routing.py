@@ -40,10 +40,10 @@ def test_a_change_is_planned_proved_made_verified_delivered_approved_and_applied
         (RunNode.PROVE, NodeOutcome.DONE),
         (RunNode.ACT, NodeOutcome.DONE),
         (RunNode.VERIFY, NodeOutcome.DONE),
+        (RunNode.QA, NodeOutcome.DONE),
         (RunNode.DELIVER, NodeOutcome.ASK),
         (RunNode.APPROVE, NodeOutcome.APPROVED),
         (RunNode.APPLY, NodeOutcome.DONE),
-        (RunNode.QA, NodeOutcome.DONE),
         (RunNode.EVALUATE, NodeOutcome.DONE),
         (RunNode.REPORT, NodeOutcome.DONE),
     ]

@@ -11,9 +11,11 @@ from pawl.agent.instructions import instructions_of
 from pawl.agent.intents import mentioned
 from pawl.agent.tools.toolbox import ToolSession
 from pawl.code.code_model import LEAST_BUDGET
+from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic
 from pawl.core.errors import PawlError
 from pawl.core.events import RunEvent, Warned
+from pawl.core.patch import unified
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState
 from pawl.models.configuration import ModelConfig, model_config
 from pawl.settings.env_file import LARGEST_BYTES, environment_of
@@ -71,6 +73,16 @@ def standing_context(shop: Project, desk: ToolSession, request: str, listen: Lis
     """Instructions, the memories that fit the request, and the memory bank."""
     told = instructions(shop, desk, request, listen)
     return (*told, *workspace_memory.told(shop, request), *workspace_memory.bank_told(shop, desk.gated))
+
+
+MOST_DIFF = 24_000
+"""Characters of a diff that a role is shown."""
+
+
+def shown_diff(shop: Project, changes: ChangeSet, most: int = MOST_DIFF) -> str:
+    """The change as a role that looks on is shown it: without what may not be read, in whole lines."""
+    diff = unified(shop.read_gate().shown(changes), shop.store.blobs)
+    return diff if len(diff) <= most else diff[:most].rsplit("\n", 1)[0] + "\n[the rest is left out]"
 
 
 HEADING = "PRIOR ATTEMPTS"

@@ -11,7 +11,7 @@ from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pawl.agent import nodes, opening_nodes
+from pawl.agent import nodes, opening_nodes, review
 from pawl.agent.context import LoopEnd
 from pawl.agent.inbox import Event, Inbox
 from pawl.agent.intents import verification_of
@@ -65,8 +65,8 @@ NODES: Mapping[RunNode, Callable[[Workbench, RunCursor], NodeOutcome]] = Mapping
         RunNode.APPROVE: nodes.approve,
         RunNode.APPLY: nodes.apply,
         RunNode.KEEP: nodes.keep,
-        RunNode.QA: nodes.qa,
-        RunNode.EVALUATE: nodes.evaluate,
+        RunNode.QA: review.qa,
+        RunNode.EVALUATE: review.evaluate,
         RunNode.REPORT: nodes.report,
     }
 )

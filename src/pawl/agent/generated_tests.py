@@ -25,7 +25,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pawl.agent.briefing import bounded
+from pawl.agent.briefing import bounded, shown_diff
 from pawl.agent.climb_record import ClimbRecord, Tried
 from pawl.agent.context import TurnInput
 from pawl.agent.record import GeneratedTest, WorkName
@@ -50,7 +50,6 @@ from pawl.core.errors import (
 from pawl.core.events import EscalationWarned
 from pawl.core.formats import Unreadable, read_json, read_python
 from pawl.core.history import EntryKind
-from pawl.core.patch import unified
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import AttemptEnd
 from pawl.workspace.bench_files import Files
@@ -461,7 +460,7 @@ def _with_inputs(
     shop: Project, place: Workplace, tried: Tried, functions: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The functions with the inputs that the chaos role thinks of."""
-    diff = unified(shop.read_gate().shown(tried.changes), shop.store.blobs)[:MOST_DIFF]
+    diff = shown_diff(shop, tried.changes, MOST_DIFF)
     text = "\n\n".join((f"The change, which passes the tests:\n{diff}", place.talker.form_of(RoleName.CHAOS)))
     line = TurnInput(talk=place.talk("chaos"), role=RoleName.CHAOS, text=text, stage=Stage.STUDY)
     value: contract_models.Cases = place.talker.say(line).value  # type: ignore[assignment]

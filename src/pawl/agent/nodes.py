@@ -11,8 +11,7 @@ from pawl.agent.delivery import delivery_of
 from pawl.agent.demands import demanded
 from pawl.agent.inbox import Event
 from pawl.agent.intents import as_one, task_text, tests_may_change
-from pawl.agent.own_extensions import own_evaluator
-from pawl.agent.record import GivenAnswer, RunData, RunRecord, WorkName, composed
+from pawl.agent.record import GivenAnswer, RunData, RunRecord, WorkName
 from pawl.agent.routing import RETRIES, NodeOutcome
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talking import Talker
@@ -22,7 +21,6 @@ from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import Status, Verdict, counts_json
 from pawl.core.errors import (
     BudgetExceeded,
-    ConfigError,
     Conflicted,
     GitFailed,
     LimitReached,
@@ -34,14 +32,12 @@ from pawl.core.errors import (
     SchemaUnmet,
     TaskValidationError,
 )
-from pawl.core.events import Warned
 from pawl.core.run import (
     Approval,
     ApprovalAnswer,
     ApprovalRequest,
     DeliveryState,
     Intent,
-    Review,
     RoleName,
     RunCursor,
     Stage,
@@ -52,7 +48,6 @@ from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
-    from pawl.agent import contract_models
     from pawl.agent.climber import Climbed
 
 
@@ -106,6 +101,13 @@ def act(bench: Workbench, place: RunCursor) -> NodeOutcome:
     except Unanswered as waiting:
         record.keep(replace(record.data, question=waiting.question, response=None))
         return NodeOutcome.ASK
+    except PASSED_OVER as error:
+        if not record.data.amends or bench.works.roll_back() is None:
+            raise
+        record.note("not amended", {"error": error.code})
+        return NodeOutcome.DONE
+    if record.data.amends and spoken.ended is not LoopEnd.ANSWERED and bench.works.roll_back() is not None:
+        return NodeOutcome.DONE
     last_talk = {**record.data.last_talk, str(place.task): name}
     record.keep(replace(record.data, answer=spoken.text, ended=spoken.ended, last_talk=last_talk))
     return NodeOutcome.DONE
@@ -156,6 +158,9 @@ def _again(bench: Workbench, place: RunCursor, words: str) -> NodeOutcome:
     out = record.data.ended in (LoopEnd.OUT_OF_TIME, LoopEnd.OUT_OF_TURNS, LoopEnd.REFUSED)
     if place.attempt > RETRIES and not out and record.order.loop.get("escalate"):
         return NodeOutcome.ESCALATE
+    if record.data.amends:
+        # What was verified before the review stands: advice makes nothing worse.
+        return NodeOutcome.GIVE_UP if bench.works.roll_back() is None else NodeOutcome.DONE
     if place.attempt > RETRIES or out or not bench.talks.configured:
         return NodeOutcome.GIVE_UP
     return NodeOutcome.RETRY
@@ -220,6 +225,8 @@ _LIMITS: Mapping[EscalationEnd, type[PawlError]] = {
     EscalationEnd.ITERATIONS: LimitReached,
     EscalationEnd.TIME: LimitReached,
 }
+PASSED_OVER = (ModelError, BudgetExceeded, LimitReached, PolicyViolation, PromptError)
+"""Advice is not worth failing for."""
 ADVICE = {
     EscalationEnd.MONEY: "allow more with --max-cost or --max-tokens, or use a cheaper model",
     EscalationEnd.ITERATIONS: "allow more with --max-iterations",
@@ -248,6 +255,8 @@ def climb(bench: Workbench, place: RunCursor) -> NodeOutcome:
     plan = as_one(record.order.text)
     judgement = decide(came.checked, wanted(bench))
     record.keep(replace(_checked(record.data, came.checked, judgement), plan=plan))
+    record.keep_work(WorkName.SHOWN, came.changes)
+    bench.works.settle(1)
     return NodeOutcome.DONE
 
 
@@ -257,72 +266,6 @@ def _given_up(bench: Workbench, came: Climbed) -> NodeOutcome:
     trouble = None if kind is None else trouble_of(kind(came.reason, advice=ADVICE[came.why]))
     bench.record.keep(replace(bench.record.data, refused=(came.reason,), trouble=trouble))
     return NodeOutcome.GIVE_UP
-
-
-LARGE_FILES = 2
-"""With `auto`, a change of so many files is looked at."""
-_PASSED_OVER = (ModelError, BudgetExceeded, LimitReached, PolicyViolation, PromptError)
-"""Advice is not worth failing for."""
-
-
-def qa(bench: Workbench, place: RunCursor) -> NodeOutcome:
-    """A report beside the answer. It is advice: neither the answer nor the delivery changes by it."""
-    record = bench.record
-    shown, review = record.work(WorkName.SHOWN), bench.shop.config.settings.review
-    wanted = review == "on" or (review == "auto" and shown is not None and len(shown) >= LARGE_FILES)
-    if not wanted or not bench.talks.configured or record.data.review is not None:
-        return NodeOutcome.DONE
-    paths = ", ".join(sorted(shown.paths)) if shown is not None else "nothing"
-    summary = f"changed: {paths}\nthe checks: {[list(one) for one in record.data.verdicts]}"
-    try:
-        spoken = bench.talks.say(
-            TurnInput(talk="qa", role=RoleName.REVIEWER, text=record.order.text, stage=Stage.QA, summary=summary)
-        )
-    except _PASSED_OVER as error:
-        record.note("review failed", {"error": error.code})
-        return NodeOutcome.DONE
-    value: contract_models.ReviewAnswer = spoken.value  # type: ignore[assignment]
-    if value is not None:
-        found = Review(
-            summary=value.summary,
-            findings=tuple(f"{one.path}:{one.line} {one.severity}: {one.problem}" for one in value.findings),
-            missing_tests=tuple(value.missing_tests),
-            confidence=value.confidence,
-        )
-        record.keep(replace(record.data, review=found))
-    return NodeOutcome.DONE
-
-
-def evaluate(bench: Workbench, place: RunCursor) -> NodeOutcome:
-    """Every path comes by here: a score from 1 to 5 for the evaluation log."""
-    record, shop = bench.record, bench.shop
-    score, reason = _by_rules(bench)
-    judge, own = "rules", own_evaluator(shop.config)
-    if own is not None:
-        # A score is never in the way: an evaluator that fails is told, and the rules score instead.
-        try:
-            (score, reason), judge = own(composed(shop, record.run)), "extension"
-        except ConfigError as error:
-            bench.listen(Warned(f"{error.message}; {error.advice}"))
-            record.note("evaluation failed", {"error": error.code, "message": error.message})
-    elif shop.config.settings.evaluator == "model" and bench.talks.configured:
-        try:
-            spoken = bench.talks.say(
-                TurnInput(
-                    talk="evaluate",
-                    role=RoleName.REVIEWER,
-                    text=record.order.text,
-                    stage=Stage.EVALUATE,
-                    outcome=record.data.answer,
-                )
-            )
-            value: contract_models.Score = spoken.value  # type: ignore[assignment]
-            score, reason, judge = value.score, value.reason, "model"
-        except _PASSED_OVER as error:
-            record.note("evaluation failed", {"error": error.code})
-    record.keep(replace(record.data, score=score))
-    shop.store.runs.evaluate(shop.workspace, record.run, score, reason=reason, judge=judge)
-    return NodeOutcome.DONE
 
 
 def report(bench: Workbench, place: RunCursor) -> NodeOutcome:
@@ -346,19 +289,6 @@ def report(bench: Workbench, place: RunCursor) -> NodeOutcome:
             raise SchemaUnmet("the result does not fit the schema: " + "; ".join(mistakes), mistakes)
     record.note("ended", {"delivery": record.delivery, "entry": record.data.entry})
     return NodeOutcome.DONE
-
-
-def _by_rules(bench: Workbench) -> tuple[int, str]:
-    """From the record alone: what was proved, not what was said."""
-    data = bench.record.data
-    if data.trouble is not None:
-        return 1, "the run failed"
-    if bench.record.delivery is not DeliveryState.DONE:
-        return 2, "not delivered: " + ("rejected" if data.rejected is not None else "not verified")
-    tested = any(step == "tests" and standing == "pass" for step, standing, _ in data.verdicts)
-    if data.entry is None or tested:
-        return 5, "done, and the tests pass with it" if tested else "done"
-    return 4, "done; no test proves it"
 
 
 MOST_RECHECKS = 3
@@ -487,8 +417,20 @@ def keep(bench: Workbench, place: RunCursor) -> NodeOutcome:
         kept = bench.works.keep(everything, record.order.text, reason)
         record.keep(replace(record.data, kept=kept))
         record.keep_work(WorkName.SHOWN, everything)
+        if record.data.rejected is None:
+            _keep_verified(bench, everything)
     record.note("kept", {"entry": record.data.kept})
     return NodeOutcome.DONE
+
+
+def _keep_verified(bench: Workbench, everything: ChangeSet) -> None:
+    """The run falls back to its last checkpoint: what was verified has an entry without the task that failed."""
+    record, known = bench.record, bench.works.roll_back()
+    if known is None or not known.changes or known.changes.digest == everything.digest:
+        return
+    entry = bench.works.keep(known.changes, record.order.text, f"verified up to task {known.progress['task']}")
+    told = f"verified up to task {known.progress['task']} of {known.progress['of']}, kept alone as entry {entry}"
+    record.keep(replace(record.data, notes=(*record.data.notes, f"{told}: pawl promote {entry}")))
 
 
 def _delivered(bench: Workbench) -> NodeOutcome:

@@ -180,6 +180,10 @@ class RunData:
     """Model, the one that took over, why."""
     notices: tuple[str, ...] = ()
     review: Review | None = None
+    reviewed: str = ""
+    """The digest of the change set that the review is about."""
+    amends: bool = False
+    """The artisan has one more attempt because of the review."""
     structured: object = None
     score: int | None = None
     trouble: Trouble | None = None

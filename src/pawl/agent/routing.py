@@ -88,7 +88,7 @@ _NEXT: Mapping[RunNode, Mapping[NodeOutcome, RunNode]] = {
         NodeOutcome.FAILED: RunNode.KEEP,
     },
     RunNode.VERIFY: {
-        NodeOutcome.DONE: RunNode.DELIVER,
+        NodeOutcome.DONE: RunNode.QA,
         NodeOutcome.NEXT: RunNode.PROVE,
         NodeOutcome.NOTHING: RunNode.DELIVER,
         NodeOutcome.RETRY: RunNode.ACT,
@@ -97,9 +97,15 @@ _NEXT: Mapping[RunNode, Mapping[NodeOutcome, RunNode]] = {
         NodeOutcome.FAILED: RunNode.KEEP,
     },
     RunNode.CLIMB: {
-        NodeOutcome.DONE: RunNode.DELIVER,
+        NodeOutcome.DONE: RunNode.QA,
         NodeOutcome.GIVE_UP: RunNode.KEEP,
         NodeOutcome.FAILED: RunNode.KEEP,
+    },
+    # The review is advice: it may ask for one more attempt, and whatever becomes of it the work is delivered.
+    RunNode.QA: {
+        NodeOutcome.DONE: RunNode.DELIVER,
+        NodeOutcome.RETRY: RunNode.ACT,
+        NodeOutcome.FAILED: RunNode.DELIVER,
     },
     RunNode.DELIVER: {
         NodeOutcome.ASK: RunNode.APPROVE,
@@ -114,7 +120,7 @@ _NEXT: Mapping[RunNode, Mapping[NodeOutcome, RunNode]] = {
         NodeOutcome.REJECTED: RunNode.KEEP,
         NodeOutcome.FAILED: RunNode.KEEP,
     },
-    RunNode.APPLY: {NodeOutcome.DONE: RunNode.QA, NodeOutcome.STALE: RunNode.DELIVER, NodeOutcome.FAILED: RunNode.KEEP},
+    RunNode.APPLY: {NodeOutcome.STALE: RunNode.DELIVER, NodeOutcome.FAILED: RunNode.KEEP},
     RunNode.REPORT: dict.fromkeys(NodeOutcome, RunNode.END),
     RunNode.EVALUATE: dict.fromkeys(NodeOutcome, RunNode.REPORT),
     RunNode.END: dict.fromkeys(NodeOutcome, RunNode.END),

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pawl.agent.briefing import bounded, brief, failing_text, findings_of
+from pawl.agent.briefing import bounded, brief, failing_text, findings_of, shown_diff
 from pawl.agent.context import TurnInput
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.talking import Talker
@@ -33,7 +33,6 @@ from pawl.core.diagnostic import CheckResult
 from pawl.core.errors import PawlError, SchemaUnmet
 from pawl.core.events import Warned
 from pawl.core.formats import Unreadable, read_python
-from pawl.core.patch import unified
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import EscalationState, TierMode
 from pawl.workspace.bench_files import Files
@@ -47,8 +46,6 @@ MOST_HITS = 12
 MOST_SENT_BACK = 2
 """How often the critic may send one attempt back before it ends."""
 PACK_TOKENS = 6_000
-MOST_DIFF = 24_000
-"""Characters of a diff that the critic is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,13 +185,11 @@ def _problems(shop: Project, place: Workplace, task: Assignment, role: RoleName,
     changes = place.works.now().changes
     if changes.digest == task.ground.digest:
         return ()
-    diff = unified(shop.read_gate().shown(changes), shop.store.blobs)
-    shown = diff if len(diff) <= MOST_DIFF else diff[:MOST_DIFF].rsplit("\n", 1)[0] + "\n[the rest is left out]"
     text = "\n\n".join(
         (
             f"The request:\n{task.objective}",
             failing_text(findings_of(task.before)),
-            f"The change, which stands on the bench:\n{shown}",
+            f"The change, which stands on the bench:\n{shown_diff(shop, changes)}",
             place.talker.form_of(role),
         )
     )

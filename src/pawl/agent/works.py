@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.tools.toolbox import LateBench, ToolSession
 from pawl.core.change import EMPTY, Change, ChangeSet, Node
-from pawl.core.diagnostic import CheckResult
+from pawl.core.diagnostic import CheckResult, counts_json
 from pawl.core.errors import Conflicted, PawlError, UsageError
 from pawl.core.guardrails import Touched
-from pawl.core.history import EntryKind, EntryState, NewEntry
+from pawl.core.history import Checkpoint, EntryKind, EntryState, NewEntry
 from pawl.core.patch import content, hunks, select, summary
 from pawl.core.redact import redacted, without_known
 from pawl.core.run import Mode, Task
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 HELD = (HeldReason.PROTECTED, HeldReason.DENIED)
 """What is kept and told though it is not delivered."""
-LONGEST_TITLE = 72
+LONGEST_TITLE, LONGEST_WHAT = 72, 200
 MOST_FINDINGS = 500
 """Of the baseline, for the record."""
 
@@ -158,10 +158,41 @@ class BenchWorks:
         self.record.keep_work(WorkName.BENCH, EMPTY)
 
     def settle(self, task: int) -> None:
-        """The task is verified: the bench as it stands is what the next one falls back to."""
+        """The task is verified: a checkpoint holds the bench as it stands, which is what the next one falls back to."""
+        data, changes = self.record.data, self.record.work(WorkName.SHOWN) or EMPTY
         if self.desk.bench.is_open:
             self.record.keep_work(WorkName.BENCH, self.standing())
+        known = self._checkpoints()
+        if not known or known[0].changes.digest != changes.digest:
+            what = data.plan[task - 1].what[:LONGEST_WHAT] if data.plan else ""
+            tests = None if data.after is None else counts_json(data.after)
+            checks = {step: standing for step, standing, _ in data.verdicts}
+            self.shop.run_checkpoint(
+                changes,
+                progress={"task": task, "of": len(data.plan), "what": what},
+                verification={"digest": data.verified, "checks": checks, "tests": tests},
+            )
         self.record.note("task verified", {"task": task})
+
+    def roll_back(self) -> Checkpoint | None:
+        """Fall back to the newest checkpoint of the run that still fits the workspace, as far as its policy allows.
+
+        Its changes are what stands on the bench then; None where there is nothing to fall back to.
+        """
+        for number, one in enumerate(self._checkpoints()):
+            if not one.policy.automatic_on_error or number >= one.policy.depth:
+                break
+            with suppress(Conflicted):
+                changes = self.shop.rebased(one.changes)
+                self.clear()
+                self.adopt(changes)
+                self.record.note("rolled back", {"checkpoint": one.id, "name": one.name})
+                return replace(one, changes=changes)
+        return None
+
+    def _checkpoints(self) -> list[Checkpoint]:
+        """Those of the run, newest first."""
+        return [one for one in self.shop.checkpoints() if one.run == self.record.run]
 
     def breaches(self, changes: ChangeSet) -> tuple[str, ...]:
         """Limits of the guardrails that the changes go over, so that the user is asked."""

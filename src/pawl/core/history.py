@@ -100,10 +100,16 @@ class Checkpoint:
     after_entry: int
     """The newest entry when it was made; 0 before the first."""
     changes: ChangeSet = field(default_factory=ChangeSet)
-    """The changes since the checkpoint before it."""
+    """The changes since the checkpoint before it; of a run, all that stood on its bench."""
     progress: Mapping[str, object] = field(default_factory=dict)
+    """How far the work is; of a run with its id, the task, and of how many."""
     verification: Mapping[str, object] = field(default_factory=dict)
     policy: RollbackPolicy = field(default_factory=RollbackPolicy)
+
+    @property
+    def run(self) -> str:
+        """The run that made it for a verified task; empty where the user did."""
+        return str(self.progress.get("run", ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

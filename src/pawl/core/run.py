@@ -335,6 +335,9 @@ class Review:
 
     summary: str
     findings: tuple[str, ...] = ()
+    """Those that block come first."""
+    blocking: int = 0
+    """How many of the findings block."""
     missing_tests: tuple[str, ...] = ()
     confidence: str = ""
 

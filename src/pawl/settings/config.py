@@ -68,6 +68,8 @@ class Settings:
     """How often a request that failed for a passing reason is sent again."""
     retention_days: Count = 30
     backups: Count = 5
+    rollback: Switch = "on"
+    """Whether a run falls back to its last checkpoint by itself where a task fails."""
     rollback_depth: Count = 5
 
     def limits(self, seconds: float) -> Limits:

@@ -271,6 +271,13 @@ class Journal(StorePart):
             for one in found
         ]
 
+    def drop_checkpoints(self, numbers: Sequence[int]) -> None:
+        """Forgets them; the history stays as it is."""
+        with self._database.transaction():
+            for number in numbers:
+                self._database.run("DELETE FROM checkpoint_change WHERE checkpoint = ?", (number,))
+                self._database.run("DELETE FROM checkpoint WHERE id = ?", (number,))
+
     def prune(self, retention: Retention) -> tuple[int, int]:
         """Drops what retention no longer keeps; returns the entries pruned and the bytes freed.
 

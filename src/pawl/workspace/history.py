@@ -201,13 +201,14 @@ class History:
         self,
         name: str,
         *,
+        changes: ChangeSet | None = None,
         progress: Mapping[str, object] | None = None,
         verification: Mapping[str, object] | None = None,
     ) -> Checkpoint:
-        """Marks this point of the history; a name that is taken is an error."""
+        """Marks this point of the history; a name that is taken is an error. A run gives the `changes` of its bench."""
         done = self._done()
-        earlier = self.journal.checkpoints(self.workspace)
-        since = earlier[0].after_entry if earlier else 0
+        earlier = [one.after_entry for one in self.journal.checkpoints(self.workspace) if not one.run]
+        since = earlier[0] if earlier else 0
         before: Nodes = {}
         after: Nodes = {}
         for entry in reversed([entry for entry in done if entry.id > since and not entry.pruned]):
@@ -221,7 +222,7 @@ class History:
                 name=name,
                 created="",
                 after_entry=done[0].id if done else 0,
-                changes=difference(before, after),
+                changes=difference(before, after) if changes is None else changes,
                 progress=progress or {},
                 verification=verification or {},
                 policy=self.policy,

@@ -117,7 +117,8 @@ class Project:
     def history(self) -> History:
         from pawl.workspace.history import History
 
-        policy = RollbackPolicy(depth=self.config.settings.rollback_depth)
+        settings = self.config.settings
+        policy = RollbackPolicy(automatic_on_error=settings.rollback == "on", depth=settings.rollback_depth)
         return History(self.tree, self.promoter, self.store.journal, self.store.blobs, self.run_id, policy)
 
     def note(self, kind: str, body: Mapping[str, object]) -> None:
@@ -208,16 +209,31 @@ class Project:
         self.note("checkpoint", {"id": made.id, "name": made.name})
         return made
 
+    def run_checkpoint(
+        self, changes: ChangeSet, progress: Mapping[str, object], verification: Mapping[str, object]
+    ) -> None:
+        """Marks a verified task of this run with all that stands on its bench; old ones of runs make room."""
+        history = self.history
+        made = history.checkpoint(
+            history.free_name(f"{self.run_id}-task-{progress['task']}"),
+            changes=changes,
+            progress=redacted_body({"run": self.run_id, **progress}),
+            verification=redacted_body(verification),
+        )
+        of_runs = [one.id for one in self.checkpoints() if one.run]
+        self.store.journal.drop_checkpoints(of_runs[history.policy.depth :])
+        self.note("checkpoint", {"id": made.id, "name": made.name})
+
     def checkpoints(self) -> Sequence[Checkpoint]:
         return self.store.journal.checkpoints(self.workspace)
 
     def checkpoint_named(self, name: str | None) -> Checkpoint:
-        """By name or number; the newest one without."""
+        """By name or number; without, the newest that the user made, else the newest."""
         every = self.checkpoints()
         if not every:
             raise UnknownEntry("there is no checkpoint yet", advice="make one with 'pawl checkpoint'")
         if name is None:
-            return every[0]
+            return next((one for one in every if not one.run), every[0])
         for checkpoint in every:
             if name in (checkpoint.name, str(checkpoint.id)):  # No name is a number.
                 return checkpoint

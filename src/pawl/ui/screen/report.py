@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import Status, TestCounts, Verdict
-from pawl.core.run import DeliveryState, Intent, Report, RunState
+from pawl.core.run import DeliveryState, Intent, Report, Review, RunState
 from pawl.core.tiers import AttemptEnd, EscalationState
 from pawl.ui.screen.diff import show_diff
 from pawl.ui.screen.renderer import MARKS
@@ -43,8 +43,8 @@ def tell(shop: Project, report: Report, face: Face, changes: ChangeSet) -> None:
     for line in () if report.verdict is Verdict.FAILED else report.refused:
         out.say(f"! {brief(line, 160)}", "bold yellow")
     out.notes(report.notes, "yellow")
-    if report.review is not None:
-        _tell_review(report, out)
+    if report.review is not None and report.state is not RunState.WAITING:
+        _tell_review(report.review, out)
     _tell_end(report, out)
     _tell_cost(report, face)
 
@@ -70,6 +70,8 @@ def show_question(shop: Project, report: Report, face: Face, changes: ChangeSet,
         complete = lines == all_lines
     else:
         complete = show_diff(out, changes, shop.store.blobs, whole=whole)
+        if report.review is not None:
+            _tell_review(report.review, out)
     for why in question.why:
         out.say(f"! {why}", "bold yellow")
     return complete
@@ -114,11 +116,11 @@ def _tell_errand(report: Report, face: Face) -> None:
         _tell_cost(report, face)
 
 
-def _tell_review(report: Report, out: Screen) -> None:
-    review = report.review
-    assert review is not None
+def _tell_review(review: Review, out: Screen) -> None:
     out.say(f"review    {brief(review.summary, 160)} (advice only; confidence: {review.confidence})")
-    for line in (*review.findings, *(f"no test for: {one}" for one in review.missing_tests)):
+    for line in review.findings[: review.blocking]:
+        out.say(f"  ! {brief(line, 160)}", "bold yellow")
+    for line in (*review.findings[review.blocking :], *(f"no test for: {one}" for one in review.missing_tests)):
         out.say(f"  · {brief(line, 160)}")
 
 
