@@ -77,7 +77,7 @@ def test_where_nobody_reads_the_review_there_is_one_more_attempt_which_spoils_no
 
 @pytest.mark.spec("A3", "A1")
 def test_a_verified_task_is_a_checkpoint_to_which_the_run_falls_back_when_the_next_fails(story: Story):
-    request = "Task: two things\nRequirements:\n- is_leap knows centuries (dates.py)\n- days of a month (months.py)\n"
+    request = "Task:\n1. is_leap knows centuries\n2. last knows the days\nScope: dates.py, months.py\n"
     test = "from months import last\n\n\ndef test_april():\n    assert last(4) == 30\n"
     story.user_writes({"months.py": "def last(month):\n    return 30\n", "tests/test_months.py": test})
     wrong = patch("months.py", "return 30", "return 31")

@@ -156,11 +156,11 @@ def _again(bench: Workbench, place: RunCursor, words: str) -> NodeOutcome:
     name = f"{place.task}.{place.attempt}"
     record.keep_talk(name, replace(record.talk(name), refused=words))
     out = record.data.ended in (LoopEnd.OUT_OF_TIME, LoopEnd.OUT_OF_TURNS, LoopEnd.REFUSED)
-    if place.attempt > RETRIES and not out and record.order.loop.get("escalate"):
-        return NodeOutcome.ESCALATE
     if record.data.amends:
         # What was verified before the review stands: advice makes nothing worse.
         return NodeOutcome.GIVE_UP if bench.works.roll_back() is None else NodeOutcome.DONE
+    if place.attempt > RETRIES and not out and record.order.loop.get("escalate"):
+        return NodeOutcome.ESCALATE
     if place.attempt > RETRIES or out or not bench.talks.configured:
         return NodeOutcome.GIVE_UP
     return NodeOutcome.RETRY
@@ -428,8 +428,9 @@ def _keep_verified(bench: Workbench, everything: ChangeSet) -> None:
     record, known = bench.record, bench.works.roll_back()
     if known is None or not known.changes or known.changes.digest == everything.digest:
         return
-    entry = bench.works.keep(known.changes, record.order.text, f"verified up to task {known.progress['task']}")
-    told = f"verified up to task {known.progress['task']} of {known.progress['of']}, kept alone as entry {entry}"
+    reason = f"{known.verification['verdict']} up to task {known.progress['task']}"
+    entry = bench.works.keep(known.changes, record.order.text, reason)
+    told = f"{reason} of {known.progress['of']}, kept alone as entry {entry}"
     record.keep(replace(record.data, notes=(*record.data.notes, f"{told}: pawl promote {entry}")))
 
 

@@ -170,7 +170,7 @@ class BenchWorks:
             self.shop.run_checkpoint(
                 changes,
                 progress={"task": task, "of": len(data.plan), "what": what},
-                verification={"digest": data.verified, "checks": checks, "tests": tests},
+                verification={"verdict": data.verdict, "digest": data.verified, "checks": checks, "tests": tests},
             )
         self.record.note("task verified", {"task": task})
 

@@ -227,5 +227,9 @@ def _is_plain(name: str) -> bool:
 
 def _place(one: Checkpoint) -> str:
     place = f"after entry {one.after_entry}" if one.after_entry else "before the first entry"
-    task = f", task {one.progress.get('task')} of {one.progress.get('of')} verified" if one.run else ""
+    task = (
+        f", task {one.progress.get('task')} of {one.progress.get('of')} {one.verification.get('verdict')}"
+        if one.run
+        else ""
+    )
     return f"{place}{task}"
