@@ -151,7 +151,7 @@ def test_tests_that_are_silenced_from_another_file_are_no_success(story: Story, 
     story.model_says(
         call("file_write", path="conftest.py", content=conftest),
         say("All the tests pass now."),
-        *(say("All the tests pass, I said.") for _ in range(3)),
+        *(say("All the tests pass, I said.") for _ in range(9)),
     )
     ended = story.do("fix is_leap", approve="never")
     assert (ended.delivery, ended.entry) == (DeliveryState.NEEDS_WORK, None)
@@ -286,7 +286,7 @@ def test_a_test_that_is_made_to_pass_by_weakening_it_is_refused(story: Story, ol
     story.model_says(
         call("file_read", path="tests/test_dates.py"),
         patch("tests/test_dates.py", old, new),
-        *(say("Done, the tests pass.") for _ in range(4)),
+        *(say("Done, the tests pass.") for _ in range(10)),
     )
     ended = story.do("mend the code: test_century in tests/test_dates.py fails", approve="never")
     assert ended.delivery is DeliveryState.NEEDS_WORK and ended.entry is None
