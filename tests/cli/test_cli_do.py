@@ -313,6 +313,32 @@ def test_a_patch_edited_in_the_users_editor_is_promoted_and_a_spoilt_one_is_not(
     assert "    # one more\n    return number + 1\n" in (pawl.workspace / "app.py").read_text()
 
 
+TWO = """
+[[turn]]
+answer = { calls = [
+  { name = "strict_patch", arguments = { path = "app.py", old = "+ 2", new = "+ 1" } },
+  { name = "strict_patch", arguments = { path = "notes.txt", old = "x", new = "y" } },
+] }
+[[turn]]
+times = 0
+answer = "Done."
+"""
+
+
+@pytest.mark.spec("B7")
+def test_a_patch_of_two_files_that_the_user_edits_is_reported_as_it_came_out(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+):
+    pawl = project({**FILES, "notes.txt": "x\n"})
+    monkeypatch.setenv("EDITOR", "sed -i 's/^+y/+z/;s/^+    return/+    # one more\\n&/'")
+    pawl("do", "fix the bug in after and write y into notes.txt", "--model", script(TWO))
+    done = pawl.json("approve", "--edit")
+    assert (done["delivery"], done["trouble"], done["state"]) == ("DONE", None, "ended")
+    assert {one["path"] for one in done["changes"]} == {"app.py", "notes.txt"} and done["entry"] and done["kept"]
+    assert (pawl.workspace / "notes.txt").read_text() == "z\n"
+    assert "# one more" in (pawl.workspace / "app.py").read_text()
+
+
 def test_follow_ups_continue_the_conversation_and_a_fork_leaves_it(project: Project, script: Script):
     pawl = project({"notes.txt": "x\n"})
     model = script('[[turn]]\ntimes = 0\nanswer = "It says x (notes.txt:1)."\n')

@@ -199,6 +199,8 @@ ASKED = {
     "permissions": "permissions",
     "trust": "trust",
     "memory": "memory list",
+    "requests": "requests",
+    "scores": "scores",
     "promote": "promote 2 --allow-protected --dry-run",
     "patch": "patch --path README.md --old hello --new bye",
     "history": "history",

@@ -53,7 +53,7 @@ def missing(mistakes: tuple[str, ...], told: str) -> list[str]:
 
 def test_all_mistakes_are_told_at_once_by_whatever_command(pawl: Pawl, file: Path):
     file.write_text(f"run_seconds = 'x'\nzzz = 1\npreset = 'nope'\n{TABLES}")
-    told = pawl.json("history", code=52)["message"]
+    told = pawl.json("policy", code=52)["message"]
     assert missing((*AT_THE_TOP, *IN_TABLES), told) == []
     assert told.count(str(file)) == 1
 

@@ -62,6 +62,44 @@ TOKENS = [
 ]
 
 
+SAID = [
+    '{"token": "tok_live_abcdefghij"}',
+    '"token": "tok_4f9a8b7c6d5e"',
+    "my password is: hunter2",
+    "My password is letmein.",
+    "the password is hunter2!x&y",
+    'the admin password for prod is "S3cr3t!pass"',
+    "the password for me@example.com is Winter2024",
+    "my api key is: abc123def456",
+    "mein Passwort ist: geheim123",
+    "mot de passe : azerty123",
+    "contraseña: secreto99",
+    "пароль: qwerty123",
+    "密码: abc12345",
+]
+NOT_SAID = [
+    "the password is wrong",
+    "your password is: required",
+    "password is: incorrect",
+    "my password is stored in .env",
+    "my password is hashed",
+    "the password is encrypted with AES256",
+    "the password is $PASSWORD",
+    "if password is not None:",
+    "password is 8 characters",
+    "the token is: missing",
+    "sort key is created_at2",
+    "cache key: user_12345",
+    'token = "tok_" + body',
+]
+
+
+def test_what_people_tell_of_their_passwords_is_replaced_and_what_they_say_about_them_is_not() -> None:
+    assert [text for text in SAID if MARK not in redacted(text)] == []
+    assert redacted("the password is hunter2!x&y, try it") == f"the password is {MARK}, try it"
+    assert [text for text in NOT_SAID if redacted(text) != text] == []
+
+
 @pytest.mark.parametrize("where", SECRETS)
 def test_a_secret_is_replaced_wherever_it_stands(where: str) -> None:
     shown = redacted(SECRETS[where])

@@ -11,7 +11,7 @@ from world import lay, snapshot
 from pawl.code.code_model import EditType, FileOperation, Modification
 from pawl.code.editor import BenchEditor
 from pawl.code.import_map import ImportMap
-from pawl.core.errors import NothingToDo, ProtectedRefused, RestoreFailed, TextNotFound, Unjustified
+from pawl.core.errors import NothingToDo, ProtectedRefused, RestoreFailed, SyntaxBroken, TextNotFound, Unjustified
 
 pytestmark = pytest.mark.spec("A7")
 
@@ -177,3 +177,24 @@ def test_a_guarded_file_anywhere_in_the_chain_stops_it_before_the_first_write(pr
 def test_an_empty_chain_is_nothing_to_do(project: Path):
     with pytest.raises(NothingToDo):
         chained(FolderFiles(project), [])
+
+
+def test_a_file_is_judged_as_all_its_steps_leave_it_and_not_in_between(project: Path):
+    steps = [
+        replaced("shop/other.py", "x = 1", "x = ("),
+        replaced("shop/other.py", "x = (", "x = (1,\n     2)"),
+    ]
+    assert [one.notes for one in chained(FolderFiles(project), steps)] == [(), ()]
+    assert (project / "shop/other.py").read_text() == "x = (1,\n     2)\n"
+    before = snapshot(project)
+    broken = [replaced("shop/other.py", "2)", "2"), replaced("shop/other.py", "(1", "((1")]
+    with pytest.raises(SyntaxBroken, match=r"shop/other\.py") as caught:
+        chained(FolderFiles(project), broken)
+    assert "every file of the chain is as it was" in caught.value.advice
+    assert snapshot(project) == before
+
+
+def test_that_a_kind_of_file_is_not_checked_is_said_once(project: Path):
+    editor = BenchEditor(FolderFiles(project), GUARDRAILS)
+    first, second = editor.patch("notes.txt", "total", "sum"), editor.patch("notes.txt", "sum", "total")
+    assert first.notes == ("the syntax of '.txt' files is not checked",) and second.notes == ()

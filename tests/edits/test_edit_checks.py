@@ -22,6 +22,12 @@ pytestmark = pytest.mark.spec("A6")
         ("A.PYI", b"x: int\n", b"x: int\nclass\n", 2),
         ("a.json", b'{"a": 1}', b'{\n"a": 1,\n}', 3),
         ("a.toml", b"a = 1\n", b"a = 1\nb =\n", 2),
+        ("a.js", b"const a = 1;\n", b"const a = 1;\nconst b = (1;\n", 2),
+        ("a.mjs", b"export const a = 1;\n", b"export const a = 1;\nfunction f( {\n", 2),
+        ("a.jsx", b"const a = <p>a</p>;\n", b"const a = <p>{a</p>;\n", 1),
+        ("a.ts", b"let a: number = 1;\n", b"let a: number = 1;\nlet b: = 2;\n", 2),
+        ("src/A.TSX", b"export const A = () => <p/>;\n", b"export const A = () => {\n  return <p/>;\n", 1),
+        ("a.go", b"package a\n", b"package a\n\nfunc f() {\n", 3),
     ],
 )
 def test_a_file_that_parsed_and_no_longer_does_is_refused_with_the_line(path, before, after, line):
@@ -29,7 +35,24 @@ def test_a_file_that_parsed_and_no_longer_does_is_refused_with_the_line(path, be
         syntax.check_syntax(path, before, after)
 
 
-@pytest.mark.parametrize("path", ["a.py", "a.json", "a.toml"])
+MODERN = {
+    "a.js": "class A { #x = 1n; static { this.y ??= 2 } get z() { return this?.#x } }\nlabel: for (;;) break label;\n",
+    "a.mjs": "import d from './d.json' with { type: 'json' };\nfor await (const x of y) {}\nconst r = /[/](?<n>x)/v;\n",
+    "a.jsx": "export default () => <><A {...p} b={<i/>}>text {c} &amp; more</A></>;\n",
+    "a.ts": "@dec() abstract class B<const T extends readonly unknown[]> { accessor x = 1; declare y?: T; #z!: T;\n"
+    "  constructor(private readonly w: string) {} abstract f(x: unknown): asserts x is T; override g() {} }\n"
+    "export const z = { a: 1 } as const satisfies R; import { type C } from 'c'; declare global { var q: any }\n",
+    "a.tsx": "const f = <T,>(x: T) => <p key={x as string}>{x!}</p>;\n",
+    "a.go": "package a\n\nfunc f[T ~int](x ...T) (y int) { for i := range 10 { defer func() { _ = i }() }; return }\n",
+}
+
+
+@pytest.mark.parametrize("path", MODERN)
+def test_new_syntax_of_scripts_is_taken_without_a_note(path: str):
+    assert syntax.check_syntax(path, b"", MODERN[path].encode()) == ()
+
+
+@pytest.mark.parametrize("path", ["a.py", "a.json", "a.toml", "a.ts"])
 def test_a_file_that_was_broken_before_may_stay_broken_and_is_said_to_be_unchecked(path: str):
     assert "did not parse before" in syntax.check_syntax(path, b"((", b"(((")[0]
 

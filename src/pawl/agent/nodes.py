@@ -370,6 +370,9 @@ def apply(bench: Workbench, place: RunCursor) -> NodeOutcome:
         except NothingToDo:
             record.keep(replace(record.data, notes=("the workspace already stands as the change wants it",)))
             return _delivered(bench)
+    if chosen.digest != shown.digest:
+        # Who looks at the bench from here on sees the workspace as it is now; the rest would be in conflict with it.
+        bench.works.clear()
     record.keep(replace(record.data, entry=entry))
     _keep_rest(bench, shown, chosen)
     record.keep_work(WorkName.SHOWN, chosen)

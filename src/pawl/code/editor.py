@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from pawl.code.code_model import Edited, EditType, FileOperation, LineEdit, Modification
-from pawl.code.file_edits import EditOutcome, decoded, line_edits, modify, strict_patch, there
+from pawl.code.file_edits import EditOutcome, check_content, decoded, line_edits, modify, strict_patch, there
 from pawl.code.import_map import ImportMap
 from pawl.core.change import blob_digest
 from pawl.core.errors import (
@@ -46,6 +46,7 @@ class BenchEditor:
         """The content each file had when it was last read or edited here; None when it was not there."""
         self._read: set[str] = set()
         """Files whose whole content the caller has seen."""
+        self._told: set[str] = set()
 
     def read(self, path: str) -> Text:
         path = self._readable(path)
@@ -75,7 +76,10 @@ class BenchEditor:
     def chain(
         self, modifications: Sequence[Modification], *, justification: str, dependencies: ImportMap
     ) -> tuple[Edited, ...]:
-        """Imported files come before their importers and deletions last, so that no step breaks what stands."""
+        """Imported files come before their importers and deletions last, so that no step breaks what stands.
+
+        A file is judged once, as all of its steps leave it.
+        """
         if not modifications:
             raise NothingToDo("the chain has no modification", advice="name at least one file")
         steps = [replace(step, path=self._writable(step.path)) for step in modifications]
@@ -86,22 +90,29 @@ class BenchEditor:
         steps.sort(key=lambda step: (step.action is FileOperation.DELETE, place[step.path]))
         before: dict[str, bytes | None] = {}
         known, read = dict(self._known), set(self._read)
-        done: list[Edited] = []
+        done: dict[int, Edited] = {}
+        last = {step.path: number for number, step in enumerate(steps)}
         try:
-            for step in steps:
+            for number, step in enumerate(steps):
                 before.setdefault(step.path, self._current(step.path))
-                done.append(self._modified(step))
+                done[number] = self._modified(step, judged=False)
+            for path, number in last.items():
+                after = self._current(path)
+                notes = () if after is None else check_content(path, before[path], after)
+                done[number] = replace(done[number], notes=self._untold(notes))
         except (OSError, PawlError) as error:
             self._known, self._read = known, read
             self._take_back(before)
             if isinstance(error, PawlError):
                 error.advice = f"{error.advice}; every file of the chain is as it was".lstrip("; ")
             raise
-        return tuple(done)
+        return tuple(done.values())
 
-    def _modified(self, step: Modification) -> Edited:
+    def _modified(self, step: Modification, *, judged: bool = True) -> Edited:
         edited = self._applied(
-            step.path, lambda data: modify(data, step, self._guardrails), whole=step.edit_type is EditType.FULL_REPLACE
+            step.path,
+            lambda data: modify(data, step, self._guardrails, judged=judged),
+            whole=step.edit_type is EditType.FULL_REPLACE,
         )
         if step.action is FileOperation.CREATE or step.edit_type is EditType.FULL_REPLACE:
             self._read.add(step.path)
@@ -118,8 +129,14 @@ class BenchEditor:
             before=_digest(before),
             after=_digest(outcome.data),
             changed_lines=outcome.changed_lines,
-            notes=outcome.notes,
+            notes=self._untold(outcome.notes),
         )
+
+    def _untold(self, notes: Sequence[str]) -> tuple[str, ...]:
+        """What was not told before: that a kind of file is not checked is said once."""
+        new = tuple(note for note in notes if note not in self._told)
+        self._told.update(new)
+        return new
 
     def _check_fresh(self, path: str, data: bytes | None, *, whole: bool) -> None:
         if path in self._known and self._known[path] != _digest(data):

@@ -10,6 +10,7 @@ import ast
 import builtins
 import difflib
 import fnmatch
+import functools
 import heapq
 import platform
 import re
@@ -21,6 +22,8 @@ from pathlib import PurePosixPath
 from typing import assert_never
 
 from pawl.code.code_model import EditType, FileOperation, LineEdit, Modification
+from pawl.code.languages import language_of
+from pawl.code.parsers import Parsers
 from pawl.core.errors import (
     AlreadyThere,
     AmbiguousMatch,
@@ -29,6 +32,7 @@ from pawl.core.errors import (
     LineMismatch,
     NotFound,
     NothingToDo,
+    ParseFailed,
     SyntaxBroken,
     TextNotFound,
     TooLarge,
@@ -134,17 +138,23 @@ def decoded(path: str, data: bytes, guardrails: Guardrails) -> Text:
     return Text.decode(data, path)
 
 
-def checked(path: str, before: bytes | None, text: Text, guardrails: Guardrails) -> EditOutcome:
-    """The outcome of an edit that passes every check; its error otherwise."""
+def checked(path: str, before: bytes | None, text: Text, guardrails: Guardrails, *, judged: bool = True) -> EditOutcome:
+    """The outcome of an edit that passes every check; its error otherwise. A step on the way is not `judged`."""
     after = text.encode(path)
     check_size(path, after, guardrails)
     if before == after:
         raise NothingToDo(
             f"the edit leaves {path!r} as it is", advice="the file already has this content; go on with the next step"
         )
+    notes = check_content(path, before, after) if judged else ()
+    return EditOutcome(data=after, changed_lines=changed_lines(before or b"", after), notes=notes)
+
+
+def check_content(path: str, before: bytes | None, after: bytes) -> tuple[str, ...]:
+    """Refuses what breaks the syntax or drops an import in use; returns what was not checked."""
     notes = check_syntax(path, before, after)
     check_imports(path, before, after)
-    return EditOutcome(data=after, changed_lines=changed_lines(before or b"", after), notes=notes)
+    return notes
 
 
 def check_size(path: str, data: bytes, guardrails: Guardrails) -> None:
@@ -289,7 +299,9 @@ _BY_LINE = (EditType.REPLACE_LINE, EditType.INSERT_AT_LINE)
 _BY_LINE_ADVICE = "edit by number: replace_line or insert_at_line with one of the line numbers shown"
 
 
-def modify(data: bytes | None, modification: Modification, guardrails: Guardrails) -> EditOutcome:
+def modify(
+    data: bytes | None, modification: Modification, guardrails: Guardrails, *, judged: bool = True
+) -> EditOutcome:
     """What becomes of a file whose content is `data`, or that is not there when it is None."""
     path = modification.path
     _check_arguments(modification)
@@ -297,13 +309,13 @@ def modify(data: bytes | None, modification: Modification, guardrails: Guardrail
         case FileOperation.CREATE:
             if data is not None:
                 raise AlreadyThere(f"{path!r} is already there", advice="edit it, or choose another name")
-            return checked(path, None, Text.new(modification.content or ""), guardrails)
+            return checked(path, None, Text.new(modification.content or ""), guardrails, judged=judged)
         case FileOperation.DELETE:
             return EditOutcome(data=None, changed_lines=changed_lines(there(path, data), b""))
         case FileOperation.EDIT:
             before = there(path, data)
             text = decoded(path, before, guardrails)
-            return checked(path, before, _edited(text, modification), guardrails)
+            return checked(path, before, _edited(text, modification), guardrails, judged=judged)
         case never:
             assert_never(never)
 
@@ -425,6 +437,29 @@ CHECKERS: Mapping[str, Callable[[bytes], SyntaxProblem | None]] = {
     ".toml": _toml,
 }
 
+
+@functools.cache
+def _parsers() -> Parsers:
+    return Parsers()
+
+
+def _grammar(path: str) -> Callable[[bytes], SyntaxProblem | None] | None:
+    """What checks a file by the grammar of its language, if that can be relied on."""
+    language = language_of(path)
+    if language is None or not language.strict:
+        return None
+
+    def check(data: bytes) -> SyntaxProblem | None:
+        parsed = _parsers().parse(Text.decode(data, path).plain.encode("utf-8", "replace"), language)
+        if parsed.error is not None:
+            return SyntaxProblem(parsed.error[0], f"{parsed.error[1]} (as its grammar reads it)")
+        if not parsed.complete:
+            raise ParseFailed(f"the parser did not get through {path!r}", advice="")
+        return None
+
+    return check
+
+
 COMMENTED_JSON = ("tsconfig*.json", "jsconfig*.json", ".eslintrc.json", "devcontainer.json", "*.code-workspace")
 """JSON in name only: comments and trailing commas are allowed there."""
 
@@ -433,16 +468,19 @@ def check_syntax(path: str, before: bytes | None, after: bytes) -> tuple[str, ..
     """Raises `SyntaxBroken` when the file parsed before and does not any more; returns what was not checked."""
     name = PurePosixPath(path).name.lower()
     suffix = PurePosixPath(name).suffix
-    checker = CHECKERS.get(suffix)
+    checker = CHECKERS.get(suffix) or _grammar(path)
     if checker is None or any(fnmatch.fnmatchcase(name, pattern) for pattern in COMMENTED_JSON):
         return (f"the syntax of {suffix or name!r} files is not checked",)
-    problem = checker(after)
-    if problem is None:
-        return ()
-    if before is None:
-        return (f"the new file does not parse: line {problem.line}: {problem.message}",)
-    if checker(before) is not None:
-        return ("the file did not parse before the edit and does not now, so its syntax is not checked",)
+    try:
+        problem = checker(after)
+        if problem is None:
+            return ()
+        if before is None:
+            return (f"the new file does not parse: line {problem.line}: {problem.message}",)
+        if checker(before) is not None:
+            return (f"{path!r} did not parse before the edit and does not now, so its syntax is not checked",)
+    except ParseFailed as error:
+        return (f"{error.message}, so its syntax is not checked",)
     shown = after.split(b"\n")[problem.line - 1 : problem.line] or [b""]
     raise SyntaxBroken(
         f"{path!r} would no longer parse: line {problem.line}: {problem.message}: "

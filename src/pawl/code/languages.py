@@ -37,6 +37,8 @@ class Language:
     docs: Docs
     comment: str
     one_line: bool = False
+    strict: bool = False
+    """An edit may not make a file unreadable that the parser could read."""
 
     @property
     def query(self) -> str:

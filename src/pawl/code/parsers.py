@@ -89,7 +89,8 @@ class Parsers:
         found = self._ask([language.name], data[: LARGEST + 1])
         if found is None:
             return UNREAD
-        return Parsed(definitions=tuple(row.definition for row in found.definitions), complete=found.complete)
+        definitions = tuple(row.definition for row in found.definitions)
+        return Parsed(definitions=definitions, complete=found.complete, error=found.error)
 
     def parse_all(self, sources: Iterable[SourceFile]) -> Iterator[tuple[SourceFile, Parsed]]:
         """The same for many files, in their order, with all processes at work. Sources are taken as they are needed."""

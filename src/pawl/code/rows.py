@@ -176,17 +176,19 @@ class Rows(NamedTuple):
     definitions: Sequence[DefinitionRow] = ()
     imports: Sequence[ImportRow] = ()
     pieces: Sequence[PieceRow] = ()
+    error: tuple[int, str] | None = None
 
     @classmethod
     def read(cls, answer: bytes) -> Rows:
         """From what a process wrote; a ValueError for what is not the rows of a file, because it may write anything."""
         try:
-            complete, definitions, imports, found = json.loads(answer)
+            complete, definitions, imports, found, error = json.loads(answer)
             rows = cls(
                 bool(complete),
                 [_sound(row, DefinitionRow) for row in definitions],
                 [_sound(row, ImportRow) for row in imports],
                 [_sound(row, PieceRow) for row in found],
+                None if error is None else (int(error[0]), str(error[1])),
             )
             pairs = [pair for row in rows.imports for pair in json.loads(row.names)]
             if any([*map(type, pair)] != [str, str] for pair in pairs):
@@ -283,7 +285,7 @@ def main(seconds: float, memory_bytes: int) -> None:
             answer = read(IndexPage(path, data, FileKind(kind), name), tokens)
         else:
             parsed = parse(data, languages()[name])
-            answer = Rows(parsed.complete, definition_rows(parsed))
+            answer = Rows(parsed.complete, definition_rows(parsed), error=parsed.error)
         answers.write(json.dumps(answer).encode() + b"\n")
         signal.setitimer(signal.ITIMER_PROF, 0)
         answers.flush()

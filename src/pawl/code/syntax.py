@@ -67,6 +67,8 @@ class Parsed:
     """All three in the order of the file."""
     complete: bool = True
     """False when a part was left out, or could not be read as the language."""
+    error: tuple[int, str] | None = None
+    """The first line that is not the language, and what is wrong there."""
 
 
 class _Role(StrEnum):
@@ -109,7 +111,23 @@ def parse(source: bytes, language: Language) -> Parsed:
         references=tuple(reader.references()),
         imports=tuple(reader.imports()),
         complete=whole and not tree.root_node.has_error,
+        error=_first_error(tree.root_node) if tree.root_node.has_error else None,
     )
+
+
+def _first_error(root: Node) -> tuple[int, str]:
+    """Where the parser had to skip or to make up something, the first and innermost."""
+    node = root
+    while not node.is_missing:
+        broken = next((child for child in node.children if child.has_error or child.is_missing or child.is_error), None)
+        if broken is None:
+            break
+        node = broken
+    line = node.start_point.row + 1
+    if node.is_missing:
+        return line, f"missing {node.type!r}"
+    words = (node.text or b"").decode("utf-8", "replace").split("\n")[0].strip()
+    return line, f"unexpected {words[:40]!r}"
 
 
 @functools.cache

@@ -127,7 +127,9 @@ def _is_word(part: str) -> bool:
 
 Span = tuple[int, int]
 
-NEEDLES = ("pass", "pwd", "secret", "token", "key", "credential", "auth")
+_ELSEWHERE = ("wachtwoord", "contraseña", "senha", "hasło", "пароль", "密码", "密碼", "パスワード")
+"""Passwords in other languages; `Passwort` and `mot de passe` are found by their letters."""
+NEEDLES = ("pass", "pwd", "secret", "token", "key", "credential", "auth", *_ELSEWHERE)
 
 _LONGEST_NAME = 48
 _LONGEST_BARE = 200
@@ -148,7 +150,7 @@ class NameKind(IntEnum):
     """A person may have chosen the value."""
 
 
-_PASSWORDS = ("password", "passwd", "passphrase", "passcode", "pwd")
+_PASSWORDS = ("password", "passwd", "passphrase", "passcode", "pwd", "passwort", "passe", *_ELSEWHERE)
 _KEYS = ("token", "apikey", "accesskey", "secretkey", "privatekey", "accountkey", "authkey", "credential")
 _QUALIFIED = """
     access account aes api app auth client consumer deploy encryption function hmac host license master private
@@ -185,7 +187,7 @@ def kind_of(name: str) -> NameKind:
 
 
 PATTERN = r"""
-    (?P<rest>[A-Za-z0-9_.-]{0,40}+)
+    (?P<rest>[\w.-]{0,40}+)
     (?P<close>\\{0,3}["'`]?\]?)
     (?P<sign>
         \s{0,4}+:\s{0,4}[A-Za-z_][\w.\[\]|?\ ]{0,40}=\s{0,4}+(?=["'`])
@@ -193,7 +195,7 @@ PATTERN = r"""
       | \s{0,4}[,;]?(?:\\n)?\s{0,40}\\{0,3}["']?[Vv]alue\\{0,3}["']?[ \t]{0,4}[:=][ \t]{0,4}+
       | (?<=["'])\s{0,4}+,\s{0,4}+(?=["'])
       | >(?=[^<>\n]{1,1024}</)
-      | \ (?:is|was)\ (?=\S)
+      | (?:\ (?:for|of|on|to)\ [\w.@/-]{1,40})?\ (?:is|was|ist|war|est|es|era|é|è)(?:\ ?:)?\ (?=\S)
       | [ \t]{1,4}+
     )
     (?:[bBrRuU]{1,2}(?=["']))?+
@@ -234,12 +236,17 @@ class _Given:
     @property
     def starts_line(self) -> bool:
         """Nothing but room, a bullet or `export` stands before the name."""
-        start = r"(?:\A|\n|\\n)[ \t]{0,40}(?:-[ \t]{1,4})?(?:export[ \t]{1,4}|set[ \t]{1,4}|ENV[ \t]{1,4})?\Z"
+        start = r"(?:\A|\n|\\n)[ \t]{0,40}(?:-[ \t]{1,4})?(?:(?:export|set|ENV)[ \t]{1,4}|mot\ de\ )?\Z"
         return compiled(start).search(self.before(60)) is not None
 
     @property
     def ends_line(self) -> bool:
         return compiled(r"[ \t]*(?:\#[^\n]*)?(?:\n|\r|\\n|\Z)").match(self.match.string, self.match.end()) is not None
+
+    @property
+    def is_said(self) -> bool:
+        """As people tell it: `the password for prod is: …`."""
+        return compiled(r"\b(?:is|was|ist|war|est|es|era|é|è)\ ?:?\ \Z").search(self.sign) is not None
 
     @property
     def is_option(self) -> bool:
@@ -250,10 +257,16 @@ def secret_span(match: re.Match[str]) -> Span | None:
     """Where the secret is in a match of `PATTERN`, or None when it is none."""
     given = _Given.of(match)
     kind = kind_of(given.name)
+    if kind is NameKind.NOTHING and given.name.lower() == "key":
+        # As people say it: my API key, the access key.
+        before = compiled(r"(\w{2,16})\ \Z").search(given.before(20))
+        kind = kind_of(f"{before[1]}_key") if before else kind
     if kind is NameKind.NOTHING:
         return None
     if not match["sign"].strip():
         return _word_span(given, kind)
+    if kind is NameKind.PASSWORD and given.is_said and not match["quote"]:
+        return _said_span(given)
     if match["quote"]:
         return match.span("text") if _is_secret_text(match["text"], kind, given.sign) else None
     if _is_literal(given):
@@ -265,6 +278,29 @@ def is_secret_argument(name: str, text: str) -> bool:
     """Whether a text that belongs to a name, such as an argument of a call, is a secret."""
     kind = kind_of(name)
     return kind is not NameKind.NOTHING and _is_secret_text(text, kind, "=")
+
+
+_STATES_OF_PASSWORDS = """
+    blank checked compromised correct encrypted exposed expired false fine gone hashed hidden incorrect invisible kept
+    leaked long lost needed okay plain public rejected reset right safe salted saved secure sent short stored strong
+    there true unchanged valid visible weak
+"""
+_STATES = frozenset(_STATES_OF_PASSWORDS.split())
+_OWN = r"(?i:\b(?:my|our|mein|unser|mon|notre|mi|nuestra|mia|minha|moje|мой|的)\ ?)\Z"
+
+
+def _said_span(given: _Given) -> Span | None:
+    """A password that a person tells, up to the next room. A plain word is one where it is theirs and ends the line."""
+    match = given.match
+    start = match.start("value")
+    said = compiled(r"\S{1,200}+").match(match.string, start)
+    value = said[0].rstrip(".,;:!?)\"'") if said else ""
+    if len(value) < SHORTEST or is_placeholder(value) or not without_references(value) or is_address(value):
+        return None
+    end = start + len(value)
+    whole = compiled(r"[.!?]?\s*(?:\n|\Z)").match(match.string, end) is not None
+    own = whole and value.lower() not in _STATES and compiled(_OWN).search(given.before(20)) is not None
+    return (start, end) if own or is_mixed(value) or any(sign.isdigit() for sign in value) else None
 
 
 def _whole_word(match: re.Match[str]) -> Span:
@@ -284,7 +320,8 @@ def _is_secret_text(text: str, kind: NameKind, sign: str) -> bool:
     if sign.strip() == "," or kind is NameKind.PERHAPS or is_label(own):
         return False
     if kind is NameKind.KEY:
-        return is_mixed(own) and not is_address(own)
+        made = compiled(r"(?:tok|tkn|pat|sess)[_-][\w-]{6,}").fullmatch(own)
+        return made is not None or (is_mixed(own) and not is_address(own))
     return kind is NameKind.PASSWORD or not is_address(own)
 
 
@@ -358,9 +395,8 @@ def _is_secret_bare(given: _Given, kind: NameKind) -> bool:
     if kind is NameKind.PASSWORD and value.lower() not in _TYPES and not is_address(value):
         is_line = given.starts_line and given.ends_line
         is_setting = given.sign.startswith(":") and value.isalnum() and value.islower()
-        is_said = given.sign.strip() in ("is", "was")
         has_digit = any(sign.isdigit() for sign in value)
-        return is_mixed(value) or (is_line and is_setting) or (has_digit and (is_line or is_said))
+        return is_mixed(value) or (is_line and is_setting) or (has_digit and is_line)
     return kind > NameKind.PERHAPS and is_mixed(value) and not _is_path(value)
 
 

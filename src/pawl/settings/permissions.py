@@ -361,7 +361,7 @@ def _knowing(rules: Permissions, others: OtherNames | None) -> Permissions:
 def _read(config: Config, workspace: str, known: Iterable[str]) -> tuple[Permissions, tuple[str, ...]]:
     own = permission_settings(config.tables.permissions, str(config.file))
     notices: list[str] = []
-    theirs = _of_project(workspace, known, notices, trusted=trusted_files(config, workspace))
+    theirs = project_rules(workspace, known, notices, trusted=trusted_files(config, workspace))
     made = Permissions(
         preset=preset(own.preset),
         deny=(*_tightening(own.deny, config, known), *theirs["deny"]),
@@ -463,7 +463,7 @@ def _followed(rule: Rule, home: str) -> Rule | None:
     return replace(rule, path=replace(pattern, names=(*real, *rest), root="/")) if real != plain else None
 
 
-def _of_project(
+def project_rules(
     workspace: str, known: Iterable[str], notices: list[str], *, trusted: ProjectFiles | None
 ) -> Mapping[str, tuple[Rule, ...]]:
     """A mistake in the files of a repository that is not trusted must not stop the user's work."""

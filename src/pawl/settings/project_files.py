@@ -258,13 +258,13 @@ def _table(value: object, name: str) -> Table:
 MARKS = (".git", ".pawl")
 
 
-def find_workspace(start: Path, config: Config, *, exact: bool, reads: bool = False) -> Path:
+def find_workspace(start: Path, config: Config, *, exact: bool, reads: bool = False, anywhere: bool = False) -> Path:
     """The nearest folder upwards that is a repository, or `start` itself; `exact` takes `start` as it is.
 
     What only reads does so in a folder that may not be written, too.
 
     A folder that holds the user's home or Pawl's own state is refused: every command could read and change it. So is
-    one inside that state, such as a bench.
+    one inside that state, such as a bench. Whoever runs no command works `anywhere`.
     """
     try:
         folder = start.resolve(strict=True)
@@ -274,6 +274,14 @@ def find_workspace(start: Path, config: Config, *, exact: bool, reads: bool = Fa
         raise UsageError(f"{str(start)!r} is not a folder", advice="give the folder of your project with -C")
     if not exact:
         folder = _repository(folder, config) or folder
+    if not anywhere:
+        _check_apart(folder, config)
+    if not reads and not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"the workspace {str(folder)!r} is not writable", advice="mend its permissions")
+    return folder
+
+
+def _check_apart(folder: Path, config: Config) -> None:
     for name, inner in (("your home folder", config.home), ("Pawl's own state", config.state)):
         if _holds(folder, inner):
             raise UsageError(
@@ -282,18 +290,19 @@ def find_workspace(start: Path, config: Config, *, exact: bool, reads: bool = Fa
             )
     if _holds(config.state.resolve(), folder):
         raise UsageError(f"{str(folder)!r} lies in Pawl's own state", advice="change to your project's folder")
-    if not reads and not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"the workspace {str(folder)!r} is not writable", advice="mend its permissions")
-    return folder
 
 
 def _repository(folder: Path, config: Config) -> Path | None:
     for candidate in (folder, *folder.parents):
         if _holds(candidate, config.home):
             return None
-        if any(os.path.exists(candidate / mark) for mark in MARKS):
+        if is_repository(candidate):
             return candidate
     return None
+
+
+def is_repository(folder: Path) -> bool:
+    return any(os.path.exists(folder / mark) for mark in MARKS)
 
 
 def _holds(folder: Path, inner: Path) -> bool:

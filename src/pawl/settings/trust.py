@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -76,10 +76,12 @@ def folder_trust(config: Config, workspace: str) -> FolderTrust:
     return FolderTrust(standing=standing, files=tuple(now), changed=tuple(changed), held=held)
 
 
-def trust(config: Config, workspace: str) -> FolderTrust:
-    """Trusts the workspace as it is now; `ConfigError` where a link or anything but a file would configure Pawl."""
+def trust(config: Config, workspace: str, usable: Callable[[ProjectFiles], object] = lambda held: None) -> FolderTrust:
+    """Trusts the workspace as it is now; `ConfigError` where a link or anything but a file would configure Pawl, or
+    where `usable` finds that the contents cannot be used."""
     held = project_files(workspace)
     held.check()
+    usable(held)
     now = held.digests
     at = datetime.now(UTC).isoformat(timespec="seconds")
     _keep(config, workspace, TrustedFolder(folder=workspace, at=at, files=now))

@@ -65,19 +65,22 @@ class Requests(StorePart):
 
     def records(self, workspace: str, *, run: str | None = None, limit: int | None = None) -> Sequence[RequestRecord]:
         """Oldest first; with a limit, the newest of them."""
+        return [record for _, record in self.lines(workspace, run=run, limit=limit)]
+
+    def lines(
+        self, workspace: str, *, run: str | None = None, limit: int | None = None
+    ) -> Sequence[tuple[str, RequestRecord]]:
+        """The records, each with when it was written."""
         where = "workspace = :workspace" if run is None else "workspace = :workspace AND run = :run"
         found = self._database.records(
-            f"SELECT {', '.join(_NAMES)} FROM request WHERE {where} ORDER BY id DESC LIMIT :limit",
+            f"SELECT time, {', '.join(_NAMES)} FROM request WHERE {where} ORDER BY id DESC LIMIT :limit",
             {
                 "workspace": os.fsencode(workspace),
                 "run": None if run is None else readable(run),
                 "limit": -1 if limit is None else limit,
             },
         )
-        return [
-            typed(RequestRecord, {**one, "tools": json.loads(one["tools"]), "estimated": bool(one["estimated"])})
-            for one in reversed(found)
-        ]
+        return [(one.pop("time"), _record(one)) for one in reversed(found)]
 
 
 def _column(value: object) -> object:
@@ -93,6 +96,11 @@ def _column(value: object) -> object:
         case int():
             return max(-_LARGEST, min(value, _LARGEST))
     raise TypeError(f"a request is not made of {type(value).__name__}")
+
+
+def _record(found: dict[str, Any]) -> RequestRecord:
+    given = {"tools": json.loads(found["tools"]), "estimated": bool(found["estimated"])}
+    return typed(RequestRecord, {**found, **given})
 
 
 class Transcripts(StorePart):

@@ -7,8 +7,8 @@ does, and what waited for an answer once waits again. The model decides, with th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from pawl.agent.tools.tool_registry import Ports, ToolLimits
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
@@ -145,7 +145,7 @@ class CheckOutput:
 def check(ports: Ports, given: CheckOf) -> CheckOutput:
     assert ports.checker is not None
     verdicts = ports.checker.check(given.what, seconds=ports.limits.check_seconds)
-    return CheckOutput(verdicts=tuple(verdicts), findings=ports.limits.findings)
+    return CheckOutput(verdicts=_shown(ports, verdicts), findings=ports.limits.findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +160,18 @@ def lsp_diagnostics(ports: Ports, given: DiagnosticsOf) -> CheckOutput:
         ports.files.read(path)
     verdicts = ports.checker.diagnose(given.paths, seconds=ports.limits.lsp_seconds)
     none = "[no language server knows these files]"
-    return CheckOutput(verdicts=tuple(verdicts), findings=ports.limits.findings, none=none)
+    return CheckOutput(verdicts=_shown(ports, verdicts), findings=ports.limits.findings, none=none)
+
+
+def _shown(ports: Ports, verdicts: Iterable[CheckResult]) -> tuple[CheckResult, ...]:
+    """The results without what is found in files that a model may not read, which are counted."""
+    made = []
+    for verdict in verdicts:
+        told = tuple(one for one in verdict.findings if not one.path or ports.shows(one.path))
+        left = len(verdict.findings) - len(told)
+        more = f"; {left} of the findings are in files that may not be read" if left else ""
+        made.append(replace(verdict, findings=told, reason=verdict.reason + more))
+    return tuple(made)
 
 
 def _verdict(verdict: CheckResult, most: int) -> Iterator[str]:

@@ -107,6 +107,8 @@ class Ports:
     outliner: Callable[[], Outliner] | None = None
     checker: BenchChecker | None = None
     """Without these two there is no such tool."""
+    shows: Callable[[str], bool] = lambda path: True
+    """Whether a model may be told what is found in this file."""
     limits: ToolLimits = field(default_factory=ToolLimits)
     cancel: CancelToken | None = None
     """Ends what takes long; commands have the runner's."""

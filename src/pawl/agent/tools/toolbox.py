@@ -218,7 +218,8 @@ class ToolSession:
         settings = shop.config.settings
         self.bench = bench or LateBench(shop)
         whole = TimedFiles(lambda: self.bench.bench.files, settings.file_seconds)
-        self.gated = GatedFiles(whole, shop.read_gate())
+        gate = shop.read_gate()
+        self.gated = GatedFiles(whole, gate)
         self.files = WatchedFiles(self.gated)
         """The way of tools, packs and prompts to the bench's files. An answer rests on what is read here."""
         self._guardrails = shop.guardrails
@@ -231,8 +232,9 @@ class ToolSession:
             dependencies=self.dependencies,
             guardrails=shop.guardrails,
             outliner=lambda: self.outliner,
-            # Checks see every file: what they print cannot be judged by file.
+            # Checks see every file; what a model is told of their findings is judged by file.
             checker=checker(whole, self.bench) if checker else None,
+            shows=gate.lists,
             limits=ToolLimits(tool_seconds=settings.tool_seconds, file_seconds=settings.file_seconds),
             cancel=shop.stop,
         )

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from pawl.core.change import ChangeSet
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.history import Checkpoint, Entry, EntryState
+from pawl.core.run import RunRow, RunState
 from pawl.ui.cli.call import Call
-from pawl.ui.cli.encoder import changes_json, checkpoint_json, entry_json
+from pawl.ui.cli.encoder import changes_json, checkpoint_json, entry_json, picked
 from pawl.ui.cli.parser import Command, dry_run_option
 from pawl.ui.screen.screen import brief, when
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 def history_words(parser: ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="also show what was kept, rolled back or left in conflict")
     parser.add_argument("--run", metavar="RUN", help="only this run")
+    parser.add_argument("--runs", action="store_true", help="list runs instead: what was asked, and where each stands")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="how many (default: 20)")
 
 
@@ -64,12 +66,12 @@ def _file_option(parser: ArgumentParser) -> None:
 
 
 DECLARED = {
-    "history": Command(words=history_words, example="pawl history --all", reads=True),
-    "diff": Command(words=diff_words, example="pawl diff 3 --file src", reads=True),
-    "undo": Command(words=undo_words, example="pawl undo\n  pawl undo 3 --file src/app.py"),
-    "redo": Command(words=redo_words, example="pawl redo"),
+    "history": Command(words=history_words, example="pawl history --all", reads=True, rescue=True),
+    "diff": Command(words=diff_words, example="pawl diff 3 --file src", reads=True, rescue=True),
+    "undo": Command(words=undo_words, example="pawl undo\n  pawl undo 3 --file src/app.py", rescue=True),
+    "redo": Command(words=redo_words, example="pawl redo", rescue=True),
     "checkpoint": Command(words=checkpoint_words, example="pawl checkpoint before-upgrade"),
-    "restore": Command(words=restore_words, example="pawl restore before-upgrade --dry-run"),
+    "restore": Command(words=restore_words, example="pawl restore before-upgrade --dry-run", rescue=True),
 }
 
 
@@ -77,6 +79,8 @@ def history(shop: Project, call: Call) -> int:
     options = call.options
     if options.limit < 1:
         raise UsageError(f"--limit {options.limit} shows nothing", advice="give a number above 0")
+    if options.runs:
+        return _runs(shop, call)
     every = shop.entries(run=options.run)
     if options.run is not None and not every:
         raise UnknownEntry(f"there is no run {options.run!r} in this workspace", advice="'pawl history' lists them")
@@ -94,6 +98,42 @@ def history(shop: Project, call: Call) -> int:
     if len(every) > len(shown):
         call.out.hint(f"{len(every) - len(shown)} more not promoted: --all")
     return 0
+
+
+def _runs(shop: Project, call: Call) -> int:
+    every = shop.store.runs.list(shop.workspace)
+    part = [one for one in every if call.options.run in (None, one.id)][: call.options.limit]
+    if call.options.json:
+        runs = [
+            {**picked(one, "id created state delivery"), "node": one.place.at, "request": one.order.text}
+            for one in part
+        ]
+        return call.emit({"runs": runs, "total": len(every)})
+    live = call.out.is_terminal
+    rows = [
+        (one.id, when(one.created, today=live), run_standing(one), brief(one.order.text, 400 if live else 60))
+        for one in part
+    ]
+    if not rows:
+        call.out.say("no run was started in this workspace yet")
+        return 0
+    call.out.table(("run", "when", "state", "request"), rows, flexible=3)
+    if len(every) > len(part):
+        call.out.hint(f"… and {len(every) - len(part)} older: --limit {len(every)}")
+    if any(one.state is RunState.WORKING for one in part):
+        call.out.hint("resume one that stopped with: pawl do --resume RUN")
+    return 0
+
+
+def run_standing(run: RunRow) -> str:
+    """The state of a run, in a word or two."""
+    match run.state:
+        case RunState.WAITING:
+            return "waits"
+        case RunState.WORKING:
+            return "stopped"
+        case _:
+            return str(run.delivery or "ended").lower().replace("_", " ")
 
 
 def diff(shop: Project, call: Call) -> int:

@@ -57,28 +57,50 @@ def _call(options: argparse.Namespace) -> int:
 
 
 def _dispatch(options: argparse.Namespace) -> int:
-    from pawl.settings.config import load
+    from pawl.settings.config import load, partly_loaded
     from pawl.settings.project_files import find_workspace
     from pawl.ui.cli.call import Call
     from pawl.ui.screen.screen import Screen
 
-    config = load()
+    command = declared(options.command)
+    config, wrong = partly_loaded() if command.rescue else (load(), None)
     draws = config.environment.get("TERM", "dumb") != "dumb"
     aside = Screen(sys.stderr, color=config.color, aside=True, draws=draws)
     out = Screen(sys.stdout, color=config.color, draws=draws)
     call = Call(options, out, aside, environment=config.environment)
     call.interruptions.listen()
     sys.excepthook = _Defect(options, config)
-    command = declared(options.command)
+    if wrong is not None:
+        aside.say(f"! {wrong.message}; the defaults stand in for it", "bold yellow")
     reads = command.reads if isinstance(command.reads, bool) else options.action in command.reads
-    workspace = find_workspace(_start(options), config, exact=options.workspace is not None, reads=reads)
+    reads = reads or getattr(options, "dry_run", False)
+    start, exact = _start(options), options.workspace is not None
+    workspace = find_workspace(start, config, exact=exact, reads=reads, anywhere=command.rescue)
     if options.command == "session":
         return runner("session")(config, workspace, call)
     from pawl.workspace.project import Project
 
     with Project.open(config, workspace) as shop:
         tell_recovery(shop, call.aside)
+        known = _known_above(shop, start.resolve()) if command.rescue and not exact else None
+        if known is None:
+            return runner(options.command)(shop, call)
+    aside.say(f"pawl: nothing was done in {str(workspace)!r}; this is about {str(known)!r}")
+    with Project.open(config, known) as shop:
+        tell_recovery(shop, call.aside)
         return runner(options.command)(shop, call)
+
+
+def _known_above(shop: Project, start: Path) -> Path | None:
+    """The nearest folder upwards that has a history, where the workspace has none; not beyond a repository."""
+    from pawl.settings.project_files import is_repository
+
+    if shop.entries(limit=1):
+        return None
+    folders = (start, *start.parents)
+    if is_repository(Path(shop.workspace)):
+        folders = tuple(one for one in folders if one.is_relative_to(shop.workspace))
+    return next((one for one in folders if shop.store.journal.entries(str(one), limit=1)), None)
 
 
 def run_words(shop: Project, words: Sequence[str], out: Screen) -> int:

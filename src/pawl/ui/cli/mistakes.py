@@ -27,18 +27,12 @@ _READERS: tuple[Callable[[Config], object], ...] = (
 def with_every_mistake(met: ConfigError) -> ConfigError:
     """The error with all that is wrong in the settings file; unchanged where it is about something else."""
     try:
-        config, wrong = partly_loaded()
+        config, _ = partly_loaded()
     except ConfigError:
         return met
     if str(config.file) not in met.message:
         return met
-    found: list[PawlError] = [met, *([] if wrong is None else [wrong])]
-    for read in _READERS:
-        try:
-            read(config)
-        except PawlError as error:
-            found.append(error)
-    told = list(dict.fromkeys(_without_file(str(config.file), error.message) for error in found))
+    told = every_mistake(met)
     if len(told) == 1:
         return met
     return ConfigError(
@@ -46,7 +40,19 @@ def with_every_mistake(met: ConfigError) -> ConfigError:
     )
 
 
+def every_mistake(*met: ConfigError) -> list[str]:
+    """All that is wrong in the settings file, beginning with what was met."""
+    config, wrong = partly_loaded()
+    found: list[PawlError] = [*met, *([] if wrong is None else [wrong])]
+    for read in _READERS:
+        try:
+            read(config)
+        except PawlError as error:
+            found.append(error)
+    return list(dict.fromkeys(_without_file(str(config.file), error.message) for error in found))
+
+
 def _without_file(file: str, message: str) -> str:
-    for head in (f"{file!r}: ", f"{file!r}, ", f"{file}: "):
+    for head in (f"{file!r}: ", f"{file!r}, ", f"{file!r} ", f"{file}: "):
         message = message.replace(head, "")
     return message

@@ -18,6 +18,8 @@ COMMANDS = {
     "permissions": "show what an agent may do without asking, and check one call",
     "trust": "let the files of this folder configure Pawl, as they are now",
     "memory": "list, show, add and forget what Pawl remembers of the workspace",
+    "requests": "list every request to a model: role, tokens, cost, time",
+    "scores": "list what each run was scored, from 1 to 5, and why",
     "promote": "bring a kept entry into the workspace",
     "patch": "apply a patch, or replace a text that occurs exactly once",
     "history": "list what was done in this workspace",

@@ -27,6 +27,8 @@ FILES = {
     "redo": "pawl.ui.cli.history",
     "checkpoint": "pawl.ui.cli.history",
     "restore": "pawl.ui.cli.history",
+    "requests": "pawl.ui.cli.run_logs",
+    "scores": "pawl.ui.cli.run_logs",
     "doctor": "pawl.ui.cli.upkeep",
     "gc": "pawl.ui.cli.upkeep",
 }
@@ -42,6 +44,8 @@ class Command:
     example: str
     reads: bool | frozenset[str] = False
     """It never writes the workspace; or these of its actions do not."""
+    rescue: bool = False
+    """It works with defaults where the settings file is wrong, and in every folder."""
     read: Callable[[CommandParser, list[str]], argparse.Namespace] = argparse.ArgumentParser.parse_args
     """How its command line is read."""
 

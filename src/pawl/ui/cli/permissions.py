@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from pawl.core.errors import UsageError
 from pawl.core.run import Mode
 from pawl.settings import permissions as permitting
+from pawl.settings.extensions import own_kinds
+from pawl.settings.hook_settings import hook_commands
+from pawl.settings.project_files import FOLDER, ProjectFiles, project_settings
 from pawl.settings.trust import FolderTrust, TrustStatus, folder_trust, is_listed, revoke, trusted_folders
 from pawl.settings.trust import trust as trust_folder
 from pawl.ui.cli.call import Call
@@ -33,8 +36,10 @@ def trust_words(parser: ArgumentParser) -> None:
 
 
 DECLARED = {
-    "permissions": Command(words=permissions_words, example="pawl permissions check 'Bash(git push)'", read=mixed),
-    "trust": Command(words=trust_words, example="pawl trust\n  pawl trust --revoke"),
+    "permissions": Command(
+        words=permissions_words, example="pawl permissions check 'Bash(git push)'", reads=True, read=mixed
+    ),
+    "trust": Command(words=trust_words, example="pawl trust\n  pawl trust --revoke", reads=True),
 }
 _DEFAULTS = {
     "reads": "reading",
@@ -104,7 +109,7 @@ def trust(shop: Project, call: Call) -> int:
     if call.options.revoke:
         return _revoke(shop, call)
     before = folder_trust(shop.config, shop.workspace)
-    after = trust_folder(shop.config, shop.workspace)
+    after = trust_folder(shop.config, shop.workspace, lambda held: _check_usable(shop, held))
     if call.options.json:
         return call.emit({"folder": shop.workspace, **_shown(after), "changed": before.changed})
     call.out.say(f"trusted: {shop.workspace}")
@@ -114,6 +119,12 @@ def trust(shop: Project, call: Call) -> int:
         call.out.say("  no file here configures or executes anything yet")
     call.out.say("the trust lapses when one of these changes; take it back with: pawl trust --revoke")
     return 0
+
+
+def _check_usable(shop: Project, held: ProjectFiles) -> None:
+    """`ConfigError` where the settings or hooks of the folder would stop every command once they are trusted."""
+    permitting.project_rules(shop.workspace, own_kinds(shop.config), [], trusted=held)
+    hook_commands(project_settings(shop.workspace, held).hooks, FOLDER)
 
 
 def _revoke(shop: Project, call: Call) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import SandboxUnavailable
 from pawl.core.execution import Confinement
+from pawl.settings.trust import TrustStatus, folder_trust
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import picked
 from pawl.ui.cli.parser import Command
@@ -30,8 +32,8 @@ def gc_words(parser: ArgumentParser) -> None:
 
 
 DECLARED = {
-    "doctor": Command(words=doctor_words, example="pawl doctor", reads=True),
-    "gc": Command(words=gc_words, example="pawl gc --days 7"),
+    "doctor": Command(words=doctor_words, example="pawl doctor", reads=True, rescue=True),
+    "gc": Command(words=gc_words, example="pawl gc --days 7", reads=True, rescue=True),
 }
 _WORDS = {
     Confinement.NAMESPACES: "full: commands see the bench and system folders only",
@@ -42,9 +44,16 @@ _MOST_NUMBER = 1_000_000
 
 
 def doctor(shop: Project, call: Call) -> int:
+    from pawl.ui.cli.mistakes import every_mistake
     from pawl.workspace.commands import examine
 
     report = examine(shop, thorough=call.options.verify)
+    wrong = every_mistake()
+    told = (f"{str(shop.config.file)!r}: {'; '.join(wrong)}",) if wrong else ()
+    # Hooks that cannot be read are among the mistakes of the settings file.
+    left = (one for one in report.problems if not (wrong and str(shop.config.file) in one))
+    report = replace(report, problems=(*told, *left))
+    trust = folder_trust(shop.config, shop.workspace)
     code = _health(report)
     if call.options.json:
         return call.emit(
@@ -57,11 +66,15 @@ def doctor(shop: Project, call: Call) -> int:
                 **picked(report, "state_bytes benches"),
                 "guardrails": shop.guardrails.name,
                 "settings": str(shop.config.file),
+                "trust": trust.standing,
                 **picked(report, "hooks problems"),
             },
             code,
         )
     _tell(shop, call, report)
+    if trust.standing is TrustStatus.LAPSED:
+        call.out.say(f"  ! the trust in this folder lapsed: {', '.join(trust.changed)} changed since", "yellow")
+        call.out.say("      what its files configure does not count; look at them, then: pawl trust")
     return code
 
 

@@ -27,7 +27,7 @@ def words(parser: ArgumentParser) -> None:
     parser.add_argument("--no-baseline", action="store_true", help="count old findings too")
 
 
-DECLARED = {"verify": Command(words=words, example="pawl verify\n  pawl verify --all --json")}
+DECLARED = {"verify": Command(words=words, example="pawl verify\n  pawl verify --all --json", reads=True)}
 MOST_SHOWN = 20
 NAME_WIDTH = 22
 WIDTH = 120
