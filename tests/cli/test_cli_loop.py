@@ -57,6 +57,9 @@ def test_the_tier_file_wins_over_flags_with_a_warning_and_its_mistakes_are_told_
     ("words", "code", "told"),
     [
         (["--simple", "0"], 42, "--simple 0 is not between"),
+        (["--simple", "-1"], 42, "--simple -1 is not between"),
+        (["--max-tokens", "0"], 42, "--max-tokens 0 is not between"),
+        (["--max-minutes", "0"], 42, "--max-minutes 0 is not above 0 and at most 10080"),
         (["--max-cost", "much"], 42, "is no amount"),
         (["nofile.py"], 42, "there is no file 'nofile.py'"),
         ([".", "mend it"], 42, "'.'"),

@@ -167,7 +167,7 @@ def test_the_whole_list_is_tried_in_order_and_the_last_error_is_raised(tmp_path:
 
 @pytest.mark.spec("E6")
 def test_a_request_over_the_budget_is_never_sent(tmp_path: Path):
-    house = House(tmp_path, {"openai/one": answer_turn("hi")}, budget=Budget(money=Decimal("0.0005")))
+    house = House(tmp_path, {"openai/one": answer_turn("hi")}, budget=Budget(money=Decimal("0.0002")))
     with pytest.raises(BudgetExceeded):
         list(house.router.stream(request()))
     opened = house.router.opened("openai/one")
@@ -298,7 +298,7 @@ def test_a_model_that_ends_without_an_answer_is_an_interruption():
 
 @pytest.mark.spec("E6")
 def test_workers_side_by_side_stay_within_one_budget(tmp_path: Path):
-    script = '[[turn]]\ntimes = 0\n[turn.answer]\ntext = "x"\nusage = { input = 50, output = 1000 }\n'
+    script = '[[turn]]\ntimes = 0\n[turn.answer]\ntext = "x"\nusage = { input = 50, output = 250 }\n'
     budget = Budget(money=Decimal("0.02"))
     house = House(tmp_path, {"openai/one": script}, budget=budget)
 

@@ -126,7 +126,8 @@ def _check(wish: LadderWish) -> None:
     if wish.max_cost is not None and (wish.max_cost.is_nan() or not 0 <= wish.max_cost <= 1_000_000):
         raise UsageError(f"--max-cost {wish.max_cost} is no amount of dollars", advice="give one such as 2.50")
     if wish.max_minutes is not None and not 0 < wish.max_minutes <= 10_080:
-        raise UsageError(f"--max-minutes {wish.max_minutes:g} is not between 0 and 10080", advice="240 is usual")
+        told = f"--max-minutes {wish.max_minutes:g} is not above 0 and at most 10080"
+        raise UsageError(told, advice="240 is usual")
     if wish.full and wish.simple is not None:
         raise UsageError("--simple and --full cannot both be had", advice="--simple N comes before full by itself")
 
@@ -324,8 +325,10 @@ def _used_up(climb: EscalationState) -> str:
     """Why the tier may not be tried again; empty when it may."""
     tier, made = climb.tier, climb.of_tier(climb.at)
     broke = bool(made) and made[-1].end is AttemptEnd.OUT_OF_BUDGET
-    if tier.max_cost is not None and (broke or cost_of(made) >= tier.max_cost):
+    if tier.max_cost is not None and cost_of(made) >= tier.max_cost:
         return f"its budget of ${tier.max_cost} is spent"
+    if tier.max_cost is not None and broke:
+        return made[-1].refused[-1] if made[-1].refused else f"its budget of ${tier.max_cost} allows no more"
     if tier.mode is TierMode.REFLEX and made:
         return "; ".join(made[-1].refused) or "the search found no patch"
     if climb.iteration >= tier.iterations:

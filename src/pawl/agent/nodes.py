@@ -455,8 +455,8 @@ def _whatever_is_there(bench: Workbench) -> Work | None:
 
 def _nothing(bench: Workbench, work: Work) -> NodeOutcome:
     record = bench.record
-    if work.spare:
-        # All that was made is held back: it needs the user's own yes, one way or another.
+    if work.held:
+        # All that was made is held back.
         return _refused(bench, *(f"{one.path}: {one.told}" for one in work.held))
     # A change was asked for, and words are no change.
     record.keep(replace(record.data, refused=("nothing was changed",)))
@@ -477,7 +477,7 @@ def _not_taken(bench: Workbench, why: str) -> NodeOutcome:
 
 def _stale(bench: Workbench, shown: ChangeSet) -> str:
     moved = bench.works.stale(shown)
-    return f"you changed {', '.join(map(repr, moved))} since it was shown" if moved else ""
+    return f"{bench.shop.changed_by(moved)} since it was shown" if moved else ""
 
 
 def _unverified(bench: Workbench, chosen: ChangeSet, whose: str) -> str:
@@ -495,7 +495,7 @@ def _keep_rest(bench: Workbench, shown: ChangeSet, chosen: ChangeSet) -> None:
     """What the user left out, and what is held back, stays at hand."""
     record = bench.record
     spare, data = record.work(WorkName.SPARE), record.data
-    notes = (f"held back: {path} ({reason})" for path, reason in data.held) if spare else ()
+    notes = (f"held back: {path} ({reason})" for path, reason in data.held)
     kept = data.kept
     if chosen.digest != shown.digest:
         kept = bench.works.keep(shown, record.order.text, "taken in part or edited; this is what was shown")

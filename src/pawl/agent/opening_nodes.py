@@ -176,6 +176,7 @@ def plan(bench: Workbench, place: RunCursor) -> NodeOutcome:
     record = bench.record
     if record.data.plan:
         return NodeOutcome.DONE
+    bench.talks.check_model()
     request = record.order.text
     tasks = from_form(request)
     if not tasks and is_large(own_words(request)):

@@ -135,6 +135,12 @@ class Talker:
             return bool(model_of(self.config, self.policy.role(RoleName.ARTISAN)))
         return False
 
+    def check_model(self) -> None:
+        """Raise what would keep the model from being asked, before anything is run for it."""
+        router, model = self._opened()[0].router, self._model(RoleName.ARTISAN)
+        if not router.routes.fallbacks.get(model):
+            router.opened(model)
+
     @property
     def terms(self) -> RunTerms:
         order = self.record.order

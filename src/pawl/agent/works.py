@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 HELD = (HeldReason.PROTECTED, HeldReason.DENIED)
 """What is kept and told though it is not delivered."""
+DROPPED = (HeldReason.SECRET, HeldReason.TOO_LARGE, HeldReason.LEAVES_TREE, HeldReason.UNREADABLE, HeldReason.BITS)
+"""What is told and neither delivered nor kept."""
 LONGEST_TITLE, LONGEST_WHAT = 72, 200
 MOST_FINDINGS = 500
 """Of the baseline, for the record."""
@@ -282,13 +284,13 @@ class BenchWorks:
             first = known.get(conflict.path)
             if first is None:
                 raise Conflicted(
-                    f"you changed {conflict.path!r} meanwhile, in the same place",
+                    f"{self.shop.changed_by((conflict.path,))} meanwhile, in the same place",
                     (conflict,),
                     advice="nothing was written",
                 )
             if first.before != conflict.ours:
                 changes[conflict.path] = Change(conflict.path, first.before, conflict.ours)
-        return ChangeSet.of(changes.values()), tuple(one for one in captured.held if one.reason in HELD)
+        return ChangeSet.of(changes.values()), tuple(one for one in captured.held if one.reason in (*HELD, *DROPPED))
 
     def _checker(self, files: Files, runner: CommandRunner) -> BenchChecker:
         from pawl.checks.verifier import BenchChecker

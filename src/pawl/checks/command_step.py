@@ -186,11 +186,12 @@ class CommandStep:
         timed = dataclasses.replace(subject, limits=limits)
         completed = timed.run_first(words for words in _candidates(self.rung, subject))
         if completed is None:
-            return skipped(self.name, missing_modules(subject.files) or f"{self._program()} is not installed")
+            return skipped(self.name, missing_modules(subject.files) or f"{self._program(subject)} is not installed")
         return _verdict(self.rung, completed, subject.origin, self.why)
 
-    def _program(self) -> str:
-        return self.rung.package or self.rung.commands[-1].words[0]
+    def _program(self, subject: Subject) -> str:
+        words = next(_candidates(self.rung, subject), self.rung.commands[-1].words)
+        return self.rung.package or words[0]
 
 
 def _candidates(rung: CommandCheck, subject: Subject) -> Iterator[tuple[str, ...]]:

@@ -40,11 +40,18 @@ function asModule(text, file) {
 }
 
 function place(error, file) {
-  const stack = String(error.stack || "").split("\n");
-  const at = stack.findIndex((line) => line.startsWith(file + ":"));
-  const line = at < 0 ? 0 : Number(stack[at].slice(file.length + 1).split(":")[0]) || 0;
-  const marker = at < 0 ? "" : stack[at + 2] || "";
+  // The error of a module has no place; a Node that only checks the file prints it.
+  const own = String(error.stack || "").split("\n");
+  const told = own.some((line) => line.startsWith(file + ":")) ? own : checked(file);
+  const at = told.findIndex((line) => line.startsWith(file + ":"));
+  const line = at < 0 ? 0 : Number(told[at].slice(file.length + 1).split(":")[0]) || 0;
+  const marker = at < 0 ? "" : told[at + 2] || "";
   return { line, column: marker.includes("^") ? marker.indexOf("^") + 1 : 0 };
+}
+
+function checked(file) {
+  const done = require("child_process").spawnSync(process.execPath, ["--no-warnings", "--check", file], { encoding: "utf8", timeout: 10000 });
+  return String(done.stderr || "").split("\n").map((line) => (line.startsWith("file://") ? decodeURI(line.slice(7)) : line));
 }
 
 for (const file of files) {

@@ -90,7 +90,7 @@ def tool_answers(*answers: ToolAnswer) -> Message:
 class Sampling:
     """How an answer is drawn (A10)."""
 
-    temperature: float = 0.1
+    temperature: float = field(default=0.1, metadata={"most": 2})
     top_p: float = field(default=0.95, metadata={"most": 1})
     max_output: int = field(default=4096, metadata={"least": 1})
     stop: tuple[str, ...] = ()

@@ -1,14 +1,15 @@
 """The one account of a run: what it has spent over all roles, and what is held back for requests under way.
 
-Before each request the ledger holds back the most that it could cost. A request that does not fit is refused before it
-is sent, so that the money spent stays within the budget as long as no request costs more than its worst case.
+Before each request the ledger holds back the most that it could cost. Where that does not fit, a shorter answer is
+asked for; where not even a short one fits, the request is refused before it is sent. So the money spent stays within
+the budget as long as no request costs more than its worst case.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from pawl.core.dialogue import Request, Usage
@@ -19,6 +20,8 @@ from pawl.models.prices import Prices, most_input
 _NOTHING = Decimal(0)
 _RAISE_MONEY = "raise the budget with --max-budget-usd or `budget.money`, or use a cheaper model"
 _RAISE_TOKENS = "raise it with --max-tokens or `budget.tokens`, or ask for less"
+SHORT_ANSWER = 256
+"""Tokens; a request for less than this, or for less than it asks itself, is not worth sending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +52,11 @@ class _Most:
 class Reservation:
     """The reserve for one request. Leaving it as a context manager releases what was not settled."""
 
-    def __init__(self, ledger: Ledger, model: str) -> None:
+    def __init__(self, ledger: Ledger, request: Request) -> None:
         self._ledger = ledger
-        self.model = model
+        self.request = request
+        """As it may be sent: with an answer as long as the budget pays for."""
+        self.model = request.model
         self.usage = Usage()
         """All that the request came to, with the attempts that were lost."""
         self.cost: Decimal | None = _NOTHING
@@ -114,55 +119,79 @@ class Ledger:
             return self._held_money()
 
     def reserve(self, request: Request) -> Reservation:
-        """Holds back the worst case of the request, or raises `BudgetExceeded` before anything is sent."""
-        most = self._most(request)
-        hold = Reservation(self, request.model)
-        with self._lock:
-            self._check(request.model, most)
-            self._holds[hold] = most
-        return hold
+        """Holds back the worst case of the request, whose answer is made shorter where no more can be paid.
 
-    def _most(self, request: Request) -> _Most:
+        `BudgetExceeded`, before anything is sent, where not even a short answer fits.
+        """
         if self.budget.money is None and self.budget.tokens is None:
             # Nothing is compared, and the price list is slow to load before the first request.
-            return _Most(money=None, tokens=0)
-        tokens, output = most_input(request), request.sampling.max_output
-        if request.reasoning is Reasoning.ON:
-            output += self._reasoning_tokens(request.model)
-        money = None if self.budget.money is None else self.prices.worst_case(request.model, tokens, output)
-        return _Most(money=money, tokens=tokens + output)
+            hold = Reservation(self, request)
+            with self._lock:
+                self._holds[hold] = _Most(money=None, tokens=0)
+            return hold
+        read = most_input(request)
+        thought = self._reasoning_tokens(request.model) if request.reasoning is Reasoning.ON else 0
+        with self._lock:
+            output = self._affordable(request, read, thought)
+            hold = Reservation(self, replace(request, sampling=replace(request.sampling, max_output=output)))
+            self._holds[hold] = self._most(request.model, read, output + thought)
+        return hold
 
-    def _check(self, model: str, most: _Most) -> None:
+    def _affordable(self, request: Request, read: int, thought: int) -> int:
+        """The longest answer that fits, at most the one that is asked for."""
+        model, most = request.model, request.sampling.max_output
+
+        def fits(output: int) -> bool:
+            try:
+                self._check(model, self._most(model, read, output + thought))
+            except BudgetExceeded:
+                return False
+            return True
+
+        if fits(most):
+            return most
+        low, high = min(most, SHORT_ANSWER), most
+        self._check(model, self._most(model, read, low + thought), how=" with a short answer")
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return low
+
+    def _most(self, model: str, read: int, written: int) -> _Most:
+        money = None if self.budget.money is None else self.prices.worst_case(model, read, written)
+        return _Most(money=money, tokens=read + written)
+
+    def _check(self, model: str, most: _Most, *, how: str = "") -> None:
         money, tokens = self.budget.money, self.budget.tokens
         if tokens is not None:
-            self._check_tokens(model, most.tokens, tokens)
+            self._check_tokens(model, most.tokens, tokens, how)
         if money is None:
             return
         if most.money is not None:
-            self._check_money(model, most.money, money)
+            self._check_money(model, most.money, money, how)
         elif tokens is None:
             raise BudgetExceeded(
                 f"the price of {model!r} is unknown, so that the budget of {dollars(money)} cannot be kept",
                 advice=f'give its price in [prices."{model}"], or a budget in tokens with `budget.tokens`',
             )
 
-    def _check_money(self, model: str, most: Decimal, budget: Decimal) -> None:
+    def _check_money(self, model: str, most: Decimal, budget: Decimal, how: str) -> None:
         held, spent = self._held_money(), self._spent.money
         if spent + held + most > budget:
             under_way = f", {dollars(held)} held back for requests under way" if held else ""
             raise BudgetExceeded(
-                f"the next request to {model!r} could cost {dollars(most)}, "
+                f"the next request to {model!r} could cost {dollars(most)}{how}, "
                 f"and of the budget of {dollars(budget)} are {dollars(spent)} spent{under_way}",
                 advice=_RAISE_MONEY,
             )
 
-    def _check_tokens(self, model: str, most: int, budget: int) -> None:
+    def _check_tokens(self, model: str, most: int, budget: int, how: str) -> None:
         held = sum(hold.tokens for hold in self._holds.values())
         spent = self._spent.tokens
         if spent + held + most > budget:
             under_way = f", {held:,} held back for requests under way" if held else ""
             raise BudgetExceeded(
-                f"the next request to {model!r} could take {most:,} tokens, "
+                f"the next request to {model!r} could take {most:,} tokens{how}, "
                 f"and of the budget of {budget:,} are {spent:,} used{under_way}",
                 advice=_RAISE_TOKENS,
             )

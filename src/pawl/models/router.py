@@ -129,6 +129,7 @@ class RoutedModel:
     def _asked(self, request: Request, cancel: CancelToken | None) -> Generator[ModelEvent, None, None]:
         model = self._router.opened(request.model)
         with self._router.ledger.reserve(request) as hold:
+            request = hold.request
             account = _Account(request, self._router.ledger.prices, hold)
             ended = "closed"
             events = model.stream(request, cancel=cancel)

@@ -174,7 +174,7 @@ class _Fixer(RepairStrategy[PythonGround]):
         missing, advice = reasons.needs(self.ground, left, symbols_of(self.ground.sources()))
         late = self.ground.left <= 1 or (ended is not None and ended.status is RepairStatus.OUT_OF_TIME)
         if late and not advice:
-            advice = reasons.more_time(self.first)
+            advice = reasons.more_time(self.ground, self.first)
         odd = {finding.test: self.unsteady[finding.test] for finding in left if finding.test in self.unsteady}
         if ended is not None:
             reason = reasons.why_not(ended)

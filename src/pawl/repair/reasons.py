@@ -9,7 +9,7 @@ from pawl.checks.project import dependencies
 from pawl.core.diagnostic import CheckResult, Diagnostic, Location
 from pawl.repair.ground import PythonGround, is_uncollected
 from pawl.repair.model import Agreement, RepairEnded, RepairStatus
-from pawl.repair.recoveries.names import package_of, plugin_of
+from pawl.repair.recoveries.names import is_packages, meant_module, package_of, plugin_of
 from pawl.repair.recoveries.source import Symbols
 from pawl.repair.recovery_map import SAY, beyond
 from pawl.repair.targets import is_test
@@ -105,6 +105,10 @@ def _module(ground: PythonGround, groups: Mapping[str, str], symbols: Symbols) -
             f"the module {module!r} of this project is not on the import path",
             "install the project into its environment, or set `pythonpath` in [tool.pytest.ini_options]",
         )
+    if not is_packages(module, dependencies(ground.bench.files)):
+        # A name that nothing confirms may be anybody's package.
+        advice = "correct the name, or add the package that has it to the project's dependencies"
+        return f"there is no module {module!r}, and no dependency of the project has it{meant_module(module)}", advice
     package = package_of(module)
     return f"the tests need the package {package!r}, which is not installed", _installed_by(ground, package)
 
@@ -129,12 +133,13 @@ def too_slow(ground: PythonGround, first: CheckResult) -> tuple[str, str]:
         return "", ""
     return (
         f"the suite takes {first.seconds:.0f} s, more than the {ground.request.seconds:g} s of the search",
-        more_time(first),
+        more_time(ground, first),
     )
 
 
-def more_time(first: CheckResult) -> str:
-    seconds = math.ceil(first.seconds * _ROOM / 10) * 10
+def more_time(ground: PythonGround, first: CheckResult) -> str:
+    """Room for several runs of the suite, and more than was given."""
+    seconds = math.ceil(max(first.seconds * _ROOM, ground.request.seconds * 2) / 10) * 10
     return f"give it more time, such as --seconds {seconds}, or run a part of the tests with --test 'CMD'"
 
 

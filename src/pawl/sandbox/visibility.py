@@ -154,6 +154,7 @@ _CLEAN = MappingProxyType(
         "LANG": "C.UTF-8",
         "TERM": "dumb",
         "CI": "1",
+        "NO_COLOR": "1",
         "PAGER": "cat",
         "GIT_PAGER": "cat",
         "GIT_EDITOR": "true",

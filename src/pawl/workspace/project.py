@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pawl.core.change import ChangeSet
 from pawl.core.errors import Conflicted, PromotionFailed, StoreError, UnknownEntry, UsageError
 from pawl.core.guardrails import Decision, Guardrails, Judge
-from pawl.core.history import Checkpoint, Entry, EntryKind, NewEntry, RollbackPolicy
+from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry, RollbackPolicy
 from pawl.core.redact import redacted, redacted_body
 from pawl.settings.config import Config, framework_folders
 from pawl.settings.env_file import register_secrets
@@ -23,11 +23,14 @@ from pawl.store.store import Store
 from pawl.workspace.hiding import Listings, Names
 
 if TYPE_CHECKING:
-    from pawl.core.merge import Conflict
     from pawl.sandbox.cancel import CancelToken
     from pawl.settings.permissions import ReadGate
     from pawl.workspace.history import History, Reversal, Wish
     from pawl.workspace.promotion import Promoter, Promotion, Recovery
+
+
+_LOOKED_BACK = 50
+"""Entries that are asked who changed a file."""
 
 
 def new_run_id() -> str:
@@ -157,8 +160,21 @@ class Project:
         since = difference({change.path: change.before for change in changes}, now)
         result = rebase(changes, since, self.store.blobs)
         if result.conflicts:
-            raise Conflicted(_told(result.conflicts), result.conflicts, advice="nothing was written")
+            who = self.changed_by(conflict.path for conflict in result.conflicts)
+            raise Conflicted(f"{who} meanwhile, in the same place", result.conflicts, advice="nothing was written")
         return result.changes
+
+    def changed_by(self, paths: Iterable[str]) -> str:
+        """Who changed these files last: `you changed 'a.py'`, or `entry 7 changed 'b.py'` that stands as it left it."""
+        wanted = sorted(set(paths))
+        now = self.promoter.nodes(wanted, frozenset())
+        made = [one for one in self.entries(limit=_LOOKED_BACK) if one.state is EntryState.DONE and not one.pruned]
+        by: dict[str, list[str]] = {}
+        for path in wanted:
+            last = next(((one, found) for one in made if (found := self.changes(one).get(path)) is not None), None)
+            known = last is not None and last[1].after == now[path]
+            by.setdefault(f"entry {last[0].id}" if last is not None and known else "you", []).append(repr(path))
+        return "; ".join(f"{who} changed {', '.join(names)}" for who, names in by.items())
 
     def keep(self, entry: NewEntry, changes: ChangeSet) -> int:
         """Stores a change set that is not promoted, so that nothing is lost."""
@@ -261,8 +277,3 @@ def _checked(name: str) -> str:
     if not name.isprintable() or name.isdigit() or name.startswith("-") or name != name.strip() or not name:
         raise UsageError(f"{name!r} cannot name a checkpoint", advice="choose words such as 'before-refactoring'")
     return redacted(name)
-
-
-def _told(conflicts: Sequence[Conflict]) -> str:
-    names = ", ".join(sorted(repr(conflict.path) for conflict in conflicts))
-    return f"you changed {names} meanwhile, in the same place"

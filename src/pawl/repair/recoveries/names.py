@@ -6,7 +6,7 @@ import ast
 import builtins
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from pawl.repair.recoveries.source import (
     PythonSource,
@@ -182,18 +182,30 @@ def find_module(situation: RecoverySituation) -> Iterator[RecoveryCandidate]:
         return
     package = package_of(module)
     named = f"{package} (the package that has it)" if package.lower() != root.lower() else package
+    if not is_packages(module, situation.declared):
+        yield RecoveryCandidate(why=f"there is no module {module}{meant_module(module)}")
+        return
     yield RecoveryCandidate(
         why=f"the module {module} is not installed: add {named} to the project's dependencies and install it"
     )
 
 
-def is_packages(module: str, declared: frozenset[str]) -> bool:
+def is_packages(module: str, declared: Collection[str]) -> bool:
     """Whether a module is known to belong to a package: one that the project declares, or one that many use."""
     root = module.partition(".")[0]
     needed = {_plain(name) for name in declared}
     names = {_plain(name) for name in (root, package_of(module), f"python-{root}", f"py{root}")}
-    known = {*table("packages")["known"]["modules"], *packages()}
-    return root in known or module in packages() or bool(names & needed)
+    return root in _known_modules() or module in packages() or bool(names & needed)
+
+
+def meant_module(module: str) -> str:
+    """The module of a package that many use, or of Python, that a misspelt one may stand for, as a question."""
+    near = close(module.partition(".")[0], (*_known_modules(), *sys.stdlib_module_names), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _known_modules() -> set[str]:
+    return {*table("packages")["known"]["modules"], *packages()}
 
 
 def _plain(name: str) -> str:

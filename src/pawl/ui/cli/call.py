@@ -80,6 +80,15 @@ class Interruptions:
         finally:
             self._cancel = None
 
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """While a person is asked, a signal ends Pawl: nothing works that could be stopped."""
+        held, self._cancel = self._cancel, None
+        try:
+            yield
+        finally:
+            self._cancel = held
+
     @property
     def heard(self) -> Interrupted | None:
         """The signal that stopped the command."""
@@ -170,7 +179,8 @@ class Call:
         self._line.clear()
 
     def line(self, question: str) -> str | None:
-        return self.aside.ask_line(question)
+        with self.interruptions.asking():
+            return self.aside.ask_line(question)
 
     def edited(self, text: str, suffix: str) -> str:
         from pawl.ui.screen.approval import edited

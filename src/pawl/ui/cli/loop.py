@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pawl.core.errors import PathRefused, UsageError
 from pawl.core.run import Approval, Report, RunRequest
-from pawl.ui.cli.call import Call, amount_of
+from pawl.ui.cli.call import Call, amount_of, check_range
 from pawl.ui.cli.do import carry
 from pawl.ui.cli.parser import (
     Command,
@@ -78,7 +78,7 @@ def read(parser: CommandParser, words: list[str]) -> Namespace:
     """`--simple` before a word that is no number stands alone."""
     made: list[str] = []
     for number, word in enumerate(words):
-        alone = word == "--simple" and not "".join(words[number + 1 : number + 2]).isdigit()
+        alone = word == "--simple" and not re.fullmatch(r"-?\d+", "".join(words[number + 1 : number + 2]))
         made.append(f"--simple={SIMPLE}" if alone else word)
     return parser.parse_intermixed_args(made)
 
@@ -125,6 +125,8 @@ def _order(shop: Project, call: Call) -> tuple[RunRequest, tuple[str, ...]]:
     from pawl.agent.escalation import LadderWish, LoopWish, loop_of
 
     options = call.options
+    if options.max_tokens is not None:
+        check_range("--max-tokens", options.max_tokens, 1, 10**12, "5,000,000 is usual")
     target, objective = _words(shop, call)
     minutes = options.max_minutes
     if minutes is None and options.max_runtime is not None:

@@ -192,6 +192,8 @@ def _how(done: Completed) -> str:
     return f"the command ended: {done.ending}"
 
 
+_NOT_KEPT = ("too large", "too many folders deep", "unreadable")
+"""Reasons for which all of a change may be left out against the user's word."""
 _MOST_SECONDS = 86_400
 _DIFF_LINES = 400
 """Shown before the question; more would push it out of sight."""
@@ -217,7 +219,8 @@ def run(shop: Project, call: Call) -> int:
         call.aside.say()
     landing = _landed(shop, ran, verdict)
     code = stopped.exit_code if stopped is not None else exit_code(ran)
-    if code == 0 and verdict is not RunDecision.KEEP and landing.conflicts:
+    lost = landing.promotion is None and any(one.reason in _NOT_KEPT for one in landing.held)
+    if code == 0 and verdict is not RunDecision.KEEP and (landing.conflicts or lost):
         code = 1
     if call.options.json:
         call.emit(_json(shop, ran, landing, code))
