@@ -204,6 +204,8 @@ def test_an_override_replaces_the_prompt_and_the_later_directory_wins(tmp_path: 
         ("stages/act", "---\ncolour: red\n---\nOne.", 2, "not a purpose or a number of words: 'colour: red'"),
         ("base", "Do {{user_input}}", 1, "{{user_input}} changes from turn to turn and may not stand in 'base'"),
         ("modes/chat", "You may do anything.", 1, "must begin with the line '# Mode: chat'"),
+        ("modes/chat", "# Mode: chat\nor\n# Mode: agent\n", 3, "'# Mode: agent' is the first line of 'modes/agent'"),
+        ("roles/mine", "One {{ }}", 1, "{{ }} is not a variable"),
         ("reasoning/micro", "Think.", 1, "must begin with the line '# Reasoning: micro'"),
         ("stages/akt", "One.", 1, "there is no prompt 'stages/akt' to override; did you mean 'stages/act'?"),
         ("stages/act", "x" * 20_001, 1, "20,001 characters, and 20,000 is the limit"),

@@ -67,6 +67,7 @@ def test_the_environment_is_clean_and_the_executions_own_is_added(any_site):
     assert seen == {
         "ADDED": "yes",
         "CI": "2",
+        "NO_COLOR": "1",
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
         "TERM": "dumb",

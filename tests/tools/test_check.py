@@ -97,7 +97,7 @@ def test_every_check_says_how_it_ended_with_its_findings():
         "  a.py:3:5: error F821: Undefined name `x`\n"
         "  b.py:1: warning: one\n"
         "    two\n"
-        "  [1 findings of before the change left out]\n"
+        "  [1 older findings left out]\n"
         "types: skipped: mypy is not installed\n"
         "build: pass (1.0 s)"
     )

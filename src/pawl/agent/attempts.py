@@ -132,7 +132,10 @@ class ModelAttempts:
             trouble = f"{error.code}: {error.message}"
         tried = self._judged(place, task, replace(begun, said=worked.said), worked.problems)
         if task.climb.tier.chaos:
+            before = tried.notes
             tried = attacked(self.shop, self.verifier, place, tried)
+            for note in tried.notes[len(before) :]:
+                self.listen(EscalationWarned(note))
         cost, tokens = self.spent_in(place.talker.conversation)
         attempt = replace(tried.attempt, cost=cost, tokens=tokens)
         if trouble and attempt.end is not AttemptEnd.VERIFIED:
@@ -142,6 +145,8 @@ class ModelAttempts:
 
     def _work(self, place: Workplace, task: Assignment, sample: int) -> Worked:
         drafted = draft(place, task, sample) if self._drafts(task.climb) else None
+        if drafted is None and task.climb.tier.draft:
+            self.listen(EscalationWarned("nothing says which function to draft; the tools are used instead"))
         return drafted or work(self.shop, place, task)
 
     def _judged(self, place: Workplace, task: Assignment, begun: Attempt, problems: tuple[str, ...]) -> Tried:

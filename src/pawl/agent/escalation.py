@@ -220,7 +220,7 @@ def loop_of(shop: Project, wish: LoopWish, ladder: LadderWish) -> tuple[RunReque
         try:
             ModelName.parse(name, configured(shop, "").providers)
         except UnknownModel as error:
-            return error.message
+            return f"{error.message} ({error.advice})" if error.advice else error.message
         return ""
 
     # A wrong name is told at once, not when its tier is reached.

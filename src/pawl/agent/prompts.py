@@ -33,6 +33,8 @@ HEADINGS: Mapping[str, str] = MappingProxyType(
 
 MOST_CHARACTERS = 20_000
 
+_OF_ROLE = re.compile(r"roles/[a-z][a-z0-9_]*")
+"""A role of the user's own may bring its own prompt."""
 _MARK = re.compile(r"\{\{(?P<name>[^{}\n]*)\}\}|\{\{")
 
 
@@ -137,7 +139,7 @@ def _collect(directories: Sequence[Folder]) -> tuple[dict[str, Prompt], list[Pro
     for directory in directories:
         for path, source, read in files_of(directory, ".md"):
             name = path.removesuffix(".md")
-            if name not in known:
+            if name not in known and not _OF_ROLE.fullmatch(name):
                 faults.append(PromptFault(source, 1, f"there is no prompt {name!r} to override{near(name, known)}"))
             elif (content := _read(read, source, faults)) is not None:
                 prompts[name] = _prompt(name, content, source, faults)

@@ -74,7 +74,7 @@ class Baseline:
         new, old = separated(verdict.findings, (*before.findings, *before.old))
         if new or not old:
             return replace(verdict, findings=tuple(new), old=tuple(old))
-        reason = f"nothing new; {len(old)} of before: {verdict.reason}"
+        reason = f"nothing new; {len(old)} older: {verdict.reason}"
         return replace(verdict, standing=Status.PASS, reason=reason, findings=(), old=tuple(old))
 
 

@@ -182,7 +182,7 @@ def _verdict(verdict: CheckResult, most: int) -> Iterator[str]:
     if len(verdict.findings) > most:
         yield f"  [{len(verdict.findings) - most} more findings; mend these first]"
     if verdict.old:
-        yield f"  [{len(verdict.old)} findings of before the change left out]"
+        yield f"  [{len(verdict.old)} older findings left out]"
 
 
 def _finding(finding: Diagnostic) -> str:

@@ -77,6 +77,8 @@ NO = frozenset({"n", "no"})
 LATER = frozenset({"l", "later"})
 EDIT = frozenset({"e", "edit"})
 SHOW = frozenset({"d", "diff"})
+ANSWERS = YES | NO | LATER
+"""Words that answer a question, and say nothing to a run that works."""
 _HUNKS = re.compile(r"(?:h|hunks?)?\s*(?P<numbers>\d{1,6}(?:[\s,]+\d{1,6})*)")
 CHOICES = "y yes, n no, 1,3 these hunks, e edit, d diff, l later"
 CHOICES_OF_CALL = "y yes, n no, d show all, l later"

@@ -17,6 +17,7 @@ from pawl.core.errors import PawlError, StoreError, UsageError
 from pawl.core.run import Approval, Mode, Report, RunState
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.main import run_words
+from pawl.ui.screen.approval import ANSWERS
 from pawl.ui.screen.renderer import EventRenderer, Meter
 from pawl.ui.screen.screen import Face, one_line
 from pawl.ui.terminal.commands import IDLE, MODEL, OWN, Commands, SessionCommand, split, spoken_here
@@ -147,9 +148,12 @@ class TerminalSession:
         """A request, or words for the run that works."""
         with self._handing_over:
             steers = self.is_working
-            if steers:
+            early = steers and text.strip().lower() in ANSWERS
+            if steers and not early:
                 self.session.steer(text)
-        if steers:
+        if early:
+            self.face.out.hint("  nothing is asked yet; answer when the question comes")
+        elif steers:
             self.face.out.hint("  taken at the next step")
         else:
             self.job(lambda: self.request(text))
