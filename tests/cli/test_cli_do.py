@@ -382,3 +382,38 @@ def test_what_was_denied_is_told_to_a_program(
     result = json.loads(said.out)
     assert (said.code, result["is_error"]) == (1, True)
     assert [one["tool_name"] for one in result["permission_denials"]] == ["strict_patch"]
+
+
+SECRET_WRITTEN = """
+[[turn]]
+answer = { calls = [{ name = "run_command", arguments = { command = "echo K=1 > .env; sed -i 's/+ 2/+ 1/' app.py" } }] }
+[[turn]]
+times = 0
+answer = "Done."
+"""
+
+
+@pytest.mark.spec("B13")
+def test_a_secret_file_that_a_run_wrote_is_said_to_be_left_out(project: Project, script: Script):
+    pawl = project(FILES)
+    done = pawl.json("do", "fix the bug in after", "--approve", "never", "--model", script(SECRET_WRITTEN))
+    assert "held back: .env (secret)" in done["notes"] and not (pawl.workspace / ".env").exists()
+
+
+@pytest.mark.parametrize("model", ["nobody/x", "openai/gpt-5"])
+def test_a_model_that_cannot_be_asked_is_told_before_any_test_runs(
+    project: Project, model: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    said = project(FILES)("do", "fix the bug in after.py: add one", "--model", model)
+    assert said.code in (41, 52) and "running the tests" not in said.err, said
+
+
+def test_ctrl_c_at_a_question_ends_pawl_at_the_first_press_and_the_run_still_waits(project: Project, script: Script):
+    pawl = project(FILES)
+    for words in (("do", "fix the bug in after", "--model", script(FIX)), ("approve",)):
+        with pawl.terminal(*words) as seen:
+            seen.expect("promote this?")
+            seen.type("\x03")
+            assert seen.finish() == 130, seen.text
+    assert pawl.json("approve", "--yes")["delivery"] == "DONE"

@@ -153,6 +153,13 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(project: P
 
 
 @pytest.mark.spec("A12")
+def test_no_package_is_advised_that_nothing_confirms(project: Project):
+    said = untouched(project({"app.py": RIGHT, "test_app.py": f"import requestz\n{UNITTEST}"}))
+    assert said.code == 1 and "pip install" not in said.out
+    assert "no dependency of the project has it; did you mean 'requests'?" in said.out
+
+
+@pytest.mark.spec("A12")
 def test_a_missing_package_gives_way_to_no_module_of_a_similar_name(project: Project):
     settings = '[project]\nname = "app"\nversion = "1"\ndependencies = ["ujson"]\n'
     source = f"import ujson\n\n\n{RIGHT}\n\nafter.text = ujson.dumps([1])\n"

@@ -12,6 +12,7 @@ TABLES = """
 money = "much"
 [sampling]
 beams = 3
+temperature = 9
 [local]
 threads = 0.5
 [models]
@@ -29,6 +30,7 @@ folders = "~/src"
 IN_TABLES = (
     "budget.money must be an amount",
     "sampling.beams is not a field",
+    "sampling.temperature must not be above 2",
     "local.threads must be a whole number",
     "no provider 'opnai'",
     "skipp",

@@ -196,3 +196,19 @@ def test_output_that_is_longer_than_is_kept_is_shown_whole(pawl: Pawl):
     said = pawl("run", "--", "head", "-c", "3000000", "/dev/zero")
     assert len(said.out) == 3_000_000
     assert "note: of its 3,000,000 bytes of stdout 1,951,424 were not kept\n" in said.err
+
+
+def test_a_change_that_is_too_large_to_be_promoted_is_no_success(pawl: Pawl):
+    said = pawl("run", "--apply", "--", "sh", "-c", "head -c 300000000 /dev/zero > big.bin")
+    assert said.code == 1 and "too large" in said.err
+    both = pawl("run", "--apply", "--", "sh", "-c", "echo 1 > small; head -c 300000000 /dev/zero > big.bin")
+    assert both.code == 0 and (pawl.workspace / "small").exists()
+
+
+def test_a_conflict_names_the_entry_that_changed_the_file_or_the_user(pawl: Pawl):
+    first, second = (pawl.json("run", "--", "sh", "-c", f"echo {text} > new.txt")["kept"] for text in "ab")
+    promoted = pawl.json("promote", str(first))["entry"]
+    refused = pawl("promote", str(second))
+    assert refused.code == 1 and f"entry {promoted} changed 'new.txt' meanwhile" in refused.err
+    (pawl.workspace / "new.txt").write_text("mine\n")
+    assert "you changed 'new.txt' meanwhile" in pawl("promote", str(second)).err

@@ -104,6 +104,15 @@ def test_every_check_says_how_it_ended_with_its_findings():
     assert not result.output.passed
 
 
+@pytest.mark.spec("G4")
+def test_what_is_found_in_a_file_that_may_not_be_read_is_counted_and_not_told():
+    given = ports(Path("nowhere"), checker=Checks([LINT]), shows=lambda path: path != "a.py")
+    result = toolbox(given).call("check", {"what": "all"})
+    assert isinstance(result, ToolResult)
+    assert "a.py" not in result.text and "b.py:1: warning: one" in result.text
+    assert "1 of the findings are in files that may not be read" in result.text
+
+
 @pytest.mark.spec("D4")
 @pytest.mark.parametrize(
     ("verdicts", "passed"), [([BUILD, TYPES], True), ([TYPES], False), ([], False), ([BUILD, LINT], False)]

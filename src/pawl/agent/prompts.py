@@ -191,10 +191,10 @@ def _faults(prompt: Prompt) -> Iterator[tuple[int, str]]:
     heading = HEADINGS.get(prompt.name)
     if heading is not None and prompt.text.partition("\n")[0] != heading:
         yield prompt.first_line, f"must begin with the line {heading!r}"
-    others = {line: name for name, line in HEADINGS.items() if name != prompt.name}
-    for number, line in enumerate(prompt.text.split("\n")):
-        if line.strip() in others:
-            yield prompt.first_line + number, f"{line.strip()!r} is the first line of {others[line.strip()]!r}"
+    others = {first: name for name, first in HEADINGS.items() if name != prompt.name}
+    for number, words in enumerate(map(str.strip, prompt.text.split("\n"))):
+        if words in others:
+            yield prompt.first_line + number, f"{words!r} is the first line of {others[words]!r}"
     stable = prompt.name.startswith(STABLE)
     for match in _MARK.finditer(prompt.text):
         line = prompt.first_line + prompt.text.count("\n", 0, match.start())
