@@ -249,9 +249,11 @@ def test_spaces_inside_of_the_braces_do_not_matter(tmp_path: Path):
     assert PromptRepository.load([folder]).render("stages/act", VALUES) == "At /home/someone/shop."
 
 
-def test_a_prompt_under_a_name_that_pawl_does_not_have_is_refused(tmp_path: Path):
-    folder = override(tmp_path, "roles/scribe", "Role: scribe.")
-    with pytest.raises(PromptError, match="no prompt 'roles/scribe'"):
+def test_a_prompt_under_a_name_that_pawl_does_not_have_is_refused_unless_it_is_a_roles(tmp_path: Path):
+    own = override(tmp_path / "own", "roles/scribe", "Role: scribe.")
+    assert PromptRepository.load([own]).render("roles/scribe", VALUES) == "Role: scribe."
+    folder = override(tmp_path, "stages/scribe", "Stage: scribe.")
+    with pytest.raises(PromptError, match="no prompt 'stages/scribe'"):
         PromptRepository.load([folder])
 
 
