@@ -68,6 +68,8 @@ def test_the_environment_is_clean_and_the_executions_own_is_added(any_site):
         "ADDED": "yes",
         "CI": "2",
         "NO_COLOR": "1",
+        "PIP_RETRIES": "0",
+        "npm_config_fetch_retries": "0",
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
         "TERM": "dumb",

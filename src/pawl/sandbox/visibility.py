@@ -166,10 +166,15 @@ _CLEAN = MappingProxyType(
 )
 
 
+_OFFLINE = MappingProxyType({"PIP_RETRIES": "0", "npm_config_fetch_retries": "0"})
+"""Without a network, trying again only costs time."""
+
+
 def command_environment(execution: Execution, *, home: str, temporary: str, path: str) -> Mapping[str, str]:
     # Compilers keep what they made in a cache, for which the home is too small.
     places = {"HOME": home, "TMPDIR": temporary, "XDG_CACHE_HOME": f"{temporary}/cache", "PATH": path}
-    return {**_CLEAN, **places, **execution.environment}
+    offline = _OFFLINE if execution.network is Network.OFF else {}
+    return {**_CLEAN, **offline, **places, **execution.environment}
 
 
 def check_words(execution: Execution) -> None:

@@ -18,6 +18,9 @@ from pawl.core.execution import Captured, Completed, Ending, Execution, Limits
 _NOT_FOUND_CODE = 127
 # A shell says "Permission denied" instead when it may not look into a folder of its PATH.
 _NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^:\s]+): (?:(?:command )?not found|Permission denied)\s*$", re.MULTILINE)
+_UNREACHED = re.compile(
+    r"(?i)name resolution|could ?n[o']t resolve|network is unreachable|getaddrinfo|enotfound|eai_again"
+)
 _SHOWN_IN_FAILURE = 2_000
 
 
@@ -59,10 +62,16 @@ def run_command(ports: Ports, given: RunCommand) -> CommandReport:
         stdout=_bounded(completed.stdout, ports.limits.output_characters),
         stderr=_bounded(completed.stderr, ports.limits.output_characters),
         seconds=completed.seconds,
-        notices=completed.notices,
+        notices=(*completed.notices, *_offline(completed)),
     )
     _raise_if_failed(given, execution, completed, report)
     return report
+
+
+def _offline(completed: Completed) -> tuple[str, ...]:
+    """Says that there is no network to a command that failed for want of one."""
+    wanted = completed.code and _UNREACHED.search(f"{completed.stdout.text}\n{completed.stderr.text}")
+    return ("commands have no network: nothing can be installed or fetched",) if wanted else ()
 
 
 def _execution(given: RunCommand, limits: ToolLimits) -> Execution:
