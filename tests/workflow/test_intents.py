@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.agent.intents import _file, examples, is_command, understood
+from pawl.agent.intents import examples, is_command, phrase_file, understood
 from pawl.agent.intents import tests_may_change as may_change_tests
 from pawl.core.run import Intent
 
-ROWS = [(row, example) for row in _file()["intent"] for example in row["examples"]]
-OTHERS = [(row, other) for row in _file()["intent"] for other in row["others"]]
+ROWS = [(row, example) for row in phrase_file()["intent"] for example in row["examples"]]
+OTHERS = [(row, other) for row in phrase_file()["intent"] for other in row["others"]]
 
 
 @pytest.mark.spec("B10", "B1")
@@ -45,12 +45,12 @@ def test_what_is_not_plain_is_left_to_a_model(request_: str):
     assert understood(request_) is None
 
 
-@pytest.mark.parametrize("text", _file()["tests_may_change"]["examples"])
+@pytest.mark.parametrize("text", phrase_file()["tests_may_change"]["examples"])
 def test_a_request_may_ask_for_tests_to_be_changed(text: str):
     assert may_change_tests(text)
 
 
-@pytest.mark.parametrize("text", _file()["tests_may_change"]["others"])
+@pytest.mark.parametrize("text", phrase_file()["tests_may_change"]["others"])
 def test_asking_for_passing_tests_is_no_leave_to_change_them(text: str):
     assert not may_change_tests(text)
 

@@ -203,7 +203,7 @@ def _unlike_its_examples(row: Mapping[str, Any], phrase: Phrase) -> str:
 
 def is_command(line: str) -> bool:
     """Whether a line of a request is a command rather than a sentence, by its first word."""
-    words = _file()["words"]
+    words = phrase_file()["words"]
     first = next(iter(line.split()), "")
     known = first.startswith("./") or first.rpartition("/")[2] in words["programs"]
     return known and not re.match(words["sentences"], line.strip())
@@ -223,7 +223,7 @@ def tests_may_change(request: str) -> bool:
 
 def examples() -> Sequence[tuple[Intent, str]]:
     """One way to say each thing that is understood without a model."""
-    return [(Intent(row["name"]), row["examples"][0]) for row in _file()["intent"]]
+    return [(Intent(row["name"]), row["examples"][0]) for row in phrase_file()["intent"]]
 
 
 def _plain(request: str, phrases: Sequence[Phrase]) -> str:
@@ -231,7 +231,7 @@ def _plain(request: str, phrases: Sequence[Phrase]) -> str:
     text = " ".join(request.replace("’", "'").split())
     asks = text.endswith("?")
     text = _END.sub("", text)
-    text = re.sub(rf"(?i)^(?:{_file()['words']['polite']}[, ]+)+", "", text)
+    text = re.sub(rf"(?i)^(?:{phrase_file()['words']['polite']}[, ]+)+", "", text)
     text = re.sub(r"(?i)[, ]+(?:please|pls|thanks|thank you)$", "", text)
     return f"{text}?" if asks and not _is_known(text, phrases) else text
 
@@ -250,17 +250,18 @@ def _command(kind: str, named: str) -> str:
 
 
 @functools.cache
-def _file() -> Mapping[str, Any]:
+def phrase_file() -> Mapping[str, Any]:
+    """What `intents.toml` holds."""
     return tomllib.loads((resources.files("pawl.agent") / "intents.toml").read_text("utf-8"))
 
 
 @functools.cache
 def _phrases() -> tuple[Phrase, ...]:
-    return tuple(map(_phrase, _file()["intent"]))
+    return tuple(map(_phrase, phrase_file()["intent"]))
 
 
 def _phrase(row: Mapping[str, Any]) -> Phrase:
-    file = _file()["words"]["file"]
+    file = phrase_file()["words"]["file"]
     pattern = "|".join(one.replace("<file>", file) for one in row["patterns"])
     return Phrase(
         intent=Intent(row["name"]), command=row.get("command", ""), pattern=re.compile(pattern, re.IGNORECASE)
@@ -269,7 +270,7 @@ def _phrase(row: Mapping[str, Any]) -> Phrase:
 
 @functools.cache
 def _test_words() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    row = _file()["tests_may_change"]
+    row = phrase_file()["tests_may_change"]
     return re.compile("|".join(row["patterns"])), re.compile("|".join(row["exceptions"]))
 
 
