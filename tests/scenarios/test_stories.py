@@ -394,9 +394,9 @@ def test_a_task_whose_preconditions_fail_names_all_of_them(story: Story):
 
 
 @pytest.mark.spec("A14")
-@pytest.mark.parametrize("command", ["python3 -c 'import weeks'", "./weeks.sh --all"])
-def test_the_commands_of_the_form_must_succeed(story: Story, command: str):
+def test_the_commands_of_the_form_must_succeed(story: Story):
     story.model_says(*FIX, *(say("It holds.") for _ in range(3)))
+    command = "python3 -c 'import weeks'"
     ended = story.do(f"Task: fix is_leap\nScope: dates.py\nVerification:\n- {command}", approve="never")
     assert ended.delivery is DeliveryState.NEEDS_WORK
     assert any("weeks" in line for line in ended.refused)

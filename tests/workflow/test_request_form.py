@@ -28,6 +28,7 @@ def test_every_field_is_read():
         requirements=("one JSON object on stdout", "the same figures as the table, to the last digit"),
         constraints=("no new dependency",),
         verification=("pytest tests/test_report.py",),
+        commands=("pytest tests/test_report.py",),
     )
 
 

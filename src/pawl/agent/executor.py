@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from pawl.agent.record import RunRecord, SaidMeanwhile, composed
 from pawl.agent.routing import NodeOutcome, RunNode, moved
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talking import Talker, run_budget
-from pawl.agent.works import BenchWorks
+from pawl.agent.works import BenchWorks, is_there
 from pawl.agent.workspace_memory import learnt
 from pawl.core.dialogue import assistant, user
 from pawl.core.errors import (
@@ -221,12 +222,15 @@ class RunExecutor:
 
     def _verifier(self) -> Verifier:
         # The checks take longer to load than all the rest of a question.
+        from pawl.agent.request_scope import scope_of
         from pawl.checks.verifier import Verifier
 
+        text = self.record.order.text
         return Verifier(
             shop=self.shop,
             test_command=self.record.order.test_command,
-            commands=verification_of(self.record.order.text),
+            commands=verification_of(text),
+            scope=scope_of(text, self.shop.workspace, partial(is_there, self.shop)),
             listen=self._hear,
         )
 

@@ -26,6 +26,7 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(?P<text>.+)$")
+_QUOTED = re.compile(r"`[^`]+`")
 _NUMBERED = re.compile(r"^[ \t]*\d+[.)][ \t]+(?P<text>.+)$")
 
 
@@ -38,6 +39,8 @@ class RequestForm:
     constraints: tuple[str, ...] = ()
     verification: tuple[str, ...] = ()
     """Commands or checks that decide."""
+    commands: tuple[str, ...] = ()
+    """The commands among them; what is no command is left to the model."""
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -64,12 +67,14 @@ def request_form(text: str) -> RequestForm | None:
     task = "\n".join(parts.get("task", ())).strip()
     if not task or len(parts) < 2:
         return None
+    checks = _items(parts.get("verification", []))
     return RequestForm(
         task=task,
         scope=tuple(path for item in _items(parts.get("scope", [])) for path in _paths(item)),
         requirements=_items(parts.get("requirements", [])),
         constraints=_items(parts.get("constraints", [])),
-        verification=tuple(item.strip("`") for item in _items(parts.get("verification", []))),
+        verification=tuple(item.strip("`") for item in checks),
+        commands=tuple(item.strip("`") for item in checks if _QUOTED.fullmatch(item) or is_command(item)),
     )
 
 
@@ -110,6 +115,7 @@ LONGEST = 400
 """Characters of a request that phrases are held against; a longer one needs a reader."""
 
 _OWN = (Intent.READ, Intent.EDIT, Intent.MEND, Intent.RUN, Intent.UNDO, Intent.PROFILE)
+_OPTIONS = re.compile(r"[a-z][\w.-]*(?: [^\s,]+)* --?[A-Za-z][\w-]*(?:[ =][^\s,]+)*$")
 _END = re.compile(r"[\s.!?]+$")
 
 
@@ -202,10 +208,10 @@ def _unlike_its_examples(row: Mapping[str, Any], phrase: Phrase) -> str:
 
 
 def is_command(line: str) -> bool:
-    """Whether a line of a request is a command rather than a sentence, by its first word."""
+    """Whether a line of a request is a command rather than a sentence, by its first word or its options."""
     words = phrase_file()["words"]
     first = next(iter(line.split()), "")
-    known = first.startswith("./") or first.rpartition("/")[2] in words["programs"]
+    known = first.startswith("./") or first.rpartition("/")[2] in words["programs"] or _OPTIONS.match(line) is not None
     return known and not re.match(words["sentences"], line.strip())
 
 
@@ -274,7 +280,6 @@ def _test_words() -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile("|".join(row["patterns"])), re.compile("|".join(row["exceptions"]))
 
 
-MOST_TASKS = 10
 LONG = 600
 """Characters of a request above which it is worth a plan."""
 MANY_FILES = 3
@@ -287,17 +292,6 @@ def is_large(request: str) -> bool:
     return len(request) > LONG or len(named) > MANY_FILES or len(_LISTED.findall(request)) > 2
 
 
-def from_form(request: str) -> tuple[Task, ...]:
-    """The tasks of a request in the form; empty when it is not in that form."""
-    form = request_form(request)
-    if form is None:
-        return ()
-    return tuple(
-        Task(number=number, what=_with_form(step, form), paths=_files(form.scope), creates=_files(form.scope))
-        for number, step in enumerate(form.tasks[:MOST_TASKS], 1)
-    )
-
-
 def as_one(request: str) -> tuple[Task, ...]:
     return (Task(number=1, what=request),)
 
@@ -307,7 +301,7 @@ def from_plan(
 ) -> tuple[Task, ...]:
     """One task for each file of a plan, imported files first; changes of one file are one task."""
     by_path: dict[str, list[Mapping[str, object]]] = {}
-    for change in plan[:MOST_TASKS]:
+    for change in plan:
         by_path.setdefault(str(change["path"]), []).append(change)
     if not by_path:
         return as_one(request)
@@ -333,12 +327,13 @@ def task_text(task: Task, request: str, count: int) -> str:
 
 
 def verification_of(request: str) -> tuple[str, ...]:
-    """The commands that a request in the form names to decide; what is no command is left to the model."""
+    """The commands that a request in the form names to decide."""
     form = request_form(request)
-    return () if form is None else tuple(line for line in form.verification if is_command(line))
+    return () if form is None else form.commands
 
 
-def _with_form(step: str, form: RequestForm) -> str:
+def with_form(step: str, form: RequestForm) -> str:
+    """One step of the form's task, with the rest of the form."""
     parts = [step]
     for head, items in (
         ("Scope", form.scope),
@@ -349,8 +344,3 @@ def _with_form(step: str, form: RequestForm) -> str:
         if items:
             parts.append(f"{head}:\n" + "\n".join(f"- {item}" for item in items))
     return "\n\n".join(parts)
-
-
-def _files(scope: Iterable[str]) -> tuple[str, ...]:
-    """What of the scope names a file, as opposed to a folder or to words."""
-    return tuple(path for path in scope if "." in path.rpartition("/")[2] and not re.search(r"\s", path))

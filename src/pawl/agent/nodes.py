@@ -72,12 +72,11 @@ class Workbench:
 
 
 def prove(bench: Workbench, place: RunCursor) -> NodeOutcome:
-    """Checks what the task needs, all of it, and takes the baseline that the change will be held against."""
-    task = bench.record.data.plan[place.task - 1]
-    unmet = bench.works.unmet(task)
+    """Checks what the tasks need, all of it at once, and takes the baseline that the change will be held against."""
+    unmet = bench.works.unmet(bench.record.data.plan) if place.task == 1 else ()
     if unmet:
         raise TaskValidationError(
-            f"task {task.number} cannot be done: " + "; ".join(unmet), unmet, advice="mend the request or the workspace"
+            "the request cannot be carried out: " + "; ".join(unmet), unmet, advice="mend the request or the workspace"
         )
     if bench.record.data.baseline is None:
         before = bench.works.before()

@@ -5,16 +5,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pawl.agent.answers import AnswerShelf, citations
 from pawl.agent.briefing import line_count
 from pawl.agent.context import LoopEnd, TurnInput
-from pawl.agent.intents import IntentGuess, as_one, examples, from_form, from_plan, is_large, own_words, understood
+from pawl.agent.intents import IntentGuess, as_one, examples, from_plan, is_large, own_words, understood
 from pawl.agent.nodes import Workbench
 from pawl.agent.own_extensions import own_phrases_of
 from pawl.agent.record import ReflexResult, WorkName
+from pawl.agent.request_scope import from_form
 from pawl.agent.routing import NodeOutcome
+from pawl.agent.works import is_there
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, HookRefused, NoTests, SchemaUnmet, UsageError
 from pawl.core.guardrails import Decision
@@ -178,7 +181,7 @@ def plan(bench: Workbench, place: RunCursor) -> NodeOutcome:
         return NodeOutcome.DONE
     bench.talks.check_model()
     request = record.order.text
-    tasks = from_form(request)
+    tasks = from_form(request, partial(is_there, bench.shop))
     if not tasks and is_large(own_words(request)):
         line = TurnInput(
             talk="plan", role=RoleName.PLANNER, text=request, stage=Stage.PLAN, history=bench.talks.earlier()

@@ -1,4 +1,4 @@
-"""The bounds that a request sets to its change: Scope and Constraints of the form, and "do not touch X" anywhere."""
+"""The tasks and bounds of a request: those of its form, and "do not touch X" anywhere in its words."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pawl.agent.intents import RequestForm, own_words, phrase_file, request_form
+from pawl.agent.intents import RequestForm, own_words, phrase_file, request_form, with_form
 from pawl.checks.change_scope import ChangeScope
+from pawl.core.run import Task
 
 LONGEST = 20_000
 """Characters of a request that are searched for bounds."""
@@ -61,20 +62,34 @@ def scope_of(request: str, workspace: str, is_there: Callable[[str], bool]) -> C
     )
 
 
-def missing_places(form: RequestForm, is_there: Callable[[str], bool]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The places that the form's Scope names, and those of them that the request is to create."""
+def from_form(request: str, is_there: Callable[[str], bool]) -> tuple[Task, ...]:
+    """The tasks of a request in the form, all of them; empty when it is not in that form."""
+    form = request_form(request)
+    if form is None:
+        return ()
     places = tuple(one for one in scope_items(form, is_there).places if "*" not in one)
-    lines = [line for line in (form.task, *form.scope, *form.requirements) for line in line.splitlines()]
-    made = [line for line in lines if _made().search(line)]
-    creates_tests = any(_TESTS.search(line) for line in made)
+    creates = tuple(place for place in places if _is_made(place, form))
+    return tuple(
+        Task(number=number, what=with_form(step, form), paths=places, creates=creates)
+        for number, step in enumerate(form.tasks, 1)
+    )
 
-    def is_made(place: str) -> bool:
-        name = place.rstrip("/").rpartition("/")[2]
-        stem = re.escape(name.partition(".")[0])
-        named = any(name in line or re.search(rf"(?i)(?<!\w){stem}(?!\w)", line) for line in made)
-        return named or (creates_tests and _TESTS.search(name.replace("_", " ").replace(".", " ")) is not None)
 
-    return places, tuple(place for place in places if is_made(place))
+def programs_of(request: str) -> tuple[str, ...]:
+    """The programs that the form's commands need to be there; one that the request is to write is not among them."""
+    form = request_form(request)
+    found = () if form is None else (next(iter(command.split()), "") for command in form.commands)
+    return tuple(dict.fromkeys(one for one in found if form is not None and not _is_made(one, form)))
+
+
+def _is_made(place: str, form: RequestForm) -> bool:
+    """Whether a line of the form that speaks of something new names the place, or tests where it is one."""
+    name = place.rstrip("/").rpartition("/")[2]
+    stem = re.compile(rf"(?i)(?<!\w){re.escape(name.partition('.')[0] or name)}(?!\w)")
+    text = (form.task, *form.scope, *form.requirements)
+    made = [line for part in text for line in part.splitlines() if _made().search(line)]
+    is_test = _TESTS.search(re.sub(r"[_.]", " ", name)) is not None
+    return any(stem.search(line) or (is_test and _TESTS.search(line)) for line in made)
 
 
 def _objects(kind: str, words: str, is_there: Callable[[str], bool]) -> tuple[tuple[str, ...], bool]:

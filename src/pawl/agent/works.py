@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pawl.agent.record import RunRecord, WorkName
+from pawl.agent.request_scope import programs_of
 from pawl.agent.tools.toolbox import LateBench, ToolSession
 from pawl.core.change import EMPTY, Change, ChangeSet, Node
 from pawl.core.diagnostic import CheckResult, counts_json
@@ -97,22 +98,30 @@ class BenchWorks:
         changes, held = self._captured()
         return changes.then(_spare(held).without(changes.paths))
 
-    def unmet(self, task: Task) -> tuple[str, ...]:
-        """Every precondition of the task that does not hold."""
-        found = []
-        for path in task.paths:
-            try:
-                name = clean(path)
-            except PawlError as error:
-                found.append(error.message)
-                continue
-            if self.shop.guardrails.is_secret(name):
-                found.append(f"{name!r} holds secrets and is never read or written")
-            elif self.shop.guardrails.never(name):
-                found.append(f"{name!r} is out of reach")
-            elif path not in task.creates and self.shop.tree.look(name) is None:
-                found.append(f"there is no {name!r}")
-        return tuple(found)
+    def unmet(self, tasks: Sequence[Task]) -> tuple[str, ...]:
+        """Every precondition of the tasks that does not hold; what one creates is there for those after it."""
+        found = dict[str, None]()
+        made: set[str] = set()
+        for task in tasks:
+            made |= set(task.creates)
+            found |= dict.fromkeys(line for path in task.paths for line in self._unmet_path(path, made))
+        programs = programs_of(self.record.order.text)
+        missing = [one for one in programs if "/" in one and not is_there(self.shop, one)]
+        missing += self.verifier.missing_programs(programs) if programs else ()
+        return (*found, *(f"there is no command {one!r}" for one in missing))
+
+    def _unmet_path(self, path: str, made: Collection[str]) -> Iterator[str]:
+        try:
+            name = clean(path.rstrip("/"), root=self.shop.workspace)
+        except PawlError as error:
+            yield error.message
+            return
+        if self.shop.guardrails.is_secret(name):
+            yield f"{name!r} holds secrets and is never read or written"
+        elif self.shop.guardrails.never(name):
+            yield f"{name!r} is out of reach"
+        elif path not in made and self.shop.tree.look(name) is None:
+            yield f"there is no {name!r}"
 
     def order(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Imported files before their importers."""
@@ -301,6 +310,13 @@ class BenchWorks:
         with suppress(Conflicted):
             return sorted(self._captured()[0].paths)
         return []
+
+
+def is_there(shop: Project, path: str) -> bool:
+    """Whether the workspace has something of that name."""
+    with suppress(PawlError):
+        return shop.tree.look(clean(path.rstrip("/"), root=shop.workspace)) is not None
+    return False
 
 
 def shortened(result: CheckResult) -> CheckResult:

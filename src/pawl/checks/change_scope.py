@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from pawl.code.languages import is_test
-from pawl.core.change import Change, ChangeSet, NodeKind
+from pawl.checks.test_strength import is_test
+from pawl.core.change import Change, ChangeSet, is_directory
 
 MOST_NAMED = 4
 
@@ -30,17 +30,19 @@ class ChangeScope:
 
     def _offence(self, change: Change) -> Iterator[str]:
         path = change.path
-        if all(node is None or node.kind is NodeKind.DIRECTORY for node in (change.before, change.after)):
+        if all(node is None or is_directory(node) for node in (change.before, change.after)):
             return
         hands_off = next((one for one in self.untouched if _lies_in(path, one)), "")
         if hands_off:
             yield f"{path!r} changes, and the request says not to touch {hands_off!r}"
         elif self.tests_untouched and change.before is not None and is_test(path):
             yield f"{path!r} changes, and the request says not to touch the tests"
-        elif self.allowed and not (self.tests_allowed and is_test(path)):
-            if not any(_lies_in(path, one) for one in self.allowed):
-                more = ", …" if len(self.allowed) > MOST_NAMED else ""
-                yield f"{path!r} is outside of the scope of the request ({', '.join(self.allowed[:MOST_NAMED])}{more})"
+        elif self.allowed and not self._is_inside(path):
+            more = ", …" if len(self.allowed) > MOST_NAMED else ""
+            yield f"{path!r} is outside of the scope of the request ({', '.join(self.allowed[:MOST_NAMED])}{more})"
+
+    def _is_inside(self, path: str) -> bool:
+        return (self.tests_allowed and is_test(path)) or any(_lies_in(path, one) for one in self.allowed)
 
 
 def _lies_in(path: str, place: str) -> bool:

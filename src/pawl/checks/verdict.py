@@ -29,6 +29,8 @@ class Verification:
     weakened: tuple[str, ...] = ()
     shadowing: tuple[str, ...] = ()
     """Changes that take the place of what runs the tests: whatever these then say, it proves nothing."""
+    out_of_scope: tuple[str, ...] = ()
+    """Changes of files that the request does not let change."""
     text_only: bool = False
     """Only text that no check reads was changed."""
 
@@ -90,7 +92,7 @@ class ChangeVerdict:
 
 def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
     """The verdict on the change."""
-    refused: list[str] = list(checked.shadowing)
+    refused: list[str] = [*checked.out_of_scope, *checked.shadowing]
     unproved: list[str] = []
     notes: list[str] = []
     findings: list[Diagnostic] = []

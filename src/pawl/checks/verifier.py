@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surroundings
 from pawl.checks.catalog import detect
+from pawl.checks.change_scope import ChangeScope
 from pawl.checks.command_step import EVERYTHING
 from pawl.checks.dev_servers import ServerAnswers, found_in
 from pawl.checks.evidence import is_text_only, weaker_tests
@@ -189,6 +190,8 @@ class Verifier:
     """The user's own; empty lets the project decide."""
     commands: tuple[str, ...] = ()
     """Those that the request names; each must succeed."""
+    scope: ChangeScope = field(default_factory=ChangeScope)
+    """Where the request lets files change."""
     stop: StopPolicy = StopPolicy.NEVER
     cached: bool = False
     """Results are taken from the cache where nothing that decides about them has changed."""
@@ -240,6 +243,7 @@ class Verifier:
             verdicts=report.verdicts,
             weakened=weaker_tests(changes, blobs),
             shadowing=report.shadowing,
+            out_of_scope=self.scope.offences(changes),
             text_only=is_text_only(changes),
         )
 
@@ -286,13 +290,18 @@ class Verifier:
 
     def lacks_program(self) -> bool:
         """Whether the test command names a program that is nowhere where the command would look for it."""
-        program = next(iter(self.test_command), "")
+        return bool(self.missing_programs(self.test_command[:1]))
+
+    def missing_programs(self, programs: Iterable[str]) -> tuple[str, ...]:
+        """Those that a command on a bench does not find."""
         # pytest is run as a module too, and what has a folder in its name may be what the run is to write.
-        if not program or "/" in program or program in ("pytest", "py.test"):
-            return False
+        looked = [one for one in programs if one and "/" not in one and one not in ("pytest", "py.test")]
+        if not looked:
+            return ()
         with self.bench() as (bench, _):
-            looked = ("/bin/sh", "-c", 'command -v "$1" || exit 127', "sh", program)
-            return self.subject(bench.files, bench).run(looked) is None
+            subject = self.subject(bench.files, bench)
+            words = ("/bin/sh", "-c", 'command -v "$1" || exit 127', "sh")
+            return tuple(one for one in looked if subject.run((*words, one)) is None)
 
     def subject(self, files: Folder, runner: CommandRunner, seconds: float | None = None) -> Subject:
         """An open bench as the checks see it, within the limits of the settings or these seconds."""

@@ -1,0 +1,85 @@
+"""Scope, Constraints and "do not touch X" are read from a request and held against its change."""
+
+from __future__ import annotations
+
+import pytest
+
+from pawl.agent.request_scope import from_form, programs_of, scope_of
+from pawl.checks.change_scope import ChangeScope
+from pawl.core.change import Change, ChangeSet, Node, NodeKind
+
+THERE = {"src", "tests", "docs", "src/cart.py", "api.py"}
+FILE = Node(kind=NodeKind.FILE, mode=0o644, blob="0" * 64)
+OTHER = Node(kind=NodeKind.FILE, mode=0o644, blob="1" * 64)
+
+
+def read(request: str) -> ChangeScope:
+    return scope_of(request, "/home/u/shop", THERE.__contains__)
+
+
+@pytest.mark.parametrize(
+    ("request_", "untouched", "tests"),
+    [
+        ("fix total, but do not touch tests/ or config.py", ("tests", "config.py"), False),
+        ("Fix it without touching src/api.py, docs and the tests.", ("src/api.py", "docs"), True),
+        ("leave `config.py` alone and fix total", ("config.py",), False),
+        ("api.py must stay unchanged", ("api.py",), False),
+        ("Ändere total, aber fass api.py nicht an", ("api.py",), False),
+        ("Korrigiere total, ohne die Tests zu ändern", (), True),
+        ("Ne touche pas aux tests", (), True),
+        ("no toques config.py ni los tests", ("config.py",), True),
+        ("不要修改 config.py", ("config.py",), False),
+        ("api.py を変更しないで", ("api.py",), False),
+        ("Don't change the behaviour of total in cart.py", (), False),
+        ("do not rename anything in cart.py", (), False),
+        ("change total in api.py", (), False),
+    ],
+)
+def test_hands_off_is_understood_of_places_and_tests(request_: str, untouched: tuple[str, ...], tests: bool):
+    found = read(request_)
+    assert (found.untouched, found.tests_untouched, found.allowed) == (untouched, tests, ())
+
+
+@pytest.mark.parametrize(
+    ("request_", "allowed"),
+    [
+        ("Task: x\nScope: src, `docs/*.md`\nConstraints: y", ("src", "docs/*.md")),
+        ("Task: x\nScope: only src/cart.py\nConstraints: y", ("src/cart.py",)),
+        ("Task: x\nScope: src/cart.py, the documentation\nConstraints: y", ()),
+        ("Task: x\nScope: the smallest place in /home/u/shop that does it; one file\nConstraints: y", ()),
+        ("only change src/cart.py", ("src/cart.py",)),
+        ("Don't touch anything outside src/", ("src",)),
+        ("rename total", ()),
+    ],
+)
+def test_a_scope_is_enforced_where_it_names_places(request_: str, allowed: tuple[str, ...]):
+    assert read(request_).allowed == allowed
+
+
+def test_every_file_that_may_not_change_is_told_by_name():
+    changes = ChangeSet.of(
+        (
+            Change("src/cart.py", FILE, OTHER),
+            Change("tests/test_cart.py", FILE, OTHER),
+            Change("tests/test_new.py", None, OTHER),
+            Change("setup.py", FILE, None),
+        )
+    )
+    scope = read("Task: x\nScope: src/cart.py and its tests\nConstraints: no changed tests, no tidying")
+    told = scope.offences(changes)
+    assert len(told) == 2 and "'setup.py'" in told[0] and "'tests/test_cart.py'" in told[1]
+    assert read("x").offences(changes) == ()
+
+
+@pytest.mark.spec("A14", "G2")
+def test_a_form_keeps_all_of_its_tasks_and_says_what_is_to_be_there():
+    steps = "\n".join(f"{number}. step {number}" for number in range(1, 13))
+    assert len(from_form(f"Task:\n{steps}\nScope: src", THERE.__contains__)) == 12
+    request = (
+        "Task: add a module weeks with a test\nScope: weeks.py, nope.py, tests/test_weeks.py, src/*.py\n"
+        "Verification:\n- `nosuch x`\n- pytset -q\n- by eye"
+    )
+    (task,) = from_form(request, THERE.__contains__)
+    assert task.paths == ("weeks.py", "nope.py", "tests/test_weeks.py")
+    assert task.creates == ("weeks.py", "tests/test_weeks.py")
+    assert programs_of(request) == ("nosuch", "pytset")
