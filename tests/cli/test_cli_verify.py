@@ -11,6 +11,7 @@ from world import snapshot
 pytestmark = [pytest.mark.spec("A8"), pytest.mark.timeout(120)]
 
 GREEN = {"app.py": RIGHT, "test_app.py": UNITTEST, "notes.md": "x\n"}
+MORE = "import unittest\n\n\nclass More(unittest.TestCase):\n    def test_more(self):\n        self.assertTrue(True)\n"
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
 SECTION = PAGE[PAGE.index("## pawl verify") : PAGE.index("## pawl ask")]
 
@@ -25,7 +26,7 @@ def test_a_sound_project_is_verified_and_not_touched(project: Project):
     said = pawl("verify")
     assert said.code == 0, said
     assert [line.split()[0] for line in said.lines[:-1]] == ["✓", "✓", "–", "✓", "–", "–", "✓"]
-    assert said.lines[-1] == "verified"
+    assert said.lines[-1] == "verdict   verified"
     assert snapshot(pawl.workspace) == before
 
 
@@ -58,12 +59,12 @@ def test_the_first_failure_ends_it_unless_all_is_asked_for(project: Project):
 
 
 def test_a_baseline_sets_old_findings_apart(project: Project):
-    pawl = project({**GREEN, "app.py": WRONG})
+    pawl = project({**GREEN, "app.py": WRONG, "test_more.py": MORE})
     assert pawl("verify").code == 1
     set_now = pawl("verify", "--set-baseline")
     assert (set_now.code, set_now.lines[-1]) == (0, "baseline set: 1 findings are old from now on")
     told = pawl.json("verify")
-    assert (told["accepted"], told["baseline"]) == (True, True)
+    assert (told["accepted"], told["baseline"]) == (True, True), told["unproved"]
     assert {step["step"]: step["old"] for step in told["steps"]}["tests"] == 1
     (pawl.workspace / "other.py").write_text("import nowhere_at_all\n")
     assert standings(pawl.json("verify", code=1))["types"] == "fail"
@@ -72,7 +73,7 @@ def test_a_baseline_sets_old_findings_apart(project: Project):
 
 def test_nothing_to_verify_is_said_and_is_no_success(project: Project):
     said = project({"notes.md": "x\n"})("verify")
-    assert (said.code, said.lines[-1]) == (3, "nothing is proved: no step could run")
+    assert said.code == 6 and "verdict   unverified" in said.lines, said
 
 
 def test_the_settings_add_and_leave_out_steps(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -150,7 +151,7 @@ def test_a_fifo_that_holds_a_check_up_is_named(project: Project, tmp_path: Path,
     (tmp_path / "config.toml").write_text("[verify]\nseconds = 2\n")
     monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
     pawl = project(GREEN)
-    said = pawl.json("verify", "--all", "--test", "sh -c 'mkdir d; mkfifo d/pipe; cat d/pipe'", code=1)
+    said = pawl.json("verify", "--all", "--test", "sh -c 'mkdir d; mkfifo d/pipe; cat d/pipe'", code=6)
     (tests,) = (step for step in said["steps"] if step["step"] == "tests")
     assert "the FIFO './d/pipe' stands there, which holds up whatever reads it" in tests["reason"], tests
 
@@ -158,17 +159,17 @@ def test_a_fifo_that_holds_a_check_up_is_named(project: Project, tmp_path: Path,
 def test_tests_that_could_not_run_are_not_said_to_be_verified(project: Project):
     pawl = project({**GREEN, "pyproject.toml": "[tool.pytest.ini_options]\n"})
     said = pawl("verify", "--test", "no-such-runner")
-    assert (said.code, said.lines[-1]) == (
-        1,
-        "not verified: the tests could not run: 'no-such-runner' is not installed",
-    ), said
-    assert pawl.json("verify", "--test", "no-such-runner", code=1)["accepted"] is False
+    assert said.code == 6 and said.lines[-2:] == [
+        "verdict   unverified",
+        "! tests could not run: 'no-such-runner' is not installed",
+    ], said
+    told = pawl.json("verify", "--test", "no-such-runner", code=6)
+    assert (told["accepted"], told["verdict"]) == (False, "unverified")
     for command in ("true", "sh -c 'echo all is well'"):
         said = pawl("verify", "--test", command)
-        assert said.code == 1 and said.lines[-1].startswith("not verified: the tests could not run: "), said
+        assert said.code == 6 and "shows no test" in said.lines[-1], said
 
 
-def test_a_project_without_tests_is_verified_by_what_did_run(project: Project):
+def test_a_project_without_tests_is_not_said_to_be_verified(project: Project):
     said = project({"app.py": RIGHT})("verify")
-    assert said.code == 0 and said.lines[-1].startswith("verified: syntax"), said
-    assert "; tests NOT run: " in said.lines[-1]
+    assert said.code == 6 and said.lines[-2] == "verdict   unverified", said

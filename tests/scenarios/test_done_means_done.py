@@ -5,7 +5,8 @@ a command; then which verdict and exit code come of it, and which files may diff
 
 - `project`: a name of `[projects]` in its file, or in `projects.toml` for all; `files`: more of them, `""` for none
 - `request`; `turns`: `read`, `patch` with `old` and `new`, `write` with `text`, `call` with `arguments`, or `say`
-- `command`: a name of COMMANDS (`do` is `do --approve never`), or words with REQUEST in them; `words`: more; `env`
+- `command`: a name of COMMANDS (`do` is `do --approve never`), or words with REQUEST; `words`: more; `then`: the next
+- `env`; `settings`; `needs`: programs without which it is skipped
 - `exit`; `verdict`; `promoted`: the paths that differ afterwards, none by default; `tree`: paths with what they hold
 - `says` and `silent`: what the output holds, and what it does not
 """
@@ -13,6 +14,7 @@ a command; then which verdict and exit code come of it, and which files may diff
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -89,7 +91,12 @@ def played(row: Row, folder: Path) -> Said:
     words = [row["request"] if word == "REQUEST" else word for word in COMMANDS.get(command, command)]
     model = [] if command in UNASKED else ["--model", f"scripted:{script}"]
     row["before"] = tree(folder)
-    return Pawl(folder / "project")(*words, *model, *row.get("words", ()))
+    pawl = Pawl(folder / "project")
+    said = pawl(*words, *model, *row.get("words", ()))
+    for more in row.get("then", ()):
+        after = pawl(*more)
+        said = Said(after.code, said.out + after.out, said.err + after.err)
+    return said
 
 
 def tree(folder: Path) -> Snapshot:
@@ -104,6 +111,12 @@ def test_no_command_claims_what_it_did_not_prove(
     row: Row, tmp_path: Path, state_directory: Path, active_environment: None, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PAWL_STATE", str(state_directory))
+    missing = [name for name in row.get("needs", ()) if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"{missing[0]} is not installed")
+    if "settings" in row:
+        (tmp_path / "settings.toml").write_text(row["settings"])
+        monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "settings.toml"))
     for name, value in row.get("env", {}).items():
         monkeypatch.setenv(name, value)
     said = played(row, tmp_path)

@@ -18,7 +18,7 @@ from pawl.agent.escalation import is_progress
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.workplace import Assignment
 from pawl.agent.works import shortened
-from pawl.checks.verdict import Requirements, Verification, decide, failing
+from pawl.checks.verdict import Verification, decide, failing
 from pawl.checks.verifier import Verifier
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import CheckResult, Status, Verdict
@@ -47,6 +47,8 @@ class Tried:
     changes: ChangeSet = EMPTY
     checked: Verification | None = None
     notes: tuple[str, ...] = ()
+    unproved: bool = False
+    """Nothing speaks against it, and nothing proves it."""
 
 
 def judged_attempt(begun: Attempt, changes: ChangeSet, verifier: Verifier, task: Assignment) -> Tried:
@@ -62,10 +64,15 @@ def judged_attempt(begun: Attempt, changes: ChangeSet, verifier: Verifier, task:
         verdicts=tuple((one.step, str(one.standing), one.reason) for one in checked.verdicts),
     )
     # Nothing may be worse, whatever the request wants.
-    least = decide(checked, Requirements(tests_may_change=task.wanted.tests_may_change))
-    harmless = least.verdict is not Verdict.FAILED
-    better = not judgement.accepted and harmless and is_progress(made, task.climb.best)
-    return Tried(attempt=replace(made, better=better), changes=changes, checked=checked, notes=judgement.notes)
+    least = decide(checked, replace(task.wanted, all_tests=False, tests=(), files=(), named=""))
+    better = not judgement.accepted and least.accepted and is_progress(made, task.climb.best)
+    return Tried(
+        attempt=replace(made, better=better),
+        changes=changes,
+        checked=checked,
+        notes=judgement.notes,
+        unproved=judgement.verdict is Verdict.UNVERIFIED,
+    )
 
 
 def with_change(shop: Project, begun: Attempt, changes: ChangeSet) -> Attempt:
@@ -136,7 +143,7 @@ class ClimbRecord:
         """The tests before the first attempt; run once."""
         known = self.base.data.climb_baseline
         if known is None:
-            known = verifier.tests(self.ground)
+            known = verifier.failing_tests(self.ground)
             if known.standing is Status.SKIPPED and not verifier.commands and not self._is_escalated:
                 raise NoTests(
                     f"no test decides: {known.reason}",

@@ -37,13 +37,11 @@ class Climbed:
     changes: ChangeSet = EMPTY
     """What the checks accepted; else the best that stands, which may be nothing."""
     checked: Verification | None = None
-    """The verification of what was accepted."""
+    """The verification of what was accepted, or of what only a person can accept."""
+    attempts: tuple[Attempt, ...] = ()
+    """Those that came to nothing."""
     notes: tuple[str, ...] = ()
     answer: str = ""
-
-    @property
-    def accepted(self) -> bool:
-        return self.why is EscalationEnd.VERIFIED
 
 
 def reflex_attempt(
@@ -217,7 +215,14 @@ class LadderClimber:
 
     def _ended(self, climb: EscalationState, step: StopEscalation, before: CheckResult) -> Climbed:
         if step.why is not EscalationEnd.VERIFIED:
-            return Climbed(why=step.why, reason=step.reason, changes=self.record.ground, answer=_said(climb))
+            made, said = self._last, _said(climb)
+            if made is not None and made.unproved:
+                return Climbed(
+                    why=step.why, reason=step.reason, changes=made.changes, checked=made.checked, answer=said
+                )
+            return Climbed(
+                why=step.why, reason=step.reason, changes=self.record.ground, attempts=climb.attempts, answer=said
+            )
         changes, last = self.record.won, self._last
         assert changes is not None
         checked = last.checked if last is not None else None

@@ -29,6 +29,8 @@ class Demand:
     """Names and ids of tests, as they were written."""
     left_out: tuple[str, ...] = ()
     """Tests that are named because they may fail, or change themselves."""
+    fixes: bool = False
+    """Something is to be fixed, so that what tests expect is right."""
     words: str = ""
     """The request without what is left out."""
 
@@ -63,8 +65,9 @@ def demanded(request: str) -> Demand:
                 files |= dict.fromkeys(named)
             else:
                 all_tests = True
+    fixes = any(one.fix.search(words) for one in _languages())
     tests = tuple(dict.fromkeys(match[0] for match in names["test"].finditer(words)))
-    return Demand(all_tests=all_tests, files=tuple(files), tests=tests, left_out=left_out, words=words)
+    return Demand(all_tests=all_tests, files=tuple(files), tests=tests, left_out=left_out, fixes=fixes, words=words)
 
 
 def _demands(sentence: str, following: str) -> Iterator[tuple[int, int]]:

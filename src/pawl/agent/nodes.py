@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from pawl.agent.routing import RETRIES, NodeOutcome
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talking import Talker
 from pawl.agent.works import BenchWorks, Work
-from pawl.checks.verdict import ChangeVerdict, Requirements, Verification, decide, failing, to_pass, told
+from pawl.checks.verdict import ChangeVerdict, Evidence, Requirements, Verification, decide, failing, to_pass, told
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import Status, Verdict, counts_json
 from pawl.core.errors import (
@@ -44,6 +45,7 @@ from pawl.core.run import (
     trouble_of,
 )
 from pawl.core.tiers import EscalationEnd
+from pawl.core.version import __version__
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.project import Project
 
@@ -180,8 +182,10 @@ def _keep(bench: Workbench, checked: Verification, judgement: ChangeVerdict) -> 
 
 
 def _checked(data: RunData, checked: Verification, judgement: ChangeVerdict) -> RunData:
+    system = {"pawl": __version__, "system": f"{platform.system()} {platform.release()} {platform.machine()}"}
     return replace(
         data,
+        evidence=Evidence.of(checked, judgement, system),
         verified=checked.digest,
         verdict=judgement.verdict,
         refused=judgement.refused,
@@ -203,6 +207,7 @@ def wanted(bench: Workbench) -> Requirements:
         files=demand.files,
         left_out=demand.left_out,
         named=demand.words,
+        fixes=mends or demand.fixes,
         tests_may_change=tests_may_change(order.text),
         tests_must_run=bool(order.test_command),
     )
@@ -247,9 +252,8 @@ def climb(bench: Workbench, place: RunCursor) -> NodeOutcome:
     bench.works.clear()
     if came.changes:
         bench.works.adopt(came.changes)
-    if not came.accepted:
+    if came.checked is None:
         return _given_up(bench, came)
-    assert came.checked is not None
     # Where the user has changed the files meanwhile, the work is verified as one task.
     plan = as_one(record.order.text)
     judgement = decide(came.checked, wanted(bench))
@@ -263,7 +267,10 @@ def _given_up(bench: Workbench, came: Climbed) -> NodeOutcome:
     assert came.why is not None
     kind = _LIMITS.get(came.why)
     trouble = None if kind is None else trouble_of(kind(came.reason, advice=ADVICE[came.why]))
-    bench.record.keep(replace(bench.record.data, refused=(came.reason,), trouble=trouble))
+    refused = [one for one in came.attempts if one.refused]
+    why = (came.reason, *(refused[-1].refused if refused else ()))
+    verdict = Verdict.FAILED if refused else None
+    bench.record.keep(replace(bench.record.data, refused=why, trouble=trouble, verdict=verdict))
     return NodeOutcome.GIVE_UP
 
 

@@ -167,7 +167,9 @@ def _reflex(bench: Workbench) -> tuple[ReflexResult, ChangeSet | None]:
     except (NoTests, CannotFix) as error:
         return ReflexResult(found=False, reason=error.message, advice=error.advice), None
     if report.outcome is FixOutcome.NOTHING_FAILS:
-        return ReflexResult(found=False, reason=NOTHING_FAILS), None
+        left = bench.works.verifier.failing_tests()
+        fails = left.standing is Status.FAIL
+        return ReflexResult(found=False, reason=f"{left.step}: {left.reason}" if fails else NOTHING_FAILS), None
     if report.outcome is not FixOutcome.FIXED:
         reason = report.reason or str(report.outcome)
         return ReflexResult(found=False, reason=reason, advice=report.advice), None

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, get_type_hints
 
 from pawl.agent.intents import IntentGuess
+from pawl.checks.verdict import Evidence
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import CheckResult, TestCounts, Verdict
 from pawl.core.dialogue import Message, StopReason
@@ -147,6 +148,7 @@ class RunData:
     verdict: Verdict | None = None
     verdicts: tuple[tuple[str, str, str], ...] = ()
     """Step, standing, reason."""
+    evidence: Evidence | None = None
     verified: str = ""
     """The digest of the change set that was verified last."""
     refused: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from pawl.agent.own_extensions import own_evaluator
 from pawl.agent.record import composed
 from pawl.agent.routing import NodeOutcome
 from pawl.core.change import ChangeSet
+from pawl.core.diagnostic import Verdict
 from pawl.core.errors import ConfigError, Conflicted
 from pawl.core.events import Warned
 from pawl.core.run import Approval, DeliveryState, Review, RoleName, RunCursor, Stage
@@ -121,7 +122,7 @@ def _by_rules(bench: Workbench) -> tuple[int, str]:
         return 1, "the run failed"
     if bench.record.delivery is not DeliveryState.DONE:
         return 2, "not delivered: " + ("rejected" if data.rejected is not None else "not verified")
-    tested = any(step == "tests" and standing == "pass" for step, standing, _ in data.verdicts)
+    tested = data.verdict is Verdict.VERIFIED
     if data.entry is None or tested:
         return 5, "done, and the tests pass with it" if tested else "done"
     return 4, "done; no test proves it"

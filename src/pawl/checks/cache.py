@@ -17,7 +17,7 @@ from pawl.checks.command_step import EVERYTHING
 from pawl.checks.ladder import Placed
 from pawl.checks.project import CheckKind, Folder, is_named
 from pawl.checks.steps import Subject
-from pawl.core.diagnostic import CheckResult, Status
+from pawl.core.diagnostic import INCOMPLETE, CheckResult, Status
 from pawl.core.errors import PawlError
 from pawl.core.execution import Ending
 from pawl.core.formats import Unreadable, read_json
@@ -166,7 +166,7 @@ def _is_lasting(verdict: CheckResult) -> bool:
     """Whether the files decided: a missing tool, a limit or a run that broke off may be otherwise the next time."""
     if verdict.standing is Status.SKIPPED or any(f"stopped: {one.value}" in verdict.reason for one in _PASSING):
         return False
-    return all(finding.code != "incomplete" for finding in verdict.findings) and "gave up" not in verdict.reason
+    return all(finding.code != INCOMPLETE for finding in verdict.findings) and "gave up" not in verdict.reason
 
 
 def contents_of(files: Folder, paths: Iterable[str] | None = None) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import functools
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ class _Table:
     text: Sequence[str]
     read: Sequence[str]
     tests: Mapping[str, Any]
+    reaching: Sequence[Mapping[str, Any]]
 
 
 @functools.cache
@@ -94,3 +96,39 @@ def weaker_tests(changes: ChangeSet, blobs: BlobReader) -> tuple[str, ...]:
         if not (is_directory(change.before) or is_directory(change.after))
         for line in weakened(change.path, text_of(change.before, blobs), text_of(change.after, blobs))
     )
+
+
+def adds_tests_only(changes: ChangeSet) -> bool:
+    """Whether nothing but new files of tests is there, which leave those that stood there as they are."""
+    return all(
+        one.before is None
+        and is_test(one.path)
+        and one.path.endswith(_CODE)
+        and not is_named(one.path, _table().tests["files"])
+        for one in changes
+        if not is_directory(one.after)
+    )
+
+
+_CODE = (".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".tsx", ".go", ".rs", ".rb")
+
+
+def reaching_for_tests(changes: ChangeSet, blobs: BlobReader) -> tuple[str, ...]:
+    """A line for each way in which code of the product newly reaches for what tests it."""
+    found = []
+    for change in changes:
+        after = text_of(change.after, blobs)
+        if after is None or is_directory(change.after):
+            continue
+        before = text_of(change.before, blobs) or ""
+        for files, pattern, what in _reaching():
+            places = [match.start() for match in pattern.finditer(after)] if is_named(change.path, files) else []
+            if len(places) > len(pattern.findall(before)):
+                line = after.count("\n", 0, places[-1]) + 1
+                found.append(f"{change.path}:{line} {what}")
+    return tuple(found)
+
+
+@functools.cache
+def _reaching() -> tuple[tuple[Sequence[str], re.Pattern[str], str], ...]:
+    return tuple((row["files"], re.compile(row["pattern"], re.MULTILINE), row["what"]) for row in _table().reaching)

@@ -23,6 +23,8 @@ class TestReport:
     notes: tuple[str, ...] = ()
     broke_off: bool = False
     """There is no closing summary, although nothing of the output was left out."""
+    stopped: bool = False
+    """The runner says that it left tests out before its end."""
     complete: bool = False
     """The run came to its end by itself, and every failure it counted is among the findings."""
 
@@ -57,7 +59,12 @@ def report(
     accounted = missing <= 0 and (not cut or counts.failed + counts.errors > 0)
     complete = ended and accounted and not stops
     return TestReport(
-        counts=counts, findings=unique, notes=tuple(said), broke_off=not ended and not cut, complete=complete
+        counts=counts,
+        findings=unique,
+        notes=tuple(said),
+        broke_off=not ended and not cut,
+        stopped=bool(stops),
+        complete=complete,
     )
 
 

@@ -51,9 +51,10 @@ def _known() -> _Known:
     return _Known(launch=(folder / "inside" / "launch.py").read_text(encoding="utf-8"), **data)
 
 
-def launched(files: Folder, argv: Sequence[str], added: Collection[str] = ()) -> tuple[str, ...]:
+def launched(files: Folder, argv: Sequence[str], added: Collection[str] = (), sign: str = "") -> tuple[str, ...]:
     """The same command of a Python interpreter, in which what it starts, the runner and the standard library are the
-    installed ones. A library is the project's own where it is not among what a run added."""
+    installed ones. A library is the project's own where it is not among what a run added. With a sign the tests are
+    watched, and the last line of the output begins with it."""
     known = _known()
     python, *words = argv
     guarded = sorted({*known.modules, *(words[1:2] if words[:1] == ["-m"] else ())})
@@ -62,7 +63,7 @@ def launched(files: Folder, argv: Sequence[str], added: Collection[str] = ()) ->
         for name in known.own(files)
         if any(files.exists(one) and one not in added for one in _places(_SOURCES, name))
     )
-    return (python, "-c", known.launch, ",".join(guarded), ",".join(own), *words)
+    return (python, "-c", known.launch, ",".join(guarded), ",".join(own), sign, *words)
 
 
 def _places(folders: Iterable[str], name: str) -> list[str]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import json
 import posixpath
+import secrets
 import shlex
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -15,7 +19,7 @@ from pawl.checks.output import Origin, printed
 from pawl.checks.project import Folder, missing_modules
 from pawl.checks.report import UNLISTED, TestReport
 from pawl.checks.runners import launched, starts_runner
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
+from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun
 from pawl.core.errors import CommandNotFound, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
 from pawl.workspace.git import CommandRunner
@@ -185,15 +189,19 @@ class Tests:
         if detection.framework is None and not given:
             return skipped(self.name, detection.reason)
         argv = given or (commands.all_tests(detection.framework, python=subject.python) if detection.framework else ())
-        candidates = [*_by_module(argv, subject), *_without_npx(argv, subject)]
-        completed = subject.run_first(
-            launched(subject.files, one, subject.added) if starts_runner(one) else one for one in candidates
-        )
-        if completed is None:
-            program = argv[2] if argv[0] in (subject.python, "npx") else argv[0]
-            return skipped(self.name, missing_modules(subject.files) or f"{program!r} is not installed")
-        found = read(printed(completed), detection, subject.origin)
-        return verdict(self.name, completed, found)
+        for words in (*_by_module(argv, subject), *_without_npx(argv, subject)):
+            # Not to be guessed by what is tested.
+            sign = f"pawl-{secrets.token_hex(8)}" if starts_runner(words) else ""
+            guarded = launched(subject.files, words, subject.added, sign) if sign else words
+            completed = subject.run_first([guarded])
+            if completed is not None:
+                output, watched = watched_tests(printed(completed), sign)
+                found = read(output, detection, subject.origin)
+                result = verdict(self.name, completed, found, asked=bool(given), unseen=bool(sign) and watched is None)
+                return dataclasses.replace(result, command=words, ran=watched or ())
+        program = argv[2] if argv[0] in (subject.python, "npx") else argv[0]
+        why = missing_modules(subject.files) or f"{program!r} is not installed"
+        return dataclasses.replace(skipped(self.name, why), incomplete=why, command=argv)
 
     def _detected(self, subject: Subject, command: str | None) -> Detection:
         if self.framework:
@@ -213,8 +221,35 @@ def _without_npx(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...
     return [(program, *argv[3:]) for program in subject.node_programs(argv[2])]
 
 
-def verdict(step: str, completed: Completed, found: TestReport) -> CheckResult:
-    """Passed only when the command says so, a test ran and none failed; what could not be read counts against it."""
+def watched_tests(output: str, sign: str) -> tuple[str, tuple[TestRun, ...] | None]:
+    """The output without the line that `inside/launch.py` ends it with, and what that says; None where it is not."""
+    before, found, rest = output.rpartition(f"\n{sign} ") if sign else (output, "", "")
+    if not found:
+        return output, None
+    line, _, after = rest.partition("\n")
+    try:
+        body = json.loads(zlib.decompress(base64.b64decode(line)))
+        seen = tuple(
+            TestRun(id=str(name), outcome=TestOutcome(outcome), seconds=float(seconds), checked=checked)
+            for name, outcome, seconds, checked in body["ran"]
+        )
+    except (ValueError, KeyError, TypeError, zlib.error):
+        return output, None
+    return f"{before}\n{after}", seen
+
+
+LEFT_EARLY = "the runner left before its end, whatever it printed"
+SHOWS_NONE = "the command succeeded and shows no test"
+
+
+def verdict(
+    step: str, completed: Completed, found: TestReport, *, asked: bool = False, unseen: bool = False
+) -> CheckResult:
+    """Passed only when the command says so, a test ran and none failed; what could not be read counts against it.
+
+    The exit code of a command that the user or the project `asked` for counts where it shows no tests. A watched runner
+    whose end was `unseen` has proved nothing.
+    """
     counts = found.counts
     said = ", ".join(
         amount(number, word) if word == "error" else f"{number} {word}"
@@ -232,15 +267,21 @@ def verdict(step: str, completed: Completed, found: TestReport) -> CheckResult:
     if found.complete and not found.failed and not counts.total and not unlisted:
         return skipped(step, NONE_RAN)
     # A runner that leaves in the middle of its tests proves nothing, whatever its exit code says.
-    if completed.ok and not found.failed and not (found.broke_off and counts.total):
-        return passed(step, reason or "the command succeeded", counts)
+    broke_off = unseen or (found.broke_off and (counts.total > 0 or not asked))
+    if completed.ok and not found.failed and not broke_off:
+        if counts.total or unlisted:
+            return passed(step, reason, counts)
+        return passed(step, SHOWS_NONE, counts)
     findings = list(found.findings)
-    if not found.complete:
+    if broke_off or not found.complete:
         findings.append(_incomplete(completed, found))
-    return failed(step, reason or f"the command failed with exit code {completed.code}", findings, counts)
+    early = LEFT_EARLY if broke_off and completed.ok else ""
+    incomplete = stopped(completed) or early or ("; ".join(found.notes) if found.stopped or broke_off else "")
+    said = reason or early or f"the command failed with exit code {completed.code}"
+    return dataclasses.replace(failed(step, said, findings, counts), incomplete=incomplete)
 
 
 def _incomplete(completed: Completed, found: TestReport) -> Diagnostic:
     """Stands for what the report does not show, so that known failures alone never excuse a run that broke off."""
     why = stopped(completed) or "; ".join(found.notes) or f"exit code {completed.code} without a report"
-    return Diagnostic(tool="tests", message=f"the report is not complete: {why}", code="incomplete")
+    return Diagnostic(tool="tests", message=f"the report is not complete: {why}", code=INCOMPLETE)

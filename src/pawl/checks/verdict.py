@@ -6,10 +6,12 @@ The checks count, the words of a model do not. Tests that were edited prove noth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts, Verdict
+from pawl.checks.report import UNLISTED
+from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, Verdict
 
 MOST_TOLD = 20
 MOST_CHARACTERS = 6_000
@@ -25,6 +27,8 @@ class Verification:
     """Of the change set that was verified."""
     before: CheckResult
     """Of the tests, without the change."""
+    others: tuple[CheckResult, ...] = ()
+    """Of the other suites that the change concerns, without it."""
     verdicts: tuple[CheckResult, ...]
     weakened: tuple[str, ...] = ()
     shadowing: tuple[str, ...] = ()
@@ -33,6 +37,16 @@ class Verification:
     """Changes of files that the request does not let change."""
     text_only: bool = False
     """Only text that no check reads was changed."""
+    reaching: tuple[str, ...] = ()
+    """Code of the product that reaches for what tests it, a line each."""
+    paths: tuple[str, ...] = ()
+    """Those of the change set; none stands for all."""
+    asked: tuple[str, ...] = ()
+    """Checks that run a command of the user's own: its exit code counts though it shows no tests."""
+    as_they_were: tuple[CheckResult, ...] | None = None
+    """The tests as they stood before the run, with the rest of the change; None where it changes no tests."""
+    alone: tuple[CheckResult, ...] | None = None
+    """The tests of the run without the rest of the change; None where they need not prove anything."""
 
     @property
     def suites(self) -> tuple[CheckResult, ...]:
@@ -43,9 +57,96 @@ class Verification:
     def tests(self) -> CheckResult | None:
         return next((one for one in self.verdicts if one.step == TESTS), None)
 
+    @property
+    def measure(self) -> tuple[CheckResult, ...]:
+        """The suites that count for what stood there before: with the tests as they were."""
+        return self.suites if self.as_they_were is None else self.as_they_were
 
+    @property
+    def witnesses(self) -> tuple[str, ...]:
+        """Tests that were seen failing before and passing with the change, as they were before it."""
+        passed = {one.id for suite in self.measure for one in suite.ran if one.outcome is TestOutcome.PASSED}
+        failed = set(failing(finding for suite in self.measure for finding in (*suite.findings, *suite.old)))
+        before = failing(finding for one in (self.before, *self.others) for finding in one.findings)
+        return tuple(test for test in before if test not in failed and (not passed or test in passed))
+
+    @property
+    def changed_expectations(self) -> tuple[str, ...]:
+        """Tests that fail as they were with the change and do not as they are now, by their ids."""
+        now = set(failing(finding for suite in self.suites for finding in (*suite.findings, *suite.old)))
+        then = failing(finding for suite in self.as_they_were or () for finding in (*suite.findings, *suite.old))
+        return tuple(test for test in then if test not in now)
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Tests that the run wrote, which failed without the rest of its change and pass with it."""
+        now = set(failing(finding for suite in self.suites for finding in (*suite.findings, *suite.old)))
+        known = set(failing(finding for one in (self.before, *self.others) for finding in one.findings))
+        without = failing(finding for suite in self.alone or () for finding in (*suite.findings, *suite.old))
+        return tuple(test for test in without if test not in now and test not in known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What an entry rests on, as it is kept: bounded, and without the messages of failures."""
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    checked: Verification
+    environment: Mapping[str, str]
+
+    @classmethod
+    def of(cls, checked: Verification, judgement: ChangeVerdict, environment: Mapping[str, str]) -> Evidence:
+        """With at most `MOST_KEPT` tests of each run."""
+
+        def kept(result: CheckResult) -> CheckResult:
+            findings, old = (tuple(replace(one, message=one.first_line, frames=()) for one in several[:MOST_TOLD])
+                             for several in (result.findings, result.old))  # fmt: skip
+            return replace(result, findings=findings, old=old, ran=result.ran[:MOST_KEPT])
+
+        def several(results: tuple[CheckResult, ...] | None) -> tuple[CheckResult, ...] | None:
+            return None if results is None else tuple(map(kept, results))
+
+        smaller = replace(
+            checked,
+            before=kept(checked.before),
+            verdicts=tuple(map(kept, checked.verdicts)),
+            as_they_were=several(checked.as_they_were),
+            alone=several(checked.alone),
+        )
+        reasons = (*judgement.refused, *judgement.unproved, *judgement.notes)
+        return cls(verdict=judgement.verdict, reasons=reasons, checked=smaller, environment=environment)
+
+    def lines(self) -> Iterator[str]:
+        """For a person to read."""
+        checked = self.checked
+        yield f"verdict      {self.verdict}"
+        yield from (f"! {reason}" for reason in self.reasons)
+        yield f"digest       {checked.digest}"
+        yield from (f"{name:<12} {value}" for name, value in self.environment.items())
+        runs = {
+            "before": (checked.before,),
+            "with it": checked.verdicts,
+            "as they were": checked.as_they_were or (),
+            "alone": checked.alone or (),
+        }
+        for name, results in runs.items():
+            for one in results:
+                command = f" [{shlex.join(one.command)}]" if one.command else ""
+                yield f"{name:<12} {one.step}: {one.standing}, {one.reason or 'no word'} ({one.seconds:.2f} s){command}"
+        yield from (f"witness      {test}: failed before, passes as it was" for test in checked.witnesses)
+        yield from (f"own          {test}: written in the run, fails without the change" for test in checked.own)
+        for suite in checked.suites:
+            for test in suite.ran:
+                looked = {True: ", its checks executed", False: ", none of its checks executed"}.get(test.checked, "")  # type: ignore[arg-type]
+                yield f"ran          {test.id} {test.outcome} ({test.seconds:.3f} s){looked}"
+
+
+MOST_KEPT = 2_000
+"""Tests of a run."""
 TESTS = "tests"
 """The name of the check that runs the workspace's own suite; others begin with it (`tests in web`)."""
+_NESTED = " in "
 
 
 def runs_tests(step: str) -> bool:
@@ -92,56 +193,163 @@ class ChangeVerdict:
 
 def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
     """The verdict on the change."""
-    refused: list[str] = [*checked.out_of_scope, *checked.shadowing]
-    unproved: list[str] = []
-    notes: list[str] = []
-    findings: list[Diagnostic] = []
-    for result in checked.verdicts:
-        if result.standing is Status.FAIL:
-            refused.append(f"{result.step}: {result.reason}")
-            findings += result.findings
-    for tests in checked.suites:
-        left = to_pass(tests.old, wanted)
-        if left and tests.standing is not Status.FAIL:
-            refused.append(
-                f"{tests.step}: {_amount(len(left), 'test')} that failed before {'fail' if left[1:] else 'fails'} still"
-            )
-            findings += left
-        elif tests.old:
-            notes.append(
-                f"{_amount(len(tests.old), 'test')} failed before and {'fail' if tests.old[1:] else 'fails'} still"
-            )
-    fewer = [*_fewer(checked.before.counts, checked.tests.counts if checked.tests else None), *checked.weakened]
-    (notes if wanted.tests_may_change else refused).extend(fewer)
-    if not any(result.counts is not None and result.counts.passed for result in checked.suites):
-        unproved.append(f"no test was run: {_why_none(checked.suites)}")
-    return _decided(refused, unproved, notes, findings, checked)
-
-
-def _decided(
-    refused: Sequence[str],
-    unproved: Sequence[str],
-    notes: Sequence[str],
-    findings: Sequence[Diagnostic],
-    checked: Verification,
-) -> ChangeVerdict:
-    if refused:
+    case = _Case(checked, wanted)
+    case.checks()
+    case.expectations()
+    case.proof()
+    unproved = case.unproved
+    if case.refused:
         verdict = Verdict.FAILED
-    elif checked.text_only:
-        verdict = Verdict.NOTHING_TO_PROVE
+    elif checked.text_only and not checked.witnesses:
+        verdict, unproved = Verdict.NOTHING_TO_PROVE, []
     else:
         verdict = Verdict.UNVERIFIED if unproved else Verdict.VERIFIED
     return ChangeVerdict(
         verdict=verdict,
-        refused=tuple(refused),
+        refused=tuple(case.refused),
         unproved=tuple(unproved) if verdict is Verdict.UNVERIFIED else (),
-        notes=tuple(notes),
-        findings=tuple(findings),
+        notes=tuple(case.notes),
+        findings=tuple(case.findings),
     )
 
 
-def _why_none(suites: Sequence[CheckResult]) -> str:
-    return "; ".join(dict.fromkeys(one.reason for one in suites if one.reason)) or "there is none"
+@dataclass(slots=True)
+class _Case:
+    """What speaks against a change, and what nothing speaks for."""
+
+    checked: Verification
+    wanted: Requirements
+    refused: list[str] = field(default_factory=list)
+    unproved: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
+
+    def checks(self) -> None:
+        """What fails with the change and did not before; a run that was cut off says nothing about the rest."""
+        self.refused += [*self.checked.out_of_scope, *self.checked.shadowing]
+        for result in self.checked.verdicts:
+            if result.standing is Status.FAIL and runs_tests(result.step) and not self._is_comparable(result):
+                self.unproved.append(f"{result.step} did not come to their end: {result.incomplete}")
+            elif result.standing is Status.FAIL:
+                self.refused.append(f"{result.step}: {result.reason}")
+                self.findings += result.findings
+        for suite in self.checked.suites:
+            left = to_pass(suite.old, self.wanted)
+            many = f"{_amount(len(left or suite.old), 'test')} that failed before"
+            if left and suite.standing is not Status.FAIL:
+                self.refused.append(f"{suite.step}: {many} {'fail' if left[1:] else 'fails'} still")
+                self.findings += left
+            elif suite.old:
+                told = f"{_amount(len(suite.old), 'test')} failed before"
+                self.notes.append(f"{told} and {'fail' if suite.old[1:] else 'fails'} still")
+
+    def _is_comparable(self, suite: CheckResult) -> bool:
+        """Whether its failures are known to be new ones, or such as the request wants gone."""
+        if not suite.incomplete:
+            return True
+        cut_now = any(finding.code == INCOMPLETE for finding in suite.findings)
+        cut_before = not cut_now or (suite.step == self.checked.before.step and bool(self.checked.before.incomplete))
+        named = any(finding.test for finding in suite.findings)
+        wants = self.wanted.fixes or self.wanted.all_tests or bool(to_pass(suite.findings, self.wanted))
+        return named and (not cut_before or (wants and not cut_now))
+
+    def expectations(self) -> None:
+        """Tests that are gone, skipped, weaker or expect something else than before the run."""
+        checked, wanted = self.checked, self.wanted
+        gone = (line for before in (checked.before, *checked.others) for line in self._gone(before))
+        fewer = [*gone, *checked.weakened]
+        changed = [
+            f"{test}: changed expectation, it fails as it was before"
+            for test in checked.changed_expectations
+            if not (wanted.tests_may_change and _is_named(test, wanted))
+        ]
+        if wanted.tests_may_change:
+            self.notes += fewer
+            self.unproved += changed
+        else:
+            self.refused += fewer
+            (self.refused if wanted.fixes else self.unproved).extend(changed)
+        for suite in checked.as_they_were or ():
+            if suite.incomplete and suite.standing is not Status.SKIPPED:
+                self.unproved.append(f"{suite.step} as they were did not come to their end: {suite.incomplete}")
+
+    def _gone(self, before: CheckResult) -> list[str]:
+        now = next((one for one in self.checked.measure if one.step == before.step), None)
+        if before.incomplete or (now is not None and now.incomplete and now.standing is Status.FAIL):
+            return []
+        if now is not None and before.ran and now.ran:
+            return _not_run(before, now)
+        return _fewer(before, now.counts if now else None)
+
+    def proof(self) -> None:
+        """What would have to run and did not, and what ran without proving anything."""
+        checked = self.checked
+        proved = [one for one in checked.suites if _proves(one)]
+        decided = [one for one in checked.verdicts if one.step in checked.asked and self._answers(one)]
+        for suite in checked.suites:
+            if not _proves(suite) and suite not in decided and self._concerns(suite.step):
+                if suite.incomplete and suite.standing is Status.SKIPPED:
+                    self.unproved.append(f"{suite.step} could not run: {suite.incomplete}")
+                elif suite.standing is Status.PASS:
+                    self.unproved.append(f"{suite.step}: no test passed: {suite.reason}")
+        if not proved and not decided and not self.unproved:
+            reasons = dict.fromkeys(one.reason for one in checked.suites if one.reason)
+            self.unproved.append(f"no test was run: {'; '.join(reasons) or 'there is none'}")
+        failed = [finding for one in (checked.before, *checked.others) for finding in one.findings]
+        if self.wanted.fixes and failing(failed) and not (checked.witnesses or checked.own):
+            self.unproved.append("no test was seen failing before and passing now")
+        others = checked.before.counts is not None and checked.before.counts.passed > 0
+        if checked.alone is not None and not checked.own and not others:
+            self.unproved.append("the only tests that pass were written in the run, and pass without the change too")
+        self.notes += [f"{test} was written in the run: it fails without the change" for test in checked.own[:MOST_OWN]]
+        self.unproved += checked.reaching
+        idle = {one.id for suite in checked.measure for one in suite.ran if one.checked is False}
+        self.unproved += [
+            f"{test} passes and executes none of its own checks" for test in checked.witnesses if test in idle
+        ]
+
+    def _answers(self, result: CheckResult) -> bool:
+        """A command that the user named says by its exit code what it has to say, where it said otherwise before."""
+        changed = result.step != TESTS or self.checked.before.standing is Status.FAIL
+        return result.standing is Status.PASS and changed
+
+    def _concerns(self, step: str) -> bool:
+        """Whether the suite is about what was changed: that of a nested project about its folder."""
+        folder = step.partition(_NESTED)[2]
+        nested = [f"{one.step.partition(_NESTED)[2]}/" for one in self.checked.suites if _NESTED in one.step]
+        if not self.checked.paths:
+            return True
+        if folder:
+            return any(path.startswith(f"{folder}/") for path in self.checked.paths)
+        outside = [path for path in self.checked.paths if not path.startswith(tuple(nested))]
+        # Another framework beside that of Python is about the rest.
+        return bool(outside) and (step == TESTS or any(not path.endswith(".py") for path in outside))
+
+
+MOST_OWN = 5
+
+
+def _proves(suite: CheckResult) -> bool:
+    """Whether a test is known to have passed."""
+    if suite.standing is Status.SKIPPED or suite.incomplete or suite.counts is None:
+        return False
+    return suite.counts.passed > 0 or UNLISTED in suite.reason
+
+
+def _not_run(before: CheckResult, now: CheckResult) -> list[str]:
+    """Tests that ran and do not any more, or are skipped; those of a file that cannot be loaded are told as such."""
+    broken = {finding.test for finding in (*now.findings, *now.old) if "::" not in finding.test}
+    then, outcomes = {one.id: one.outcome for one in before.ran}, {one.id: one.outcome for one in now.ran}
+    gone = [test for test in then if test not in outcomes and test.partition("::")[0] not in broken]
+    skipped = [
+        test
+        for test, outcome in outcomes.items()
+        if outcome is TestOutcome.SKIPPED and then.get(test, TestOutcome.SKIPPED) is not TestOutcome.SKIPPED
+    ]
+    return [
+        *(f"{now.step}: {test} ran before and is not run now" for test in gone),
+        *(f"{now.step}: {test} is skipped now" for test in skipped),
+    ]
 
 
 def told(judgement: ChangeVerdict) -> str:
@@ -200,19 +408,20 @@ def _is_meant(test: str, name: str) -> bool:
     return in_order and (said[-1] == parts[-1] or said[-1][:1].isupper())
 
 
-def _fewer(before: TestCounts | None, after: TestCounts | None) -> list[str]:
+def _fewer(measured: CheckResult, after: TestCounts | None) -> list[str]:
+    step, before = measured.step, measured.counts
     if before is None or not before.total:
         return []
     if after is None or not after.total:
-        return [f"tests: {before.total} before, none is run now"]
+        return [f"{step}: {before.total} before, none is run now"]
     found = []
     # Where a file cannot be loaded its tests are one error, and a test whose clean-up fails counts twice: the rest is
     # what certainly stood there. New errors are told as such.
     sure = before.total - before.errors
     if after.total < sure and after.errors <= before.errors:
-        found.append(f"tests: {before.total} before, {after.total} now; {sure - after.total} are gone")
+        found.append(f"{step}: {before.total} before, {after.total} now; {sure - after.total} are gone")
     if after.skipped > before.skipped:
-        found.append(f"tests: {after.skipped} skipped, {before.skipped} before")
+        found.append(f"{step}: {after.skipped} skipped, {before.skipped} before")
     return found
 
 

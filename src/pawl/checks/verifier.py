@@ -11,23 +11,22 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surroundings
-from pawl.checks.catalog import detect
 from pawl.checks.change_scope import ChangeScope
 from pawl.checks.command_step import EVERYTHING
 from pawl.checks.dev_servers import ServerAnswers, found_in
-from pawl.checks.evidence import is_text_only, weaker_tests
+from pawl.checks.evidence import adds_tests_only, is_text_only, of_tests, reaching_for_tests, weaker_tests
 from pawl.checks.ladder import Absent, Placed, choose, in_order, with_absent
 from pawl.checks.lsp.verdicts import diagnosed, diagnostics_steps, host, readable, servers_for
 from pawl.checks.output import printed
 from pawl.checks.packages import PackagePolicy, Provided, provide
 from pawl.checks.project import CHEAP, ORDER, CheckKind, Folder, ListedFolder, is_named
-from pawl.checks.report import UNLISTED
 from pawl.checks.runners import shadowing
 from pawl.checks.settings import verify_settings
-from pawl.checks.steps import NONE_RAN, CheckStep, Subject, passed, skipped
-from pawl.checks.verdict import TESTS, Verification
+from pawl.checks.steps import CheckStep, Subject, passed, skipped
+from pawl.checks.test_strength import is_test
+from pawl.checks.verdict import TESTS, ChangeVerdict, Requirements, Verification, decide, failing, runs_tests
 from pawl.core.change import EMPTY, ChangeSet
-from pawl.core.diagnostic import NOT_SERVING, UNFINISHED, Check, CheckResult, Diagnostic, Status
+from pawl.core.diagnostic import INCOMPLETE, NOT_SERVING, UNFINISHED, Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import CommandNotFound
 from pawl.core.execution import Completed, Execution
 from pawl.settings.config import Config
@@ -74,7 +73,8 @@ class Baseline:
             return verdict
         new, old = separated(verdict.findings, (*before.findings, *before.old))
         if new or not old:
-            return replace(verdict, findings=tuple(new), old=tuple(old))
+            cut = f"the run before the change is no measure: {before.incomplete}" if before.incomplete else ""
+            return replace(verdict, findings=tuple(new), old=tuple(old), incomplete=verdict.incomplete or cut)
         reason = f"nothing new; {len(old)} older: {verdict.reason}"
         return replace(verdict, standing=Status.PASS, reason=reason, findings=(), old=tuple(old))
 
@@ -85,7 +85,7 @@ def separated(now: Iterable[Diagnostic], before: Iterable[Diagnostic]) -> tuple[
     new, old = [], []
     for finding in now:
         identity = _identity(finding)
-        if finding.code == UNFINISHED:
+        if finding.code in (UNFINISHED, INCOMPLETE):
             # What did not come to its end before proves nothing about what it would have found (A11).
             new.append(finding)
         elif finding.test and identity in known:
@@ -169,16 +169,23 @@ class VerifyReport:
     """Changes that take the place of what runs the tests: whatever these then say, it proves nothing."""
     notes: tuple[str, ...] = ()
     """What became of packages that the workspace lacks, and what is hidden from the checks."""
-    not_run: str = ""
-    """Why the tests that there are did not run."""
+    asked: tuple[str, ...] = ()
+    """Checks that run a command of the user's own."""
 
     @property
-    def accepted(self) -> bool:
-        return accepted(self.verdicts) and not self.not_run
-
-    @property
-    def proves_nothing(self) -> bool:
-        return all(verdict.standing is Status.SKIPPED for verdict in self.verdicts)
+    def judgement(self) -> ChangeVerdict:
+        """The word on the workspace as it stands."""
+        before = skipped(TESTS, "there is nothing to compare with")
+        return decide(
+            Verification(
+                digest=self.digest,
+                before=before,
+                verdicts=self.verdicts,
+                shadowing=self.shadowing,
+                asked=self.asked,
+            ),
+            Requirements(),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,9 +222,7 @@ class Verifier:
             verdicts, has_baseline = self._judged(bench, changes, known, policy, keeper)
             asked = tuple(self._asked(command, self.subject(bench.files, bench)) for command in self.commands)
             shadows = shadowing(changes, bench.files)
-            # What an agent's change comes to is judged by its evidence, which asks about the tests itself.
             asks = policy is not BaselinePolicy.MEASURED
-            not_run = self._not_run(bench, verdicts) if asks else ""
             hidden = hidden_note(self.shop.tree, self.shop.guardrails) if asks else ""
             if hidden:
                 self.packages.say(hidden)
@@ -230,31 +235,56 @@ class Verifier:
             has_baseline=has_baseline,
             shadowing=shadows,
             notes=(*(one.note for one in provided), *((hidden,) if hidden else ())),
-            not_run=not_run,
+            asked=(TESTS,) if self.test_command else (),
             seconds=time.monotonic() - started,
         )
 
     def evidence(self, changes: ChangeSet, before: CheckResult) -> Verification:
-        """Verifies the change; `before` are the tests without it."""
+        """Verifies the change; `before` are the tests without it. Tests that it changes are also run as they were."""
         report, blobs = self.verify(changes, (before,)), self.shop.store.blobs
+        tests = of_tests(changes, blobs)
+        suites = [one for one in report.verdicts if runs_tests(one.step) and one.standing is not Status.SKIPPED]
+        names = tuple(one.step for one in suites)
+        rest = changes.without(tests)
+        mended = set(failing(before.findings)) - set(failing(one for suite in suites for one in suite.old))
+        as_they_were = alone = None
+        with _Before(self, ()) as without:
+            measured = [without.baseline.measure(name) for name in names if self._is_other(name, before, changes)]
+        if names and tests and (mended or not adds_tests_only(changes.only(tests))):
+            as_they_were = self.suites(rest, names) if rest or names != (TESTS,) else (before,)
+        if names and tests and rest:
+            alone = self._alone(changes.only(tests), names, before)
         return Verification(
             digest=report.digest,
             before=before,
+            others=tuple(one for one in measured if one is not None),
             verdicts=report.verdicts,
             weakened=weaker_tests(changes, blobs),
             shadowing=report.shadowing,
             out_of_scope=self.scope.offences(changes),
             text_only=is_text_only(changes),
+            reaching=reaching_for_tests(rest, blobs),
+            paths=tuple(sorted(changes.paths)),
+            asked=(*self.commands, *((TESTS,) if self.test_command else ())),
+            as_they_were=as_they_were,
+            alone=alone,
         )
 
-    def _not_run(self, bench: Bench, verdicts: Sequence[CheckResult]) -> str:
-        """Why the tests that the project has did not run; empty where they did, or where it has none."""
-        files = ListedFolder(bench.files)
-        if not self.test_command and detect(files).framework is None:
-            return ""
-        steps = steps_of(self.shop.config, files, kinds=(CheckKind.TESTS,), test_command=self.test_command)
-        names = {step.name for step in steps}
-        return tests_not_run([one for one in verdicts if one.step in names], self.test_command)
+    @staticmethod
+    def _is_other(name: str, before: CheckResult, changes: ChangeSet) -> bool:
+        """Whether the suite was not measured yet and is about what is changed."""
+        folder = name.partition(" in ")[2]
+        concerned = not folder or any(path.startswith(f"{folder}/") for path in changes.paths)
+        return name != before.step and concerned
+
+    def _alone(self, tests: ChangeSet, names: tuple[str, ...], before: CheckResult) -> tuple[CheckResult, ...] | None:
+        """The tests of a run without the rest of its change: whether they fail without it, as far as that is cheap."""
+        added = sorted(path for path in added_by(tests) if is_test(path) and path.endswith(".py"))
+        if before.counts is None or not before.counts.passed:
+            return self.suites(tests, names)
+        if not added or self.test_command or before.command[1:3] != ("-m", "pytest"):
+            return None
+        return replace(self, test_command=("pytest", *added)).suites(tests, (TESTS,))
 
     def verify_bench(
         self, bench: Bench, changed: Sequence[str], known: Iterable[CheckResult]
@@ -265,10 +295,25 @@ class Verifier:
 
     def tests(self, changes: ChangeSet = EMPTY) -> CheckResult:
         """The workspace's own suite, as it stands or with these changes."""
+        return next(iter(self.suites(changes, (TESTS,))), skipped(TESTS, "left out by the settings"))
+
+    def failing_tests(self, changes: ChangeSet = EMPTY) -> CheckResult:
+        """The workspace's own suite, or where it does not fail the first other one that does."""
+        own = self.tests(changes)
+        if own.standing is Status.FAIL or self.test_command:
+            return own
+        with self.bench(changes) as (bench, _):
+            steps = steps_of(self.shop.config, bench.files, kinds=(CheckKind.TESTS,))
+        others = self.suites(changes, [one.name for one in steps if one.name != TESTS]) if steps[1:] else ()
+        return next((one for one in others if one.standing is Status.FAIL), own)
+
+    def suites(self, changes: ChangeSet, names: Sequence[str]) -> tuple[CheckResult, ...]:
+        """The checks of these names that run tests, with the changes."""
         with self.bench(changes) as (bench, _):
             prepared = _Prepared(steps_of(self.shop.config, bench.files, test_command=self.test_command))
             subject = replace(self.subject(bench.files, bench), added=added_by(changes))
-            return prepared.run(TESTS, subject) or skipped(TESTS, "left out by the settings")
+            results = [prepared.run(name, subject) for name in names]
+            return tuple(one for one in results if one is not None)
 
     def check(self, kinds: Iterable[CheckKind]) -> tuple[CheckResult, ...]:
         """The checks of some kinds, of the workspace as it stands."""
@@ -509,17 +554,3 @@ class NoCommands:
 def added_by(changes: ChangeSet) -> frozenset[str]:
     """The paths that stand there only with the changes."""
     return frozenset(change.path for change in changes if change.before is None)
-
-
-def tests_not_run(verdicts: Sequence[CheckResult], test_command: Sequence[str]) -> str:
-    """Why no test ran although there are some; empty where one did, or the runner looked and found none."""
-    reasons = []
-    for verdict in verdicts:
-        silent = verdict.counts is not None and not verdict.counts.total and UNLISTED not in verdict.reason
-        if verdict.standing is Status.FAIL or (verdict.standing is Status.PASS and not silent):
-            return ""
-        if verdict.standing is Status.PASS:
-            reasons.append("what their command printed shows none")
-        elif verdict.reason != NONE_RAN or test_command:
-            reasons.append(verdict.reason)
-    return "; ".join(reasons)

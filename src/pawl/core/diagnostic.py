@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from pawl.core.typed import plain, typed
 
@@ -64,6 +64,8 @@ class Diagnostic:
 
 UNFINISHED = "unfinished"
 """The code of a finding that says that a build was stopped before it could say anything."""
+INCOMPLETE = "incomplete"
+"""The code of a finding that says that tests did not come to their end."""
 NOT_SERVING = "server"
 """The code of a finding that says that a dev server did not start or did not answer."""
 
@@ -106,6 +108,25 @@ class TestCounts:
         return self.passed + self.failed + self.errors + self.skipped
 
 
+class TestOutcome(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestRun:
+    """One test as it was seen to end, beside what its runner printed."""
+
+    __test__: ClassVar[bool] = False
+
+    id: str
+    outcome: TestOutcome
+    seconds: float = 0.0
+    checked: bool | None = None
+    """Whether a check of its own was executed; None where that was not watched."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
     """How one step of the verification ladder ended; nothing passes because its tool was missing."""
@@ -118,6 +139,12 @@ class CheckResult:
     """Findings that stood there before the change."""
     counts: TestCounts | None = None
     seconds: float = 0.0
+    incomplete: str = ""
+    """Why it could not begin or did not come to its end; it is never compared with another run."""
+    command: tuple[str, ...] = ()
+    """What was run."""
+    ran: tuple[TestRun, ...] = ()
+    """The tests that were watched, in the order in which they ran; empty where they could not be."""
 
     def to_json(self) -> dict[str, Any]:
         return plain(self)  # type: ignore[no-any-return]

@@ -20,7 +20,7 @@ from pawl.checks.runners import launched
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import Subject, Tests, failed, stopped
 from pawl.checks.verifier import StopPolicy, Verifier
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
+from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts
 from pawl.core.errors import CannotFix, NoTests, ParseFailed, PawlError, UsageError
 from pawl.core.execution import Completed, Ending, Execution, Limits, Stream
 from pawl.core.formats import read_json
@@ -227,7 +227,7 @@ class PythonGround(RepairGround):
         if self._completed is not None and not self._hanging and _shows_no_test(verdict):
             raise no_test_ran(self._completed, verdict, shlex.join(self.request.test_command))
         for finding in verdict.findings:
-            if finding.code == "incomplete" and Ending.TIMED_OUT in finding.message:
+            if finding.code == INCOMPLETE and Ending.TIMED_OUT in finding.message:
                 raise CannotFix(
                     f"the suite did not end within {self.subject.limits.seconds:.0f} seconds",
                     advice="name a faster part of it, such as --test 'pytest tests/unit -x'",
@@ -363,7 +363,7 @@ def _shows_no_test(verdict: CheckResult) -> bool:
 
 def no_test_ran(completed: Completed, verdict: CheckResult, command: str) -> PawlError:
     """Says what the command printed instead of a report, and how it ended."""
-    told = [finding.message for finding in verdict.findings if finding.code != "incomplete"]
+    told = [finding.message for finding in verdict.findings if finding.code != INCOMPLETE]
     lines = [line.strip() for line in f"{completed.stdout.text}\n{completed.stderr.text}".splitlines() if line.strip()]
     said = (told or lines[-1:] or [""])[0].splitlines()[:1]
     printed_it = f"printed {said[0][:_LONGEST]!r}" if said and said[0] else "printed nothing"
@@ -381,7 +381,7 @@ def failing_tests(verdict: CheckResult) -> tuple[Diagnostic, ...]:
 def shown(verdict: CheckResult) -> tuple[Diagnostic, ...]:
     """The findings for a person: that a report is not complete is news only where nothing else is."""
     every = (*verdict.findings, *verdict.old)
-    return tuple(finding for finding in every if finding.code != "incomplete") or every
+    return tuple(finding for finding in every if finding.code != INCOMPLETE) or every
 
 
 def is_uncollected(finding: Diagnostic) -> bool:

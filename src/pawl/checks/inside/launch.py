@@ -1,9 +1,10 @@
 """Runs on a bench, in the workspace's interpreter: starts a test runner that nothing of the workspace can shadow.
 
-`python -c THIS MODULES OWN -m MODULE WORD...` does what `python -m MODULE WORD...` does; `-c CODE` and `FILE` are taken
-as Python takes them. But where the runner, a library or the standard library imports a module of the standard
+`python -c THIS MODULES OWN SIGN -m MODULE WORD...` does what `python -m MODULE WORD...` does; `-c CODE` and `FILE` are
+taken as Python takes them. But where the runner, a library or the standard library imports a module of the standard
 library or one of MODULES, it gets the installed one, never one of the workspace. Code of the workspace imports as ever.
-OWN are modules that the project itself is, such as `pluggy` in its own repository.
+OWN are modules that the project itself is, such as `pluggy` in its own repository. With a SIGN the last line printed
+begins with it and tells which tests ran, so that a run that was broken off, or only printed a summary, is known.
 """
 
 # Before anything is imported that the workspace could hold; `__future__` would be looked for there, too.
@@ -16,8 +17,20 @@ import os
 import runpy
 from importlib.machinery import ModuleSpec, PathFinder
 from types import FrameType
+from typing import Any
 
 _IMPORTING = ("importlib", "_frozen_importlib", "_frozen_importlib_external", "runpy")
+_TOOL = 4
+"""A tool id of `sys.monitoring` that no known tool takes."""
+_UNITTEST = {
+    "addSuccess": "passed",
+    "addFailure": "failed",
+    "addError": "failed",
+    "addSkip": "skipped",
+    "addExpectedFailure": "skipped",
+    "addUnexpectedSuccess": "failed",
+    "addSubTest": "subtest",
+}
 
 
 class InstalledFirst:
@@ -47,15 +60,156 @@ class InstalledFirst:
         return file.startswith(self._workspace) and not file.startswith(self._environments or "\0")
 
 
+class TestWatch:
+    """Writes down which tests there are and how they end, beside what the runner prints.
+
+    A plugin of pytest; `unittest` is watched by the methods of its results.
+    """
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.ran: dict[str, list[object]] = {}
+        self.left_out: list[str] = []
+        self._lines: dict[object, set[int]] = {}
+        """The lines that were executed of the functions that are tests."""
+        self._own: dict[str, object] = {}
+        """The code of a test's function by the test's id."""
+        self._tool = self._monitored()
+
+    def _monitored(self) -> "int | None":
+        monitoring = getattr(sys, "monitoring", None)
+        if monitoring is None or monitoring.get_tool(_TOOL) is not None:
+            return None
+        monitoring.use_tool_id(_TOOL, "pawl")
+        monitoring.register_callback(_TOOL, monitoring.events.LINE, self._executed)
+        return _TOOL
+
+    def _executed(self, code: object, line: int) -> object:
+        self._lines.setdefault(code, set()).add(line)
+        return sys.monitoring.DISABLE  # type: ignore[attr-defined]
+
+    def pytest_itemcollected(self, item: "Any") -> None:
+        function = getattr(item, "function", None)
+        code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+        if self._tool is not None and code is not None:
+            self._own[item.nodeid] = code
+            sys.monitoring.set_local_events(self._tool, code, sys.monitoring.events.LINE)  # type: ignore[attr-defined]
+
+    def pytest_deselected(self, items: "Any") -> None:
+        self.left_out += [item.nodeid for item in items]
+
+    def pytest_runtest_logreport(self, report: "Any") -> None:
+        if report.when == "call" or report.outcome != "passed":
+            self.ran[report.nodeid] = [report.outcome, round(report.duration, 4)]
+
+    def watch_pytest(self) -> None:
+        """Takes part in the first session, however it is started."""
+        try:
+            from _pytest import config
+        except ModuleNotFoundError as error:
+            raise SystemExit(f"{sys.executable}: No module named pytest") from error
+        plain = config._prepareconfig
+
+        def prepare(args: "Any" = None, plugins: "Any" = None, **more: "Any") -> "Any":
+            config._prepareconfig = plain
+            return plain(args, [*(plugins or ()), self], **more)
+
+        config._prepareconfig = prepare
+
+    def watch_unittest(self) -> None:
+        from unittest import TestResult
+
+        for name, outcome in _UNITTEST.items():
+            setattr(TestResult, name, self._noting(getattr(TestResult, name), outcome))
+
+    def _noting(self, method: "Any", outcome: str) -> "Any":
+        def note(result: "Any", test: "Any", *rest: "Any") -> "Any":
+            # Of a subtest that fails the whole test has failed.
+            if outcome != "subtest":
+                self.ran[test.id()] = [outcome, 0.0]
+            elif rest[-1] is not None:
+                self.ran[test.id()] = ["failed", 0.0]
+            return method(result, test, *rest)
+
+        return note
+
+    def told(self) -> str:
+        """All of it as one word of a line."""
+        import base64
+        import json
+        import zlib
+
+        rows = [[name, *end, self._checked(name)] for name, end in self.ran.items()]
+        body = json.dumps({"ran": rows, "left_out": self.left_out})
+        return base64.b64encode(zlib.compress(body.encode("utf-8", "replace"))).decode()
+
+    def _checked(self, name: str) -> "bool | None":
+        """Whether a check that stands in the test's own function was executed; None where none stands there."""
+        code = self._own.get(name)
+        if code is None:
+            return None
+        checks = _checks(code.co_filename, code.co_firstlineno)  # type: ignore[attr-defined]
+        return not checks.isdisjoint(self._lines.get(code, ())) if checks else None
+
+
+def _checks(path: str, first: int) -> "set[int]":
+    """The lines of a function on which something is checked: assert, raises, assertEqual, assert_called_once."""
+    import ast
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            tree = ast.parse(file.read())
+    except (OSError, SyntaxError, ValueError):
+        return set()
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            start = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            if start == first:
+                found |= {getattr(inner, "lineno", 0) for inner in ast.walk(node) if _checks_something(inner)}
+    return found
+
+
+def _checks_something(node: "Any") -> bool:
+    if type(node).__name__ == "Assert":
+        return True
+    function = getattr(node, "func", None)
+    name = getattr(function, "attr", getattr(function, "id", ""))
+    return isinstance(name, str) and name.lower().startswith(("assert", "raises", "warns", "fail", "expect"))
+
+
 def main() -> None:
-    _, runner, own, first, *words = sys.argv
+    _, runner, own, sign, first, *words = sys.argv
     listed = (name.partition(".")[0] for name in os.listdir(os.path.dirname(os.__file__)))
     names = set(getattr(sys, "stdlib_module_names", listed)) - set(sys.builtin_module_names) - {"test"}
     here = os.getcwd()
     sys.meta_path.insert(0, InstalledFirst((names | set(runner.split(","))) - set(own.split(",")), here))
+    watch = TestWatch() if first == "-m" and words[0] in ("pytest", "unittest") else None
+    code: object = 1
+    try:
+        code = _run(first, words, here, watch)
+    except SystemExit as end:
+        code = end.code
+        if code is not None and not isinstance(code, int):
+            sys.stderr.write(f"{code}\n")
+            code = 1
+    finally:
+        sys.stdout.flush()
+        if watch is not None and sign:
+            sys.stdout.write(f"\n{sign} {watch.told()}\n")
+            sys.stdout.flush()
+    sys.exit(code)  # type: ignore[arg-type]
+
+
+def _run(first: str, words: "list[str]", here: str, watch: "TestWatch | None") -> object:
     if first == "-m":
         sys.path.insert(0, here)
         sys.argv = words
+        if watch is not None and words[0] == "pytest":
+            watch.watch_pytest()
+        elif watch is not None:
+            watch.watch_unittest()
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)
     elif first == "-c":
         sys.path.insert(0, "")
@@ -65,6 +219,7 @@ def main() -> None:
         sys.path.insert(0, os.path.dirname(os.path.abspath(first)))
         sys.argv = [first, *words]
         runpy.run_path(first, run_name="__main__")
+    return 0
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pawl.checks.catalog import detect, named
 from pawl.checks.project import CheckKind, Folder
 from pawl.checks.steps import Tests
 from pawl.code.import_map import Resolver
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, NoTests, UsageError
 from pawl.core.execution import Execution
 from pawl.repair.ground import EventLines, RepairGround
@@ -134,7 +134,7 @@ class ScriptGround(RepairGround):
 
 def findings_of(verdicts: Sequence[CheckResult]) -> list[Diagnostic]:
     """The findings that count; equal ones as often as they are found."""
-    return [one for verdict in verdicts for one in verdict.findings if one.code != "incomplete"]
+    return [one for verdict in verdicts for one in verdict.findings if one.code != INCOMPLETE]
 
 
 _IMPORTED = re.compile(r"""(?:\bfrom|\bimport|\brequire\s*\(|\bimport\s*\()\s*['"]([^'"\n]+)['"]""")

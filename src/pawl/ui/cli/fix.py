@@ -33,13 +33,14 @@ from pawl.ui.cli.encoder import Json, changes_json, picked
 from pawl.ui.cli.loop import after_reflex
 from pawl.ui.cli.parser import Command, dry_run_option, install_option, test_option
 from pawl.ui.screen.renderer import MARKS
-from pawl.ui.screen.report import counts_text
+from pawl.ui.screen.report import counts_text, verdict_line
 from pawl.ui.screen.screen import Screen, brief, counted, money
 
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
+    from pawl.checks.verdict import ChangeVerdict
     from pawl.workspace.project import Project
 
 
@@ -302,6 +303,9 @@ def _tell(shop: Project, report: FixReport, call: Call) -> None:
         out.patch(report.changes, shop.store.blobs)
     if report.verdicts:
         out.say("checks    " + "  ".join(f"{verdict.step} {_mark(verdict)}" for verdict in report.verdicts))
+        judgement = _judgement(report)
+        for line in verdict_line(judgement.verdict, judgement.refused or judgement.unproved):
+            out.say(line)
     if report.repairs:
         _tell_tests(out, "after", report.after, report.failing_after)
     if report.rivals:
@@ -310,6 +314,20 @@ def _tell(shop: Project, report: FixReport, call: Call) -> None:
     if call.options.explain:
         _explain(report, out)
     _tell_end(report, call)
+
+
+def _judgement(report: FixReport) -> ChangeVerdict:
+    """The word on the patch. Where no test ran, what a compiler found before and does not now speaks for it."""
+    from pawl.checks.verdict import TESTS, Requirements, Verification, decide
+
+    before = CheckResult(
+        step=TESTS, standing=Status.FAIL, counts=report.before, findings=report.failing_before if report.after else ()
+    )
+    passing = tuple(one.step for one in report.verdicts if one.standing is Status.PASS)
+    checked = Verification(
+        digest=report.changes.digest, before=before, verdicts=report.verdicts, asked=() if report.after else passing
+    )
+    return decide(checked, Requirements(fixes=True))
 
 
 def _tell_notes(report: FixReport, out: Screen) -> None:

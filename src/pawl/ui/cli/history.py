@@ -31,6 +31,7 @@ def diff_words(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="the entry (default: the newest)")
     _file_option(parser)
     parser.add_argument("--stat", action="store_true", help="names and counts only")
+    parser.add_argument("--evidence", action="store_true", help="what its verdict rests on: commands, tests, digests")
 
 
 def undo_words(parser: ArgumentParser) -> None:
@@ -67,7 +68,9 @@ def _file_option(parser: ArgumentParser) -> None:
 
 DECLARED = {
     "history": Command(words=history_words, example="pawl history --all", reads=True, rescue=True),
-    "diff": Command(words=diff_words, example="pawl diff 3 --file src", reads=True, rescue=True),
+    "diff": Command(
+        words=diff_words, example="pawl diff 3 --file src\n  pawl show 3 --evidence", reads=True, rescue=True
+    ),
     "undo": Command(words=undo_words, example="pawl undo\n  pawl undo 3 --file src/app.py", rescue=True),
     "redo": Command(words=redo_words, example="pawl redo", rescue=True),
     "checkpoint": Command(words=checkpoint_words, example="pawl checkpoint before-upgrade"),
@@ -138,6 +141,8 @@ def run_standing(run: RunRow) -> str:
 
 def diff(shop: Project, call: Call) -> int:
     entry = shop.entry(call.entry_number())
+    if call.options.evidence:
+        return _evidence(shop, call, entry)
     changes = _chosen(shop.changes(entry), call.files(shop.workspace))
     if call.options.json:
         described = changes_json(changes, shop.store.blobs)
@@ -146,6 +151,20 @@ def diff(shop: Project, call: Call) -> int:
         call.out.changes(changes, shop.store.blobs, most=len(changes))
     else:
         call.out.patch(changes, shop.store.blobs, exact=call.asks)
+    return 0
+
+
+def _evidence(shop: Project, call: Call, entry: Entry) -> int:
+    from pawl.agent.record import RunRecord
+
+    rows = [row for row in shop.store.runs.list(shop.workspace) if row.id == entry.run]
+    kept = RunRecord(shop, rows[0].order, entry.run).data.evidence if rows else None
+    if kept is None:
+        raise UnknownEntry(f"no evidence was kept for entry {entry.id}", advice="entries of requests have some")
+    if call.options.json:
+        return call.emit({"entry": entry_json(entry), "evidence": kept})
+    for line in kept.lines():
+        call.out.say(line)
     return 0
 
 

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from pawl.ui.cli.overview import COMMANDS
 
+ALIASES = {"show": "diff"}
 FILES = {
     "session": "pawl.ui.terminal.opening",
     "audit": "pawl.ui.cli.loop",
@@ -80,7 +81,7 @@ def read(arguments: Sequence[str]) -> argparse.Namespace:
         words = [*words[1:2], "--help"]
     if not words:
         raise WrongWords("pawl: there is no command", "'pawl --help' lists them")
-    name, rest = words[0], words[1:]
+    name, rest = ALIASES.get(words[0], words[0]), words[1:]
     if name not in COMMANDS:
         raise WrongWords(f"pawl: there is no command {name!r}", _similar(name))
     options = declared(name).read(parser_for(name), rest)

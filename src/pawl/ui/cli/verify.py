@@ -5,12 +5,13 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import TYPE_CHECKING
 
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status, Verdict
 from pawl.core.errors import UsageError
 from pawl.ui.cli.call import Call
-from pawl.ui.cli.encoder import Json, picked
+from pawl.ui.cli.encoder import EXIT_UNVERIFIED, Json, picked
 from pawl.ui.cli.parser import Command, install_option, test_option
 from pawl.ui.screen.renderer import MARKS
+from pawl.ui.screen.report import verdict_line
 from pawl.ui.screen.screen import Screen, brief
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ MOST_SHOWN = 20
 NAME_WIDTH = 22
 WIDTH = 120
 """Of a line that is not for a terminal."""
-EXIT_FAILED = 1
-EXIT_NOTHING = 3
-"""No step failed and none passed: nothing is proved."""
+EXIT_CODES = {Verdict.VERIFIED: 0, Verdict.NOTHING_TO_PROVE: 0, Verdict.FAILED: 1, Verdict.UNVERIFIED: EXIT_UNVERIFIED}
 
 
 def verify(shop: Project, call: Call) -> int:
@@ -68,14 +67,12 @@ def verify(shop: Project, call: Call) -> int:
     for place in bench_places(shop.config):
         sweep(place)
     report = verifier.verify(policy=BaselinePolicy.NONE if options.no_baseline else policy)
-    shop.note_if_possible("verified", {"accepted": report.accepted, "seconds": round(report.seconds, 2)})
+    shop.note_if_possible("verified", {"accepted": report.judgement.accepted, "seconds": round(report.seconds, 2)})
     if options.json:
         call.emit(_json(report))
     else:
         _tell_end(report, call)
-    if report.proves_nothing:
-        return EXIT_NOTHING
-    return 0 if report.accepted or options.set_baseline else EXIT_FAILED
+    return 0 if options.set_baseline else EXIT_CODES[report.judgement.verdict]
 
 
 def _tell(out: Screen, verdict: CheckResult) -> None:
@@ -103,30 +100,16 @@ def _tell_end(report: VerifyReport, call: Call) -> None:
     if call.options.set_baseline:
         count = sum(len(verdict.findings) for verdict in report.verdicts)
         call.out.say(f"baseline set: {count} findings are old from now on")
-    elif report.proves_nothing:
-        call.out.say("nothing is proved: no step could run")
     else:
-        call.out.say(_verdict(report))
-
-
-def _verdict(report: VerifyReport) -> str:
-    """One line that claims no more than was proved."""
-    from pawl.checks.project import CheckKind
-
-    if any(verdict.standing is Status.FAIL for verdict in report.verdicts):
-        return "not verified"
-    if report.not_run:
-        return f"not verified: the tests could not run: {report.not_run}"
-    idle = [one for one in report.verdicts if one.standing is Status.SKIPPED and one.step.startswith(CheckKind.TESTS)]
-    if not idle:
-        return "verified"
-    passed = ", ".join(one.step for one in report.verdicts if one.standing is Status.PASS)
-    return f"verified: {passed}; " + "; ".join(f"{one.step} NOT run: {one.reason}" for one in idle)
+        judgement = report.judgement
+        for line in verdict_line(judgement.verdict, judgement.refused or judgement.unproved):
+            call.out.say(line)
 
 
 def _json(report: VerifyReport) -> Json:
     return {
-        "accepted": report.accepted,
+        "accepted": report.judgement.accepted,
+        **picked(report.judgement, "verdict refused unproved"),
         "seconds": round(report.seconds, 3),
         "baseline": report.has_baseline,
         "notes": report.notes,

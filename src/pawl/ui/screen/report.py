@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ from pawl.ui.screen.screen import Face, Screen, brief, counted, money
 if TYPE_CHECKING:
     from pawl.workspace.project import Project
 
+OLD_ONLY = "nothing new"
+"""How the reason of a check begins that finds only what stood there before."""
 ENDED = {
     "cut_off": "the answer was cut off at its longest",
     "empty": "the model gave no answer",
@@ -185,17 +188,19 @@ def verdict_lines(report: Report) -> list[str]:
     if report.verdict is None:
         return [checks] if report.verdicts else []
     why = report.refused if report.verdict is Verdict.FAILED else report.unproved
-    return [
-        *([checks] if report.verdicts else []),
-        f"verdict   {report.verdict}",
-        *(f"! {brief(one, 160)}" for one in why),
-    ]
+    return [*([checks] if report.verdicts else []), *verdict_line(report.verdict, why)]
+
+
+def verdict_line(verdict: Verdict, why: Sequence[str]) -> list[str]:
+    """The word on a change as every command shows it, and the reasons."""
+    return [f"verdict   {verdict}", *(f"! {brief(one, 160)}" for one in why)]
 
 
 def _verdict(verdict: tuple[str, str, str]) -> str:
     step, standing, reason = verdict
     mark = MARKS[Status(standing)]
-    return f"{step} {mark}" + (f" ({brief(reason, 40)})" if standing == Status.SKIPPED else "")
+    told = standing == Status.SKIPPED or reason.startswith(OLD_ONLY)
+    return f"{step} {mark}" + (f" ({brief(reason, 40)})" if told else "")
 
 
 def counts_text(counts: TestCounts | None) -> str:
