@@ -88,7 +88,8 @@ def played(row: Row, folder: Path) -> Said:
     steps = [*row.get("turns", ()), *[{"say": "It is done."}] * SAID_AGAIN]
     script.write_text("".join(json.dumps(turn(step)) + "\n" for step in steps))
     command = row.get("command", "do")
-    words = [row["request"] if word == "REQUEST" else word for word in COMMANDS.get(command, command)]
+    form = COMMANDS[command] if isinstance(command, str) else command
+    words = [row["request"] if word == "REQUEST" else word for word in form]
     model = [] if command in UNASKED else ["--model", f"scripted:{script}"]
     row["before"] = tree(folder)
     pawl = Pawl(folder / "project")
