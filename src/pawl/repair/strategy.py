@@ -197,7 +197,8 @@ class RepairStrategy(Generic[G]):
         report = replace(report, verdicts=verdicts, after=after.counts, failing_after=left)
         if not accepted(verdicts):
             broken = next((one for one in verdicts if one.standing is Status.FAIL), after)
-            reason = f"a patch was found, but {broken.step} says: {broken.reason}"
+            first = "".join(f", such as {one.path}:{one.line} {one.message.strip()}" for one in broken.findings[:1])
+            reason = f"a patch was found, but {broken.step} says: {broken.reason}{first}"
             return replace(report, outcome=FixOutcome.NOT_FIXED, reason=reason, after=self.verdict.counts)
         report = replace(report, repairs=tuple(self.repairs))
         if any(self.asked_for(finding) for finding in left):

@@ -118,6 +118,8 @@ class Config:
     tables: SettingsTables = field(default_factory=SettingsTables)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The variables of this process; they hold keys, so that they never show."""
+    mistaken: bool = False
+    """Defaults stand in for what is wrong in the settings file."""
 
 
 def load(environment: Mapping[str, str] | None = None) -> Config:
@@ -155,6 +157,7 @@ def partly_loaded(environment: Mapping[str, str] | None = None) -> tuple[Config,
         settings=settings,
         tables=tables,
         environment=dict(env),
+        mistaken=mistakes is not None,
     )
     return config, mistakes
 

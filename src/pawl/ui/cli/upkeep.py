@@ -81,7 +81,13 @@ def doctor(shop: Project, call: Call) -> int:
 def gc(shop: Project, call: Call) -> int:
     from pawl.workspace.commands import collect
 
-    cleaned = collect(shop, days=_bounded(call.options.days), backups=_bounded(call.options.backups))
+    days = call.options.days
+    if days is None and shop.config.mistaken:
+        call.aside.say(
+            "! nothing old is dropped, because the settings may keep it longer; --days N drops what is older"
+        )
+        days = _MOST_NUMBER
+    cleaned = collect(shop, days=_bounded(days), backups=_bounded(call.options.backups))
     if call.options.json:
         return call.emit(cleaned)
     call.out.say(
