@@ -14,8 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pawl.core.dialogue import Request, Sampling, StopReason, Usage, user
 from pawl.core.errors import BudgetExceeded
 from pawl.core.run import Budget, Mode, Reasoning, RequestRecord, RoleName, Stage
-from pawl.models.ledger import SHORT_ANSWER, Ledger, Reservation, dollars
-from pawl.models.prices import Prices, most_input, overrides
+from pawl.models.ledger import SHORT_ANSWER, Ledger, Prices, Reservation, dollars, most_input, overrides
 from pawl.models.providers import builtin
 
 # A dollar for a million tokens, whatever they are.

@@ -23,7 +23,7 @@ from models.local_registry import LocalModels
 
 from pawl.core.dialogue import Answered, ModelResponse, Request, Retrying, TextDelta, user
 from pawl.core.errors import Cancelled, ContextTooLong, ModelTimedOut, Overloaded, UnknownModel, Unreachable
-from pawl.models.local.header import LocalSettings
+from pawl.models.configuration import LocalSettings
 from pawl.sandbox.cancel import CancelToken
 
 pytestmark = pytest.mark.spec("F10")
@@ -32,7 +32,7 @@ STAND_IN = Path(__file__).with_name("local_stand_in.py")
 PARENT = """
 import sys
 from pawl.core.dialogue import Request, user
-from pawl.models.local.model import LocalModel
+from pawl.models.local.gguf import LocalModel
 
 model = LocalModel(sys.argv[1])
 for event in model.stream(Request(model="local", system=(), messages=(user("hello"),))):

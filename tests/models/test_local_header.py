@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from models.local_files import SMALL, header_bytes, model_file
 
 from pawl.core.errors import ConfigError, Overloaded, UnknownModel
-from pawl.models.local.header import LocalSettings, local_settings, read_header, start_of
+from pawl.models.configuration import LocalSettings, local_settings
+from pawl.models.local.gguf import LocalModel, read_header, start_of
 
 pytestmark = pytest.mark.spec("F10")
 
@@ -66,9 +67,9 @@ def test_no_bytes_break_the_reader(tmp_path_factory, data, cut):
 
 def test_the_context_is_what_the_model_reads_up_to_a_limit_unless_it_is_set(tmp_path):
     small, large = model_file(tmp_path / "s.gguf"), model_file(tmp_path / "l.gguf", context_length=131072)
-    assert LocalSettings().context_of(read_header(small)) == 4096
-    assert LocalSettings().context_of(read_header(large)) == 8192
-    assert LocalSettings(context=20000).context_of(read_header(large)) == 20000
+    assert LocalModel(small).context == 4096
+    assert LocalModel(large).context == 8192
+    assert LocalModel(large, LocalSettings(context=20000)).context == 20000
 
 
 def test_a_model_that_needs_more_memory_than_is_free_is_not_started(tmp_path):

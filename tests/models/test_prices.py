@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pawl.core.dialogue import Request, Sampling, ToolAnswer, ToolCall, ToolOffer, Usage, assistant, tool_answers, user
 from pawl.core.errors import ConfigError
-from pawl.models.prices import Prices, estimated_usage, likely_input, most_input, overrides
+from pawl.models.ledger import Prices, estimated_usage, likely_input, most_input, overrides
 from pawl.models.providers import builtin, merged
 
 PRICES = Prices(builtin())

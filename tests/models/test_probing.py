@@ -6,10 +6,10 @@ import pytest
 from models.provider_socket import drip, head, provider, whole
 from models.wire_scripts import KEY
 
-from pawl.models import listing as probing
+from pawl.models import configuration as probing
+from pawl.models.configuration import Reached, reach
 from pawl.models.endpoint import Endpoint, Wire
-from pawl.models.listing import Reached, reach
-from pawl.models.transport import Transport
+from pawl.models.exchange import Transport
 
 
 def reached(url: str, wire: Wire = Wire.OPENAI) -> Reached:

@@ -29,7 +29,7 @@ from pawl.core.dialogue import (
     user,
 )
 from pawl.models.calls import parsed
-from pawl.models.prices import likely_tokens
+from pawl.models.ledger import likely_tokens
 from pawl.models.providers import CallStyle, Capabilities, EditBlock
 from pawl.models.scripted import ScriptedModel
 from pawl.models.text_protocol import (

@@ -14,9 +14,8 @@ from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request, Too
 from pawl.core.errors import PawlError
 from pawl.core.run import Reasoning
 from pawl.models.endpoint import Endpoint, Quirks, Timeouts, Wire
-from pawl.models.exchange import WireModel
+from pawl.models.exchange import Transport, WireModel
 from pawl.models.failures import Retries
-from pawl.models.transport import Transport
 
 KEY = "sk-canary-0123456789abcdefghij"
 READ = ToolOffer(

@@ -32,7 +32,7 @@ from pawl.core.redact import redacted_request
 from pawl.core.run import RoleName, RunTerms
 from pawl.core.text import tokens_of
 from pawl.core.typed import plain, typed
-from pawl.models.prices import likely_input
+from pawl.models.ledger import likely_input
 from pawl.workspace.bench_files import Files
 from pawl.workspace.project import Project
 

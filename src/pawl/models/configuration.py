@@ -1,19 +1,28 @@
-"""The configuration of models, read and checked once: providers, routes, prices, budget."""
+"""The configuration of models, read and checked once: providers, routes, prices, budget; and who of them answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TypeVar
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-from pawl.core.dialogue import Sampling
-from pawl.core.errors import ConfigError, UnknownModel
+from pawl.core.dialogue import Sampling, Usage
+from pawl.core.errors import ConfigError, PawlError, UnknownModel
 from pawl.core.run import MODEL_SLOTS, Budget, RoleName
-from pawl.models.prices import Prices, Rates, overrides
-from pawl.models.providers import ModelName, Provider, Rules, builtin, merged, rules
+from pawl.models.endpoint import Endpoint
+from pawl.models.ledger import Prices, Rates, overrides
+from pawl.models.providers import ModelName, Provider, Rules, builtin, capabilities, endpoint_for, merged, rules
+from pawl.models.wire.encoding import address, own_headers
 from pawl.settings.config import Config
 from pawl.settings.extensions import extension_settings
 from pawl.settings.tables import raise_mistakes, read_settings, read_table
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from pawl.models.exchange import Transport
 
 T = TypeVar("T")
 
@@ -65,6 +74,26 @@ class RetryLimits:
     seconds: float = 120.0
     base: float = 0.5
     longest_asked: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSettings:
+    context: int | None = field(default=None, metadata={"least": 1})
+    """Tokens that it reads and writes together; None for 8192, or less when the model was made for less."""
+    threads: int | None = field(default=None, metadata={"least": 1})
+    """None for the cores that are not in use when it is loaded."""
+    idle_seconds: float = 300.0
+    """The memory is given back when nothing was asked for so long."""
+    load_seconds: float = 600.0
+    answer_seconds: float = 3600.0
+    """For one answer; a slow machine reads a long prompt for minutes."""
+    kept_prompts: int = 512 * 1024**2
+    """Bytes in which the prompts of other conversations stay ready, so that roles can take turns."""
+
+
+def local_settings(table: Mapping[str, object]) -> LocalSettings:
+    """Settings from a configuration; `ConfigError` names every mistake."""
+    return read_settings(LocalSettings(), "local", table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,3 +171,141 @@ def model_config(config: Config, environment: Mapping[str, str] | None = None) -
 def budget(table: Mapping[str, object], base: Budget | None = None) -> Budget:
     """The limits of a run; `money` in US dollars, `tokens` in and out, whatever they cost."""
     return read_settings(base or Budget(), "budget", table)
+
+
+SECONDS = 5.0
+"""For all of it: a server that drips a letter at a time is not waited for."""
+_MOST_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """The answer of a provider. `serves` is None where it did not list its models."""
+
+    works: bool
+    detail: str
+    advice: str = ""
+    serves: bool | None = None
+
+
+def reach(endpoint: Endpoint, transport: Transport) -> Reached:
+    """Asks for the list of models; the key goes nowhere but to the endpoint."""
+
+    async def produce(emit: Callable[[Reached], None]) -> None:
+        emit(await _asked(endpoint, transport))
+
+    return next(iter(transport.drive(produce)))
+
+
+async def _asked(endpoint: Endpoint, transport: Transport) -> Reached:
+    import asyncio
+
+    import httpx2
+
+    url = address(endpoint, endpoint.format.listing)
+    try:
+        async with (
+            asyncio.timeout(SECONDS),
+            transport.client(url).stream("GET", url, headers=own_headers(endpoint), timeout=None) as answer,
+        ):
+            return await _read(endpoint, answer)
+    except TimeoutError:
+        return Reached(works=False, detail=f"{endpoint.host} did not answer in {SECONDS:g} s")
+    except httpx2.RequestError as error:
+        return Reached(works=False, detail=f"{endpoint.host} cannot be reached ({type(error).__name__})")
+
+
+async def _read(endpoint: Endpoint, answer: httpx2.Response) -> Reached:
+    status = answer.status_code
+    if status in (401, 403):
+        detail = f"{endpoint.host} does not accept the key ({status})"
+        return Reached(works=False, detail=detail, advice=endpoint.key_advice)
+    if status == 404:
+        # There may be no list, or nothing at all at this address: that is not known before a model is asked.
+        detail = f"{endpoint.host} answers, and has no list of models at this address (404)"
+        return Reached(works=False, detail=detail, advice="check base_url; a server without a list works all the same")
+    if status != 200:
+        return Reached(works=status == 405, detail=f"{endpoint.host} answers (no list of models: {status})")
+    body = bytearray()
+    async for part in answer.aiter_bytes():
+        body += part
+        if len(body) > _MOST_BYTES:
+            return Reached(works=True, detail="reachable")
+    serves = endpoint.name.encode() in body
+    return Reached(
+        works=True, detail="reachable" if serves else "reachable, and does not list this model", serves=serves
+    )
+
+
+_SMALL = 1000
+"""Tokens of a request that no provider charges more for because of its length."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One model that the configuration names."""
+
+    model: str
+    used_for: tuple[str, ...]
+    """`default`, slots, and `instead of MODEL` for a fallback."""
+    ready: bool | None
+    """None when nobody looked."""
+    detail: str
+    advice: str
+    """How to make it ready."""
+    input_price: Decimal | None
+    """US dollars for a million tokens; None when unknown."""
+    output_price: Decimal | None
+    context: int
+    tools: str
+    """`native`, or `text` where they are asked for in words."""
+
+
+def listed(config: ModelConfig, *, look: bool, only: str = "") -> tuple[Listed, ...]:
+    """Every model of the configuration, or only one; with `look`, each is looked for."""
+    local_settings(config.local)
+    uses: dict[str, list[str]] = {}
+    routes = config.routes
+    if routes.default:
+        uses.setdefault(routes.default, []).append("default")
+    for slot, model in routes.slots.items():
+        uses.setdefault(model, []).append(slot)
+    for model, others in routes.fallbacks.items():
+        for other in others:
+            uses.setdefault(other, []).append(f"instead of {model}")
+    return tuple(_listed(config, model, tuple(used), look=look) for model, used in uses.items() if only in ("", model))
+
+
+def _listed(config: ModelConfig, model: str, used: tuple[str, ...], *, look: bool) -> Listed:
+    found = _looked_for(config, model) if look else None
+    can = capabilities(model, config.rules)
+    return Listed(
+        model=model,
+        used_for=used,
+        ready=None if found is None else found.works and found.serves is not False,
+        detail=found.detail if found else "",
+        advice=found.advice if found else "",
+        input_price=_per_million(config, model, Usage(input=_SMALL)),
+        output_price=_per_million(config, model, Usage(output=_SMALL)),
+        context=can.context,
+        tools=can.tools,
+    )
+
+
+def _per_million(config: ModelConfig, model: str, usage: Usage) -> Decimal | None:
+    cost = config.prices.cost(model, usage)
+    return None if cost is None else cost * (1_000_000 // _SMALL)
+
+
+def _looked_for(config: ModelConfig, model: str) -> Reached:
+    from pawl.models.exchange import Transport  # loads the HTTP library, which costs 60 ms
+
+    try:
+        name = ModelName.parse(model, config.providers)
+        if name.is_file:
+            there = Path(name.name).expanduser().is_file()
+            return Reached(works=there, detail="the file is there" if there else "there is no such file")
+        with Transport() as transport:
+            return reach(endpoint_for(name, config.providers, config.environment, config.rules), transport)
+    except PawlError as error:
+        return Reached(works=False, detail=error.message, advice=error.advice)

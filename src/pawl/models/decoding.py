@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pawl.core.dialogue import ModelResponse, Request, StopReason, TextDelta, Thought, ThoughtDelta, ToolCall, Usage
 from pawl.models.calls import CallBook, CallDraft, Scrubber, next_number, scrubbed
 from pawl.models.endpoint import Endpoint, SchemaCarrier, Wire
-from pawl.models.prices import estimated_usage
+from pawl.models.ledger import estimated_usage
 
 ANSWER_TOOL = "answer"
 """The tool that carries an answer by its schema where the format has no better way."""

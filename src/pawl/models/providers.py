@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pawl.core.errors import ConfigError, NotAuthorized, UnknownModel
 from pawl.core.typed import nearest
-from pawl.models.endpoint import Wire, quirks_of
+from pawl.models.endpoint import Endpoint, Wire, quirks_of
 from pawl.settings.tables import names_of, raise_mistakes, read_table
 
 LOCAL = "local"
@@ -275,3 +275,22 @@ def rules(tables: Mapping[str, object]) -> Rules:
 @functools.cache
 def _builtin_rules() -> Rules:
     return rules(_data("capabilities.toml"))
+
+
+def endpoint_for(
+    name: ModelName,
+    providers: Mapping[str, Provider],
+    environment: Mapping[str, str],
+    overrides: Rules = MappingProxyType({}),
+) -> Endpoint:
+    """Where a provider's model is asked; `NotAuthorized` when the key is missing."""
+    provider = providers[name.provider]
+    return Endpoint(
+        wire=provider.wire,
+        base_url=provider.address(environment),
+        key=provider.key(environment),
+        key_name=provider.key_name(environment),
+        name=name.name,
+        provider=name.provider,
+        quirks=quirks_of({**provider.quirks, **capabilities(str(name), overrides).quirks}),
+    )

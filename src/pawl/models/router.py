@@ -5,30 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pawl.core import errors
-from pawl.core.dialogue import (
-    Answered,
-    FellBack,
-    ModelEvent,
-    ModelResponse,
-    Request,
-    Retrying,
-    TextDelta,
-    ThoughtDelta,
-    Usage,
-)
+from pawl.core.dialogue import Answered, FellBack, ModelEvent, ModelResponse, Request
 from pawl.models import Model
 from pawl.models.configuration import ModelConfig, Routes
-from pawl.models.endpoint import Endpoint, quirks_of
-from pawl.models.ledger import Ledger, Reservation
-from pawl.models.prices import Prices, estimated_usage
-from pawl.models.providers import Capabilities, ModelName, Provider, Rules, capabilities
+from pawl.models.endpoint import quirks_of
+from pawl.models.ledger import Charge, Ledger
+from pawl.models.providers import Capabilities, ModelName, Provider, capabilities, endpoint_for
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.extensions import loaded, wrong_extension
 
@@ -39,21 +26,6 @@ if TYPE_CHECKING:
 OpenModel = Callable[[ModelName], Model]
 
 _FALLS_BACK = (errors.Overloaded, errors.RateLimited, errors.Unreachable, errors.ModelTimedOut, errors.UnknownModel)
-_HAD_BEGUN = (errors.AnswerInterrupted, errors.AnswerUnusable)
-"""Errors of an answer that had begun, so that it is paid for even if nothing of it was shown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
-    """Usage and cost of asking one model, with the attempts that failed after they had begun."""
-
-    model: str
-    usage: Usage
-    cost: Decimal | None
-    """None when the price is unknown."""
-    attempts: int
-    ended: str
-    """How it ended: a `Stop`, or the code of the error."""
 
 
 class Router:
@@ -128,15 +100,14 @@ class RoutedModel:
 
     def _asked(self, request: Request, cancel: CancelToken | None) -> Generator[ModelEvent, None, None]:
         model = self._router.opened(request.model)
-        with self._router.ledger.reserve(request) as hold:
-            request = hold.request
-            account = _Account(request, self._router.ledger.prices, hold)
+        with self._router.ledger.reserve(request) as account:
+            request = account.request
             ended = "closed"
             events = model.stream(request, cancel=cancel)
             try:
                 for event in events:
                     if isinstance(event, Answered):
-                        self.answer = account.settled(event.answer)
+                        self.answer = account.answered(event.answer)
                         ended = self.answer.stop
                         yield Answered(self.answer)
                         return
@@ -150,72 +121,6 @@ class RoutedModel:
             finally:
                 events.close()
                 self.charged = (*self.charged, account.closed(ended))
-
-
-class _Account:
-    """Keeps account of one request to one model while it is under way."""
-
-    def __init__(self, request: Request, prices: Prices, hold: Reservation) -> None:
-        self._request = request
-        self._prices = prices
-        self._hold = hold
-        self._said: list[str] = []
-        self._attempts = 1
-
-    def hears(self, event: ModelEvent) -> None:
-        match event:
-            case TextDelta(text=text) | ThoughtDelta(text=text):
-                self._said.append(text)
-            case Retrying(begun=begun):
-                self._attempts += 1
-                if begun or self._said:
-                    # It is paid for, though nobody counts it for us.
-                    said, self._said = self._said, []
-                    self._hold.lost(*self._estimate("".join(said)))
-
-    def settled(self, answer: ModelResponse) -> ModelResponse:
-        """The answer with its price; a provider that counted nothing is counted for."""
-        usage = answer.usage
-        if usage.input <= 0 and usage.output <= 0:
-            thoughts = "".join(one.text for one in answer.thoughts)
-            usage = estimated_usage(self._request, answer.text + thoughts, answer.calls)
-        cost = answer.cost if answer.cost is not None else self._prices.cost(self._request.model, usage)
-        self._hold.settle(usage, cost)
-        return replace(answer, model=self._request.model, usage=usage, cost=self._hold.cost)
-
-    def fails(self, error: errors.PawlError) -> None:
-        if self._hold.is_open and (isinstance(error, _HAD_BEGUN) or getattr(error, "begun", False)):
-            said = max("".join(self._said), getattr(error, "text", ""), key=len)
-            self._hold.settle(*self._estimate(said))
-
-    def closed(self, ended: str) -> Charge:
-        if self._hold.is_open and self._said:
-            self._hold.settle(*self._estimate("".join(self._said)))
-        hold = self._hold
-        return Charge(model=self._request.model, usage=hold.usage, cost=hold.cost, attempts=self._attempts, ended=ended)
-
-    def _estimate(self, said: str) -> tuple[Usage, Decimal | None]:
-        usage = estimated_usage(self._request, said)
-        return usage, self._prices.cost(self._request.model, usage)
-
-
-def endpoint_for(
-    name: ModelName,
-    providers: Mapping[str, Provider],
-    environment: Mapping[str, str],
-    overrides: Rules = MappingProxyType({}),
-) -> Endpoint:
-    """Where a provider's model is asked; `NotAuthorized` when the key is missing."""
-    provider = providers[name.provider]
-    return Endpoint(
-        wire=provider.wire,
-        base_url=provider.address(environment),
-        key=provider.key(environment),
-        key_name=provider.key_name(environment),
-        name=name.name,
-        provider=name.provider,
-        quirks=quirks_of({**provider.quirks, **capabilities(str(name), overrides).quirks}),
-    )
 
 
 class Models:
@@ -300,10 +205,9 @@ class Models:
 
     def _served(self, name: ModelName) -> Model:
         from pawl.models.endpoint import Timeouts
-        from pawl.models.exchange import WireModel
+        from pawl.models.exchange import Transport, WireModel
         from pawl.models.failures import Retries
         from pawl.models.text_protocol import EditTools, fitted
-        from pawl.models.transport import Transport
 
         config = self.config
         endpoint = endpoint_for(name, config.providers, config.environment, config.rules)
@@ -324,9 +228,9 @@ class Models:
         return fitted(WireModel(endpoint, transport, timeouts=timeouts, retries=retries), self.can(str(name)), edits)
 
     def _local(self, name: ModelName) -> Model:
+        from pawl.models.configuration import local_settings
         from pawl.models.local.form import ConstrainedTools
-        from pawl.models.local.header import local_settings
-        from pawl.models.local.model import LocalModel
+        from pawl.models.local.gguf import LocalModel
 
         path = self._base / Path(name.name).expanduser()
         return ConstrainedTools(self._closing.enter_context(LocalModel(path, local_settings(self.config.local))))

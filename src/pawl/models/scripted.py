@@ -45,7 +45,7 @@ from pawl.core.dialogue import (
 from pawl.core.redact import redacted
 from pawl.core.typed import AtLeast
 from pawl.models.calls import next_number, parsed_arguments
-from pawl.models.prices import estimated_usage
+from pawl.models.ledger import estimated_usage
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 from pawl.settings import files as bounded
 from pawl.settings.tables import raise_mistakes, read_table, read_value

@@ -22,7 +22,8 @@ from pawl.core.events import Metered, RequestAnswered
 from pawl.core.redact import redacted, redacted_message, register
 from pawl.core.run import RequestRecord
 from pawl.core.version import __version__
-from pawl.models.router import Charge, Models, RoutedModel
+from pawl.models.ledger import Charge
+from pawl.models.router import Models, RoutedModel
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from pawl.checks.settings import verify_settings
 from pawl.core.errors import ConfigError, PawlError
-from pawl.models.configuration import model_config
-from pawl.models.local.header import local_settings
+from pawl.models.configuration import local_settings, model_config
 from pawl.settings.config import Config, partly_loaded
 from pawl.settings.hook_settings import hook_commands
 from pawl.settings.permissions import own_rules

@@ -11,7 +11,7 @@ from pawl.ui.cli.encoder import Json, picked
 from pawl.ui.cli.parser import Command
 
 if TYPE_CHECKING:
-    from pawl.models.listing import Listed
+    from pawl.models.configuration import Listed
     from pawl.workspace.project import Project
 
 
@@ -25,10 +25,10 @@ DECLARED = {"models": Command(words=words, example="pawl models --offline", read
 
 def models(shop: Project, call: Call) -> int:
     from pawl.agent.briefing import configured
-    from pawl.models import listing
+    from pawl.models.configuration import listed
 
     config = configured(shop, call.options.model or "")
-    found = listing.listed(config, look=not call.options.offline, only=call.options.model or "")
+    found = listed(config, look=not call.options.offline, only=call.options.model or "")
     providers, environment = config.providers.values(), config.environment
     addresses = {one.name: one.address(environment) for one in providers}
     if call.options.json:
