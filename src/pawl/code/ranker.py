@@ -166,15 +166,15 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
+class RankingTable:
     signals: Mapping[str, Signal]
     aside_folders: frozenset[str]
     aside_files: frozenset[str]
 
 
 @functools.cache
-def ranking() -> Ranking:
-    return written(Ranking, tomllib.loads((resources.files("pawl.code") / "ranking.toml").read_text("utf-8")))
+def ranking() -> RankingTable:
+    return written(RankingTable, tomllib.loads((resources.files("pawl.code") / "ranking.toml").read_text("utf-8")))
 
 
 _STEM_ZONES = ((Zone.CODE, 0.3), (Zone.PROSE, 0.6), (Zone.TITLE, 1.0))

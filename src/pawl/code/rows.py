@@ -9,8 +9,9 @@ import signal
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar, get_type_hints
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from pawl.code.code_model import Definition, DefinitionKind
 from pawl.code.languages import FileKind, languages
@@ -136,17 +137,13 @@ class DefinitionRow(NamedTuple):
 
     @property
     def definition(self) -> Definition:
-        return Definition(
-            kind=DefinitionKind(self.kind),
-            name=self.name,
-            qualified=self.qualified,
-            start=self.start,
-            line=self.line,
-            end=self.stop,
-            depth=self.depth,
-            signature=self.signature,
-            doc=self.doc,
-        )
+        values: dict[str, Any] = dict(zip(_COLUMNS, self, strict=True))
+        return Definition(**{**values, "kind": DefinitionKind(self.kind)})
+
+
+_COLUMNS = tuple(field.name for field in fields(Definition))
+"""In the order of the row."""
+_values = attrgetter(*_COLUMNS)
 
 
 class ImportRow(NamedTuple):
@@ -234,12 +231,7 @@ def rows(page: IndexPage, parsed: Parsed, tokens: Tokens) -> Rows:
 
 
 def definition_rows(parsed: Parsed) -> list[DefinitionRow]:
-    return [
-        DefinitionRow(
-            one.kind, one.name, one.qualified, one.start, one.line, one.end, one.depth, one.signature, one.doc
-        )
-        for one in parsed.definitions
-    ]
+    return [DefinitionRow(*_values(one)) for one in parsed.definitions]
 
 
 def _pieces(page: IndexPage, parsed: Parsed, tokens: Tokens) -> list[PieceRow]:
