@@ -43,7 +43,7 @@ from pawl.settings.project_files import find_workspace
 from pawl.workspace.project import Project, new_run_id
 
 if TYPE_CHECKING:
-    from pawl.code.librarian import Watcher
+    from pawl.code.librarian import IndexThread
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Session:
     _order: RunRequest | None = None
     """The latest one, whose terms follow-ups are on."""
     _conversation: str = ""
-    _follower: Watcher | None = None
+    _indexing: IndexThread | None = None
     """Keeps the index up to date, where the session stays open for more than one request."""
     _still: bool = True
     """The latest run has ended."""
@@ -79,9 +79,9 @@ class Session:
         """Opens a folder with the user's settings; close it, or use it in `with`."""
         config = load(environment)
         session = cls(Project.open(config, find_workspace(Path(workspace), config, exact=True)), listen)
-        from pawl.code.librarian import follow
+        from pawl.code.librarian import prepare_index
 
-        session._follower = follow(session.shop)
+        session._indexing = prepare_index(session.shop)
         return session
 
     @property
@@ -96,8 +96,8 @@ class Session:
             carrier.hooking(self._conversation).end(reason)
 
     def close(self) -> None:
-        if self._follower is not None:
-            self._follower.close()
+        if self._indexing is not None:
+            self._indexing.close()
         try:
             self.end()
         finally:

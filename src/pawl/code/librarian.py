@@ -9,6 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,7 +26,7 @@ from pawl.core.guardrails import Guardrails
 from pawl.core.text import Text
 from pawl.settings.config import Config
 from pawl.settings.tree import Tree
-from pawl.workspace.bench_files import INDEX_IGNORE_FILES, Files, WorkspaceFiles
+from pawl.workspace.bench_files import Files, WorkspaceFiles
 from pawl.workspace.git import GitLog
 from pawl.workspace.project import Project
 
@@ -281,89 +282,40 @@ def open_librarian(shop: Project, *, shows: Callable[[str], bool] | None = None)
     return CodeLibrarian(path, source_files(shop), GitLog(shop.tree, runner), shows=shows or shop.read_gate().shows)
 
 
-MOST_PATHS = 200
-"""Above so many changes at once the whole workspace is looked at."""
-_GATHERED_MS = 300
-"""How long changes are gathered before they are taken in."""
 _PATIENCE = 2.0
-_LOOK_MS = 200
-"""How soon a follower that is to end notices it."""
 
 
-class Watcher:
-    """A thread that follows one workspace, so that what changes is in the index as it changes.
+class IndexThread:
+    """Brings the index up to date while a session begins, in a thread of its own.
 
-    It makes the next answer faster and never wrong: whoever asks the librarian still looks whether anything has
+    It makes the first answer faster and never wrong: whoever asks the librarian still looks whether anything has
     changed. Trouble ends it.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        workspace: str,
-        guardrails: Guardrails,
-        *,
-        listen: Callable[[Refreshed], object] = lambda refreshed: None,
-    ) -> None:
+    def __init__(self, config: Config, workspace: str, guardrails: Guardrails) -> None:
         self._config = config
         self._workspace = workspace
         self._guardrails = guardrails
-        self._listen = listen
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pawl-follow", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="pawl-index", daemon=True)
         self._thread.start()
 
-    def __enter__(self) -> Watcher:
+    def __enter__(self) -> IndexThread:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Ends it; an index that is being made at that moment is left to the next who needs it."""
-        self._stop.set()
-        self._thread.join(_PATIENCE)
+    def close(self, seconds: float = _PATIENCE) -> None:
+        """Waits for its end, not long; an index that is being made then is left to the next who needs it."""
+        self._thread.join(seconds)
 
     def _run(self) -> None:
-        # The library's error is one of Rust, which is an ordinary error there and a RuntimeError here.
-        try:
-            with Tree(Path(self._workspace)) as tree:
-                files = WorkspaceFiles(tree, self._guardrails, global_ignore=self._config.global_ignore)
-                with CodeLibrarian(index_path(self._config.state, self._workspace), files) as librarian:
-                    self._follow(librarian)
-        except (PawlError, OSError, RuntimeError):
-            return
-
-    def _follow(self, librarian: CodeLibrarian) -> None:
-        from watchfiles import DefaultFilter, watch
-
-        changes = watch(
-            self._workspace,
-            watch_filter=DefaultFilter(),
-            debounce=_GATHERED_MS,
-            rust_timeout=_LOOK_MS,
-            stop_event=self._stop,
-            yield_on_timeout=True,
-            raise_interrupt=False,
-            ignore_permission_denied=True,
-        )
-        # The watch begins with its first answer, and only what changes from then on is told.
-        next(changes, None)
-        self._listen(librarian.refresh(seconds=math.inf))
-        for found in changes:
-            if found and not self._stop.is_set():
-                self._listen(librarian.refresh(self._chosen(path for _, path in found)))
-
-    def _chosen(self, paths: Iterable[str]) -> list[str] | None:
-        """The files that changed; None for all where more may have changed than is told, such as a folder that went."""
-        chosen = sorted({os.path.relpath(path, self._workspace) for path in paths})
-        whole = len(chosen) > MOST_PATHS or any(
-            os.path.basename(path) in INDEX_IGNORE_FILES or not os.path.isfile(os.path.join(self._workspace, path))
-            for path in chosen
-        )
-        return None if whole else chosen
+        with suppress(PawlError, OSError), Tree(Path(self._workspace)) as tree:
+            files = WorkspaceFiles(tree, self._guardrails, global_ignore=self._config.global_ignore)
+            with CodeLibrarian(index_path(self._config.state, self._workspace), files) as librarian:
+                librarian.refresh(seconds=math.inf)
 
 
-def follow(shop: Project, *, listen: Callable[[Refreshed], object] = lambda refreshed: None) -> Watcher:
-    """Begins to follow the workspace; the caller closes it before the workshop."""
-    return Watcher(shop.config, shop.workspace, shop.guardrails, listen=listen)
+def prepare_index(shop: Project) -> IndexThread:
+    """Begins to index the workspace; the caller closes it before the project."""
+    return IndexThread(shop.config, shop.workspace, shop.guardrails)

@@ -197,12 +197,12 @@ class TerminalSession:
     @contextmanager
     def _open(self) -> Iterator[None]:
         from pawl.agent.session import Session
-        from pawl.code.librarian import follow
+        from pawl.code.librarian import prepare_index
         from pawl.workspace.project import Project
 
         self.renderer = EventRenderer(self.face, self.meter)
         self.face.out.reword = self.face.aside.reword = spoken_here
-        with Project.open(self.config, self.workspace) as shop, follow(shop):
+        with Project.open(self.config, self.workspace) as shop, prepare_index(shop):
             self._session = Session(shop, self.renderer.hear)
             self._opened.set()
             self._begin(self)
