@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from pawl.settings.config import load
-from pawl.workspace.commands import CommandRequest, land, run_on_bench
-from pawl.workspace.history import Wish
+from pawl.workspace.benches import CommandRequest, land, run_on_bench
 from pawl.workspace.project import Project
+from pawl.workspace.reversal import Wish
 
 T = TypeVar("T")
 

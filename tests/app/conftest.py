@@ -11,7 +11,7 @@ from promotion.yard import in_memory
 from world import lay
 
 from pawl.settings.config import Config, load
-from pawl.workspace.commands import CommandRequest, Ran, run_on_bench
+from pawl.workspace.benches import CommandRequest, Ran, run_on_bench
 from pawl.workspace.project import Project
 
 SMALL = {

@@ -23,7 +23,7 @@ from pawl.settings.config import Config, load
 from pawl.settings.hook_settings import HookEvent, hook_commands
 from pawl.settings.trust import trust
 from pawl.workspace.bench import Bench
-from pawl.workspace.commands import open_bench
+from pawl.workspace.benches import open_bench
 from pawl.workspace.hook_runner import IN_SANDBOX, MOST_CHARACTERS, HookOutcome, Hooks, hooks_for, host_environment
 from pawl.workspace.project import Project
 

@@ -9,7 +9,7 @@ from world import lay
 
 from pawl.agent.instructions import OWN, instructions_of
 from pawl.settings.config import load
-from pawl.workspace.commands import open_bench
+from pawl.workspace.benches import open_bench
 from pawl.workspace.project import Project
 
 

@@ -16,8 +16,8 @@ from pawl.core.memory import MemoryTier
 from pawl.core.run import Approval, ApprovalAnswer, ApprovalResponse, Report, RunRequest, RunState
 from pawl.core.typed import typed
 from pawl.settings.trust import trust
-from pawl.workspace.history import Wish
 from pawl.workspace.project import Project, new_run_id
+from pawl.workspace.reversal import Wish
 
 SECRET = "ghp_" + "a1B2" * 9
 PATCH = """

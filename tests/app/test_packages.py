@@ -16,7 +16,7 @@ from pawl.checks.packages import PackagePolicy, Provided, provide
 from pawl.core.errors import PathRefused
 from pawl.core.execution import Execution
 from pawl.workspace.bench import Bench
-from pawl.workspace.commands import open_bench
+from pawl.workspace.benches import open_bench
 from pawl.workspace.project import Project
 
 pytestmark = [

@@ -11,7 +11,7 @@ from world import snapshot
 from pawl.code.code_model import EditType, FileOperation, Modification
 from pawl.code.editor import BenchEditor
 from pawl.code.import_map import ImportMap
-from pawl.code.patch_proposal import propose_patch, propose_text
+from pawl.code.patch_change import propose_patch, propose_text
 from pawl.core.errors import (
     BadPatch,
     Conflicted,
@@ -23,9 +23,9 @@ from pawl.core.errors import (
     TooLarge,
 )
 from pawl.core.history import EntryKind
-from pawl.workspace.commands import open_bench
-from pawl.workspace.history import Wish
+from pawl.workspace.benches import open_bench
 from pawl.workspace.project import Project
+from pawl.workspace.reversal import Wish
 
 PATCH = b"--- a/README.md\n+++ b/README.md\n@@ -1,3 +1,3 @@\n-# Greeter\n+# Renamed\n \n Says hello.\n"
 

@@ -17,12 +17,12 @@ from pawl.core.history import EntryKind, EntryState
 from pawl.settings.files import writer_lock
 from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
+from pawl.workspace.benches import CommandRequest, keep, land, run_on_bench
 from pawl.workspace.capture import CaptureRules, HeldReason, capture
-from pawl.workspace.commands import CommandRequest, keep, land, run_on_bench
-from pawl.workspace.history import Wish
 from pawl.workspace.ignore import Ignore
 from pawl.workspace.overlay import LayeredSurface
 from pawl.workspace.project import Project
+from pawl.workspace.reversal import Wish
 
 CANARY = "c4nary-Zq8"
 

@@ -7,7 +7,7 @@ from app.conftest import Site
 
 from pawl.core.execution import Execution, Limits
 from pawl.workspace import hiding
-from pawl.workspace.commands import open_bench
+from pawl.workspace.benches import open_bench
 from pawl.workspace.project import Project
 
 pytestmark = [pytest.mark.spec("F4"), pytest.mark.attack("A16")]

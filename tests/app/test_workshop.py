@@ -13,9 +13,9 @@ from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import ConfigError, Conflicted, StoreError, UnknownEntry, UsageError
 from pawl.core.history import EntryKind, EntryState, RollbackPolicy
 from pawl.store.store import Store
-from pawl.workspace.commands import collect, examine
-from pawl.workspace.history import Wish
+from pawl.workspace.benches import collect, examine
 from pawl.workspace.project import Project
+from pawl.workspace.reversal import Wish
 from pawl.workspace.writer import staging_names
 
 CANARY = "c4nary-Zq8"

@@ -11,7 +11,7 @@ from world import lay
 from pawl.core.execution import Secrets
 from pawl.settings.tree import Tree
 from pawl.workspace.capture import Capture, HeldBack, HeldReason
-from pawl.workspace.hiding import Search
+from pawl.workspace.hiding import HiddenSearch
 
 
 @pytest.mark.spec("A15", "F4")
@@ -42,7 +42,7 @@ def test_a_folder_whose_time_is_set_back_is_looked_at_again(overlay_stand: Stand
     folder = overlay_stand.workspace / "conf"
     lay(folder, {"plain": b"1"})
     with Tree(overlay_stand.workspace) as tree:
-        search = Search(tree, overlay_stand.guardrails)
+        search = HiddenSearch(tree, overlay_stand.guardrails)
         assert search.masks().secrets == frozenset()
         for name in (".env", "x.pem"):
             before = folder.stat()

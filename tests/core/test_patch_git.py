@@ -22,8 +22,8 @@ from core.worlds import (
 from hypothesis import given, settings
 from memory_blobs import MemoryBlobs
 
+from pawl.code.patch_change import resolve
 from pawl.code.patch_reader import read_patch
-from pawl.code.patch_resolver import resolve
 from pawl.core.change import Node, is_directory
 from pawl.core.patch import git_object_name, git_patch
 

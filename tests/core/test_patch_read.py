@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_blobs import MemoryBlobs
 
+from pawl.code.patch_change import Delta, resolve
 from pawl.code.patch_reader import LARGEST, read_patch
-from pawl.code.patch_resolver import Delta, resolve
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import BadPatch, Conflicted
 from pawl.core.patch import git_patch

@@ -15,9 +15,9 @@ from pawl.repair.model import Agreement, FixOutcome, FixRequest, FoundPatch, Rep
 from pawl.repair.reasons import why_disputed
 from pawl.repair.strategy import Dispute, distinct, rivals_of
 from pawl.settings.config import load
-from pawl.workspace.commands import open_bench
-from pawl.workspace.history import Wish
+from pawl.workspace.benches import open_bench
 from pawl.workspace.project import Project
+from pawl.workspace.reversal import Wish
 
 CART = '''"""A cart."""
 

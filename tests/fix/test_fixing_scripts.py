@@ -15,8 +15,8 @@ from pawl.repair.model import FixOutcome, FixRequest
 from pawl.repair.scripts.proposals import proposed
 from pawl.repair.scripts.script_ground import MOST_BYTES, WarmRequest
 from pawl.settings.config import load
-from pawl.workspace.history import Wish
 from pawl.workspace.project import Project
+from pawl.workspace.reversal import Wish
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed"),

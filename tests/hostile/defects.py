@@ -153,13 +153,13 @@ DEFECTS: Mapping[str, Defect] = {
             ),
         },
     ),
-    "200 secrets": Defect(3, ("secrets in number",), {"pawl.workspace.hiding:Search.masks": _first_masks}),
+    "200 secrets": Defect(3, ("secrets in number",), {"pawl.workspace.hiding:HiddenSearch.masks": _first_masks}),
     "a secret by one name": Defect(
         3,
         ("secrets by other names",),
         {
-            "pawl.workspace.hiding:Search._same_files": _always(()),
-            "pawl.workspace.hiding:Search._linked": _always(()),
+            "pawl.workspace.hiding:HiddenSearch._same_files": _always(()),
+            "pawl.workspace.hiding:HiddenSearch._linked": _always(()),
         },
     ),
     "rules for tools alone": Defect(
@@ -200,7 +200,7 @@ DEFECTS: Mapping[str, Defect] = {
         ("repository in a folder",),
         {
             "pawl.workspace.capture:in_repositories": _always(frozenset()),
-            "pawl.code.patch_proposal:in_repositories": _always(frozenset()),
+            "pawl.code.patch_change:in_repositories": _always(frozenset()),
         },
     ),
     "any netlink": Defect(12, ("netlink",), {"pawl.sandbox.seccomp:_assemble": _any_netlink}),

@@ -29,7 +29,7 @@ from pawl.core.dialogue import (
 )
 from pawl.core.errors import AnswerInterrupted, ConfigError, ModelError, RateLimited
 from pawl.models import Model
-from pawl.models.recorder import Recorder
+from pawl.models.recorder import AnswerRecorder
 from pawl.models.scripted import ScriptedModel
 from pawl.sandbox.cancel import CancelToken
 
@@ -125,7 +125,7 @@ def live() -> Live:
 
 def test_a_recording_plays_the_same_events_again(tmp_path: Path):
     path = tmp_path / "talk.jsonl"
-    first = played(Recorder(live(), path), CONVERSATION)
+    first = played(AnswerRecorder(live(), path), CONVERSATION)
     again = played(ScriptedModel(path), [replace(one, model=f"scripted:{path}") for one in CONVERSATION])
     for events in again:
         for place, event in enumerate(events):
@@ -138,7 +138,7 @@ def test_a_recording_plays_the_same_events_again(tmp_path: Path):
 
 def test_a_recording_is_known_by_what_is_asked_and_not_by_its_place(tmp_path: Path):
     path = tmp_path / "talk.jsonl"
-    played(Recorder(live(), path), CONVERSATION)
+    played(AnswerRecorder(live(), path), CONVERSATION)
     replay = ScriptedModel(path)
     last = played(replay, [CONVERSATION[2]])[0][-1]
     assert isinstance(last, Answered)
@@ -152,7 +152,7 @@ def test_no_secret_reaches_the_file_even_when_it_comes_in_pieces(tmp_path: Path)
         id="call_1", name="run", arguments={"env": {"api_key": KEY}, "cmd": f"curl -H {KEY}"}, raw=f'"{KEY}"'
     )
     broken = ToolCall(id="call_2", name="run", arguments=None, raw=f"{{ {KEY}", mistake=f"{KEY} is no JSON")
-    model = Recorder(
+    model = AnswerRecorder(
         Live(
             [
                 *(TextDelta(letter) for letter in f"the key is {KEY}."),
@@ -181,14 +181,14 @@ def test_no_secret_reaches_the_file_even_when_it_comes_in_pieces(tmp_path: Path)
 @pytest.mark.spec("B13")
 def test_a_recording_is_its_owners_only(tmp_path: Path):
     path = tmp_path / "talk.jsonl"
-    Recorder(live(), path)
+    AnswerRecorder(live(), path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_second_recorder_goes_on_in_the_same_file(tmp_path: Path):
     path = tmp_path / "talk.jsonl"
     for word in ("one", "two"):
-        played(Recorder(Live([answered(word)]), path), [request(user(word))])
+        played(AnswerRecorder(Live([answered(word)]), path), [request(user(word))])
     texts = [
         events[-1].answer.text for events in played(ScriptedModel(path), [request(user("one")), request(user("two"))])
     ]  # type: ignore[attr-defined]
@@ -197,7 +197,7 @@ def test_a_second_recorder_goes_on_in_the_same_file(tmp_path: Path):
 
 def test_an_answer_that_was_closed_half_way_is_not_recorded(tmp_path: Path):
     path = tmp_path / "talk.jsonl"
-    events = Recorder(Live([TextDelta("a"), TextDelta("b"), answered("ab")]), path).stream(request(user("x")))
+    events = AnswerRecorder(Live([TextDelta("a"), TextDelta("b"), answered("ab")]), path).stream(request(user("x")))
     assert next(events) == TextDelta("a")
     events.close()
     assert path.read_text() == '{"version": 1}\n'
@@ -205,21 +205,21 @@ def test_an_answer_that_was_closed_half_way_is_not_recorded(tmp_path: Path):
 
 def test_half_characters_do_not_spoil_the_file(tmp_path: Path):
     path = tmp_path / "talk.jsonl"
-    played(Recorder(Live([TextDelta("a\ud83d"), answered("a\ud83d")]), path), [request(user("x"))])
+    played(AnswerRecorder(Live([TextDelta("a\ud83d"), answered("a\ud83d")]), path), [request(user("x"))])
     assert played(ScriptedModel(path), [request(user("x"))])[0][0] == TextDelta("a�")
 
 
 @pytest.mark.parametrize("name", ["talk.toml", "no/such/folder/talk.jsonl"])
 def test_a_file_that_cannot_be_a_recording_is_refused_at_once(tmp_path: Path, name: str):
     with pytest.raises(ConfigError):
-        Recorder(live(), tmp_path / name)
+        AnswerRecorder(live(), tmp_path / name)
 
 
 def test_what_a_provider_may_choose_freely_holds_no_secret_either(tmp_path: Path):
     call = ToolCall(id="call_1", name=f"tool_{KEY}", arguments={}, raw="{}", provider_id=KEY, signature=f"gemini:{KEY}")
     thought = Thought(text="", signature=f"anthropic:{KEY}")
     live = Live([answered("hi", calls=(call,), thoughts=(thought,), served_by=KEY)], [answered("ok")])
-    recorder = Recorder(live, tmp_path / "talk.jsonl")
+    recorder = AnswerRecorder(live, tmp_path / "talk.jsonl")
     list(recorder.stream(request(user("x"))))
     after = tool_answers(ToolAnswer(call="call_1", name=call.name, text="done"))
     list(recorder.stream(request(user("x"), assistant("", call), after)))
@@ -231,11 +231,11 @@ def test_a_file_that_is_something_else_is_left_as_it_is(tmp_path: Path, content:
     path = tmp_path / "data.jsonl"
     path.write_text(content)
     with pytest.raises(ConfigError, match="is no recording"):
-        Recorder(Live(), path)
+        AnswerRecorder(Live(), path)
     assert path.read_text() == content
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe.jsonl")
     with pytest.raises(ConfigError):
-        Recorder(Live(), tmp_path / "pipe.jsonl")
+        AnswerRecorder(Live(), tmp_path / "pipe.jsonl")

@@ -13,8 +13,8 @@ from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.history import EntryKind, NewEntry
 from pawl.settings.tree import Tree
 from pawl.store.store import Store
-from pawl.workspace.history import History, Wish
 from pawl.workspace.promotion import Promoter
+from pawl.workspace.reversal import History, Wish
 
 OLD = {
     "a.py": (b"old a\n", 0o644),

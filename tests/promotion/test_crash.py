@@ -15,8 +15,8 @@ from world import Snapshot, snapshot
 
 from pawl.settings.tree import Tree
 from pawl.store.store import Store
-from pawl.workspace.history import History, Wish
 from pawl.workspace.promotion import Promoter
+from pawl.workspace.reversal import History, Wish
 
 SOURCE = Path(__file__).parents[2] / "src"
 DRIVER = Path(__file__).with_name("crash_driver.py")

@@ -15,7 +15,7 @@ from world import lay
 from pawl.core.errors import Conflicted, NothingToDo, StoreError, UnknownEntry
 from pawl.core.history import EntryKind, EntryState, Retention, RollbackPolicy
 from pawl.core.merge import ConflictReason
-from pawl.workspace.history import Wish
+from pawl.workspace.reversal import Wish
 
 pytestmark = pytest.mark.spec("B9")
 

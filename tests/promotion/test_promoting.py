@@ -281,7 +281,7 @@ from pawl.core.change import *
 from pawl.core.history import *
 from pawl.core.history import EntryState
 from pawl.store import Store
-from pawl.workspace.history import History, Wish
+from pawl.workspace.reversal import History, Wish
 from pawl.workspace.promotion import Promoter
 from pawl.settings.tree import Tree
 

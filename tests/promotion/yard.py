@@ -17,8 +17,8 @@ from pawl.core.history import Entry, EntryKind, EntryState, NewEntry
 from pawl.settings.tree import Tree
 from pawl.store.journal import Journal
 from pawl.store.store import Store
-from pawl.workspace.history import History, OnConflict, Reversal, Wish
 from pawl.workspace.promotion import Promoter, Promotion
+from pawl.workspace.reversal import History, OnConflict, Reversal, Wish
 from pawl.workspace.writer import staging_names
 
 

@@ -13,9 +13,9 @@ from undo.shell_scripts import fill, script
 from world import clear, snapshot
 
 from pawl.settings.config import load
-from pawl.workspace.commands import CommandRequest, land, run_on_bench
-from pawl.workspace.history import Wish
+from pawl.workspace.benches import CommandRequest, land, run_on_bench
 from pawl.workspace.project import Project
+from pawl.workspace.reversal import Wish
 
 CASES = 200
 GROUPS = 20

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pawl.code.patch_proposal import propose_patch
+from pawl.code.patch_change import propose_patch
 from pawl.core.change import ChangeSet
 from pawl.core.errors import GitFailed, NotFound, PathRefused, PawlError, UsageError
-from pawl.workspace.commands import open_bench
+from pawl.workspace.benches import open_bench
 from pawl.workspace.git import Git
-from pawl.workspace.hiding import Search
+from pawl.workspace.hiding import HiddenSearch
 from pawl.workspace.project import Project
 from pawl.workspace.repository import opened, user_values
 
@@ -98,7 +98,7 @@ def present_diff(shop: Project) -> tuple[str, tuple[str, ...]]:
             settings = {**user_values(shop.config.environment, shop.tree, repository), **repository.config}
             head = repository.head().commit
             gate = shop.read_gate()
-            masked = Search(shop.tree, replace(shop.guardrails, others=None), shop.listings).hides()
+            masked = HiddenSearch(shop.tree, replace(shop.guardrails, others=None), shop.listings).hides()
             git = Git(run=bench.run, repository=repository, head=head, settings=settings)
             return git.diff(lambda path: masked(path) or not gate.shows(path))
     except (NotFound, PathRefused) as error:

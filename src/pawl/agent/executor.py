@@ -40,7 +40,7 @@ from pawl.core.run import Report, RunCursor, RunRequest, RunState, trouble_of
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.permissions import Permit
 from pawl.workspace.bench import sweep
-from pawl.workspace.commands import bench_places
+from pawl.workspace.benches import bench_places
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ from pawl.core.history import EntryKind
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import AttemptEnd
 from pawl.workspace.bench_files import Files
-from pawl.workspace.commands import open_bench
+from pawl.workspace.benches import open_bench
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:

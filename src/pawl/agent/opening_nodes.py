@@ -22,8 +22,8 @@ from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, HookRefused, NoTests, SchemaUnmet, UsageError
 from pawl.core.guardrails import Decision
 from pawl.core.run import DeliveryState, Intent, Mode, RoleName, RunCursor, Stage
-from pawl.workspace.commands import CommandRequest, keep, run_on_bench
-from pawl.workspace.history import Wish
+from pawl.workspace.benches import CommandRequest, keep, run_on_bench
+from pawl.workspace.reversal import Wish
 
 if TYPE_CHECKING:
     from pawl.agent import contract_models

@@ -173,7 +173,7 @@ class Hooking:
         if self.bench is not None and event in ABOUT_WORK:
             yield self.bench()
             return
-        from pawl.workspace.commands import open_bench
+        from pawl.workspace.benches import open_bench
 
         with open_bench(self.shop) as fresh:
             yield fresh

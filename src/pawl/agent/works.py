@@ -22,8 +22,8 @@ from pawl.core.run import Mode, Task
 from pawl.workspace import capture
 from pawl.workspace.bench import Bench
 from pawl.workspace.bench_files import Files
+from pawl.workspace.benches import open_bench
 from pawl.workspace.capture import HeldReason
-from pawl.workspace.commands import open_bench
 from pawl.workspace.git import CommandRunner
 from pawl.workspace.paths import clean
 from pawl.workspace.project import Project

@@ -328,7 +328,7 @@ def add_to_bank(shop: Project, *, done: str, fact: str = "") -> int | None:
     Nothing where there is no bank, the user wants none, or it says so already. These files are protected: only those
     that the guardrails call Pawl's own are written, and only here.
     """
-    from pawl.workspace.commands import open_bench
+    from pawl.workspace.benches import open_bench
 
     setting, folder = shop.config.settings.memory_bank, Path(shop.workspace) / FOLDER
     if setting == "off" or (setting == "auto" and not (folder.is_dir() and is_trusted(shop.config, shop.workspace))):

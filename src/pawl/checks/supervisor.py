@@ -29,7 +29,7 @@ from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.forwarding import Forwarder
 from pawl.settings.config import load
 from pawl.workspace.bench import sweep
-from pawl.workspace.commands import bench_places, open_bench
+from pawl.workspace.benches import bench_places, open_bench
 from pawl.workspace.project import Project
 
 SECRETS_SHOWN = "it reads files that hold secrets (--secrets)"

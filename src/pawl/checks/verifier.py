@@ -31,8 +31,7 @@ from pawl.core.errors import CommandNotFound
 from pawl.core.execution import Completed, Execution
 from pawl.settings.config import Config
 from pawl.workspace.bench import Bench
-from pawl.workspace.commands import open_bench
-from pawl.workspace.environments import brought_along
+from pawl.workspace.benches import brought_along, open_bench
 from pawl.workspace.git import CommandRunner
 from pawl.workspace.hiding import hidden_note
 from pawl.workspace.project import Project

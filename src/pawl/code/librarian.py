@@ -274,7 +274,7 @@ def open_librarian(shop: Project, *, shows: Callable[[str], bool] | None = None)
 
     def runner() -> Bench:
         # Loaded here, because an index that knows the commits of this HEAD needs no bench.
-        from pawl.workspace.commands import open_bench
+        from pawl.workspace.benches import open_bench
 
         return open_bench(shop)
 

@@ -40,7 +40,7 @@ _KINDS = {error: kind for kind, error in ERRORS.items()}
 Table = dict[str, object]
 
 
-class Recorder:
+class AnswerRecorder:
     """Fits `Model`. The file (`.jsonl`) is made at once, readable by its owner only; turns are added to it."""
 
     def __init__(self, model: Model, path: Path) -> None:

@@ -188,9 +188,9 @@ class Models:
     def _open(self, name: ModelName) -> Model:
         model = self._plain(name)
         if self._record is not None:
-            from pawl.models.recorder import Recorder
+            from pawl.models.recorder import AnswerRecorder
 
-            model = Recorder(model, self._record)
+            model = AnswerRecorder(model, self._record)
         return model
 
     def _plain(self, name: ModelName) -> Model:

@@ -37,8 +37,7 @@ from pawl.repair.scripts.script_ground import ScriptGround, is_script_project
 from pawl.repair.strategy import RepairStrategy, Told, suite_of
 from pawl.repair.targets import reaching, test_file
 from pawl.workspace.bench import Bench, sweep
-from pawl.workspace.commands import bench_places, open_bench
-from pawl.workspace.environments import brought_along, own_python
+from pawl.workspace.benches import bench_places, brought_along, open_bench, own_python
 from pawl.workspace.project import Project
 
 MOST_ALONE = 4

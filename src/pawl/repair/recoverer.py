@@ -23,7 +23,7 @@ from pawl.repair.recoveries.names import import_line, packages
 from pawl.repair.recoveries.source import RecoveryCandidate, RecoverySituation, Symbols, symbols_of
 from pawl.repair.recovery_map import recover, undefined_name
 from pawl.repair.targets import is_test
-from pawl.workspace.environments import own_python
+from pawl.workspace.benches import own_python
 
 MOST_ROUNDS = 12
 MOST_CANDIDATES = 6

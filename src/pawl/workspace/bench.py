@@ -37,7 +37,7 @@ from pawl.workspace.bench_files import BenchFiles
 from pawl.workspace.capture import Capture, CaptureRules, capture
 from pawl.workspace.copied import LARGEST_COPY, CopiedSurface
 from pawl.workspace.git import Git
-from pawl.workspace.hiding import Listings, Names, Search
+from pawl.workspace.hiding import HiddenSearch, Listings, Names
 from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore
 from pawl.workspace.overlay import LayeredSurface
 from pawl.workspace.repository import opened
@@ -437,7 +437,7 @@ def _layered(tree: Tree, place: Path, identity: str) -> tuple[BenchFolder, Layer
 def _copied(tree: Tree, place: Path, identity: str, means: _Means) -> tuple[BenchFolder, CopiedSurface]:
     folder = BenchFolder.create(place, identity)
     try:
-        hides = Search(tree, replace(means.guardrails, others=None), means.settings.listings).hides()
+        hides = HiddenSearch(tree, replace(means.guardrails, others=None), means.settings.listings).hides()
         return folder, CopiedSurface.create(tree, folder.path, hides, limit=means.settings.largest_copy)
     except BaseException as error:
         folder.discard()

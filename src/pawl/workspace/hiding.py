@@ -80,7 +80,7 @@ class Listings:
 
 
 @dataclass(slots=True)
-class Search:
+class HiddenSearch:
     """Looks through one workspace, again and again."""
 
     tree: Tree
@@ -252,7 +252,7 @@ class Names:
     """Fits `guardrails.OtherNames`, for one workspace; looks again when the last look is a while ago."""
 
     def __init__(self, tree: Tree, guardrails: Guardrails, shared: Listings | None = None) -> None:
-        self._search = Search(tree, replace(guardrails, others=None), shared or Listings())
+        self._search = HiddenSearch(tree, replace(guardrails, others=None), shared or Listings())
         self._lock = threading.Lock()
         self._masks = Masks()
         self._until = 0.0

@@ -25,8 +25,8 @@ from pawl.workspace.hiding import Listings, Names
 if TYPE_CHECKING:
     from pawl.sandbox.cancel import CancelToken
     from pawl.settings.permissions import ReadGate
-    from pawl.workspace.history import History, Reversal, Wish
     from pawl.workspace.promotion import Promoter, Promotion, Recovery
+    from pawl.workspace.reversal import History, Reversal, Wish
 
 
 _LOOKED_BACK = 50
@@ -118,7 +118,7 @@ class Project:
 
     @property
     def history(self) -> History:
-        from pawl.workspace.history import History
+        from pawl.workspace.reversal import History
 
         settings = self.config.settings
         policy = RollbackPolicy(automatic_on_error=settings.rollback == "on", depth=settings.rollback_depth)

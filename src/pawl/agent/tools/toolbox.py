@@ -190,7 +190,7 @@ class LateBench:
     def bench(self) -> Bench:
         if self._bench is None:
             # Loaded here, because most of what a bench needs would delay the first request for nothing.
-            from pawl.workspace.commands import open_bench
+            from pawl.workspace.benches import open_bench
 
             self._bench = (self._opened or open_bench)(self._shop)
         return self._bench

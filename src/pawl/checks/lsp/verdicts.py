@@ -14,7 +14,7 @@ from pawl.checks.project import CheckKind, Folder
 from pawl.checks.steps import Subject, amount, failed, skipped, stopped
 from pawl.core.diagnostic import CheckResult, Diagnostic, Severity, Status
 from pawl.core.formats import read_json
-from pawl.workspace.environments import brought_along, own_python
+from pawl.workspace.benches import brought_along, own_python
 
 MOST_FILES = 50
 _SEVERITIES = {1: Severity.ERROR, 2: Severity.WARNING, 3: Severity.NOTE, 4: Severity.NOTE}

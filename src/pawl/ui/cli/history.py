@@ -16,8 +16,8 @@ from pawl.ui.cli.parser import Command, dry_run_option
 from pawl.ui.screen.screen import brief, when
 
 if TYPE_CHECKING:
-    from pawl.workspace.history import Reversal, Wish
     from pawl.workspace.project import Project
+    from pawl.workspace.reversal import Reversal, Wish
 
 
 def history_words(parser: ArgumentParser) -> None:
@@ -227,7 +227,7 @@ def restore(shop: Project, call: Call) -> int:
 
 
 def _wish(call: Call, files: tuple[str, ...] = ()) -> Wish:
-    from pawl.workspace.history import OnConflict, Wish
+    from pawl.workspace.reversal import OnConflict, Wish
 
     return Wish(files=files, on_conflict=OnConflict(call.options.on_conflict), dry_run=call.options.dry_run)
 

@@ -16,7 +16,7 @@ from pawl.ui.cli.parser import Command, dry_run_option, protected_option
 from pawl.ui.cli.run import hint_protected, tell_held
 
 if TYPE_CHECKING:
-    from pawl.code.patch_proposal import PatchProposal
+    from pawl.code.patch_change import PatchProposal
     from pawl.workspace.project import Project
 
 
@@ -79,7 +79,7 @@ def _title(shop: Project, call: Call) -> str:
 
 
 def _proposal(shop: Project, call: Call) -> PatchProposal:
-    from pawl.code.patch_proposal import propose_patch, propose_text
+    from pawl.code.patch_change import propose_patch, propose_text
 
     options = call.options
     if options.path is not None:
@@ -110,7 +110,7 @@ def _within_guardrails(shop: Project, call: Call, proposal: PatchProposal) -> No
 
 
 def promote(shop: Project, call: Call) -> int:
-    from pawl.workspace.commands import propose_entry
+    from pawl.workspace.benches import propose_entry
 
     entry = shop.entry(call.entry_number())
     kept = propose_entry(shop, entry, allow_protected=call.options.allow_protected)

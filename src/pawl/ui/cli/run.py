@@ -21,8 +21,8 @@ from pawl.ui.cli.parser import Command, CommandParser, protected_option
 from pawl.ui.screen.screen import Screen, counted, warnings
 
 if TYPE_CHECKING:
+    from pawl.workspace.benches import CommandRequest, Landing, Ran
     from pawl.workspace.capture import HeldBack
-    from pawl.workspace.commands import CommandRequest, Landing, Ran
     from pawl.workspace.project import Project
 
 
@@ -254,7 +254,7 @@ def _fate(call: Call) -> str:
 
 
 def _run(shop: Project, call: Call) -> Ran:
-    from pawl.workspace.commands import run_on_bench
+    from pawl.workspace.benches import run_on_bench
     from pawl.workspace.hiding import hidden_note
 
     live = None if call.options.json else Live(call.interruptions)
@@ -272,7 +272,7 @@ def _run(shop: Project, call: Call) -> Ran:
 
 
 def _request(shop: Project, call: Call) -> CommandRequest:
-    from pawl.workspace.commands import CommandRequest
+    from pawl.workspace.benches import CommandRequest
 
     options = call.options
     if not options.argv:
@@ -330,7 +330,7 @@ def _agreed(shop: Project, call: Call, changes: ChangeSet, question: str) -> boo
 
 
 def _landed(shop: Project, ran: Ran, verdict: RunDecision) -> Landing:
-    from pawl.workspace.commands import keep, land
+    from pawl.workspace.benches import keep, land
 
     if verdict is RunDecision.KEEP:
         return keep(shop, ran)

@@ -15,7 +15,7 @@ from pawl.ui.cli.parser import Command
 from pawl.ui.screen.screen import counted
 
 if TYPE_CHECKING:
-    from pawl.workspace.commands import Examination
+    from pawl.workspace.benches import Examination
     from pawl.workspace.project import Project
 
 
@@ -45,7 +45,7 @@ _MOST_NUMBER = 1_000_000
 
 def doctor(shop: Project, call: Call) -> int:
     from pawl.ui.cli.mistakes import every_mistake
-    from pawl.workspace.commands import examine
+    from pawl.workspace.benches import examine
 
     report = examine(shop, thorough=call.options.verify)
     wrong = every_mistake()
@@ -79,7 +79,7 @@ def doctor(shop: Project, call: Call) -> int:
 
 
 def gc(shop: Project, call: Call) -> int:
-    from pawl.workspace.commands import collect
+    from pawl.workspace.benches import collect
 
     days = call.options.days
     if days is None and shop.config.mistaken:

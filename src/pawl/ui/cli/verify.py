@@ -40,7 +40,7 @@ def verify(shop: Project, call: Call) -> int:
     from pawl.checks.packages import PackagePolicy
     from pawl.checks.verifier import BaselinePolicy, StopPolicy, Verifier
     from pawl.workspace.bench import sweep
-    from pawl.workspace.commands import bench_places
+    from pawl.workspace.benches import bench_places
 
     options = call.options
     if options.set_baseline and options.no_baseline:

@@ -1,8 +1,9 @@
-"""The benches of a project: a command on one, what becomes of its changes, and looking after what is left behind."""
+"""The benches of a project: a command on one, what becomes of its changes, and what is left behind."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,10 @@ from pawl.core.redact import redacted_command
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.choice import ChosenSandbox
 from pawl.sandbox.visibility import Surroundings
+from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.workspace.bench import Bench, BenchSettings, benches, sweep
 from pawl.workspace.capture import Capture, HeldBack
-from pawl.workspace.environments import readable_roots
 from pawl.workspace.project import Project
 from pawl.workspace.promotion import Promotion
 
@@ -297,3 +298,51 @@ def collect(shop: Project, *, days: int | None, backups: int | None) -> Cleaned:
     freed = max(0, before - shop.store.size_bytes())
     shop.note("collected", {"entries": entries, "bytes": freed, "benches": swept})
     return Cleaned(entries=entries, bytes_freed=freed, benches=swept, days=retention.days, backups=retention.backups)
+
+
+TOOLS = ("ruff", "ty")
+"""Pawl depends on them, so that every workspace can be linted and type-checked."""
+
+
+def readable_roots(environment: str | None) -> tuple[str, ...]:
+    """The environment itself, and the installation that its interpreter comes from.
+
+    The environment's own note of where that is can lie in the workspace, so it is believed only where a Python
+    installation really stands.
+    """
+    if environment is None:
+        return ()
+    base = _base(Path(environment))
+    return (environment,) if base is None else (environment, str(base))
+
+
+def brought_along() -> dict[str, str]:
+    """Pawl's own tools by name, where they are installed: beside its interpreter, or where pip puts scripts."""
+    import sysconfig
+
+    schemes = (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user"))
+    folders = [Path(sys.executable).parent, *(Path(sysconfig.get_path("scripts", scheme)) for scheme in schemes)]
+    found = {name: folder / name for folder in reversed(folders) for name in TOOLS if (folder / name).is_file()}
+    return {name: str(path) for name, path in found.items()}
+
+
+def own_python() -> tuple[str, tuple[str, ...]]:
+    """An interpreter that can run Pawl's code in the sandbox, and what it must be able to read there.
+
+    It is the one below Pawl's environment, so that nothing of that environment has to be shown but Pawl itself.
+    """
+    package = str(Path(__file__).parents[1])
+    return getattr(sys, "_base_executable", sys.executable), (sys.base_prefix, package)
+
+
+def _base(environment: Path) -> Path | None:
+    try:
+        lines = bounded.read_bytes(environment / "pyvenv.cfg").decode("utf-8", "replace").splitlines()
+    except OSError:
+        return None
+    pairs = (line.partition("=") for line in lines)
+    named = {name.strip(): value.strip() for name, _, value in pairs}
+    programs = Path(named.get("home", ""))
+    if not programs.is_absolute() or programs.name != "bin" or not (programs / "python3").exists():
+        return None
+    return programs.parent if any(programs.parent.glob("lib*/python3*/os.py")) else None
