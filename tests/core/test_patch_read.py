@@ -125,17 +125,6 @@ def test_a_text_with_windows_line_ends_keeps_them():
     assert read(b"--- a/f\n+++ b/f\n" + body, f=file(text)).changes == changed(text, after)
 
 
-def test_a_patch_that_was_converted_to_windows_line_ends_fits_either_kind_of_file():
-    patch = (b"--- a/f\n+++ b/f\n" + HUNK).replace(b"\n", b"\r\n")
-    plain = read(patch, f=file(TEXT))
-    assert plain.changes == changed(TEXT, CHANGED)
-    assert "Windows line ends" in plain.notices[0]
-    text = TEXT.replace(b"\n", b"\r\n")
-    assert read(patch, f=file(text)).changes == changed(text, CHANGED.replace(b"\n", b"\r\n"))
-    new = read(b"--- /dev/null\r\n+++ b/f\r\n@@ -0,0 +1 @@\r\n+x\r\n\\ No newline at end of file\r\n")
-    assert new.changes == ChangeSet((Change("f", None, file(b"x")),))
-
-
 MALFORMED = {
     b"": "line 1 .*found no diff",
     b"just\nwords\n": "line 1 .*found no diff",

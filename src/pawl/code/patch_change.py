@@ -51,19 +51,6 @@ class Fitted:
     notices: tuple[str, ...] = ()
 
 
-def fitted(patch: FilePatch, source: bytes, *, is_proven: bool) -> Fitted | RejectedHunk:
-    """The text after all hunks of a patch. `is_proven` says that the text is known to be the one it was made from."""
-    lines = split_lines(source)
-    result = _fit(patch, lines, is_proven=is_proven)
-    if not patch.converted or (isinstance(result, Fitted) and patch.action is not FileAction.CREATE):
-        return result
-    unconverted = _fit(_unconverted(patch), lines, is_proven=is_proven)
-    if isinstance(unconverted, RejectedHunk):
-        return result
-    notice = f"{patch.new_path!r}: the patch has Windows line ends throughout, which were read as plain ones"
-    return Fitted(data=unconverted.data, notices=(*unconverted.notices, notice))
-
-
 def already_there(patch: FilePatch, source: bytes) -> RejectedHunk:
     """A file that the patch would create, with the first lines that are not as the patch has them."""
     lines = split_lines(source)
@@ -82,20 +69,9 @@ def left_over(patch: FilePatch, left: bytes) -> RejectedHunk:
     return RejectedHunk(path=patch.new_path, line=patch.line, problem=problem, closest=numbers)
 
 
-def _unconverted(patch: FilePatch) -> FilePatch:
-    hunks = tuple(
-        replace(
-            hunk,
-            lines=tuple(
-                line[:-2] + b"\n" if line.endswith(b"\r\n") else line.removesuffix(b"\r") for line in hunk.lines
-            ),
-        )
-        for hunk in patch.hunks
-    )
-    return replace(patch, hunks=hunks)
-
-
-def _fit(patch: FilePatch, lines: Sequence[bytes], *, is_proven: bool) -> Fitted | RejectedHunk:
+def fitted(patch: FilePatch, source: bytes, *, is_proven: bool) -> Fitted | RejectedHunk:
+    """The text after all hunks of a patch. `is_proven` says that the text is known to be the one it was made from."""
+    lines = split_lines(source)
     result: list[bytes] = []
     notices: list[str] = []
     at = shift = 0

@@ -154,10 +154,6 @@ class PatchLines:
         return self._lines[self._at] if self._at < len(self._lines) else None
 
     @property
-    def is_converted(self) -> bool:
-        return (self.line or b"").endswith(b"\r\n")
-
-    @property
     def at_plain_header(self) -> bool:
         following = self._lines[self._at + 1 : self._at + 2]
         return self.starts(b"--- ") and bool(following) and following[0].startswith(b"+++ ")
@@ -354,8 +350,6 @@ class FilePatch:
     """Whether git took the new content for another file's, so that the old one can have moved elsewhere."""
     hunks: tuple[PatchHunk, ...] = ()
     binary: BinaryContent | None = None
-    converted: bool = False
-    """Whether the lines of the patch itself end as on Windows, so that those of the files may have been changed."""
 
 
 def read_patch(data: bytes) -> tuple[FilePatch, ...]:
@@ -378,7 +372,7 @@ def read_patch(data: bytes) -> tuple[FilePatch, ...]:
 
 
 def _git_file(reader: PatchLines, group: int) -> FilePatch:
-    line, converted = reader.number, reader.is_converted
+    line = reader.number
     names = header_names(reader.take().removeprefix(b"diff --git "), line)
     section = read_section(reader)
     if reader.starts(b"Binary files "):
@@ -410,7 +404,6 @@ def _git_file(reader: PatchLines, group: int) -> FilePatch:
         rewritten=section.rewritten,
         hunks=hunks,
         binary=binary,
-        converted=converted,
     )
 
 
@@ -441,7 +434,7 @@ def _check_labels(section: Section, names: Names, labels: Names, line: int) -> N
 
 
 def _plain_file(reader: PatchLines, group: int) -> FilePatch:
-    line, converted = reader.number, reader.is_converted
+    line = reader.number
     labels = _labels(reader)
     old, new = without_prefixes((labels[0].name, labels[1].name))
     paths = [checked(path, line) for path in (old, new) if path is not None]
@@ -454,7 +447,6 @@ def _plain_file(reader: PatchLines, group: int) -> FilePatch:
         old_path=paths[0],
         new_path=paths[-1],
         hunks=_hunks(reader),
-        converted=converted,
     )
 
 
