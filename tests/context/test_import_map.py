@@ -116,7 +116,8 @@ def test_a_file_that_does_not_parse_imports_nothing_but_can_be_imported():
 
 def test_a_chain_deeper_than_the_stack_of_python_is_ordered():
     files = {f"m{number:05}.py": f"import m{number + 1:05}" for number in range(5_000)}
-    assert ImportMap.of(files).order(files) == tuple(sorted(files, reverse=True))
+    some = sorted(files)[::500]
+    assert ImportMap.of(files).order(some) == tuple(reversed(some))
 
 
 def test_a_doubtful_escape_in_a_file_is_no_warning_of_ours():

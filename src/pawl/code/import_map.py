@@ -28,8 +28,6 @@ class ImportMap:
     imported: Mapping[str, frozenset[str]]
     """For each file the files that it imports."""
     importers: Mapping[str, frozenset[str]]
-    ranks: Mapping[str, int]
-    """Files in the order of their imports; those of one cycle share a rank."""
 
     @classmethod
     def of(cls, files: Mapping[str, str | bytes]) -> ImportMap:
@@ -56,7 +54,7 @@ class ImportMap:
             for target in targets:
                 importers[target].add(path)
         frozen = {path: frozenset(names) for path, names in importers.items()}
-        return cls(imported, frozen, _ranks(imported))
+        return cls(imported, frozen)
 
     def neighbours(self, path: str) -> frozenset[str]:
         """The files that this one imports, and those that import it."""
@@ -64,7 +62,23 @@ class ImportMap:
 
     def order(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Imported files before their importers, a cycle by name, files that are not in the map last."""
-        return tuple(sorted(set(paths), key=lambda path: (self.ranks.get(path, len(self.ranks)), path)))
+        reached = {path: self._reached(path) for path in paths}
+
+        def place(path: str) -> tuple[bool, int, str]:
+            below = [one for one in reached if one in reached[path] and path not in reached[one]]
+            return path not in self.imported, len(below), path
+
+        return tuple(sorted(reached, key=place))
+
+    def _reached(self, path: str) -> set[str]:
+        """All that a file imports, directly or through others."""
+        found: set[str] = set()
+        waiting = [path]
+        while waiting:
+            fresh = self.imported.get(waiting.pop(), frozenset()) - found
+            found |= fresh
+            waiting += fresh
+        return found
 
 
 def python_imports(source: str | bytes) -> Iterator[tuple[str, Names]]:
@@ -79,48 +93,6 @@ def python_imports(source: str | bytes) -> Iterator[tuple[str, Names]]:
         elif isinstance(node, ast.ImportFrom):
             names = [(alias.name, alias.asname or alias.name) for alias in node.names]
             yield "." * node.level + (node.module or ""), names
-
-
-def _ranks(imported: Mapping[str, frozenset[str]]) -> dict[str, int]:
-    """Tarjan's strongly connected components, which come out with the imported ones first.
-
-    It keeps its own stack, because a chain of imports can be deeper than Python's.
-    """
-    ranks: dict[str, int] = {}
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    open_nodes: list[str] = []
-    for root in sorted(imported):
-        if root in index:
-            continue
-        work = [(root, iter(sorted(imported[root])))]
-        index[root] = low[root] = len(index)
-        open_nodes.append(root)
-        while work:
-            node, targets = work[-1]
-            target = next((target for target in targets if target not in ranks), None)
-            if target is None:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    _close(node, open_nodes, ranks)
-            elif target in index:
-                low[node] = min(low[node], index[target])
-            else:
-                index[target] = low[target] = len(index)
-                open_nodes.append(target)
-                work.append((target, iter(sorted(imported[target]))))
-    return ranks
-
-
-def _close(node: str, open_nodes: list[str], ranks: dict[str, int]) -> None:
-    """One component is complete: everything opened since its first node."""
-    rank = len(ranks)
-    member = ""
-    while member != node:
-        member = open_nodes.pop()
-        ranks[member] = rank
 
 
 class Resolver:

@@ -119,8 +119,6 @@ class CodeLibrarian:
 
     def _refresh(self, paths: Sequence[str] | None, until: float) -> Refreshed:
         if paths is None:
-            if self._connection.execute("SELECT 1 FROM file LIMIT 1").fetchone() is None:
-                self._parsers.start()
             stamps = self._files.stamps()
         else:
             stamps = [stamp for path in paths if (stamp := self._files.stamp(path)) is not None]

@@ -70,15 +70,6 @@ class Parsers:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def start(self) -> None:
-        """Lets a process come up while the caller does something else; the others come when there is work for them."""
-        with contextlib.suppress(queue.Empty):
-            worker = self._idle.get_nowait()
-            try:
-                worker.start()
-            finally:
-                self._idle.put(worker)
-
     def close(self) -> None:
         """Ends the processes; the next file starts one again."""
         _close_all(self._workers)
@@ -174,9 +165,6 @@ class _Worker:
                 with contextlib.suppress(OSError):
                     assert pipe is not None
                     pipe.close()
-
-    def start(self) -> None:
-        self._process = self._process or self._started()
 
     def _ready(self) -> subprocess.Popen[bytes]:
         process = self._process = self._process or self._started()
