@@ -11,7 +11,7 @@ import json
 import os
 import re
 import secrets
-import select
+import selectors
 import signal
 import stat
 import subprocess
@@ -38,6 +38,7 @@ from pawl.settings.project_files import FOLDER, hooks_of, joined_hooks, project_
 from pawl.settings.trust import trusted_files
 from pawl.workspace.bench import Bench
 from pawl.workspace.paths import way_of
+from pawl.workspace.trees import held
 
 MOST_BYTES = 1 << 20
 """Kept of each stream."""
@@ -112,8 +113,47 @@ def run_on_host(
             )
         except (OSError, ValueError) as error:
             return HookEnded(code=None, stopped=f"it cannot be started: {error}")
+    assert process.stdout is not None and process.stderr is not None
+    kept = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
     with process:
-        return _Following(process, mark, time.monotonic() + seconds, cancel).until_its_end()
+        try:
+            stopped = _followed(process.pid, kept, time.monotonic() + seconds, cancel)
+        except BaseException:
+            end_tree(process.pid, mark)
+            raise
+        if stopped:
+            end_tree(process.pid, mark)
+        code = process.wait()
+    stdout, stderr = (bytes(one).decode("utf-8", "replace") for one in kept.values())
+    return HookEnded(code=None if stopped else code, stdout=stdout, stderr=stderr, stopped=stopped)
+
+
+def _followed(pid: int, kept: Mapping[int, bytearray], deadline: float, cancel: CancelToken | None) -> str:
+    """Reads what a hook writes until it has ended; why it has to be stopped, if it has.
+
+    After its end nobody waits for processes that it left behind and that keep the pipes open.
+    """
+    has_ended = False
+    with held(os.pidfd_open(pid)) as exited, selectors.DefaultSelector() as selector:
+        for descriptor in (*kept, exited, *([] if cancel is None else [cancel.fileno()])):
+            selector.register(descriptor, selectors.EVENT_READ)
+        is_open = set(kept)
+        while is_open or not has_ended:
+            ready = {key.fd for key, _ in selector.select(max(0.0, deadline - time.monotonic()))}
+            if cancel is not None and cancel.requested:
+                return "" if has_ended else "it was stopped"
+            for descriptor in is_open & ready:
+                data = os.read(descriptor, 65_536)
+                kept[descriptor] += data[: max(0, MOST_BYTES - len(kept[descriptor]))]
+                if not data:
+                    is_open.discard(descriptor)
+                    selector.unregister(descriptor)
+            if exited in ready:
+                selector.unregister(exited)
+                has_ended, deadline = True, time.monotonic() + _AFTER_EXIT_SECONDS
+            elif time.monotonic() >= deadline:
+                return "" if has_ended else "its time was up"
+    return ""
 
 
 def host_words(argv: Sequence[str], *, workspace: str, home: str) -> tuple[str, ...]:
@@ -172,77 +212,6 @@ def _checked_program(program: str, workspace: str) -> str:
         if found.st_uid not in (0, os.getuid()) or (writable and not found.st_mode & stat.S_ISVTX):
             raise ConfigError(f"others can put another program into {folder!r}", advice="keep it in a folder of yours")
     return real
-
-
-class _Following:
-    """Reads what a hook writes while it waits for its end."""
-
-    def __init__(
-        self, process: subprocess.Popen[bytes], mark: str, deadline: float, cancel: CancelToken | None
-    ) -> None:
-        assert process.stdout is not None and process.stderr is not None
-        self._process = process
-        self._mark = mark
-        self._deadline = deadline
-        self._cancel = cancel
-        self._out, self._err = process.stdout.fileno(), process.stderr.fileno()
-        self._kept = {self._out: bytearray(), self._err: bytearray()}
-        self._open = {self._out, self._err}
-        self._poll = select.poll()
-        for descriptor in self._open:
-            os.set_blocking(descriptor, False)
-            self._poll.register(descriptor, select.POLLIN)
-        if cancel is not None:
-            self._poll.register(cancel.fileno(), select.POLLIN)
-
-    def until_its_end(self) -> HookEnded:
-        exited = os.pidfd_open(self._process.pid)
-        self._poll.register(exited, select.POLLIN)
-        try:
-            stopped = self._wait(exited)
-            if stopped:
-                end_tree(self._process.pid, self._mark)
-            else:
-                self._poll.unregister(exited)
-                self._deadline = time.monotonic() + _AFTER_EXIT_SECONDS
-                self._drain()
-            code = self._process.wait()
-        except BaseException:
-            end_tree(self._process.pid, self._mark)
-            raise
-        finally:
-            os.close(exited)
-        texts = [bytes(self._kept[one]).decode("utf-8", "replace") for one in (self._out, self._err)]
-        return HookEnded(code=None if stopped else code, stdout=texts[0], stderr=texts[1], stopped=stopped)
-
-    def _wait(self, exited: int) -> str:
-        """Until it has ended; why it has to be stopped, if it has."""
-        while True:
-            ready = self._ready()
-            if self._cancel is not None and self._cancel.requested:
-                return "it was stopped"
-            if exited in ready:
-                return ""
-            if not ready and time.monotonic() >= self._deadline:
-                return "its time was up"
-
-    def _drain(self) -> None:
-        """Reads what is still in the pipes; nobody waits for processes that a hook left behind."""
-        while self._open and (self._ready() or time.monotonic() < self._deadline):
-            if self._cancel is not None and self._cancel.requested:
-                return
-
-    def _ready(self) -> list[int]:
-        left = max(0.0, self._deadline - time.monotonic())
-        ready = [descriptor for descriptor, _ in self._poll.poll(left * 1000)]
-        for descriptor in self._open.intersection(ready):
-            data = os.read(descriptor, 65_536)
-            kept = self._kept[descriptor]
-            kept += data[: max(0, MOST_BYTES - len(kept))]
-            if not data:
-                self._open.discard(descriptor)
-                self._poll.unregister(descriptor)
-        return ready
 
 
 def end_tree(pid: int, mark: str) -> None:
