@@ -53,11 +53,9 @@ def measure(bug: Bug, seconds: float, workers: int) -> Line:
     with tempfile.TemporaryDirectory(prefix="reflex-") as name:
         folder = Path(name).resolve()
         bug.make(folder)
-        request = RepairRequest(
-            root=str(folder), tests=bug.tests, seconds=seconds, workers=workers, import_paths=bug.import_paths
-        )
+        request = RepairRequest(root=str(folder), tests=bug.tests, seconds=seconds, workers=workers)
         started = time.monotonic()
-        words = command(request, bug.python)
+        words = ["env", f"PYTHONPATH={import_path(bug, folder)}", *command(request, bug.python)]
         lines = subprocess.run(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False).stdout.splitlines()
         ended = parse_event(lines[-1])
         assert isinstance(ended, RepairEnded)
@@ -117,9 +115,12 @@ def passes(bug: Bug, folder: Path) -> bool:
 
 
 def plain_pytest(bug: Bug, folder: Path) -> list[str]:
-    paths = ":".join(str(folder / path) for path in (*bug.import_paths, "."))
     words = [bug.python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    return ["env", f"PYTHONPATH={paths}", *words, *bug.tests]
+    return ["env", f"PYTHONPATH={import_path(bug, folder)}", *words, *bug.tests]
+
+
+def import_path(bug: Bug, folder: Path) -> str:
+    return ":".join(str(folder / path) for path in (*bug.import_paths, "."))
 
 
 def report(lines: list[Line]) -> None:

@@ -89,12 +89,12 @@ def test_after_a_kill_the_tree_is_as_it_was_and_the_next_start_removes_the_bench
     assert (pawl.workspace / "app.py").read_text() == RIGHT
 
 
-def test_ctrl_c_in_a_terminal_brings_the_cursor_back(project: Project):
+def test_ctrl_c_in_a_terminal_clears_the_live_line_and_leaves_the_cursor(project: Project):
     with project(STUCK).terminal("fix") as terminal:
         terminal.expect("running the suite")
         terminal.type("\x03")
         assert terminal.finish() == 130
-    assert terminal.raw.rindex("\x1b[?25h") > terminal.raw.rindex("\x1b[?25l")
+    assert "\x1b[?25l" not in terminal.raw
     assert terminal.text.endswith("pawl: interrupted\n      nothing was left half done\n")
 
 
@@ -103,8 +103,7 @@ def test_what_is_watched_fits_the_terminal_and_is_gone_at_the_end(project: Proje
     with project(BROKEN).terminal("fix", columns=columns) as terminal:
         assert terminal.finish() == 0
     drawn = re.split(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n", terminal.text)
-    stages = [line for line in drawn if re.search(r"^\S \w.* +\d+ s(?:, \d+ s left)?$", line)]
-    assert {len(line) for line in stages} == {columns - 1}
+    assert {"running the suite · $0.00", "searching for a patch · $0.00"} <= set(drawn)
     assert max(map(len, drawn)) <= columns
     assert drawn[-2].startswith("fixed in ")
 

@@ -90,8 +90,7 @@ def test_what_lies_beside_the_tests_in_their_folder_belongs_to_them(repair):
                 def test_three():
                     assert length(Link(Link(Link()))) == 3
             """,
-        },
-        import_paths=(".",),
+        }
     )
     assert {patch.path for patch in repaired.ended.patches} == {"chain.py"}
 

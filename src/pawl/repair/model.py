@@ -29,8 +29,6 @@ class RepairRequest:
     workers: int = 2
     memory_bytes: int = 3 << 30
     framework: str = "pytest"
-    import_paths: tuple[str, ...] = ()
-    """Folders put on the import path, relative to the root."""
     mend: tuple[str, ...] = ()
     """The failing tests to be mended, by their ids; other failures are left alone. Empty means all of them."""
 

@@ -28,6 +28,7 @@ from pawl.repair.model import (
     SuspiciousLine,
 )
 from pawl.workspace.bench import Bench
+from pawl.workspace.project import Project
 
 
 def suite_of(verdicts: Sequence[CheckResult]) -> CheckResult:
@@ -207,13 +208,10 @@ class RepairStrategy(Generic[G]):
 
     def changes(self) -> ChangeSet:
         """The edits, from what the files were when the bench was made, whatever the user has changed since."""
-        blobs, tree = self.ground.shop.store.blobs, self.ground.shop.tree
-        made = []
-        for path, data in self.ground.edited.items():
-            seen = tree.look(path)
-            contents = (self.ground.originals[path], data)
-            made.append(Change(path, *(Node.file(blobs.put(one), seen.mode if seen else 0o644) for one in contents)))
-        return ChangeSet.of(made)
+        ground = self.ground
+        return ChangeSet.of(
+            change_of(ground.shop, path, ground.originals[path], data) for path, data in ground.edited.items()
+        )
 
 
 DEAR = 4.0
@@ -279,6 +277,13 @@ def is_progress(after: CheckResult, before: CheckResult) -> bool:
     return now < then
 
 
+def change_of(shop: Project, path: str, before: bytes, after: bytes) -> Change:
+    """The edit of a file, whose mode stays."""
+    seen = shop.tree.look(path)
+    mode = seen.mode if seen else 0o644
+    return Change(path, *(Node.file(shop.store.blobs.put(data), mode) for data in (before, after)))
+
+
 def rivals_of(ground: RepairGround, dispute: Dispute) -> tuple[Alternative, ...]:
     """Every patch as a change set of its own, on top of what was mended before it, kept as an entry."""
     shop = ground.shop
@@ -286,10 +291,7 @@ def rivals_of(ground: RepairGround, dispute: Dispute) -> tuple[Alternative, ...]
     patches = dispute.ended.patches
     for number, patch in enumerate(patches, 1):
         before = dispute.contents[patch.path]
-        seen = shop.tree.look(patch.path)
-        mode = seen.mode if seen else 0o644
-        nodes = [Node.file(shop.store.blobs.put(data), mode) for data in (before, patch.applied(before))]
-        changes = ChangeSet.of([Change(patch.path, *nodes)])
+        changes = ChangeSet.of([change_of(shop, patch.path, before, patch.applied(before))])
         entry = None
         if not ground.request.dry_run:
             entry = shop.keep(shop.new_entry(EntryKind.EDIT, f"fix, rival {number}: {patch.template}"), changes)

@@ -18,6 +18,8 @@ from pawl.repair.recoveries.source import module_of
 
 def reaching(findings: Sequence[Diagnostic], targets: Sequence[str], sources: Mapping[str, str]) -> list[Diagnostic]:
     """The failing tests whose traceback or file leads to one of the targets; all where none does, or none is given."""
+    if not targets:
+        return list(findings)
     resolver = Resolver(sources)
 
     def beside(path: str, name: str) -> list[str]:
@@ -38,7 +40,7 @@ def reaching(findings: Sequence[Diagnostic], targets: Sequence[str], sources: Ma
         named = {finding.path, *(place.path for place in finding.frames)}
         return not named.isdisjoint(targets) or leads(test_file(finding, sources))
 
-    return [finding for finding in findings if not targets or concerned(finding)] or list(findings)
+    return list(filter(concerned, findings)) or list(findings)
 
 
 def reached(starts: Iterable[str], imported: Callable[[str], Iterable[str]]) -> list[str]:

@@ -192,6 +192,13 @@ class Call:
         self.out.put(f"{as_json(body)}\n")
         return code
 
+    def answer(self, body: object, text: str, code: int = 0) -> int:
+        """Says one thing: the object to a program, the text to a person; gives the exit code back."""
+        if self.options.json:
+            return self.emit(body, code)
+        self.out.lines(text)
+        return code
+
     @property
     def test_command(self) -> tuple[str, ...]:
         """The words of `--test`; empty without it."""

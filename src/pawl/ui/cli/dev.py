@@ -43,7 +43,9 @@ def dev(shop: Project, call: Call) -> int:
             return _none(call) if record is None else _tell(call, record)
         case _:
             record = serving.stop(shop)
-            return _none(call) if record is None else _stopped(call, record)
+            if record is None:
+                return _none(call)
+            return call.answer({**_shape(record), "state": "stopped"}, f"stopped {record.name or 'the dev server'}")
 
 
 def _start(shop: Project, call: Call) -> int:
@@ -64,14 +66,6 @@ def _start(shop: Project, call: Call) -> int:
     return _tell(call, record, "" if started else "already running: ")
 
 
-def _stopped(call: Call, record: ServerRecord) -> int:
-    if call.options.json:
-        call.emit({**_shape(record), "state": "stopped"})
-    else:
-        call.out.say(f"stopped {record.name or 'the dev server'}")
-    return 0
-
-
 def _logs(shop: Project, call: Call) -> int:
     from pawl.checks import dev_process as serving
 
@@ -79,19 +73,11 @@ def _logs(shop: Project, call: Call) -> int:
         raise UsageError(f"--lines {call.options.lines} shows nothing", advice="give a number from 1")
     serving.required(serving.status(shop))
     text = serving.logs(shop, call.options.lines)
-    if call.options.json:
-        call.emit({"lines": text.splitlines()})
-    else:
-        call.out.lines(text)
-    return 0
+    return call.answer({"lines": text.splitlines()}, text)
 
 
 def _none(call: Call) -> int:
-    if call.options.json:
-        call.emit(_shape(None))
-    else:
-        call.out.say("no dev server runs for this workspace")
-    return EXIT_NONE
+    return call.answer(_shape(None), "no dev server runs for this workspace", EXIT_NONE)
 
 
 def _tell(call: Call, record: ServerRecord, before: str = "") -> int:

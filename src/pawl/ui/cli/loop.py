@@ -189,11 +189,7 @@ def audit(shop: Project, call: Call) -> int:
     if call.options.list:
         return _list(shop, call)
     found = audited(shop, call.options.run)
-    if call.options.json:
-        call.emit(found)
-    else:
-        call.out.lines(as_markdown(found).rstrip("\n"))
-    return 0
+    return call.answer(found, as_markdown(found).rstrip("\n"))
 
 
 def _list(shop: Project, call: Call) -> int:

@@ -127,11 +127,7 @@ def _add(shop: Project, call: Call) -> int:
 
     options = call.options
     kept = remembering.add(shop, " ".join(options.words), MemoryTier(options.tier or MemoryTier.FACT))
-    if options.json:
-        call.emit(_json(kept))
-    else:
-        call.out.say(f"remembered as {kept.id}")
-    return 0
+    return call.answer(_json(kept), f"remembered as {kept.id}")
 
 
 def _forget(shop: Project, call: Call) -> int:
@@ -142,17 +138,10 @@ def _forget(shop: Project, call: Call) -> int:
         if options.words:
             raise UsageError("--all forgets everything; it takes no number", advice="leave out one of them")
         gone = remembering.forget_all(shop)
-        if options.json:
-            call.emit(picked(gone, "memories answers"))
-        else:
-            call.out.say(f"forgot {counted(gone.memories, 'memory', 'memories')} and {counted(gone.answers, 'answer')}")
-        return 0
+        forgot = f"forgot {counted(gone.memories, 'memory', 'memories')} and {counted(gone.answers, 'answer')}"
+        return call.answer(picked(gone, "memories answers"), forgot)
     one = remembering.forget(shop, _number(call))
-    if options.json:
-        call.emit({"forgotten": _json(one)})
-    else:
-        call.out.say(f"forgot {one.id}: {brief(one.text)}")
-    return 0
+    return call.answer({"forgotten": _json(one)}, f"forgot {one.id}: {brief(one.text)}")
 
 
 def _number(call: Call) -> int:

@@ -130,12 +130,9 @@ def _check_usable(shop: Project, held: ProjectFiles) -> None:
 def _revoke(shop: Project, call: Call) -> int:
     known = revoke(shop.config, shop.workspace)
     listed = is_listed(shop.config, shop.workspace)
-    if call.options.json:
-        return call.emit({"folder": shop.workspace, "revoked": known, "listed": listed})
-    call.out.say(f"no longer trusted: {shop.workspace}" if known else f"was not trusted: {shop.workspace}")
-    if listed:
-        call.out.say("your settings still list it under [trust]")
-    return 0
+    text = f"{'no longer' if known else 'was not'} trusted: {shop.workspace}"
+    text += "\nyour settings still list it under [trust]" if listed else ""
+    return call.answer({"folder": shop.workspace, "revoked": known, "listed": listed}, text)
 
 
 def _folders(shop: Project, call: Call) -> int:

@@ -88,10 +88,7 @@ def _show(shop: Project, call: Call) -> int:
     if call.options.name not in names:
         raise UsageError(f"there is no prompt {call.options.name!r}", advice=_similar(call.options.name, names))
     prompt = repository.get(call.options.name)
-    if call.options.json:
-        return call.emit(picked(prompt, "name purpose source text"))
-    call.out.lines(prompt.text)
-    return 0
+    return call.answer(picked(prompt, "name purpose source text"), prompt.text)
 
 
 def _similar(name: str, known: Sequence[str]) -> str:
@@ -103,14 +100,8 @@ def _check(shop: Project, call: Call) -> int:
     from pawl.agent import policy as rules
 
     faults = rules.prompt_faults(shop.config, shop.workspace)
-    if call.options.json:
-        call.emit({"faults": [picked(one, "path line what") for one in faults]})
-    else:
-        for fault in faults:
-            call.out.say(fault.text)
-        if not faults:
-            call.out.say("every prompt is sound")
-    return 52 if faults else 0
+    text = "\n".join(fault.text for fault in faults) or "every prompt is sound"
+    return call.answer({"faults": [picked(one, "path line what") for one in faults]}, text, 52 if faults else 0)
 
 
 _ACTIONS: dict[str, Callable[[Project, Call], int]] = {"list": _list, "show": _show, "check": _check}

@@ -34,6 +34,7 @@ from pawl.core.events import (
 )
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import Attempt, AttemptEnd, TierMode
+from pawl.repair.model import BaselineTaken, ClockStarted, LinesSuspected, Mended, Progressed, StageBegun
 from pawl.ui.screen.markdown import Blocks, drawn
 from pawl.ui.screen.screen import Face, brief, counted, cut, money, one_line
 
@@ -65,6 +66,22 @@ _NODES = {
 }
 _TOLD_NODES = frozenset({"mend", "plan", "prove", "verify", "apply"})
 """Nodes that are worth a line of their own."""
+_STAGES = {
+    "install": "installing what the lock file says",
+    "suite": "running the suite",
+    "recover": "trying known recoveries",
+    "baseline": "running the tests by themselves",
+    "trace": "watching the failing tests",
+    "largest group": "watching the failing tests",
+    "search": "searching for a patch",
+    "definitions": "searching outside of functions",
+    "pairs": "searching for two edits",
+    "compare": "comparing patches by behaviour",
+    "verify": "verifying",
+}
+"""Steps of the reflex."""
+_MILESTONES = ("install", "suite", "recover", "search", "verify")
+"""The steps that are told where nothing can be drawn in place."""
 MARKS = {Status.PASS: "✓", Status.FAIL: "✗", Status.SKIPPED: "–"}
 _STYLES = {"✓": "green", "✗": "red", "!": "yellow"}
 _ATTEMPT_MARKS = {AttemptEnd.VERIFIED: "✓", AttemptEnd.REFUSED: "✗", AttemptEnd.SENT_BACK: "↩"}
@@ -121,13 +138,18 @@ class EventRenderer:
     """Hears the events of runs and shows them on a face. Nothing that a model says is obeyed by the terminal.
 
     A `raw` answer goes out as it comes, line by line, for whoever reads the pipe; otherwise its Markdown is drawn.
+    With `milestones` the steps of the reflex have lines of their own.
     """
 
-    def __init__(self, face: Face, meter: Meter, *, raw: bool = False, thoughts: bool = False) -> None:
+    def __init__(
+        self, face: Face, meter: Meter, *, raw: bool = False, thoughts: bool = False, milestones: bool = False
+    ) -> None:
         self._face = face
         self._meter = meter
         self._raw = raw
         self._show_thoughts = thoughts
+        self._milestones = milestones
+        self._milestone = ""
         self._safe = SafeWords()
         self._blocks = Blocks()
         self._doing = ""
@@ -222,9 +244,7 @@ class EventRenderer:
                 return _node(place.at, place.attempt)
             case RunEnded():
                 return ""
-        # The steps of the reflex are many; the live line is enough for them.
-        name = "" if isinstance(event, Corrected) else getattr(event, "name", "")
-        return f"the reflex: {brief(name, 40)}" if isinstance(name, str) and name else None
+        return _step(event)
 
     def _lines(self, event: Event) -> tuple[str, ...]:
         """The lines that the event is worth."""
@@ -246,9 +266,25 @@ class EventRenderer:
                 return (f"! {model} failed ({brief(why, 80)}); {other} takes over, as you configured",)
             case Shortened(before_tokens=before, after_tokens=after):
                 return (f"! the dialogue was too long: its older part was shortened, {before:,} → {after:,} tokens",)
+            case StageBegun() | ClockStarted() | Mended() if self._milestones:
+                return self._told(event)
             case ClimbBegun() | TierBegun() | IterationBegun() | AttemptEnded() | TierLeft() | EscalationWarned():
                 return climb_lines(event)
         return _said_lines(event)
+
+    def _told(self, event: StageBegun | ClockStarted | Mended) -> tuple[str, ...]:
+        """What was mended; where no live line shows them, milestones too, each once in a row."""
+        if isinstance(event, Mended):
+            left = f"{event.failing} still fail" if event.failing else "nothing fails any more"
+            return (f"mended {event.repair.path}:{event.repair.line}  {in_words(event.repair.what)}  ({left})",)
+        if isinstance(event, ClockStarted):
+            told = f"{event.failing} failing" if event.failing else ""
+        else:
+            told = _STAGES[event.name] if event.name in _MILESTONES else ""
+        if not told or self._face.live or told == self._milestone:
+            return ()
+        self._milestone = told
+        return (told,)
 
     def _call(self, event: ToolStarted | ToolEnded) -> tuple[str, ...]:
         """Told with its outcome where a live line shows the call; elsewhere when it starts, and again if it fails."""
@@ -264,6 +300,28 @@ class EventRenderer:
         came = f"{len(lines)} lines" if len(lines) > 1 else brief(lines[0], 40)
         seconds = f", {event.seconds:.1f} s" if event.seconds >= 0.1 else ""
         return (brief(f"· {call}{f' → {came}' if came else ''}{seconds}", _LONGEST),)
+
+
+def _step(event: Event) -> str | None:
+    """The step that the reflex is at; None for events of others."""
+    match event:
+        case StageBegun(name=name):
+            return _STAGES.get(name, name)
+        case BaselineTaken():
+            return f"{len(event.failing)} failing, {event.passed} passing"
+        case LinesSuspected(lines=(first, *_)):
+            return f"suspect {first.path}:{first.line}"
+        case Progressed():
+            found = f", {event.plausible} would do" if event.plausible else ""
+            return (
+                f"{counted(event.tried, 'candidate')}, {event.rate:,.0f} a CPU second{found}, {event.left:.0f} s left"
+            )
+    return None
+
+
+def in_words(what: str) -> str:
+    """A template, or an entry of the recovery map without its language."""
+    return what if " " in what else what.rpartition(".")[2].replace("-", " ")
 
 
 def is_for_pawl(sent: RequestSent) -> bool:

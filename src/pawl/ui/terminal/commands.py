@@ -11,6 +11,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from pawl.core.errors import UsageError
+from pawl.core.typed import written
 
 IDLE, MODEL = "idle", "model"
 OWN = "yours"
@@ -42,18 +43,7 @@ class SessionCommand:
 @lru_cache(maxsize=1)
 def built_in() -> tuple[SessionCommand, ...]:
     table = tomllib.loads(files(__package__).joinpath("commands.toml").read_text("utf-8"))
-    return tuple(
-        SessionCommand(
-            name=one["name"],
-            help=one["help"],
-            group=one["group"],
-            arguments=one.get("arguments", ""),
-            others=tuple(one.get("others", ())),
-            line=tuple(one.get("line", ())),
-            needs=frozenset(one.get("needs", ())),
-        )
-        for one in table["command"]
-    )
+    return tuple(written(SessionCommand, one) for one in table["command"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,7 +271,7 @@ def main(arguments: list[str]) -> int:
     root = os.path.realpath(request.root)
     os.chdir(root)
     sys.dont_write_bytecode = True
-    sys.path[:0] = [os.path.join(root, path) for path in request.import_paths] + [root]
+    sys.path.insert(0, root)
     request = replace(request, root=root)
     if request.framework == "pytest":
         # Imported before the forks, so that each has it.

@@ -211,20 +211,6 @@ def _strings(site: Site, value: str) -> Proposals:
     yield from site.each(3.8, "string from the tests", map(repr, site.facts.strings))
     texts = [name for name in site.scope if not site.facts.type_of(name) or "str" in site.facts.type_of(name)]
     yield from site.each(3.6, "constant for a variable", texts)
-    if 2 < len(value) <= 30:
-        shorter = (value[:position] + value[position + 1 :] for position in range(len(value)))
-        yield from site.each(4.2, "string without a character", map(repr, shorter))
-        longer = (value + character for character in _neighbours(value))
-        yield from site.each(4.4, "string with another character", map(repr, longer))
-
-
-def _neighbours(value: str) -> list[str]:
-    """Characters that an alphabet-like string could miss: those between its smallest and largest, and its cases."""
-    letters = sorted(value)
-    low, high = ord(letters[0]), ord(letters[-1])
-    between = [chr(code) for code in range(max(32, low - 1), min(126, high + 1) + 1)] if high - low < 64 else []
-    cases = [character.swapcase() for character in value]
-    return [each for each in dict.fromkeys(between + cases) if each not in value]
 
 
 def calls(site: Site, node: ast.Call) -> Proposals:

@@ -1,4 +1,4 @@
-"""Statements that are missing: copies of others of the program with a piece exchanged, calls, assignments, returns."""
+"""Statements that are missing: copies of others of the program, guards, assignments, returns."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import builtins
 import itertools
 from collections.abc import Iterator
 
-from reflex_inside.expressions import COMMON_STRINGS, likeness, tests_of
+from reflex_inside.expressions import likeness, tests_of
 from reflex_inside.program import NUMBERS, Facts, is_document, outermost_functions, parent_of
 from reflex_inside.site import RULES, Lines, Proposal, Proposals, alone, indented, text_of
-from reflex_inside.statements import Sample, bare, fitted, near_samples, parameters_of, same_named
+from reflex_inside.statements import fitted, near_samples, parameters_of
 
 CONSTANTS: list[str] = RULES["returned constants"]
 HOLE_BONUS = 1.4
@@ -143,12 +143,8 @@ def mutable_defaults(facts: Facts) -> Proposals:
                 yield Proposal(2.4, "shared default", edits, node.lineno)
 
 
-MOST_VARIED = 120
-SHORT_TEXT = 4
 PLAIN_VALUES: list[str] = RULES["first values"]
-METHODS: dict[str, list[str]] = RULES["changing methods"]
 CALLED: list[str] = RULES["called on names"]
-FUNCTIONS = frozenset({"function", "method", "builtin_function_or_method", "partial"})
 Codes = Iterator[tuple[float, str, str]]
 """Costs, templates and texts."""
 
@@ -166,11 +162,7 @@ def _codes(facts: Facts, spot: Spot) -> Codes:
         yield from _bindings(facts, name)
     yield from _copies(facts, spot)
     if spot.hole:
-        yield from _calls(facts)
         yield from _own_attributes(facts)
-        yield from _exchanged_copies(facts)
-        if spot.at_end:
-            yield from _results(facts)
 
 
 def undefined_names(facts: Facts) -> list[str]:
@@ -260,52 +252,6 @@ def free_names(facts: Facts) -> list[str]:
     return [name for name in facts.outer_scope() if name not in {"self", "cls"}]
 
 
-def _calls(facts: Facts) -> Codes:
-    scope = free_names(facts)
-    for name in scope:
-        yield from _calls_about(name, facts.type_of(name), [other for other in scope if other != name])
-    yield from _calls_of_attributes(facts, scope)
-    for text, rank in _calls_of_functions(facts):
-        yield 3.6 + rank, "missing call", text
-        for name in scope:
-            if "." not in name and name in text:
-                yield 4.0 + rank, "missing assignment", f"{name} = {text}"
-
-
-def _calls_of_attributes(facts: Facts, scope: list[str]) -> Codes:
-    """Methods that the file calls somewhere, of what has them."""
-    called = {
-        node.func.attr
-        for node in ast.walk(facts.source.tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    }
-    for name in facts.outer_scope():
-        for attribute in called.intersection(facts.attributes.get(name, ())):
-            yield 3.8, "missing call", f"{name}.{attribute}()"
-            for other in scope:
-                yield 4.2, "missing call", f"{name}.{attribute}({other})"
-
-
-def _calls_about(name: str, types: frozenset[str], others: list[str]) -> Codes:
-    """A step of an iterator, a call of a local function, a change of a collection."""
-    if not types or any("iterator" in kind or "generator" in kind for kind in types):
-        yield 3.4, "missing call", f"next({name})"
-    if types & FUNCTIONS:
-        yield from ((3.4, "missing call", f"{name}({other})") for other in ["", *others])
-    for kind in types & METHODS.keys():
-        yield from _methods(name, kind, others)
-
-
-def _methods(name: str, kind: str, others: list[str]) -> Codes:
-    """Calls that change a collection."""
-    for form in METHODS[kind]:
-        for other in others if "{}" in form else [""]:
-            yield 3.8, "missing call", f"{name}.{form.format(other)}"
-    if kind == "dict":
-        for other, value in itertools.product(others, [*others, "True", "None"]):
-            yield 4.2, "missing assignment", f"{name}[{other}] = {value}"
-
-
 def _own_attributes(facts: Facts) -> Codes:
     """`self.x = …` for attributes that the class reads and this function does not set."""
     function = facts.function
@@ -330,17 +276,6 @@ def _own_attributes(facts: Facts) -> Codes:
             yield 4.2 + rank, "missing attribute", f"{own}.{attribute} = {text}"
 
 
-def _results(facts: Facts) -> Codes:
-    """Results for a function whose last statement is missing."""
-    parameters = parameters_of(facts.function.node)
-    for name in parameters[:1]:
-        yield 3.0, "added return", f"return {name}"
-    for code in same_named(facts):
-        yield 3.2, "function of the same name", code
-    for cost, text in _expressions(facts):
-        yield 3.2 + cost, "added return", f"return {text}"
-
-
 def _copies(facts: Facts, spot: Spot) -> Codes:
     """Statements of other functions; those of this one are another template's."""
     base = 3.7 if spot.hole else 4.6
@@ -349,47 +284,3 @@ def _copies(facts: Facts, spot: Spot) -> Codes:
             break
         for cost, text in fitted(sample, facts):
             yield base + far + cost, "statement from elsewhere", text
-
-
-def _exchanged_copies(facts: Facts) -> Codes:
-    """Statements of this function and of near ones with a name, a constant or two strings exchanged."""
-    near = [(0.0, Sample(facts.source, node, facts.function.node, ())) for node in facts.statements]
-    for far, sample in near + near_samples(facts)[:MOST_VARIED]:
-        for cost, text in fitted(sample, facts):
-            if len(text) < 100:
-                for more, varied in variations(facts, text):
-                    yield 3.9 + far + cost + more, "like another statement", varied
-            break
-
-
-def variations(facts: Facts, text: str) -> Iterator[tuple[float, str]]:
-    """The statement with one of its pieces exchanged, or with two short strings."""
-    statement = bare(ast.parse(text).body[0])
-    texts = list(dict.fromkeys([*facts.texts, *COMMON_STRINGS]))
-    for node in ast.walk(statement):
-        field = "id" if isinstance(node, ast.Name) else "value"
-        for cost, other in _pieces(facts, node, texts):
-            old = getattr(node, field)
-            if other != old:
-                setattr(node, field, other)
-                yield cost, ast.unparse(statement)
-                setattr(node, field, old)
-    strings = [node for node in ast.walk(statement) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    if len(strings) == 2 and all(len(str(node.value)) < SHORT_TEXT for node in strings):
-        short = [each for each in texts if len(each) < SHORT_TEXT]
-        for strings[0].value, strings[1].value in itertools.product(short, short):
-            yield 1.0, ast.unparse(statement)
-
-
-def _pieces(facts: Facts, node: ast.AST, texts: list[str]) -> list[tuple[float, object]]:
-    """Other names, or other constants of its type, for a node."""
-    match node:
-        case ast.Name():
-            return [(0.6, name) for name in facts.outer_scope() if "." not in name]
-        case ast.Constant(value=bool() as flag):
-            return [(0.5, not flag)]
-        case ast.Constant(value=int() as number):
-            return [(0.6, number + 1), (0.6, number - 1)]
-        case ast.Constant(value=str()):
-            return [(0.8, other) for other in dict.fromkeys([*texts, *facts.strings])]
-    return []

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from reflex_inside.expressions import COMMON_STRINGS, NEAR_OPERATORS, OPERATORS, tests_of
+from reflex_inside.expressions import NEAR_OPERATORS, OPERATORS, tests_of
 from reflex_inside.program import (
-    FUNCTION_NODES,
     NUMBERS,
     SEQUENCES,
     SIMPLE_STATEMENTS,
@@ -360,31 +359,13 @@ def fitted(sample: Sample, facts: Facts) -> Iterator[tuple[float, str]]:
             yield 0.2 * len(unknown) + 0.1 * rank, ast.unparse(renamed(sample.node, names))
 
 
-def same_named(facts: Facts) -> Iterator[str]:
-    """The bodies of functions that have this one's name, with their parameters called as here."""
-    own = facts.function.node
-    mine = parameters_of(own)
-    for source in [facts.source, *(each for each in facts.others if each is not facts.source)]:
-        for function, _ in outermost_functions(source.tree.body, ()):
-            if function is own or function.name != own.name or not isinstance(function, FUNCTION_NODES):
-                continue
-            theirs = parameters_of(function)
-            names = dict(zip(theirs, mine, strict=False))
-            body = [each for each in function.body if not is_document(each)]
-            if len(theirs) <= len(mine) and len(body) <= 6 and not all(isinstance(each, ast.Pass) for each in body):
-                yield "\n".join(ast.unparse(renamed(each, names)) for each in body)
-
-
 CASES: tuple[Callable[[str], str], ...] = (str.capitalize, str.upper, str.lower, str.title, str.strip, str.swapcase)
-MOST_NAMES = 8
 
 
 def everywhere(facts: Facts) -> Proposals:
     constants = [node for node in _nodes(facts) if isinstance(node, ast.Constant)]
-    yield from _repeated(facts, constants)
     yield from _exchanged_constants(facts, constants)
     yield from _cases(facts, constants)
-    yield from _swapped_names(facts)
 
 
 def _nodes(facts: Facts) -> Iterator[ast.AST]:
@@ -406,24 +387,6 @@ def _by_value(constants: list[ast.Constant]) -> dict[tuple[type, Any], list[ast.
     for node in constants:
         found.setdefault((type(node.value), node.value), []).append(node)
     return found
-
-
-def _repeated(facts: Facts, constants: list[ast.Constant]) -> Proposals:
-    """All uses of one constant become another."""
-    for (kind, value), nodes in _by_value(constants).items():
-        if len(nodes) < 2:
-            continue
-        others: list[Any] = []
-        if kind is int:
-            others = [value + 1, value - 1, 0, 1, 2]
-        elif kind is str:
-            others = [*facts.texts, *COMMON_STRINGS, value.strip(), value.lower(), value.upper(), *facts.strings]
-        elif kind is bool:
-            others = [not value]
-        for other in dict.fromkeys(others):
-            if other != value:
-                edits = _edits(facts, [(node, repr(other)) for node in nodes])
-                yield Proposal(3.2, "repeated constant", edits, nodes[0].lineno)
 
 
 def _exchanged_constants(facts: Facts, constants: list[ast.Constant]) -> Proposals:
@@ -454,21 +417,3 @@ def _cases(facts: Facts, constants: list[ast.Constant]) -> Proposals:
         both = text + "".join(letter for letter in text.swapcase() if letter not in text)
         if both != text and text.isalpha():
             yield Proposal(3.2, "letter case", _edits(facts, [(node, repr(both))]), node.lineno)
-
-
-def _swapped_names(facts: Facts) -> Proposals:
-    """Two variables that are bound together change places in every such binding, or all over the function."""
-    tuples = [node for node in _nodes(facts) if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Store)]
-    bound = {name.id for node in tuples for name in node.elts if isinstance(name, ast.Name)}
-    uses = [node for node in _nodes(facts) if isinstance(node, ast.Name) and node.id in bound]
-    for first, second in itertools.combinations(sorted(bound)[:MOST_NAMES], 2):
-        other = {first: second, second: first}
-        stored = [(node, other[node.id]) for node in uses if node.id in other and isinstance(node.ctx, ast.Store)]
-        read = [(node, other[node.id]) for node in uses if node.id in other and isinstance(node.ctx, ast.Load)]
-        for pairs in (stored, read):
-            if len(pairs) > 1:
-                yield Proposal(3.2, "exchanged names", _edits(facts, list(pairs)), pairs[0][0].lineno)
-        for statement in (node for node in _nodes(facts) if isinstance(node, ast.Assign)):
-            inner = [(n, other[n.id]) for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id in other]
-            if len(inner) > 1:
-                yield Proposal(3.4, "exchanged names", _edits(facts, list(inner)), statement.lineno)

@@ -208,19 +208,16 @@ Work = Callable[[Suite], None]
 
 @dataclass(frozen=True, kw_only=True)
 class EngineRequest:
+    """The fields of the host's `RepairRequest`, which cannot be imported here."""
+
     root: str
-    targets: tuple[str, ...] = ()
-    """Files that may be edited, relative to the root; empty means every source that the tests import."""
-    tests: tuple[str, ...] = ()
-    """Words for pytest after its options: files, folders, ids; also options of the workspace's own."""
-    seconds: float = 60.0
-    workers: int = 2
-    memory_bytes: int = 3 << 30
-    framework: str = "pytest"
-    import_paths: tuple[str, ...] = ()
-    """Folders put on the import path, relative to the root."""
-    mend: tuple[str, ...] = ()
-    """The failing tests to be mended, by their ids; other failures are left alone. Empty means all of them."""
+    targets: tuple[str, ...]
+    tests: tuple[str, ...]
+    seconds: float
+    workers: int
+    memory_bytes: int
+    framework: str
+    mend: tuple[str, ...]
 
     @classmethod
     def parse(cls, text: str) -> EngineRequest:
