@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pawl.checks.packages import PackagePolicy, provide
 from pawl.checks.steps import amount
+from pawl.checks.verifier import StopPolicy
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused
@@ -278,7 +279,9 @@ class _Fixer(RepairStrategy[PythonGround]):
         self.ground.note_tests(word, tests)
 
     def verify(self) -> tuple[CheckResult, ...]:
-        return self.ground.verify(self.bench, self.first)
+        ground = self.ground
+        stop = StopPolicy.AT_FIRST_FAILURE
+        return ground.verify(self.bench, (self.first,), stop=stop, suite=lambda _: ground.run_tests())
 
     def left(self, verdicts: Sequence[CheckResult]) -> tuple[Diagnostic, ...]:
         return (*shown(suite_of(verdicts)), *self.reading.unmended)

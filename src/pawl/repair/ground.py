@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import resources
+from typing import Any
 
 from pawl.checks.catalog import Detection, detect
 from pawl.checks.output import places
@@ -19,7 +20,7 @@ from pawl.checks.report import UNLISTED
 from pawl.checks.runners import launched
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import Subject, Tests, failed, stopped
-from pawl.checks.verifier import StopPolicy, Verifier
+from pawl.checks.verifier import Verifier
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts
 from pawl.core.errors import CannotFix, NoTests, ParseFailed, PawlError, UsageError
 from pawl.core.execution import Completed, Ending, Execution, Limits, Stream
@@ -143,6 +144,12 @@ class RepairGround:
             yield
         finally:
             self.bench = used
+
+    def verify(self, opened: Callable[[], Bench], first: Sequence[CheckResult], **how: Any) -> tuple[CheckResult, ...]:
+        """Runs every check; only what is new counts against the edits. `first` are results without them."""
+        self.listen(StageBegun(name="verify"))
+        verifier = replace(self.verifier, opened=opened, listen=self.listen, **how)
+        return verifier.verify_bench(self.bench, tuple(self.edited), first)
 
 
 @dataclass(slots=True)
@@ -268,13 +275,6 @@ class PythonGround(RepairGround):
         ]
         counts = TestCounts(passed=taken.passed, failed=len(findings))
         return failed("tests", f"{len(taken.hanging)} of the tests did not end", findings, counts)
-
-    def verify(self, opened: Callable[[], Bench], first: CheckResult) -> tuple[CheckResult, ...]:
-        """Runs every check; only what is new counts against the edits. `first` is the suite without them."""
-        self.listen(StageBegun(name="verify"))
-        stop, listen = StopPolicy.AT_FIRST_FAILURE, self.listen
-        verifier = replace(self.verifier, stop=stop, opened=opened, suite=lambda _: self.run_tests(), listen=listen)
-        return verifier.verify_bench(self.bench, tuple(self.edited), (first,))
 
     def sources(self) -> dict[str, str]:
         """The Python files of the workspace, as texts."""

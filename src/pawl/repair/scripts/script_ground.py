@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
 
@@ -35,7 +35,6 @@ from pawl.repair.recoveries.scripts import ENDINGS
 from pawl.repair.scripts.proposals import Proposed, proposed
 from pawl.repair.scripts.script_nodes import ScriptProposal
 from pawl.repair.targets import files_of, reached
-from pawl.workspace.bench import Bench
 
 MOST_SOURCES = 3000
 _TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "__mocks__", "spec", "e2e", "cypress"})
@@ -124,12 +123,6 @@ class ScriptGround(RepairGround):
             path for path in sources if not wanted or any(path == one or path.startswith(f"{one}/") for one in wanted)
         ]
         return tuple(path for path in inside if not is_script_test(path) and not path.endswith(".d.ts"))
-
-    def verify(self, opened: Callable[[], Bench], first: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
-        """Runs every check; only what is new counts against the edits. `first` are results without them."""
-        self.listen(StageBegun(name="verify"))
-        verifier = replace(self.verifier, opened=opened, listen=self.listen)
-        return verifier.verify_bench(self.bench, tuple(self.edited), first)
 
 
 def findings_of(verdicts: Sequence[CheckResult]) -> list[Diagnostic]:

@@ -55,6 +55,11 @@ def source(node: Node) -> str:
     return (node.text or b"").decode("utf-8", "replace")
 
 
+def part_of(node: Node, start: int, end: int) -> str:
+    """The text from one byte of the file to another, both inside of the node."""
+    return (node.text or b"")[start - node.start_byte : end - node.start_byte].decode("utf-8", "replace")
+
+
 def field(node: Node, name: str) -> Node | None:
     return node.child_by_field_name(name)
 

@@ -18,6 +18,7 @@ from pawl.repair.scripts.script_nodes import (
     functions_around,
     is_used,
     kinds,
+    part_of,
     replaced,
     source,
     tables,
@@ -132,7 +133,7 @@ def operators(node: Node, scope: Scope) -> Iterator[ScriptProposal]:
     for other, cost in tables()["binary"].get(operator.type, {}).items():
         yield replaced(operator, other, "operator", cost)
     if operator.type in _ORDERED:
-        between = (node.text or b"")[left.end_byte - node.start_byte : right.start_byte - node.start_byte].decode()
+        between = part_of(node, left.end_byte, right.start_byte)
         yield replaced(node, f"{source(right)}{between}{source(left)}", "operands exchanged", 2.0)
     yield replaced(node, source(left), "operand removed", 2.0)
     yield replaced(node, source(right), "operand removed", 2.1)
@@ -340,13 +341,12 @@ def exchanges(node: Node, scope: Scope) -> Iterator[ScriptProposal]:
     if node.type == "statement_block" and node.parent is not None and node.parent.type in FUNCTIONS:
         truths = [one for one in within(node) if one.type in ("true", "false")]
         if len(truths) > 1:
-            text, start = node.text or b"", truths[0].start_byte
-            parts, position = [], start
+            start = position = truths[0].start_byte
+            text = ""
             for one in truths:
-                parts += [text[position - node.start_byte : one.start_byte - node.start_byte]]
-                parts += [b"false" if one.type == "true" else b"true"]
+                text += part_of(node, position, one.start_byte) + ("false" if one.type == "true" else "true")
                 position = one.end_byte
-            yield ScriptProposal(start, position, b"".join(parts).decode("utf-8", "replace"), "truths exchanged", 2.4)
+            yield ScriptProposal(start, position, text, "truths exchanged", 2.4)
 
 
 @template()
@@ -369,10 +369,7 @@ def statements(node: Node, scope: Scope) -> Iterator[ScriptProposal]:
         yield replaced(node, f"{text} {text}", "statement doubled", 3.4)
     following = node.next_named_sibling
     if following is not None and following.type != "comment":
-        between = (node.parent.text or b"")[
-            node.end_byte - node.parent.start_byte : following.start_byte - node.parent.start_byte
-        ].decode("utf-8", "replace")
-        whole = f"{source(following)}{between}{text}"
+        whole = f"{source(following)}{part_of(node.parent, node.end_byte, following.start_byte)}{text}"
         yield ScriptProposal(node.start_byte, following.end_byte, whole, "statements exchanged", 2.8)
 
 
@@ -383,10 +380,7 @@ def returned_early(node: Node, scope: Scope) -> Iterator[ScriptProposal]:
         return
     loop = node.parent.parent
     if loop is not None and node.next_named_sibling is None and loop.type in ("for_statement", "for_in_statement"):
-        start = node.start_byte - loop.start_byte
-        end = node.end_byte - loop.start_byte
-        whole = loop.text or b""
-        moved = (whole[:start] + whole[end:]).decode("utf-8", "replace")
+        moved = part_of(loop, loop.start_byte, node.start_byte) + part_of(loop, node.end_byte, loop.end_byte)
         yield replaced(loop, f"{moved}\n{source(node)}", "return moved", 2.4)
     guarded_ones = (f"if ({other}) {source(node)}" for other in scope.conditions[:8])
     yield from each(node, guarded_ones, "condition added", 3.3)
@@ -485,11 +479,7 @@ def codes(node: Node, scope: Scope) -> Iterator[ScriptProposal]:
 @template()
 def items(node: Node, scope: Scope) -> Iterator[ScriptProposal]:
     """An item of a list in the place of a name, or a part of what the name stands for."""
-    if not is_used(node) or node.parent is None or source(node) == "undefined":
-        return
-    if node.parent.type in ("call_expression", "new_expression") and field(node.parent, "function") == node:
-        return
-    if "assignment" in node.parent.type and field(node.parent, "left") == node:
+    if not is_used(node) or node.parent is None or _is_target(node) or source(node) == "undefined":
         return
     for held, index in itertools.product(scope.lists, scope.indexes):
         if held != index:
