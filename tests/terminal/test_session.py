@@ -70,6 +70,8 @@ def test_words_said_while_a_run_works_are_taken_at_its_next_step_and_queued_ones
     (place.workspace / "flag").write_text("wait\n")
     with place.open("--model", place.model(WORKS), "--approve", "never", columns=100) as seen:
         begin(seen)
+        seen.type("y\r")
+        seen.expect("nothing is asked yet; answer when the question comes")
         seen.type("in blue, please\r")
         seen.expect("taken at the next step")
         seen.type("what can you do?\t")
