@@ -17,7 +17,6 @@ from pawl.core.errors import PawlError, StoreError, UsageError
 from pawl.core.run import Approval, Mode, Report, RunState
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.main import run_words
-from pawl.ui.screen.approval import ANSWERS
 from pawl.ui.screen.renderer import EventRenderer, Meter
 from pawl.ui.screen.screen import Face, one_line
 from pawl.ui.terminal.commands import IDLE, MODEL, OWN, Commands, SessionCommand, split, spoken_here
@@ -146,6 +145,9 @@ class TerminalSession:
 
     def take(self, text: str) -> None:
         """A request, or words for the run that works."""
+        # Loaded with the first request: the start of a session needs none of it.
+        from pawl.ui.screen.approval import ANSWERS
+
         with self._handing_over:
             steers = self.is_working
             early = steers and text.strip().lower() in ANSWERS
