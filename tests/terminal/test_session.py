@@ -49,7 +49,7 @@ def test_a_change_is_made_shown_approved_and_taken_back(place: Place):
         seen.type("maybe\r")
         seen.expect("'maybe' is no answer")
         seen.type("y\r")
-        seen.expect("done; promoted as entry 1; undo with: /undo 1")
+        seen.expect("done, unverified; promoted as entry 1; undo with: /undo 1")
         assert (place.workspace / "app.py").read_text() == RIGHT
         # What is finished is printed once, and never drawn again.
         assert seen.text.count("One is added") == 1
