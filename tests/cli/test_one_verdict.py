@@ -31,7 +31,7 @@ WEB = {
     "web/double.js": DOUBLE,
     "web/double.test.js": (
         'import assert from "node:assert";\nimport test from "node:test";\nimport { double } from "./double.js";\n\n'
-        'test("double", () => assert.equal(double(2), 4));\n'
+        'test("double", () => assert.equal(double(2), 4));\ntest("none", () => assert.equal(double(0), 0));\n'
     ),
 }
 SERVE = """import http.server

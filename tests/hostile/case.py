@@ -27,7 +27,7 @@ from hostile.site import CANARY, KEY, Site, begin, shared_folder
 
 PATIENCE = 10.0
 """Seconds after which a command hangs."""
-CODES = frozenset({0, 1, 2, 3, 4, 41, 42, 44, 52, 53, 54, 75, 124, 127, 130, 141})
+CODES = frozenset({0, 1, 2, 3, 4, 5, 6, 41, 42, 44, 52, 53, 54, 75, 124, 127, 130, 141})
 """The exit codes that docs/commands.md has; `run` passes on those of its command."""
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b]")
 PASSED_ON = {"run": "", "diff": "err"}

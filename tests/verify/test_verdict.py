@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from memory_blobs import MemoryBlobs
+
+from pawl.checks.evidence import is_text_only, of_tests, reaching_for_tests
 from pawl.checks.test_strength import is_test, weakened
 from pawl.checks.verdict import (
     MOST_CHARACTERS,
@@ -13,7 +17,8 @@ from pawl.checks.verdict import (
     decide,
     told,
 )
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status, Verdict
+from pawl.core.change import Change, ChangeSet, Node
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestOutcome, TestRun, Verdict
 from pawl.core.diagnostic import TestCounts as Counts
 
 BEFORE = """
@@ -110,7 +115,7 @@ def test_weaker_tests_are_refused_with_each_line():
 
 def test_a_test_command_of_the_users_that_does_not_run_is_no_success():
     after = CheckResult(step="tests", standing=Status.SKIPPED, reason="'nosuch' is not installed")
-    judgement = decide(checked(Counts(), after), Requirements(tests_must_run=True))
+    judgement = decide(checked(Counts(), after), Requirements())
     assert not judgement.accepted
     assert judgement.unproved == ("no test was run: 'nosuch' is not installed",)
 
@@ -215,3 +220,153 @@ def test_the_name_of_an_error_is_said_once():
     unsaid = Diagnostic(tool="ruff", message="undefined name", code="F821", path="a.py", line=1)
     text = told(ChangeVerdict(verdict=Verdict.FAILED, refused=("tests: said",), findings=(said, unsaid)))
     assert text.count("AssertionError") == 1 and "a.py:1 F821" in text
+
+
+def ran(**outcomes: str) -> tuple[TestRun, ...]:
+    return tuple(TestRun(id=f"t.py::{name}", outcome=TestOutcome(outcome)) for name, outcome in outcomes.items())
+
+
+BROKEN = suite(Status.FAIL, Counts(passed=1, failed=1), failing("t.py::test_x"))
+GREEN = suite(Status.PASS, Counts(passed=2))
+
+
+def fixed(**more: object) -> Verification:
+    return Verification(digest="d", before=BROKEN, verdicts=(GREEN,), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("B9")
+def test_a_fix_has_a_witness_that_was_not_edited():
+    assert fixed().witnesses == ("t.py::test_x",)
+    assert decide(fixed(), Requirements(fixes=True)).verdict is Verdict.VERIFIED
+    edited = fixed(as_they_were=(BROKEN,))
+    assert edited.witnesses == () and edited.changed_expectations == ("t.py::test_x",)
+    refused = decide(edited, Requirements(fixes=True))
+    assert refused.verdict is Verdict.FAILED and "changed expectation" in refused.refused[0]
+    listed = decide(edited, Requirements())
+    assert listed.verdict is Verdict.UNVERIFIED and "t.py::test_x: changed expectation" in listed.unproved[0]
+    named = decide(edited, Requirements(tests_may_change=True, tests=("test_x",)))
+    assert named.verdict is Verdict.VERIFIED, "the request itself wants this test changed"
+
+
+CUT = replace(
+    suite(Status.FAIL, Counts(passed=3), (Diagnostic(tool="tests", message="cut", code="incomplete"),)),
+    incomplete="timed out",
+)
+
+
+@pytest.mark.spec("B9")
+@pytest.mark.parametrize("before", [GREEN, BROKEN, CUT], ids=["whole", "failing", "cut off too"])
+def test_a_run_that_was_cut_off_is_never_compared(before: CheckResult):
+    judgement = decide(Verification(digest="d", before=before, verdicts=(CUT,)), Requirements())
+    assert judgement.verdict is Verdict.UNVERIFIED, judgement
+    assert not judgement.refused
+
+
+def test_failures_after_a_baseline_that_was_cut_off_are_no_proof_that_they_are_new():
+    after = replace(BROKEN, incomplete="the run before the change is no measure: timed out")
+    checked = Verification(digest="d", before=CUT, verdicts=(after,))
+    assert decide(checked, Requirements()).verdict is Verdict.UNVERIFIED
+    assert decide(checked, Requirements(all_tests=True)).verdict is Verdict.FAILED, "they are to pass, old or new"
+
+
+def test_tests_that_ran_before_and_do_not_now_are_named():
+    before = replace(GREEN, ran=ran(test_x="passed", test_y="passed", test_z="passed"))
+    after = replace(GREEN, ran=ran(test_x="passed", test_y="skipped", test_new="passed"))
+    refused = decide(Verification(digest="d", before=before, verdicts=(after,)), Requirements()).refused
+    assert refused == ("tests: t.py::test_z ran before and is not run now", "tests: t.py::test_y is skipped now")
+
+
+@pytest.mark.parametrize(("alone", "verdict"), [(BROKEN, Verdict.VERIFIED), (GREEN, Verdict.UNVERIFIED)])
+def test_tests_of_the_run_count_when_they_fail_without_the_change(alone: CheckResult, verdict: Verdict):
+    none = CheckResult(step="tests", standing=Status.SKIPPED, reason="no tests ran")
+    checked = Verification(digest="d", before=none, verdicts=(GREEN,), alone=(alone,))
+    judgement = decide(checked, Requirements())
+    assert judgement.verdict is verdict
+    assert bool(judgement.notes) is (verdict is Verdict.VERIFIED), "labelled as the run's own"
+
+
+@pytest.mark.parametrize(
+    ("paths", "verdict"),
+    [(("app.py",), Verdict.VERIFIED), (("web/a.js",), Verdict.UNVERIFIED), ((), Verdict.UNVERIFIED)],
+)
+def test_a_suite_that_could_not_run_counts_where_it_is_about_the_change(paths: tuple[str, ...], verdict: Verdict):
+    missing = CheckResult(
+        step="tests in web", standing=Status.SKIPPED, reason="x", incomplete="'vitest' is not installed"
+    )
+    checked = Verification(digest="d", before=GREEN, verdicts=(GREEN, missing), paths=paths)
+    assert decide(checked, Requirements()).verdict is verdict
+
+
+def test_all_tests_are_those_of_every_suite():
+    nested = replace(suite(Status.PASS, Counts(passed=1, failed=1), old=failing("double")), step="tests in web")
+    checked = Verification(digest="d", before=GREEN, verdicts=(GREEN, nested))
+    assert decide(checked, Requirements(all_tests=True)).refused == (
+        "tests in web: 1 test that failed before fails still",
+    )
+
+
+def test_a_witness_that_executes_none_of_its_own_checks_proves_nothing():
+    idle = replace(GREEN, ran=(TestRun(id="t.py::test_x", outcome=TestOutcome.PASSED, checked=False),))
+    judgement = decide(Verification(digest="d", before=BROKEN, verdicts=(idle,)), Requirements(fixes=True))
+    assert judgement.unproved == ("t.py::test_x passes and executes none of its own checks",)
+
+
+REACHING = {
+    "app.py": [
+        "import pytest\n",
+        "import sys\nsys.modules['a'] = None\n",
+        "import builtins\n",
+        "sys.meta_path.insert(0, x)\n",
+        "import os\nos._exit(0)\n",
+        "class A:\n    def __eq__(self, other):\n        return True\n",
+        "class A:\n    __eq__ = lambda self, other: True\n",
+        "if 'PYTEST_CURRENT_TEST' in os.environ: ...\n",
+    ],
+    "app.js": ["process.exit(0)\n", "globalThis.expect = () => {}\n", "import { test } from 'node:test'\n"],
+    "app.go": ['import "testing"\n', "func f() { os.Exit(0) }\n"],
+}
+
+
+@pytest.mark.attack("A15")
+@pytest.mark.parametrize(("path", "text"), [(path, text) for path, texts in REACHING.items() for text in texts])
+def test_code_that_reaches_for_what_tests_it_is_named_where_it_is_new(path: str, text: str):
+    blobs = MemoryBlobs()
+    before, after = (Node.file(blobs.put(one.encode())) for one in ("x = 1\n", f"x = 1\n{text}"))
+    assert reaching_for_tests(ChangeSet.of([Change(path, before, after)]), blobs)[0].startswith(f"{path}:")
+    assert reaching_for_tests(ChangeSet.of([Change(path, after, after.file(after.blob, 0o755))]), blobs) == ()
+    assert reaching_for_tests(ChangeSet.of([Change("README.md", before, after)]), blobs) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "tests"),
+    [
+        ("tests/data/a.json", "1", "2", True),
+        ("src/__snapshots__/a.snap", "1", "2", True),
+        ("jest.config.js", "1", "2", True),
+        (
+            "pyproject.toml",
+            "[project]\nname = 'a'\n",
+            "[project]\nname = 'a'\n[tool.pytest.ini_options]\nx = 1\n",
+            True,
+        ),
+        ("pyproject.toml", "[project]\nname = 'a'\n", "[project]\nname = 'b'\n", False),
+        ("package.json", '{"scripts": {"test": "a"}}', '{"scripts": {"test": "true"}}', True),
+        ("package.json", '{"scripts": {"test": "a"}}', '{"scripts": {"test": "a", "dev": "b"}}', False),
+        ("src/app.py", "1", "2", False),
+    ],
+)
+def test_what_decides_about_tests_belongs_to_them(path: str, old: str, new: str, tests: bool):
+    blobs = MemoryBlobs()
+    before, after = (Node.file(blobs.put(one.encode())) for one in (old, new))
+    assert of_tests(ChangeSet.of([Change(path, before, after)]), blobs) == ({path} if tests else frozenset())
+
+
+def test_text_has_nothing_to_prove_and_what_tools_read_has():
+    blobs = MemoryBlobs()
+    node = Node.file(blobs.put(b"x"))
+
+    def only(*paths: str) -> bool:
+        return is_text_only(ChangeSet.of([Change(path, None, node) for path in paths]))
+
+    assert only("README.md", "docs/a.rst", "LICENSE")
+    assert not any(map(only, ("requirements.txt", "a.py", "tests/data.txt", "CMakeLists.txt")))

@@ -65,7 +65,7 @@ def demanded(request: str) -> Demand:
                 files |= dict.fromkeys(named)
             else:
                 all_tests = True
-    fixes = any(one.fix.search(words) for one in _languages())
+    fixes = names["fixes"].search(words) is not None
     tests = tuple(dict.fromkeys(match[0] for match in names["test"].finditer(words)))
     return Demand(all_tests=all_tests, files=tuple(files), tests=tests, left_out=left_out, fixes=fixes, words=words)
 
@@ -104,7 +104,7 @@ def _names() -> Mapping[str, re.Pattern[str]]:
     test, some = rows["test"], r"(?:\W+(?!test_)\w+){0,3}?\W+"
     several = rf"{test}(?:\s*(?:,|\w{{1,3}}|和|、)\s*{test})*"
     made = {
-        **{name: rows[name] for name in ("file", "all", "in_file")},
+        **{name: rows[name] for name in ("file", "all", "in_file", "fixes")},
         "left_out": rf"(?:{rows['left_out']}){some}{several}",
         "may_fail": rf"{several}(?:\W+\w+){{0,3}}?\W+(?:{rows['may_fail']})",
     }

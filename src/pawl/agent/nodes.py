@@ -209,7 +209,6 @@ def wanted(bench: Workbench) -> Requirements:
         named=demand.words,
         fixes=mends or demand.fixes,
         tests_may_change=tests_may_change(order.text),
-        tests_must_run=bool(order.test_command),
     )
 
 

@@ -170,8 +170,6 @@ class Requirements:
     fixes: bool = False
     """Something is to be fixed: what tests expect is right, and is not to be changed."""
     tests_may_change: bool = False
-    tests_must_run: bool = False
-    """The user named the command that runs them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
