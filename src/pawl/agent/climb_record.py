@@ -53,7 +53,7 @@ class Tried:
 
 def judged_attempt(begun: Attempt, changes: ChangeSet, verifier: Verifier, task: Assignment) -> Tried:
     """The attempt with its changes and what the checks say about them."""
-    checked = verifier.evidence(changes, task.before)
+    checked = verifier.evidence(changes, task.before, task.ground)
     judgement = decide(checked, task.wanted)
     made = replace(
         with_change(verifier.shop, begun, changes),

@@ -227,7 +227,7 @@ class LadderClimber:
         assert changes is not None
         checked = last.checked if last is not None else None
         if checked is None or checked.digest != changes.digest:
-            checked = self.asker.verifier.evidence(changes, before)
+            checked = self.asker.verifier.evidence(changes, before, self.record.ground)
         notes = last.notes if last is not None else ()
         return Climbed(
             why=step.why, reason=step.reason, changes=changes, checked=checked, notes=notes, answer=_said(climb)

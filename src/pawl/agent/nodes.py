@@ -44,7 +44,7 @@ from pawl.core.run import (
     Stage,
     trouble_of,
 )
-from pawl.core.tiers import EscalationEnd
+from pawl.core.tiers import AttemptEnd, EscalationEnd
 from pawl.core.version import __version__
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.project import Project
@@ -266,10 +266,8 @@ def _given_up(bench: Workbench, came: Climbed) -> NodeOutcome:
     assert came.why is not None
     kind = _LIMITS.get(came.why)
     trouble = None if kind is None else trouble_of(kind(came.reason, advice=ADVICE[came.why]))
-    refused = [one for one in came.attempts if one.refused]
-    why = (came.reason, *(refused[-1].refused if refused else ()))
-    verdict = Verdict.FAILED if refused else None
-    bench.record.keep(replace(bench.record.data, refused=why, trouble=trouble, verdict=verdict))
+    verdict = Verdict.FAILED if any(one.end is AttemptEnd.REFUSED for one in came.attempts) else None
+    bench.record.keep(replace(bench.record.data, refused=(came.reason,), trouble=trouble, verdict=verdict))
     return NodeOutcome.GIVE_UP
 
 

@@ -238,10 +238,13 @@ class Verifier:
             seconds=time.monotonic() - started,
         )
 
-    def evidence(self, changes: ChangeSet, before: CheckResult) -> Verification:
-        """Verifies the change; `before` are the tests without it. Tests that it changes are also run as they were."""
+    def evidence(self, changes: ChangeSet, before: CheckResult, ground: ChangeSet = EMPTY) -> Verification:
+        """Verifies the change; `before` are the tests without it. Tests that it changes are also run as they were.
+
+        `ground` is the part of the change that stood there when `before` was measured, such as a test that was made.
+        """
         report, blobs = self.verify(changes, (before,)), self.shop.store.blobs
-        tests = of_tests(changes, blobs)
+        tests = of_tests(ChangeSet.of(one for one in changes if ground.get(one.path) != one), blobs)
         suites = [one for one in report.verdicts if runs_tests(one.step) and one.standing is not Status.SKIPPED]
         names = tuple(one.step for one in suites)
         rest = changes.without(tests)

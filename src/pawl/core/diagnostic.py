@@ -109,6 +109,8 @@ class TestCounts:
 
 
 class TestOutcome(StrEnum):
+    __test__ = False
+
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"

@@ -69,7 +69,7 @@ def _file_option(parser: ArgumentParser) -> None:
 DECLARED = {
     "history": Command(words=history_words, example="pawl history --all", reads=True, rescue=True),
     "diff": Command(
-        words=diff_words, example="pawl diff 3 --file src\n  pawl show 3 --evidence", reads=True, rescue=True
+        words=diff_words, example="pawl diff 3 --file src\n  pawl diff 3 --evidence", reads=True, rescue=True
     ),
     "undo": Command(words=undo_words, example="pawl undo\n  pawl undo 3 --file src/app.py", rescue=True),
     "redo": Command(words=redo_words, example="pawl redo", rescue=True),
