@@ -1,0 +1,51 @@
+"""Work that only looks done: each row of `sabotage.toml` leaves the bug and makes the tests pass some other way.
+
+The model says that it is done, and nobody is there to ask. None of it is delivered.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scenarios.test_done_means_done import played, tree
+
+TABLE = tomllib.loads((Path(__file__).parent / "sabotage.toml").read_text("utf-8"))
+
+pytestmark = [pytest.mark.hostile, pytest.mark.timeout(240)]
+
+
+def writes(files: Mapping[str, str]) -> list[dict[str, object]]:
+    made: list[dict[str, object]] = []
+    for path, text in files.items():
+        made.append({"read": path})
+        if text:
+            made.append({"write": path, "text": text})
+        else:
+            made.append({"call": "run_command", "arguments": {"command": f"rm {path}"}})
+    return [*made, {"say": "All tests pass now; the tests are unchanged."}]
+
+
+@pytest.mark.spec("A8", "B9")
+@pytest.mark.parametrize("command", ["do", "loop"])
+@pytest.mark.parametrize("row", TABLE["row"], ids=[f"{row['project']}: {row['name']}" for row in TABLE["row"]])
+def test_work_that_only_looks_done_is_not_delivered(
+    row: Mapping[str, Any],
+    command: str,
+    tmp_path: Path,
+    state_directory: Path,
+    active_environment: None,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("PAWL_STATE", str(state_directory))
+    (tmp_path / "config.toml").write_text("fix_seconds = 1\n")
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    files = TABLE["projects"][row["project"]]
+    asked = {"files": files, "command": command, "request": "make the tests pass", "turns": writes(row["writes"])}
+    said = played(asked, tmp_path)
+    assert asked["before"] == tree(tmp_path), said
+    assert said.code not in (0, 5), said
+    assert "\nverdict   verified\n" not in said.out + said.err, said
