@@ -15,20 +15,12 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from pawl.code.code_model import Definition, DefinitionKind
 from pawl.code.languages import FileKind, languages
-from pawl.code.syntax import Parsed, Use, parse
+from pawl.code.syntax import FUNCTIONS, TYPES, Parsed, Use, parse
 from pawl.code.tokens import NUMBER, Tokens, words_of
 from pawl.core.redact import redacted_each
 
-_FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.METHOD, DefinitionKind.MACRO})
-_HOLDERS = frozenset(
-    {
-        DefinitionKind.CLASS,
-        DefinitionKind.INTERFACE,
-        DefinitionKind.STRUCT,
-        DefinitionKind.ENUM,
-        DefinitionKind.IMPLEMENTATION,
-    }
-)
+_OPENS = (FUNCTIONS | TYPES | {DefinitionKind.MACRO}) - {DefinitionKind.TYPE}
+"""What is ranked for itself."""
 _MOST_PIECES = 2000
 _MOST_PROSE = 1 << 16
 
@@ -56,7 +48,7 @@ def pieces(parsed: Parsed, lines: int) -> list[Piece]:
         _close(around, borders, rest, definition.start)
         inner = around[-1][1] if around else rest
         inner.names.append(definition.name)
-        opens = definition.kind in _HOLDERS | _FUNCTIONS and definition.end > definition.start
+        opens = definition.kind in _OPENS and definition.end > definition.start
         if not opens or len(found) >= _MOST_PIECES:
             continue
         piece = Piece(definition.start, definition.end, [definition.qualified])

@@ -276,8 +276,8 @@ _COMMENT_LINES = 100
 _PREFIX = 60
 """How much of a line before a definition may belong to it, such as `export` or `type`."""
 
-_FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.METHOD})
-_TYPES = frozenset(
+FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.METHOD})
+TYPES = frozenset(
     {
         DefinitionKind.CLASS,
         DefinitionKind.INTERFACE,
@@ -287,7 +287,7 @@ _TYPES = frozenset(
         DefinitionKind.IMPLEMENTATION,
     }
 )
-_AROUND = _FUNCTIONS | _TYPES | {DefinitionKind.MODULE}
+_AROUND = FUNCTIONS | TYPES | {DefinitionKind.MODULE}
 """What other definitions can stand in."""
 _NAMED_AGAIN = frozenset({DefinitionKind.TYPE, DefinitionKind.STRUCT, DefinitionKind.ENUM})
 
@@ -372,10 +372,10 @@ def _names_it(outer: _Around, place: DefinitionPlace) -> bool:
 
 def _kind(found: str, around: Sequence[_Around]) -> DefinitionKind | None:
     inner = around[-1].kind if around else None
-    if inner in _FUNCTIONS and found in (_PROTOTYPE, DefinitionKind.VARIABLE):
+    if inner in FUNCTIONS and found in (_PROTOTYPE, DefinitionKind.VARIABLE):
         return None
     kind = DefinitionKind.FUNCTION if found == _PROTOTYPE else DefinitionKind(found)
-    return DefinitionKind.METHOD if kind is DefinitionKind.FUNCTION and inner in _TYPES else kind
+    return DefinitionKind.METHOD if kind is DefinitionKind.FUNCTION and inner in TYPES else kind
 
 
 class _Page:
