@@ -152,33 +152,6 @@ def test_a_bench_becomes_a_copy_with_the_same_content_where_no_overlay_can_be_mo
     assert [path.name for path in overlay_stand.place.iterdir()] == [bench.folder.name]
 
 
-def test_a_second_place_is_tried_before_the_copy(overlay_stand: Stand, tmp_path: Path):
-    overlay_stand.sandbox = UnsharedSandbox(broken=(str(overlay_stand.place),))
-    second = tmp_path / "second"
-    bench = overlay_stand.bench(second_place=second)
-    bench.files.write("src/main.py", b"edited")
-    bench.files.delete("README.md")
-    bench.files.delete("src/greeter.py")
-    captured = bench.capture()
-    done = shell(bench, "ls; ls src; cat src/main.py")
-    assert done.stdout.text == "latest\nlogo.bin\nrun.sh\nsrc\nmain.py\nedited"
-    assert bench.folder.parent == second
-    assert len(done.notices) == 1 and str(second) in done.notices[0]
-    assert bench.capture() == captured
-    assert list(overlay_stand.place.iterdir()) == []
-    bench.discard()
-    assert list(second.iterdir()) == []
-
-
-def test_when_both_places_fail_the_copy_is_made_in_the_first(overlay_stand: Stand, tmp_path: Path):
-    overlay_stand.sandbox = UnsharedSandbox(overlay=False)
-    bench = overlay_stand.bench(second_place=tmp_path / "second")
-    bench.files.write("x", b"x")
-    assert len(shell(bench, "cat x").notices) == 2
-    assert bench.folder.parent == overlay_stand.place
-    assert list((tmp_path / "second").iterdir()) == []
-
-
 def test_asking_git_makes_a_copy_too_where_no_overlay_can_be_mounted(overlay_stand: Stand):
     subprocess.run(["git", "init", "-q", overlay_stand.workspace], check=True)
     (overlay_stand.workspace / "a.log").write_text("1")

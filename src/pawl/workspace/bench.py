@@ -380,26 +380,11 @@ class Bench:
             return frozenset()
 
     def _fall_back(self, error: OverlayUnavailable) -> None:
-        """Moves to the second place, or else to a copy, with everything that is on the bench."""
+        """Becomes a copy, with everything that is on the bench."""
         old, old_folder = self._surface, self._folder
         if isinstance(old, CopiedSurface):
             raise error
-        second = self._means.settings.second_place
-        moved: tuple[BenchFolder, LayeredSurface | CopiedSurface] | None = None
-        is_free = second is not None and not is_below(os.path.realpath(second), self.workspace)
-        if second is not None and is_free and old_folder.path.parent != second:
-            moved = _moved(old, second, self.id)
-        if moved is None:
-            moved = self._as_copy(old)
-            self.notices += (f"this bench is a full copy of the workspace, because {error.message}",)
-        else:
-            self.notices += (f"this bench was moved to {str(second)!r}, because {error.message}",)
-        self._folder, self._surface = moved
-        old.close()
-        old_folder.discard()
-
-    def _as_copy(self, old: LayeredSurface) -> tuple[BenchFolder, CopiedSurface]:
-        identity = self.id if self._folder.path.parent != self._place else f"{self.id}c"
+        identity = self.id if old_folder.path.parent != self._place else f"{self.id}c"
         folder, surface = _copied(old.workspace, self._place, identity, self._means)
         try:
             surface.adopt(old.tree, old.differences())
@@ -407,7 +392,10 @@ class Bench:
             surface.close()
             folder.discard()
             raise
-        return folder, surface
+        self.notices += (f"this bench is a full copy of the workspace, because {error.message}",)
+        self._folder, self._surface = folder, surface
+        old.close()
+        old_folder.discard()
 
 
 def _outside(workspace: str, *places: Path | None) -> list[Path]:
@@ -446,18 +434,3 @@ def _copied(tree: Tree, place: Path, identity: str, means: _Means) -> tuple[Benc
                 f"no room in {str(place)!r} for a copy of {tree.root!r}", advice="free some space and try again"
             ) from error
         raise
-
-
-def _moved(old: LayeredSurface, place: Path, identity: str) -> tuple[BenchFolder, LayeredSurface] | None:
-    """None where the second place cannot hold what is on the bench."""
-    made = _layered(old.workspace, place, identity)
-    if made is None:
-        return None
-    folder, surface = made
-    try:
-        surface.adopt(old)
-    except OSError:
-        surface.close()
-        folder.discard()
-        return None
-    return made

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,8 +24,6 @@ from pawl.workspace.trees import NEW_FILE, OwnTree, held, make_empty
 
 _CLONE = 0x40049409  # FICLONE
 _PIECE = 1 << 20
-MARKS = ("user.overlay.", "trusted.overlay.")
-"""An overlay mounted without privileges writes the first, one mounted by root the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +43,6 @@ class Copier:
     target: OwnTree
     limit: int
     """How many bytes may be written; shared blocks do not count."""
-    marks: bool = False
-    """Whether the signs of an overlay's upper layer are copied too."""
     masked: Callable[[str], bool] = lambda _: False
     """Whether an empty file is to stand for the one at a path."""
     written: int = 0
@@ -107,15 +102,12 @@ class Copier:
             case NodeKind.FILE:
                 self._copy_file(folder, name, path, seen)
             case None:
-                if not (self.marks and seen.whiteout):
-                    return None
-                os.mknod(name, stat.S_IFCHR, 0, dir_fd=folder)
+                return None
         return Seen.of(os.stat(name, dir_fd=folder, follow_symlinks=False))
 
     def _copy_file(self, folder: int, name: str, path: str, seen: Seen) -> None:
         with held(self.source.open_file(path)) as source, held(os.open(name, NEW_FILE, 0o600, dir_fd=folder)) as target:
             self._copy_data(source, target)
-            self._copy_marks(source, target)
             os.fchmod(target, seen.mode)
             os.utime(target, ns=(seen.modified_ns, seen.modified_ns))
 
@@ -135,16 +127,8 @@ class Copier:
                 start += os.pwrite(target, data, start)
         os.ftruncate(target, size)
 
-    def _copy_marks(self, source: int, target: int) -> None:
-        for name in os.listxattr(source) if self.marks else ():
-            if name.startswith(MARKS):
-                os.setxattr(target, name, os.getxattr(source, name))
-
     def _finish(self, path: str, seen: Seen) -> None:
         with held(self.target.open_folder(path)) as target:
-            if self.marks:
-                with held(self.source.open_folder(path)) as source:
-                    self._copy_marks(source, target)
             os.utime(target, ns=(seen.modified_ns, seen.modified_ns))
             os.fchmod(target, seen.mode)
 

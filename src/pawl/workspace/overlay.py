@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,13 +17,14 @@ from pawl.core.change import NodeKind
 from pawl.core.errors import NotFound, PathRefused
 from pawl.core.execution import OverlayView
 from pawl.settings.tree import Seen, Tree
-from pawl.workspace.copied import MARKS, Copier
 from pawl.workspace.hiding import Masks
 from pawl.workspace.paths import depth, parent
 from pawl.workspace.surface import Difference, Surface, tick
 from pawl.workspace.trees import OwnTree, change_mode, empty, held, make_empty
 
 OPAQUE = "user.overlay.opaque"
+_SPACES = ("user.overlay.", "trusted.overlay.")
+"""An overlay mounted without privileges writes the first, one mounted by root the second."""
 
 
 def differences(upper: OwnTree, lower: Tree, made_ns: int) -> Iterator[Difference]:
@@ -195,7 +195,7 @@ def _marks(place: int | bytes) -> dict[str, bytes]:
             return found
         raise
     for name in names:
-        for space in MARKS:
+        for space in _SPACES:
             if name.startswith(space):
                 found[name.removeprefix(space)] = os.getxattr(place, name, follow_symlinks=follow)
     return found
@@ -343,12 +343,6 @@ class LayeredSurface(Surface):
 
     def differences(self) -> Iterator[Difference]:
         return differences(self.tree, self.workspace, self._made_ns)
-
-    def adopt(self, other: LayeredSurface) -> None:
-        """Takes over everything that another layer over the same workspace holds."""
-        for _ in Copier(other.tree, self.tree, limit=sys.maxsize, marks=True).copied():
-            pass
-        self._made_ns = other._made_ns
 
     def cover(self, masks: Masks, *, secrets: bool) -> None:
         wanted = masks if secrets else Masks(special=masks.special)

@@ -16,7 +16,7 @@ from pawl.workspace.paths import depth
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_HANDLE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
+_HANDLE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class OwnTree(Tree):
@@ -99,7 +99,7 @@ def held(fd: int) -> Iterator[int]:
 def change_mode(folder: int, name: str, mode: int) -> None:
     with held(os.open(name, _HANDLE, dir_fd=folder)) as fd:
         # The handle needs no permission, and its /proc link cannot be swapped for another file.
-        os.chmod(f"/proc/self/fd/{fd}" if hasattr(os, "O_PATH") else fd, mode)
+        os.chmod(f"/proc/self/fd/{fd}", mode)
 
 
 SPECIAL = Node(NodeKind.FILE, "special", 0)

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
 import hashlib
 import hmac
 import os
 import secrets
 import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -87,19 +85,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _NO_REPLACE = 1
 
 
-def flush(fd: int) -> None:
-    """Waits until the file or folder is on the disk."""
-    if sys.platform == "darwin":
-        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
-    else:
-        os.fsync(fd)
-
-
 def flush_file_system(fd: int) -> None:
     """Waits until everything written to the file system of this descriptor is on the disk."""
-    if not hasattr(_libc, "syncfs"):
-        os.sync()
-    elif _libc.syncfs(fd) != 0:
+    if _libc.syncfs(fd) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 
@@ -186,10 +174,10 @@ class Writer:
         folder = self._staging_folder()
         one_by_one = len(wanted) <= self.sync_each
         with held(self.tree.open_folder(folder)) as fd:
-            harden = flush if one_by_one else _later
+            harden = os.fsync if one_by_one else _later
             for number, step in enumerate(wanted):
                 self._stage_one(fd, str(number), step, harden)
-            (flush if one_by_one else flush_file_system)(fd)
+            (os.fsync if one_by_one else flush_file_system)(fd)
         return [(step, f"{folder}/{number}") for number, step in enumerate(wanted)]
 
     def _staging_folder(self) -> str:
@@ -229,8 +217,6 @@ class Writer:
         return -1, folder.group if folder.mode & stat.S_ISGID else -1
 
     def _copy_attributes(self, fd: int, path: str) -> None:
-        if sys.platform != "linux":
-            return
         with suppress(OSError), self.tree.folder_of(path) as (folder, name), held(_reading(name, folder)) as old:
             for attribute in os.listxattr(old):
                 if attribute not in _OF_THE_CONTENT:
@@ -318,11 +304,11 @@ class Writer:
         one_by_one = len(touched) + len(modes) <= self.sync_each
         for path in sorted(touched - {""}) if one_by_one else ():
             with suppress(FileNotFoundError, NotADirectoryError, PathRefused), held(self.tree.open_folder(path)) as fd:
-                flush(fd)
+                os.fsync(fd)
         for path, mode in modes.items():
             self._chmod(path, mode, durable=one_by_one)
         self.sweep()
-        (flush if one_by_one else flush_file_system)(self.tree.fd)
+        (os.fsync if one_by_one else flush_file_system)(self.tree.fd)
 
     def _chmod(self, path: str, mode: int, *, durable: bool = True) -> None:
         with self.tree.folder_of(path) as (folder, name):
@@ -331,7 +317,7 @@ class Writer:
                 return
             try:
                 with held(_reading(name, folder)) as file:
-                    flush(file)
+                    os.fsync(file)
             except PermissionError:
                 flush_file_system(folder)
 
