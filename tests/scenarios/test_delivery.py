@@ -8,6 +8,7 @@ import pytest
 from scenarios.story import Story, call, patch, say
 
 from pawl.core.events import Corrected
+from pawl.core.memory import MemoryTier
 from pawl.core.run import DeliveryState, RunState
 
 LEAP = "return year % 4 == 0"
@@ -94,3 +95,36 @@ def test_a_verified_task_is_a_checkpoint_to_which_the_run_falls_back_when_the_ne
     assert sorted(entries.values(), key=len) == [{"dates.py"}, {"dates.py", "months.py"}]
     assert "verified up to task 1 of 2, kept alone as entry" in report.notes[-1]
     assert story.files()["dates.py"].count(RIGHT) == 0
+
+
+@pytest.mark.spec("A7")
+@pytest.mark.parametrize("reason", ["months.py counts with the same calendar.", "It is better so."])
+def test_single_edits_of_files_that_nothing_links_need_one_reason_before_delivery(story: Story, reason: str):
+    story.user_writes({"months.py": "def last(month):\n    return 30\n"})
+    edits = (patch("dates.py", LEAP, RIGHT), patch("months.py", "return 30", "return 31 - month % 2"), say("Done."))
+    asked = {**say(reason), "match": {"user": "No import links months.py to the other files"}}
+    story.model_says(*edits, asked, say(json.dumps({**REVIEW})))
+    report = story.do("mend is_leap in dates.py: test_century fails", approve="never")
+    if "months.py" in reason:
+        assert (report.delivery, report.requests) == (DeliveryState.DONE, 5), report
+    else:
+        assert report.state is RunState.WAITING, "nobody said why, so the user is asked"
+        assert report.question.why == ("'months.py' is changed too, and nothing says why",)
+
+
+REVIEW = {"summary": "read", "findings": [], "missing_tests": [], "confidence": "high"}
+
+
+@pytest.mark.spec("C14", "B11")
+def test_memory_score_and_report_tell_what_the_checks_said(story: Story):
+    story.user_writes({"months.py": "def last(month):\n    return 30\n"})
+    story.model_says(patch("dates.py", "else 365", "else 365  # usual"), say("All tests pass now."))
+    done = story.do("Note the usual length in days. From now on numbers have a comment.", approve="never")
+    assert (done.delivery, done.after.passed, done.after.failed) == (DeliveryState.DONE, 2, 1)
+    with story.shop() as shop:
+        kept = {one.tier: one.text for one in shop.store.memories.all(shop.workspace)}
+        (scored,) = shop.store.runs.evaluations(shop.workspace)
+    assert kept[MemoryTier.OUTCOME].endswith("changed dates.py; 2 of 3 tests pass")
+    assert kept[MemoryTier.DECISION] == "The user said: From now on numbers have a comment."
+    assert kept[MemoryTier.FACT].startswith("The checks of this project are ")
+    assert (scored["score"], done.score) == (4, 4) and "1 failing as before" in scored["reason"]

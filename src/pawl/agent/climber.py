@@ -23,6 +23,7 @@ from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.errors import CannotFix, NoTests, OutOfTime, UnknownModel, UsageError
 from pawl.core.events import AttemptEnded, ClimbBegun, ClimbEnded, EscalationWarned, IterationBegun, TierBegun, TierLeft
+from pawl.core.history import EntryKind
 from pawl.core.tiers import Attempt, AttemptEnd, Escalation, EscalationEnd, EscalationState, Iteration, TierMode
 from pawl.workspace.project import Project
 
@@ -44,9 +45,19 @@ class Climbed:
     answer: str = ""
 
 
+def _offered(shop: Project, task: Assignment, changes: ChangeSet) -> str:
+    """Keeps a patch for which too little speaks as an entry that the user may promote; where it is."""
+    whole = task.ground.then(changes) if task.ground else changes
+    entry = shop.keep(
+        shop.new_entry(EntryKind.EDIT, "loop: a patch that is offered", "too little speaks for it"), whole
+    )
+    return f"; it is offered as entry {entry}: pawl diff {entry}, pawl promote {entry}"
+
+
 def reflex_attempt(
-    shop: Project, task: Assignment, at: Iteration, verifier: Verifier, listen: Callable[[Any], None]
+    shop: Project, task: Assignment, at: Iteration, verifier: Verifier, listen: Callable[[Any], None], *, guessed: bool
 ) -> Tried:
+    """One search by the reflex. A patch that only a guessed test or a single example supports is offered, not taken."""
     from pawl.repair.fixer import fix
     from pawl.repair.model import FixOutcome, FixRequest
 
@@ -70,7 +81,12 @@ def reflex_attempt(
     if report.outcome not in (FixOutcome.FIXED, FixOutcome.PARTLY):
         left = tuple(one.test for one in report.failing_after if one.test) or task.climb.failing
         reason = report.reason or str(report.outcome)
+        if report.rivals:
+            reason += _offered(shop, task, report.rivals[0].changes)
         return Tried(attempt=replace(begun, refused=(reason,), said=said, failing=left))
+    if guessed:
+        reason = "only a test that a model wrote speaks for the patch" + _offered(shop, task, report.changes)
+        return Tried(attempt=replace(begun, refused=(reason,), said=said, failing=task.climb.failing))
     changes = task.ground.then(report.changes) if task.ground else report.changes
     repairs = "; ".join(f"{one.path}:{one.line} {one.what}" for one in report.repairs)
     partly = said if report.outcome is FixOutcome.PARTLY else ""
@@ -195,7 +211,9 @@ class LadderClimber:
 
     def _tried(self, task: Assignment, at: Iteration, sample: int) -> Tried:
         if task.climb.tier.mode is TierMode.REFLEX:
-            return reflex_attempt(self.shop, task, at, self.asker.verifier, self.listen)
+            made = self.record.base.data.generated
+            guessed = made is not None and made.guessed
+            return reflex_attempt(self.shop, task, at, self.asker.verifier, self.listen, guessed=guessed)
         return self.asker.tried(task, at, sample)
 
     def _usable(self, ladder: Escalation, before: CheckResult) -> Escalation:

@@ -321,13 +321,14 @@ class TestGenerator:
             path = new_test(target, paths)
             text = self._behaviour(verifier, target, _text(bench.files, target), paths)
             styles = [(name, known) for name, known in tests.items() if gate.shows(name)]
+            guessed = not text
             text = text or self._asked(target, path, _text(bench.files, target), styles)
             if not text or not asserts_something(target, text):
                 self.listen(EscalationWarned(f"no test was made for {target}: nothing was asserted"))
                 return GeneratedTest()
             bench.files.write(path, text.encode())
             changes = bench.capture().changes
-        return self._tried(verifier, changes, path)
+        return replace(self._tried(verifier, changes, path), guessed=guessed)
 
     def _behaviour(self, verifier: Verifier, target: str, source: str, paths: list[str]) -> str:
         """Without a model, in Python."""

@@ -20,6 +20,7 @@ from pawl.agent.works import BenchWorks, Work
 from pawl.checks.verdict import ChangeVerdict, Evidence, Requirements, Verification, decide, failing, to_pass, told
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import Status, Verdict, counts_json
+from pawl.core.dialogue import Speaker
 from pawl.core.errors import (
     BudgetExceeded,
     Conflicted,
@@ -126,6 +127,8 @@ def verify(bench: Workbench, place: RunCursor) -> NodeOutcome:
     record.keep(replace(record.data, held=tuple((one.path, one.told) for one in work.held)))
     if not work.changes:
         return _unchanged(bench, place)
+    if place.task == len(record.data.plan) and _asks_why(bench, place, work.changes):
+        return NodeOutcome.RETRY
     checked = bench.works.verify(work.changes)
     judgement = decide(checked, wanted(bench))
     _keep(bench, checked, judgement)
@@ -136,6 +139,30 @@ def verify(bench: Workbench, place: RunCursor) -> NodeOutcome:
         bench.works.settle(place.task)
         return NodeOutcome.NEXT if place.task < len(record.data.plan) else NodeOutcome.DONE
     return _again(bench, place, told(judgement))
+
+
+def _asks_why(bench: Workbench, place: RunCursor, changes: ChangeSet) -> bool:
+    """Whether the role is asked, once, why files change together that no import links; without a reason the user is.
+
+    What the user names needs none, nor what the reflex changes: failing tests asked for it.
+    """
+    record, talk = bench.record, f"{place.task}.{place.attempt}"
+    if len(changes) < 2 or (record.data.mend is not None and record.data.mend.found):
+        return False
+    said = [one for name in record.data.last_talk.values() for one in bench.talks.history(name)]
+    own = [one.text for one in said if one.speaker is Speaker.ASSISTANT]
+    own += [str((call.arguments or {}).get("justification", "")) for one in said for call in one.calls]
+    words = "\n".join((record.order.text, record.data.answer, *own))
+    left = bench.works.unjustified(changes, words)
+    asks = bool(left) and not record.data.unlinked and bench.talks.configured and not record.data.amends
+    record.keep(replace(record.data, unlinked=left))
+    if asks:
+        text = (
+            f"No import links {', '.join(left)} to the other files that you changed. Say why each has to change with "
+            "them and name it, or take it back if the request does not need it."
+        )
+        record.keep_talk(talk, replace(record.talk(talk), refused=text))
+    return asks
 
 
 def _unchanged(bench: Workbench, place: RunCursor) -> NodeOutcome:
@@ -315,6 +342,7 @@ def deliver(bench: Workbench, place: RunCursor) -> NodeOutcome:
         return NodeOutcome.STALE
     record.keep_work(WorkName.SHOWN, work.changes)
     breaches = bench.works.breaches(work.changes)
+    breaches += tuple(f"{path!r} is changed too, and nothing says why" for path in record.data.unlinked)
     unproved = record.data.unproved if record.data.verdict is Verdict.UNVERIFIED else ()
     why = (*(f"unverified: {one}" for one in unproved), *breaches)
     question = ApprovalRequest(kind=CHANGE, digest=digest, why=why)

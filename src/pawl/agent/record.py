@@ -104,6 +104,8 @@ class GeneratedTest:
 
     path: str = ""
     command: tuple[str, ...] = ()
+    guessed: bool = False
+    """A model wrote what it expects; nothing of the user's says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +156,8 @@ class RunData:
     refused: tuple[str, ...] = ()
     unproved: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    unlinked: tuple[str, ...] = ()
+    """Changed files that no import links to the others, and for which no reason was given."""
     held: tuple[tuple[str, str], ...] = ()
     """Paths that are held back, with the reason."""
     rechecks: int = 0

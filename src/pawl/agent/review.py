@@ -103,11 +103,14 @@ def evaluate(bench: Workbench, place: RunCursor) -> NodeOutcome:
                     role=RoleName.REVIEWER,
                     text=record.order.text,
                     stage=Stage.EVALUATE,
+                    summary=f"delivery: {record.delivery}; by the checks {reason}",
                     outcome=record.data.answer,
                 )
             )
             value: contract_models.Score = spoken.value  # type: ignore[assignment]
-            score, reason, judge = value.score, value.reason, "model"
+            # What is not done has no better score because it is told well.
+            most = 5 if record.delivery is DeliveryState.DONE else score
+            score, reason, judge = min(most, value.score), value.reason, "model"
         except PASSED_OVER as error:
             record.note("evaluation failed", {"error": error.code})
     record.keep(replace(record.data, score=score))
@@ -117,12 +120,22 @@ def evaluate(bench: Workbench, place: RunCursor) -> NodeOutcome:
 
 def _by_rules(bench: Workbench) -> tuple[int, str]:
     """From the record alone: what was proved, not what was said."""
-    data = bench.record.data
+    data, delivery = bench.record.data, bench.record.delivery
     if data.trouble is not None:
         return 1, "the run failed"
-    if bench.record.delivery is not DeliveryState.DONE:
-        return 2, "not delivered: " + ("rejected" if data.rejected is not None else "not verified")
-    tested = data.verdict is Verdict.VERIFIED
-    if data.entry is None or tested:
-        return 5, "done, and the tests pass with it" if tested else "done"
-    return 4, "done; no test proves it"
+    if delivery is DeliveryState.PARTLY:
+        return 3, "partly done: " + "; ".join(data.refused)
+    if delivery is DeliveryState.UNVERIFIED:
+        return 3, "made, and nothing proves it: " + "; ".join(data.unproved)
+    if delivery is not DeliveryState.DONE:
+        return 2, "not delivered: " + ("rejected" if data.rejected is not None else str(data.verdict or "not verified"))
+    if data.entry is None:
+        return 5, "done"
+    if data.verdict is Verdict.UNVERIFIED:
+        return 3, "done, and nothing proves it: " + "; ".join(data.unproved)
+    failing = data.after.failed + data.after.errors if data.after is not None else 0
+    blocked = data.review.blocking if data.review is not None else 0
+    less = [f"{failing} failing as before"] if failing else []
+    less += [f"the review calls {blocked} of its findings blocking"] if blocked else []
+    less += [] if data.verdict is Verdict.VERIFIED else ["no test proves it"]
+    return (4 if less else 5), "; ".join((f"done, {data.verdict or 'not verified'}", *less))

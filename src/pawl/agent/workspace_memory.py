@@ -7,18 +7,22 @@ stay byte for byte.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from importlib import resources
 from pathlib import Path
 
 from pawl.agent.answers import are_similar
-from pawl.agent.record import RunRecord, WorkName
+from pawl.agent.record import RunData, RunRecord, WorkName
 from pawl.agent.session_memory import SessionMemory
 from pawl.core.change import Change, ChangeSet, Node
+from pawl.core.diagnostic import Status, Verdict
 from pawl.core.dialogue import Conversation
 from pawl.core.errors import PawlError, StoreError, UnknownEntry
 from pawl.core.guardrails import Guardrails
@@ -437,14 +441,40 @@ def _learn(shop: Project, record: RunRecord) -> None:
     data, work = record.data, record.work(WorkName.SHOWN)
     if record.delivery is DeliveryState.DONE and data.entry is not None and work is not None:
         paths = sorted(work.paths)
-        outcome, fact = _outcome(record, paths), _fact(record)
-        facts = [(MemoryTier.FACT, fact)] if fact else []
-        remember(shop, [(MemoryTier.OUTCOME, outcome), *facts], succeeded=True)
-        add_to_bank(shop, done=f"{outcome} (entry {data.entry})", fact=fact)
+        outcome, facts = _outcome(record, paths), _facts(record)
+        decided = [(MemoryTier.DECISION, one) for one in _decisions(record)]
+        remember(
+            shop, [(MemoryTier.OUTCOME, outcome), *((MemoryTier.FACT, one) for one in facts), *decided], succeeded=True
+        )
+        add_to_bank(shop, done=f"{outcome} (entry {data.entry})", fact=facts[0] if facts else "")
         _note_edits(shop, record, paths, data.entry)
     elif data.rejected:
         decision = f"The user refused {_short(record.order.text)!r}: {data.rejected}"
         remember(shop, [(MemoryTier.DECISION, decision)], succeeded=False, decided=True)
+
+
+@functools.cache
+def _standing() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    table = tomllib.loads((resources.files("pawl.agent") / "decisions.toml").read_text("utf-8"))
+    joined = ("|".join(f"(?:{one})" for one in table[name]) for name in ("patterns", "exceptions"))
+    wanted, others = (re.compile(one, re.IGNORECASE) for one in joined)
+    return wanted, others
+
+
+def standing_decisions(request: str) -> list[str]:
+    """The sentences of a request that hold beyond it."""
+    wanted, others = _standing()
+    sentences = (part.strip(" -*\t") for part in re.split(r"(?<=[.!?;])\s+|\n+", request))
+    return [one for one in sentences if wanted.search(one) and not others.search(one)]
+
+
+def _decisions(record: RunRecord) -> list[str]:
+    """What the user decided with the request or the answer to it; a model's words alone decide nothing."""
+    decided, answer = [f"The user said: {one}" for one in standing_decisions(record.order.text)], record.data.decision
+    if answer is not None and (answer.hunks or answer.edited):
+        part = "a part of the change" if answer.hunks else "the change with edits of their own"
+        decided.append(f"Of {_short(record.order.text)!r} the user took {part}.")
+    return decided
 
 
 def earlier_attempts(shop: Project, record: RunRecord) -> tuple[str, ...]:
@@ -467,14 +497,26 @@ def _outcome(record: RunRecord, paths: list[str]) -> str:
     shown = ", ".join(paths[:_MOST_PATHS]) + (
         f" and {len(paths) - _MOST_PATHS} more" if len(paths) > _MOST_PATHS else ""
     )
-    counts = record.data.after
-    tests = f"; {counts.passed} tests pass" if counts is not None and counts.passed else ""
-    return f"{_short(record.order.text)}: changed {shown}{tests}"
+    return f"{_short(record.order.text)}: changed {shown}{_proof(record.data)}"
 
 
-def _fact(record: RunRecord) -> str:
-    command = record.order.test_command
-    return f"The tests are run with `{shlex.join(command)}`." if command else ""
+def _proof(data: RunData) -> str:
+    """What the checks said of the change, in the words of the report."""
+    counts = data.after
+    if data.verdict is Verdict.UNVERIFIED:
+        return "; unverified" + (f": {data.unproved[0]}" if data.unproved else "")
+    if counts is None or not counts.passed:
+        return ""
+    bad = counts.failed + counts.errors
+    return f"; {counts.passed} of {counts.passed + bad} tests pass" if bad else f"; {counts.passed} tests pass"
+
+
+def _facts(record: RunRecord) -> list[str]:
+    """What the run has shown of the project: how its tests are run, and which checks there are."""
+    data, command = record.data, record.order.test_command
+    ran = [step for step, standing, _ in data.verdicts if standing == Status.PASS]
+    facts = [f"The tests are run with `{shlex.join(command)}`."] if command and data.after is not None else []
+    return [*facts, f"The checks of this project are {', '.join(ran)}."] if data.verdict is Verdict.VERIFIED else facts
 
 
 def _short(text: str) -> str:

@@ -219,8 +219,7 @@ def _check_justified(paths: set[str], justification: str, dependencies: ImportMa
         raise Unjustified(
             f"{len(paths)} files change together without a reason", advice="say why they have to change together"
         )
-    alone = [path for path in sorted(paths) if not dependencies.neighbours(path) & (paths - {path})]
-    unnamed = [path for path in alone if not _names(justification, path)]
+    unnamed = unlinked(paths, [path for path in sorted(paths) if not names(justification, path)], dependencies)
     if unnamed:
         raise Unjustified(
             f"no import links {', '.join(map(repr, unnamed))} to the other files of the chain",
@@ -228,7 +227,12 @@ def _check_justified(paths: set[str], justification: str, dependencies: ImportMa
         )
 
 
-def _names(justification: str, path: str) -> bool:
+def unlinked(paths: set[str], some: Sequence[str], dependencies: ImportMap) -> list[str]:
+    """Those of some paths that no import links to another one of the change."""
+    return [path for path in some if not dependencies.neighbours(path) & (paths - {path})]
+
+
+def names(justification: str, path: str) -> bool:
     """Whether the text names the file by its path or its last name, as a word of its own."""
     words = (path, path.rpartition("/")[2])
     return any(re.search(rf"(?<![\w./-]){re.escape(word)}(?![\w/-])", justification) for word in words)

@@ -59,6 +59,8 @@ class FoundPatch:
     """Patches of one group behaved alike on all inputs that were tried."""
     verified: bool = False
     """Whether the whole suite was run with it."""
+    support: int | None = None
+    """How many different examples of tests and docstrings speak for it; 0 where a documented one speaks against it."""
 
     def applied(self, data: bytes) -> bytes:
         """The file's new content."""
@@ -164,6 +166,8 @@ class RepairEnded:
     agreement: Agreement = Agreement.SOLE
     reason: str = ""
     """The fact that decided between rivals, or the one that is unclear."""
+    doubt: str = ""
+    """Why the first patch is offered and not taken, though nothing disputes it."""
     margin: float = 0.0
     """How much more is thought against the next group of patches than against the first."""
     tests: tuple[str, ...] = ()

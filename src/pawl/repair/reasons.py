@@ -44,7 +44,7 @@ def why_disputed(ended: RepairEnded) -> str:
         return f"{patches} pass the tests; {ended.reason}"
     if ended.agreement is Agreement.DISPUTED:
         return f"{patches} pass the tests, with {behaviours} behaviours, and nothing decides between them"
-    return "the patch was built to fit the few examples in the tests, and nothing else speaks for it"
+    return ended.doubt
 
 
 def uncompiled(findings: Iterable[Diagnostic]) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -151,7 +152,11 @@ class RepairStrategy(Generic[G]):
         """Counts what a search tried, and leaves out patches that come to the same text."""
         self.tried += ended.tried
         self.cpu_seconds += ended.cpu
-        return distinct(ended, self.ground.bench.files.read)
+        ended = distinct(ended, self.ground.bench.files.read)
+        patch = ended.chosen
+        if patch is None:
+            return ended
+        return replace(ended, doubt=doubt_about(ended, self.ground.bench.files.read(patch.path), self.patched(patch)))
 
     def is_disputed(self, ended: RepairEnded) -> bool:
         request = self.ground.request
@@ -216,6 +221,9 @@ class RepairStrategy(Generic[G]):
 
 DEAR = 4.0
 FEW_TESTS = 3
+_NUMBER = re.compile(rb"(?<![\w.])\d+(?:\.\d+)?")
+_USUAL = frozenset({b"0", b"1", b"2"})
+"""Numbers that a mistake by one is mended with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,10 +250,26 @@ def distinct(ended: RepairEnded, read: Callable[[str], bytes]) -> RepairEnded:
 
 
 def is_doubtful(ended: RepairEnded) -> bool:
-    """Whether patches disagree, or the patch was built to fit a few examples and may fail on other inputs."""
-    patch = ended.chosen
-    guessed = patch is not None and "grown" in patch.template and patch.cost >= DEAR and len(ended.tests) < FEW_TESTS
-    return ended.agreement is Agreement.DISPUTED or guessed
+    """Whether patches disagree, or too little speaks for the one that there is."""
+    return ended.agreement is Agreement.DISPUTED or bool(ended.doubt)
+
+
+def doubt_about(ended: RepairEnded, before: bytes, after: bytes) -> str:
+    """Why the chosen patch may fail on other inputs than those of the tests; empty where enough speaks for it."""
+    patch, few = ended.chosen, len(ended.tests) < FEW_TESTS
+    if patch is None:
+        return ""
+    if patch.support == 0:
+        return f"the patch contradicts an example in the docstring of {patch.function}"
+    if patch.support == 1:
+        return f"only one example speaks for the patch of {patch.function}"
+    if few and "grown" in patch.template and patch.cost >= DEAR:
+        return "the patch was built to fit the few examples in the tests, and nothing else speaks for it"
+    known, now = (set(_NUMBER.findall(text)) for text in (before, after))
+    invented = sorted(now - known - _USUAL)
+    if few and invented:
+        return f"the patch brings in the number {invented[0].decode()}, for which only the failing examples speak"
+    return ""
 
 
 def picked(ended: RepairEnded, pick: int) -> FoundPatch:

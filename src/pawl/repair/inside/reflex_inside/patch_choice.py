@@ -165,6 +165,8 @@ class Choice:
         ranking = rank(candidates, compared if isinstance(compared, Comparison) else None)
         ordered = ranking.ordered()[:MOST_OFFERED]
         patches = [{**self._patch(candidate), "group": group} for group, candidate in ordered]
+        spoken = forked(lambda: support(program, suite, ordered[0][1], tests, seconds * 0.25), seconds * 4 + 10)
+        patches[0]["support"] = spoken if isinstance(spoken, int) else None
         margin = round(min(ranking.margin, 99.0), 3)
         engine.finish(
             "repaired", patches=patches, agreement=ranking.agreement, reason=ranking.reason, margin=margin, **values
@@ -341,6 +343,8 @@ class CallRecorder:
         self.starts = {(f.path, f.first_line): f.index for f in program.functions}
         self.by_tests: dict[int, list[Arguments]] = {}
         self.inner: dict[int, list[Arguments]] = {}
+        self.unknown: set[int] = set()
+        """Functions with a call whose arguments could not be kept."""
         self.path = ""
 
     def enter(self, frame: FrameType, event: str, argument: Any) -> None:
@@ -356,6 +360,8 @@ class CallRecorder:
             given = snapshot(frame.f_locals)
             if len(given) == len(frame.f_locals):
                 kept.append(given)
+            else:
+                self.unknown.add(index)
 
     def record(self, tests: list[int], seconds: float) -> None:
         deadline = time.process_time() + seconds
@@ -369,6 +375,13 @@ class CallRecorder:
     def calls(self) -> dict[int, list[Arguments]]:
         """Calls by tests where there are any, else calls from inside."""
         return self.by_tests or self.inner
+
+    def examples(self, index: int) -> int | None:
+        """How many different inputs of the function were seen; None where that says nothing."""
+        calls = [*self.by_tests.get(index, ()), *self.inner.get(index, ())]
+        if index in self.unknown or not calls or not calls[0].keys() - {"self", "cls"}:
+            return None
+        return len({fingerprint(tuple(given.values())) for given in calls})
 
 
 def compare(
@@ -394,6 +407,20 @@ def compare(
         if undo is not None:
             undo()
     return comparison
+
+
+def support(program: Program, suite: Suite, candidate: Candidate, tests: list[int], seconds: float) -> int | None:
+    """How many different examples of tests and docstrings speak for the candidate; 0 where one of its docstring speaks
+    against it, None where that cannot be counted."""
+    recorder = CallRecorder(program, suite, {candidate.function})
+    if candidate.function < 0 or install(program, candidate) is None:
+        return None
+    recorder.record(tests, seconds)
+    seen = recorder.examples(candidate.function)
+    if seen is None:
+        return None
+    own = [example() for example in documented(program.functions[candidate.function], recorder)]
+    return max(seen, len(own)) if all(own) else 0
 
 
 def amplified(calls: list[Arguments], rng: random.Random, count: int) -> list[Arguments]:
