@@ -119,7 +119,7 @@ REVIEW = {"summary": "read", "findings": [], "missing_tests": [], "confidence": 
 def test_memory_score_and_report_tell_what_the_checks_said(story: Story):
     story.user_writes({"months.py": "def last(month):\n    return 30\n"})
     story.model_says(patch("dates.py", "else 365", "else 365  # usual"), say("All tests pass now."))
-    done = story.do("Note the usual length in days. From now on numbers have a comment.", approve="never")
+    done = story.do("add a comment to days. From now on numbers have a comment.", approve="never")
     assert (done.delivery, done.after.passed, done.after.failed) == (DeliveryState.DONE, 2, 1)
     with story.shop() as shop:
         kept = {one.tier: one.text for one in shop.store.memories.all(shop.workspace)}
