@@ -6,7 +6,7 @@ import configparser
 import functools
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import PurePosixPath
@@ -108,6 +108,18 @@ def adds_tests_only(changes: ChangeSet) -> bool:
         for one in changes
         if not is_directory(one.after)
     )
+
+
+def deciding_files(changes: ChangeSet, commands: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """A line for each changed file that belongs to a command of the user's which decides."""
+    table, found = _table().tests, dict[str, str]()
+    for words in commands:
+        names = {word.removeprefix("./") for part in words for word in part.split()}
+        read = table["programs"].get(words[0] if words else "", ())
+        for path in sorted(changes.paths):
+            if path in read or (path in names and is_named(path, table["named"]) and not is_test(path)):
+                found[path] = f"{path} belongs to the command that decides ({' '.join(words)}) and was changed"
+    return tuple(found.values())
 
 
 _CODE = (".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".tsx", ".go", ".rs", ".rb")

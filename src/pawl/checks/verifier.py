@@ -14,7 +14,14 @@ from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surr
 from pawl.checks.change_scope import ChangeScope
 from pawl.checks.command_step import EVERYTHING
 from pawl.checks.dev_servers import ServerAnswers, found_in
-from pawl.checks.evidence import adds_tests_only, is_text_only, of_tests, reaching_for_tests, weaker_tests
+from pawl.checks.evidence import (
+    adds_tests_only,
+    deciding_files,
+    is_text_only,
+    of_tests,
+    reaching_for_tests,
+    weaker_tests,
+)
 from pawl.checks.ladder import Absent, Placed, choose, in_order, with_absent
 from pawl.checks.lsp.verdicts import diagnosed, diagnostics_steps, host, readable, servers_for
 from pawl.checks.output import printed
@@ -247,6 +254,7 @@ class Verifier:
         tests = of_tests(ChangeSet.of(one for one in changes if ground.get(one.path) != one), blobs)
         suites = [one for one in report.verdicts if runs_tests(one.step) and one.standing is not Status.SKIPPED]
         names = tuple(one.step for one in suites)
+        deciding = [self.test_command, *(tuple(shlex.split(command)) for command in self.commands)]
         rest = changes.without(tests)
         mended = set(failing(before.findings)) - set(failing(one for suite in suites for one in suite.old))
         as_they_were = alone = None
@@ -265,7 +273,7 @@ class Verifier:
             shadowing=report.shadowing,
             out_of_scope=self.scope.offences(changes),
             text_only=is_text_only(changes),
-            reaching=reaching_for_tests(rest, blobs),
+            reaching=(*reaching_for_tests(rest, blobs), *deciding_files(changes, deciding)),
             paths=tuple(sorted(changes.paths)),
             asked=(*self.commands, *((TESTS,) if self.test_command else ())),
             as_they_were=as_they_were,
