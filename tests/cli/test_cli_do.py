@@ -401,12 +401,14 @@ def test_a_secret_file_that_a_run_wrote_is_said_to_be_left_out(project: Project,
 
 
 @pytest.mark.parametrize("model", ["nobody/x", "openai/gpt-5"])
-def test_a_model_that_cannot_be_asked_is_told_before_any_test_runs(
+def test_a_model_that_cannot_be_asked_is_told_before_any_test_runs_and_no_run_is_left(
     project: Project, model: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    said = project(FILES)("do", "fix the bug in after.py: add one", "--model", model)
+    pawl = project(FILES)
+    said = pawl("do", "fix the bug in after.py: add one", "--model", model)
     assert said.code in (41, 52) and "running the tests" not in said.err, said
+    assert pawl.json("history", "--runs")["runs"] == []
 
 
 def test_ctrl_c_at_a_question_ends_pawl_at_the_first_press_and_the_run_still_waits(project: Project, script: Script):

@@ -36,6 +36,7 @@ from pawl.core.run import (
     RunState,
     Stage,
 )
+from pawl.models.providers import ModelName, endpoint_for
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import load
 from pawl.settings.permissions import Permit
@@ -280,12 +281,21 @@ class Session:
         made = with_escalation(made, self.shop.config.settings.escalate, self.shop.config.tables.budget)
         if made.conversation:
             self._known(made.conversation)
+        if made.model:
+            self._check_model(made.model)
         if made.test_command and self._lacks(made.test_command):
             raise UsageError(
                 f"{made.test_command[0]!r}, which is to run the tests, is not installed",
                 advice="name a command that is there with --test 'CMD'",
             )
         return made
+
+    def _check_model(self, model: str) -> None:
+        """A wrong name or a missing key is told before there is a run."""
+        config = configured(self.shop, model)
+        name = ModelName.parse(model, config.providers)
+        if not name.is_file and not config.routes.fallbacks.get(model):
+            endpoint_for(name, config.providers, config.environment, config.rules)
 
     def _lacks(self, test_command: tuple[str, ...]) -> bool:
         from pawl.checks.verifier import Verifier
