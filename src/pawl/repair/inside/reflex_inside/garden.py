@@ -265,7 +265,6 @@ def _common(left: str, right: str) -> str:
 HOLE = "_hole_"
 UNSEEN_SIZE = 1.6
 """How large a constant counts that the function does not mention."""
-INNER_STATES = 40
 PURE_CALLS = frozenset(RULES["pure calls"])
 PURE_METHODS = frozenset(RULES["pure methods"])
 IMPURE_NODES = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr, ast.Starred, ast.Lambda)
@@ -306,20 +305,20 @@ class Plot:
         self.seconds = seconds
         self.scopes = [dict(state.names) for state in states]
 
-    def evaluate(self, code: CodeType, scopes: list[dict[str, Any]]) -> list[Any]:
+    def values_of(self, node: ast.expr) -> list[Any]:
+        # The links of the node to its parents would drag the module along.
+        code = compile(f"({ast.unparse(node)})", "grown", "eval")
         values: list[Any] = []
-        for scope in scopes:
+        for scope in self.scopes:
             value: Any = FAILURE
             with Catch():
                 value = eval(code, self.globals, scope)
             values.append(value)
         return values
 
-    def values_of(self, node: ast.expr, scopes: list[dict[str, Any]] | None = None) -> list[Any]:
-        return self.evaluate(compiled(node), self.scopes if scopes is None else scopes)
-
-    def garden(self, scopes: list[dict[str, Any]], names: list[str], largest: int) -> Garden:
+    def garden(self, names: list[str], largest: int) -> Garden:
         """Everything that grows from the names and constants at hand."""
+        scopes = self.scopes
         garden = Garden(len(scopes), self.seconds)
         for name in names:
             owner, _, attribute = name.partition(".")
@@ -329,11 +328,11 @@ class Plot:
                 values = [scope.get(name, FAILURE) for scope in scopes]
             garden.plant(name, 1, values)
         self._plant_constants(garden, len(scopes))
-        self._plant_attributes(garden, scopes, names)
-        self._plant_calls(garden, scopes, names)
+        self._plant_attributes(garden, names)
+        self._plant_calls(garden, names)
         for text, node in self.facts.ingredients.items():
             if not isinstance(node, ast.Name) and is_pure(node) and len(text) < 40:
-                garden.plant(text, 2 + 0.05 * len(text), self.values_of(node, scopes), 9)
+                garden.plant(text, 2 + 0.05 * len(text), self.values_of(node), 9)
         garden.grow(largest)
         return garden
 
@@ -346,16 +345,17 @@ class Plot:
         for text in RULES["grown constants"]:
             garden.plant(text, UNSEEN_SIZE, [ast.literal_eval(text)] * count, 2 if text.startswith("-") else 0)
 
-    def _plant_attributes(self, garden: Garden, scopes: list[dict[str, Any]], names: list[str]) -> None:
+    def _plant_attributes(self, garden: Garden, names: list[str]) -> None:
         for name in names:
             for attribute in self.facts.attributes.get(name, ())[:20]:
                 if attribute in self.facts.module_attributes:
-                    values = [getattr(scope.get(name), attribute, FAILURE) for scope in scopes]
+                    values = [getattr(scope.get(name), attribute, FAILURE) for scope in self.scopes]
                     if not any(callable(value) for value in values):
                         garden.plant(f"{name}.{attribute}", 2, values)
 
-    def _plant_calls(self, garden: Garden, scopes: list[dict[str, Any]], names: list[str]) -> None:
+    def _plant_calls(self, garden: Garden, names: list[str]) -> None:
         """Calls of the module's own small functions with one variable each."""
+        scopes = self.scopes
         for callee, count in self.facts.callees.items():
             function: Any = (scopes[0].get(callee) or self.globals.get(callee)) if scopes else None
             own = isinstance(function, FunctionType) and function is not self.facts.function.main
@@ -365,79 +365,32 @@ class Plot:
                     called = garden.apply(lambda value: function(copy.deepcopy(value)), values)  # noqa: B023
                     garden.plant(f"{callee}({name})", 2, called)
 
-    def inner_scopes(self, node: ast.AST) -> list[dict[str, Any]] | None:
-        """The states inside the comprehensions around a node; None where there are none around it."""
-        around = enclosing_comprehensions(node)
-        if not around:
-            return None
-        scopes = self.scopes
-        for comprehension in around:
-            for generator in comprehension.generators:
-                scopes = self._bound(generator, scopes)
-        return scopes
 
-    def _bound(self, generator: ast.comprehension, scopes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        names = [name.id for name in ast.walk(generator.target) if isinstance(name, ast.Name)]
-        element = ast.Tuple([ast.Name(name, ast.Load()) for name in names], ast.Load())
-        plain = ast.comprehension(generator.target, generator.iter, [], 0)
-        code = compiled(ast.ListComp(element, [plain]))
-        inner: list[dict[str, Any]] = []
-        for scope in scopes:
-            found = self.evaluate(code, [scope])[0]
-            for values in found if isinstance(found, list) else ():
-                inner.append({**scope, **dict(zip(names, values, strict=True))})
-                if len(inner) >= INNER_STATES:
-                    return inner
-        return inner
-
-
-def compiled(node: ast.expr) -> CodeType:
-    # The links of the node to its parents would drag the module along.
-    return compile(f"({ast.unparse(node)})", "grown", "eval")
-
-
-def enclosing_comprehensions(node: ast.AST) -> list[Any]:
-    """The comprehensions whose variables can be read at the node, outermost first."""
-    found: list[Any] = []
+def sees_inner_names(node: ast.AST) -> bool:
+    """Whether variables of a comprehension can be read at the node."""
     child, parent = node, parent_of(node)
     while not isinstance(parent, ast.stmt):
         if isinstance(parent, COMPREHENSIONS) and not isinstance(child, ast.comprehension):
-            found.insert(0, parent)
-        elif isinstance(parent, ast.comprehension) and child is not parent.iter:
-            owner = parent_of(parent)
-            if owner not in found:
-                found.insert(0, owner)
+            return True
+        if isinstance(parent, ast.comprehension) and child is not parent.iter:
+            return True
         child, parent = parent, parent_of(parent)
-    return found
+    return False
 
 
 def with_hole(root: ast.expr, node: ast.expr) -> CodeType:
     """The root's code with the node replaced by a name that can be bound to any value."""
-    if root is node:
-        return compile(HOLE, "hole", "eval")
-    return compile(f"({replaced_text(root, node, HOLE)})", "hole", "eval")
+    return compile(f"({ast.unparse(_holed(root, node))})", "hole", "eval")
 
 
-def replaced_text(root: ast.expr, node: ast.expr, text: str) -> str:
-    """The root's text with the node's replaced."""
-
-    class Exchange(ast.NodeTransformer):
-        def visit(self, inner: ast.AST) -> ast.AST:
-            if inner is node:
-                return ast.Name(f"({text})" if text != HOLE else HOLE, ast.Load())
-            return self.generic_visit(inner)
-
-    # The tree is shared: the transformer works on a shallow copy of the path from the root to the node.
-    return ast.unparse(Exchange().visit(_path_copy(root, node)))
-
-
-def _path_copy(root: ast.AST, node: ast.AST) -> Any:
-    if root is node:
-        return root
-    fresh = copy.copy(root)
-    for field, value in ast.iter_fields(root):
+def _holed(tree: ast.AST, node: ast.AST) -> Any:
+    """A copy, because the tree is shared, with a name in the place of the node."""
+    if tree is node:
+        return ast.Name(HOLE, ast.Load())
+    fresh = copy.copy(tree)
+    for field, value in ast.iter_fields(tree):
         if isinstance(value, list):
-            setattr(fresh, field, [_path_copy(each, node) if isinstance(each, ast.AST) else each for each in value])
+            setattr(fresh, field, [_holed(each, node) if isinstance(each, ast.AST) else each for each in value])
         elif isinstance(value, ast.AST):
-            setattr(fresh, field, _path_copy(value, node))
+            setattr(fresh, field, _holed(value, node))
     return fresh

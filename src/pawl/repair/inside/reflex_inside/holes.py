@@ -15,11 +15,10 @@ from reflex_inside.garden import (
     Garden,
     Grown,
     Plot,
-    enclosing_comprehensions,
     is_constant,
     kind_of,
     pure_roots,
-    replaced_text,
+    sees_inner_names,
     with_hole,
 )
 from reflex_inside.generator import Generator, blocks_of, header_lines, own_expressions
@@ -31,8 +30,6 @@ from reflex_inside.suite import Suite, SuiteBaseline
 from reflex_inside.trace import FAILURE, NOTHING, Recording, equal, fingerprint, record_states
 
 LARGEST = 5
-LARGEST_INSIDE = 3
-MOST_INSIDE = 400
 MOST_INNER = 1200
 KEPT_ALIKE = 2
 ALIKE_COST = 0.4
@@ -82,7 +79,7 @@ class Holes(Recorded):
         if not self.states:
             return
         names = [name for name in self.facts.outer_scope() if not name.startswith("__")]
-        self.garden = self.plot.garden(self.plot.scopes, names, LARGEST)
+        self.garden = self.plot.garden(names, LARGEST)
         for root in pure_roots(self.statement):
             original = self._prints(self.plot.values_of(root), root)
             counts: dict[tuple[Any, ...], int] = {}
@@ -102,9 +99,7 @@ class Holes(Recorded):
         for hole in [root, *own_expressions(root)]:
             if isinstance(hole, (ast.Slice, ast.JoinedStr, ast.Starred)) or field_of(hole) == "func":
                 continue
-            if enclosing_comprehensions(hole):
-                yield from self._inside(root, hole, original)
-            else:
+            if not sees_inner_names(hole):
                 yield from self._exchanged(root, hole, original)
 
     def _exchanged(self, root: ast.expr, hole: ast.expr, original: tuple[Any, ...]) -> Iterator[Offer]:
@@ -155,25 +150,6 @@ class Holes(Recorded):
                     value = eval(code, self.plot.globals, scope)
             values.append(value)
         return values
-
-    def _inside(self, root: ast.expr, hole: ast.expr, original: tuple[Any, ...]) -> Iterator[Offer]:
-        """Holes that see the variables of a comprehension."""
-        scopes = self.plot.inner_scopes(hole)
-        if not scopes:
-            return
-        garden = self.plot.garden(scopes, self.facts.scope(hole), LARGEST_INSIDE)
-        kind = kind_of(self.plot.values_of(hole, scopes))
-        wanted = self._expectations(root)
-        for grown in garden.all[:MOST_INSIDE]:
-            if not fits(grown.kind, kind):
-                continue
-            text = replaced_text(root, hole, grown.text)
-            with Catch():
-                code = compile(f"({text})", "grown", "eval")
-                priced = self._price(root, self.plot.evaluate(code, self.plot.scopes), original, wanted)
-                if priced is not None:
-                    cost = 2.9 + priced[0] + 0.45 * grown.size
-                    yield Offer(cost, (is_constant(grown.text), *priced[1]), hole, "grown expression", grown.text)
 
     def _joined(self, root: ast.expr, original: tuple[Any, ...]) -> Iterator[Offer]:
         """The condition joined with a grown one by `and` or `or`."""
