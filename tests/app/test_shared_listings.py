@@ -23,13 +23,13 @@ def test_a_fresh_bench_lists_no_folder_again_that_has_not_changed(site: Site, mo
     for at in range(20):
         site.write(f"d{at}/notes.txt", b"n")
     listed: list[str] = []
-    real = hiding.Search._list
+    real = hiding.HiddenSearch._list
 
-    def counting(search: hiding.Search, fd: int, folder: str) -> object:
+    def counting(search: hiding.HiddenSearch, fd: int, folder: str) -> object:
         listed.append(folder)
         return real(search, fd, folder)
 
-    monkeypatch.setattr(hiding.Search, "_list", counting)
+    monkeypatch.setattr(hiding.HiddenSearch, "_list", counting)
     monkeypatch.setattr(hiding, "_SETTLED_NS", -(1 << 62))
     with site.open() as shop:
         assert shown(shop, "d1/notes.txt") == "n" and len(listed) >= 21
