@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from types import MappingProxyType
 
 from pawl.core.errors import SandboxUnavailable
@@ -56,64 +58,8 @@ _MACHINES = MappingProxyType(
     }
 )
 
-# Numbers on x86_64 and aarch64; None where the call does not exist.
-_REFUSED: MappingProxyType[str, tuple[int | None, int | None]] = MappingProxyType(
-    {
-        "ptrace": (101, 117),
-        "process_vm_readv": (310, 270),
-        "process_vm_writev": (311, 271),
-        "process_madvise": (440, 440),
-        "pidfd_getfd": (438, 438),
-        "kcmp": (312, 272),
-        "mount": (165, 40),
-        "umount2": (166, 39),
-        "pivot_root": (155, 41),
-        "chroot": (161, 51),
-        "open_tree": (428, 428),
-        "move_mount": (429, 429),
-        "fsopen": (430, 430),
-        "fsconfig": (431, 431),
-        "fsmount": (432, 432),
-        "fspick": (433, 433),
-        "mount_setattr": (442, 442),
-        "open_tree_attr": (467, 467),
-        "setns": (308, 268),
-        "unshare": (272, 97),
-        "open_by_handle_at": (304, 265),
-        "kexec_load": (246, 104),
-        "kexec_file_load": (320, 294),
-        "init_module": (175, 105),
-        "finit_module": (313, 273),
-        "delete_module": (176, 106),
-        "bpf": (321, 280),
-        "perf_event_open": (298, 241),
-        "userfaultfd": (323, 282),
-        "io_uring_setup": (425, 425),
-        "io_uring_enter": (426, 426),
-        "io_uring_register": (427, 427),
-        "keyctl": (250, 219),
-        "add_key": (248, 217),
-        "request_key": (249, 218),
-        "fanotify_init": (300, 262),
-        "lookup_dcookie": (212, 18),
-        "nfsservctl": (180, 42),
-        "reboot": (169, 142),
-        "swapon": (167, 224),
-        "swapoff": (168, 225),
-        "sethostname": (170, 161),
-        "setdomainname": (171, 162),
-        "settimeofday": (164, 170),
-        "clock_settime": (227, 112),
-        "acct": (163, 89),
-        "quotactl": (179, 60),
-        "quotactl_fd": (443, 443),
-        "syslog": (103, 116),
-        "vhangup": (153, 58),
-        "iopl": (172, None),
-        "ioperm": (173, None),
-        "uselib": (134, None),
-    }
-)
+_CALLS = tomllib.loads(Path(__file__).with_name("refused_calls.toml").read_text(encoding="utf-8"))
+_REFUSED: Mapping[str, tuple[int, int | None]] = {name: (at[0], *at[1:], None)[:2] for name, at in _CALLS.items()}
 _CLONE3 = 435
 _X32 = 0x40000000
 _NEW_NAMESPACES = 0x7E020000
