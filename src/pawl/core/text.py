@@ -105,17 +105,57 @@ def _anchors(a: Sequence[int], b: Sequence[int], gap: LineChange) -> list[Matchi
 
 
 def _search(a: Sequence[int], b: Sequence[int], within: _Within, steps: int, blocks: list[MatchingBlock]) -> int:
-    """Matches by edit distance and returns the steps left.
+    """Matches by edit distance (Myers) and returns the steps left.
 
-    Lines that the other side lacks are left out first: they can match nothing, and would only cost steps.
+    Lines that the other side lacks are left out first: they can match nothing, and would only cost steps. After many
+    edits it settles for the furthest way found so far, and looks on from its end.
     """
     gap = within.gap
     a_places = [at for at in range(gap.a_start, gap.a_end) if a[at] in within.b_lines]
     b_places = [at for at in range(gap.b_start, gap.b_end) if b[at] in within.a_lines]
-    search = _Search([a[at] for at in a_places], [b[at] for at in b_places], steps)
-    for x, y, size in search.run():
-        blocks.extend(MatchingBlock(a_places[x + at], b_places[y + at], 1) for at in range(size))
-    return search.steps
+    one, two = [a[at] for at in a_places], [b[at] for at in b_places]
+    x = y = 0
+    while x < len(one) and y < len(two) and steps > 0:
+        fronts, steps = _fronts(one, two, (x, y), steps)
+        diagonal = max(fronts[-1], key=lambda at: 2 * fronts[-1][at] - at)
+        x_end = fronts[-1][diagonal]
+        y_end = x_end - diagonal
+        for depth in range(len(fronts) - 1, -1, -1):
+            begin, came_from = _step(fronts[depth - 1], diagonal) if depth else (x, diagonal)
+            blocks.extend(
+                MatchingBlock(a_places[at], b_places[at - diagonal], 1) for at in range(begin, fronts[depth][diagonal])
+            )
+            diagonal = came_from
+        x, y = x_end, y_end
+    return steps
+
+
+def _fronts(a: Sequence[int], b: Sequence[int], start: tuple[int, int], steps: int) -> tuple[list[dict[int, int]], int]:
+    """For each number of edits the furthest x on each diagonal x - y, up to the end of both; and the steps left."""
+    first = start[0] - start[1]
+    fronts: list[dict[int, int]] = []
+    while len(fronts) < _SEARCH_DEPTH and (not fronts or steps > 0):
+        depth, reached = len(fronts), {}
+        for diagonal in range(first - depth, first + depth + 1, 2):
+            x = begin = _step(fronts[-1], diagonal)[0] if fronts else start[0]
+            y = x - diagonal
+            steps -= 1
+            if x < 0 or x > len(a) or y > len(b):
+                continue
+            while x < len(a) and y < len(b) and a[x] == b[y]:
+                x, y = x + 1, y + 1
+            steps -= x - begin
+            reached[diagonal] = x
+            if x == len(a) and y == len(b):
+                return [*fronts, {diagonal: x}], steps
+        fronts.append(reached)
+    return fronts, steps
+
+
+def _step(front: dict[int, int], diagonal: int) -> tuple[int, int]:
+    """Where one edit more leads on a diagonal, and the diagonal it comes from: a line is removed or inserted."""
+    removed, inserted = front.get(diagonal - 1, -2) + 1, front.get(diagonal + 1, -1)
+    return (removed, diagonal - 1) if removed > inserted else (inserted, diagonal + 1)
 
 
 def _trimmed(a: Sequence[int], b: Sequence[int], gap: LineChange, blocks: list[MatchingBlock]) -> LineChange:
@@ -130,98 +170,6 @@ def _trimmed(a: Sequence[int], b: Sequence[int], gap: LineChange, blocks: list[M
     if a_end < gap.a_end:
         blocks.append(MatchingBlock(a_end, b_end, gap.a_end - a_end))
     return LineChange(a_start, a_end, b_start, b_end)
-
-
-class _Search:
-    """The search for the fewest edits (Myers): from both corners of a gap until the ways meet, then in both halves."""
-
-    def __init__(self, a: Sequence[int], b: Sequence[int], steps: int) -> None:
-        self.a, self.b = a, b
-        self.steps = steps
-
-    def run(self) -> list[MatchingBlock]:
-        blocks: list[MatchingBlock] = []
-        waiting = [LineChange(0, len(self.a), 0, len(self.b))]
-        while waiting:
-            gap = _trimmed(self.a, self.b, waiting.pop(), blocks)
-            if not gap.one_sided and self.steps > 0:
-                x, y = self._middle(gap)
-                waiting.append(LineChange(gap.a_start, x, gap.b_start, y))
-                waiting.append(LineChange(x, gap.a_end, y, gap.b_end))
-        return blocks
-
-    def _middle(self, gap: LineChange) -> tuple[int, int]:
-        """A point on a shortest way through the gap; when that takes too long to find, the furthest one reached.
-
-        Both fronts hold the furthest x reached on each diagonal x - y.
-        """
-        first, last = gap.a_start - gap.b_start, gap.a_end - gap.b_end
-        forward, backward = {first: gap.a_start}, {last: gap.a_end}
-        meets_forward = (first - last) % 2 == 1
-        for depth in range(1, _SEARCH_DEPTH):
-            met = self._forward(gap, forward, _diagonals(gap, first, depth), backward if meets_forward else {})
-            if met is None:
-                met = self._backward(gap, backward, _diagonals(gap, last, depth), {} if meets_forward else forward)
-            if met is not None:
-                return met
-            if self.steps <= 0:
-                break
-        return _furthest(gap, forward, backward)
-
-    def _forward(
-        self, gap: LineChange, front: dict[int, int], diagonals: range, other: dict[int, int]
-    ) -> tuple[int, int] | None:
-        a, b, walked = self.a, self.b, 0
-        for diagonal in diagonals:
-            removed, inserted = front.get(diagonal - 1, -1) + 1, front.get(diagonal + 1, -1)
-            start = x = max(removed, inserted)
-            y = x - diagonal
-            while x < gap.a_end and y < gap.b_end and a[x] == b[y]:
-                x, y = x + 1, y + 1
-            walked += 1 + x - start
-            front[diagonal] = x
-            if x >= other.get(diagonal, x + 1) and x <= gap.a_end and y <= gap.b_end:
-                return x, y
-        self.steps -= walked
-        return None
-
-    def _backward(
-        self, gap: LineChange, front: dict[int, int], diagonals: range, other: dict[int, int]
-    ) -> tuple[int, int] | None:
-        a, b, walked = self.a, self.b, 0
-        beyond = len(a) + 1
-        for diagonal in diagonals:
-            inserted, removed = front.get(diagonal - 1, beyond), front.get(diagonal + 1, beyond) - 1
-            start = x = min(inserted, removed)
-            y = x - diagonal
-            while x > gap.a_start and y > gap.b_start and a[x - 1] == b[y - 1]:
-                x, y = x - 1, y - 1
-            walked += 1 + start - x
-            front[diagonal] = x
-            if x <= other.get(diagonal, x - 1) and x >= gap.a_start and y >= gap.b_start:
-                return x, y
-        self.steps -= walked
-        return None
-
-
-def _diagonals(gap: LineChange, start: int, depth: int) -> range:
-    """The diagonals that so many edits can reach from `start` without leaving the gap, from the right to the left."""
-    left, right = gap.a_start - gap.b_end, gap.a_end - gap.b_start
-    lowest = max(start - depth, 2 * left - start + depth)
-    highest = min(start + depth, 2 * right - start - depth)
-    return range(highest, lowest - 1, -2)
-
-
-def _furthest(gap: LineChange, forward: dict[int, int], backward: dict[int, int]) -> tuple[int, int]:
-    """The point furthest from the corner that its front set out from."""
-    corner = gap.a_start + gap.b_start + gap.a_end + gap.b_end
-    points = [(2 * x - diagonal, x, x - diagonal) for diagonal, x in forward.items()]
-    points += [(corner - (2 * x - diagonal), x, x - diagonal) for diagonal, x in backward.items()]
-    inside = [
-        point for point in points if gap.a_start <= point[1] <= gap.a_end and gap.b_start <= point[2] <= gap.b_end
-    ]
-    _, x, y = max(inside)
-    return x, y
 
 
 @dataclass(slots=True)
