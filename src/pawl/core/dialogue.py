@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from pawl.core.run import Reasoning
 from pawl.core.text import CHARACTERS_PER_TOKEN
-from pawl.core.typed import plain, typed
+from pawl.core.typed import AtLeast, AtMost, plain, typed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +90,9 @@ def tool_answers(*answers: ToolAnswer) -> Message:
 class Sampling:
     """How an answer is drawn (A10)."""
 
-    temperature: float = field(default=0.1, metadata={"most": 2})
-    top_p: float = field(default=0.95, metadata={"most": 1})
-    max_output: int = field(default=4096, metadata={"least": 1})
+    temperature: Annotated[float, AtMost(2)] = 0.1
+    top_p: Annotated[float, AtMost(1)] = 0.95
+    max_output: Annotated[int, AtLeast(1)] = 4096
     stop: tuple[str, ...] = ()
     seed: int | None = None
 

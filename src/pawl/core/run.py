@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from typing import Annotated
 
 from pawl.core.diagnostic import TestCounts, Verdict
 from pawl.core.errors import PawlError, UsageError
 from pawl.core.tiers import EscalationState
+from pawl.core.typed import AtLeast
 
 
 class Mode(StrEnum):
@@ -135,9 +137,9 @@ class Budget:
 
     money: Decimal | None = None
     """In US dollars."""
-    tokens: int | None = field(default=None, metadata={"least": 1})
+    tokens: Annotated[int | None, AtLeast(1)] = None
     """In and out, whatever they cost."""
-    turns: int = field(default=50, metadata={"least": 1})
+    turns: Annotated[int, AtLeast(1)] = 50
     seconds: float = 1800.0
 
 

@@ -279,7 +279,6 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
-_BOUNDS: Mapping[str, Any] = {"least": AtLeast, "most": AtMost, "choices": OneOf}
 _Fields = Mapping[str, tuple[dataclasses.Field[Any], Any]]
 
 
@@ -287,17 +286,11 @@ _Fields = Mapping[str, tuple[dataclasses.Field[Any], Any]]
 def _fields(kind: type) -> _Fields:
     """The fields of a dataclass by their names in a file, with their types.
 
-    The metadata of a field has another `key`, the `least` and the `most` of a number, the `choices` of a text, or `own`
-    where no file has it.
+    The metadata of a field has another `key`, or `own` where no file has it.
     """
     hints = get_type_hints(kind, include_extras=True)
-    found = {}
-    for one in dataclasses.fields(kind):
-        if not one.metadata.get("own"):
-            notes = [make(one.metadata[name]) for name, make in _BOUNDS.items() if name in one.metadata]
-            hint = Annotated[(hints[one.name], *notes)] if notes else hints[one.name]
-            found[str(one.metadata.get("key", one.name))] = (one, hint)
-    return found
+    known = (one for one in dataclasses.fields(kind) if not one.metadata.get("own"))
+    return {str(one.metadata.get("key", one.name)): (one, hints[one.name]) for one in known}
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import resources
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from pawl.core.dialogue import StopReason
 from pawl.core.errors import NotAuthorized
-from pawl.core.typed import written
+from pawl.core.typed import AtLeast, written
 from pawl.settings.tables import read_settings
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -104,7 +105,7 @@ class Quirks:
     """The effort or the level when it is on."""
     reasoning_off: str = ""
     """The effort or the level when it is off, for Gemini also a number of tokens; empty to say nothing."""
-    reasoning_budget: int = field(default=4096, metadata={"least": 1})
+    reasoning_budget: Annotated[int, AtLeast(1)] = 4096
     """Tokens on top of the answer's own."""
     thought_field: str = ""
     """The field in which the OpenAI format wants earlier reasoning back; empty for never."""

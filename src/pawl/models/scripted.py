@@ -43,7 +43,7 @@ from pawl.core.dialogue import (
     Usage,
 )
 from pawl.core.redact import redacted
-from pawl.core.typed import AtLeast
+from pawl.core.typed import AtLeast, OneOf
 from pawl.models.calls import next_number, parsed_arguments
 from pawl.models.ledger import estimated_usage
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
@@ -144,13 +144,13 @@ class ScriptedAnswer:
     cost: Decimal | None = None
     seconds: float = 0.0
     first_token_seconds: float | None = None
-    attempts: int = field(default=1, metadata={"least": 1})
+    attempts: Annotated[int, AtLeast(1)] = 1
     served_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedFault:
-    kind: str = field(metadata={"choices": FAULTS})
+    kind: Annotated[str, OneOf(FAULTS)]
     message: str = ""
     wait_seconds: float | None = None
     after: int | None = None
@@ -165,7 +165,7 @@ class _Chunk:
     thought: str | None = None
     retrying: str | None = None
     wait_seconds: float = 0.0
-    attempt: int = field(default=1, metadata={"least": 1})
+    attempt: Annotated[int, AtLeast(1)] = 1
     begun: bool = False
     fell_back_to: str | None = None
     model: str = ""

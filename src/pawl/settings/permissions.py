@@ -433,7 +433,8 @@ def own_rules(config: Config) -> tuple[Rule, ...]:
     return _workspace_rules((*own.deny, *own.ask, *own.allow), str(config.file), known)
 
 
-def _workspace_rules(texts: Iterable[str], source: str, known: Iterable[str]) -> tuple[Rule, ...]:
+def _parsed(texts: Iterable[str], source: str, known: Iterable[str]) -> tuple[tuple[Rule, ...], list[ConfigError]]:
+    """The rules of the texts, and why others are none."""
     rules: list[Rule] = []
     wrong: list[ConfigError] = []
     for text in texts:
@@ -441,9 +442,14 @@ def _workspace_rules(texts: Iterable[str], source: str, known: Iterable[str]) ->
             rules.append(parse_rule(text, source, known=known))
         except ConfigError as error:
             wrong.append(error)
+    return tuple(rules), wrong
+
+
+def _workspace_rules(texts: Iterable[str], source: str, known: Iterable[str]) -> tuple[Rule, ...]:
+    rules, wrong = _parsed(texts, source, known)
     if wrong:
         raise ConfigError("; ".join(error.message for error in wrong), advice=wrong[0].advice)
-    return tuple(rules)
+    return rules
 
 
 def _tightening(texts: Iterable[str], config: Config, known: Iterable[str]) -> tuple[Rule, ...]:
@@ -480,18 +486,11 @@ def project_rules(
         notices.append(f"{SETTINGS}: the preset is the user's to choose; it does not count")
     if given.allow and trusted is None:
         notices.append(f"{SETTINGS}: what it allows does not count, because the folder is not trusted ('pawl trust')")
-    for name, texts in (
-        ("deny", given.deny),
-        ("ask", given.ask),
-        ("allow", given.allow if trusted is not None else ()),
-    ):
-        for text in texts:
-            try:
-                rules[name] = (*rules[name], parse_rule(text, SETTINGS, known=known))
-            except ConfigError as error:
-                if trusted is not None:
-                    raise
-                notices.append(f"not used: {error.message}")
+    for name, texts in (("deny", given.deny), ("ask", given.ask), ("allow", given.allow if trusted else ())):
+        rules[name], wrong = _parsed(texts, SETTINGS, known)
+        if wrong and trusted is not None:
+            raise wrong[0]
+        notices += (f"not used: {error.message}" for error in wrong)
     return rules
 
 

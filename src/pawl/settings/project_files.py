@@ -236,9 +236,8 @@ def joined_hooks(first: Table, second: Table) -> Table:
     """The hooks of both, those of the first before."""
     joined: dict[str, object] = dict(first)
     for event, groups in second.items():
-        before = joined.get(event, [])
-        both = isinstance(before, list) and isinstance(groups, list)
-        joined[event] = [*before, *groups] if both and isinstance(before, list) and isinstance(groups, list) else groups
+        before = joined.get(event)
+        joined[event] = [*before, *groups] if isinstance(before, list) and isinstance(groups, list) else groups
     return joined
 
 
