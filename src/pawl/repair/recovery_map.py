@@ -9,9 +9,10 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from pawl.core.diagnostic import Diagnostic
-from pawl.core.typed import Reader
+from pawl.core.typed import OneOf, Reader
 from pawl.repair.recoveries import layout, names, scripts
 from pawl.repair.recoveries.source import RecoveryCandidate, RecoverySituation, Symbols, symbols_of, table
 
@@ -58,7 +59,7 @@ RECOVERIES: Mapping[str, Recovery] = {
 class RecoveryEntry:
     id: str
     patterns: tuple[re.Pattern[str], ...]
-    recovery: str = field(metadata={"choices": tuple(RECOVERIES)})
+    recovery: Annotated[str, OneOf(tuple(RECOVERIES))]
     examples: tuple[str, ...]
     advice: str = ""
     outside: bool = False
