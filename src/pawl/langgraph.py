@@ -20,7 +20,7 @@ from pawl.agent.session import Session
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import ApprovalAnswer, ApprovalRequest, ApprovalResponse, RunCursor, RunRequest, RunRow
 from pawl.settings.config import load
-from pawl.settings.project_files import find_workspace
+from pawl.workspace.paths import find_workspace
 from pawl.workspace.project import Project, new_run_id
 
 try:

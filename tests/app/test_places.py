@@ -10,7 +10,7 @@ from users import become
 
 from pawl.core.errors import UsageError
 from pawl.settings.config import Config, load
-from pawl.settings.project_files import find_workspace
+from pawl.workspace.paths import find_workspace
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ FIND = """
 import sys
 from pathlib import Path
 from pawl.settings.config import load
-from pawl.settings.project_files import find_workspace
+from pawl.workspace.paths import find_workspace
 from pawl.core.errors import UsageError
 try:
     print(find_workspace(Path(sys.argv[1]), load(), exact=True))

@@ -40,7 +40,7 @@ from pawl.models.providers import ModelName, endpoint_for
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import load
 from pawl.settings.permissions import Permit
-from pawl.settings.project_files import find_workspace
+from pawl.workspace.paths import find_workspace
 from pawl.workspace.project import Project, new_run_id
 
 if TYPE_CHECKING:

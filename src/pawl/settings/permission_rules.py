@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from pawl.core.errors import ConfigError
-from pawl.core.guardrails import OtherNames, folded
+from pawl.core.guardrails import Decision, OtherNames, Permission, folded
 from pawl.settings.allowances import ToolKind, allowances
 from pawl.settings.shell import Doubt, ShellCommand, Word, read_shell
 from pawl.settings.shell_programs import hazard, loss, programs, unwrapped
@@ -162,6 +162,12 @@ class Rule:
 
     def is_about(self, tool: str) -> bool:
         return tool in self.tools or bool(self.prefix and tool.startswith(self.prefix))
+
+    def permission(self, ruling: Decision, reason: str = "") -> Permission:
+        """What the rule says of a call that it is about."""
+        says = {Decision.DENY: "denies", Decision.ASK: "asks about", Decision.ALLOW: "allows"}[ruling]
+        reason, firm = reason or f"{self.text} {says} it", ruling is not Decision.ALLOW
+        return Permission(ruling=ruling, reason=reason, rule=self.text, source=self.source, firm=firm)
 
     @property
     def is_about_changes(self) -> bool:

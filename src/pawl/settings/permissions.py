@@ -11,9 +11,10 @@ import itertools
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import PurePosixPath
 
 from pawl.core.change import Change, ChangeSet, NodeKind
 from pawl.core.errors import ConfigError, UsageError
@@ -124,7 +125,9 @@ class Permissions:
 
         def judged(path: str) -> Permission | None:
             names = [folded(name) for name in place.of(path).split("/") if name] if speaking else []
-            return next((_by(rule, ruling) for rule, ruling, fits in speaking if fits is None or fits(names)), None)
+            return next(
+                (rule.permission(ruling) for rule, ruling, fits in speaking if fits is None or fits(names)), None
+            )
 
         return judged
 
@@ -142,9 +145,9 @@ class Permissions:
             is_link = change.after is not None and change.after.kind is NodeKind.LINK
             for rule, ruling, fits in speaking:
                 if rule.path is None or fits is None or any(map(fits, every)):
-                    return _by(rule, ruling)
+                    return rule.permission(ruling)
                 if is_link and any(rule.path.may_lie_below(names, place) for names in every):
-                    return _by(rule, ruling)
+                    return rule.permission(ruling)
             return None
 
         return judged
@@ -184,14 +187,19 @@ class Permissions:
         rules = self._rules
         for ruling, tightening in ((Decision.DENY, rules.deny), (Decision.ASK, rules.ask)):
             for rule in tightening:
-                if any(_is_about(rule, name, paths, self.place, tightens=True) for name in self._names(rule, tool)):
-                    return _by(rule, ruling)
+                about = any(map(rule.is_about, self._names(rule, tool)))
+                if about and (rule.path is None or _fits(rule, paths, self.place, tightens=True)):
+                    return rule.permission(ruling)
         allowing = [rule for rule in rules.allow if rule.is_about(tool)]
         whole = next((rule for rule in allowing if rule.path is None), None)
-        used = [next((rule for rule in allowing if _fits(rule, path, self.place)), None) for path in paths]
+        used = [
+            next((rule for rule in allowing if _fits(rule, [path], self.place, tightens=False)), None) for path in paths
+        ]
         if whole is not None or (used and all(used)):
-            return _by(whole or next(rule for rule in used if rule), Decision.ALLOW)
-        if kind is ToolKind.WRITES and not all(_is_inside(path, self.place.workspace) for path in paths):
+            return (whole or next(rule for rule in used if rule)).permission(Decision.ALLOW)
+        if kind is ToolKind.WRITES and not all(
+            PurePosixPath(path).is_relative_to(self.place.workspace) for path in paths
+        ):
             return Permission(ruling=Decision.ASK, reason=_OUTSIDE, firm=True)
         return self._default(kind, own=tool in self.own)
 
@@ -268,43 +276,14 @@ def applies(rule: Rule, tool: str, arguments: Mapping[str, object], place: PathB
 
 def paths_in(arguments: Mapping[str, object]) -> list[str]:
     """The paths that a call of one of Pawl's own tools names."""
-    return list(_paths(arguments))
+    changes = arguments.get("changes")
+    several = changes if isinstance(changes, list | tuple) else ()
+    named = (one.get("path") for one in (arguments, *several) if isinstance(one, Mapping))
+    return [path for path in named if isinstance(path, str)]
 
 
-def _paths(arguments: Mapping[str, object]) -> Iterator[str]:
-    path, changes = arguments.get("path"), arguments.get("changes")
-    if isinstance(path, str):
-        yield path
-    if isinstance(changes, Sequence) and not isinstance(changes, str | bytes):
-        for change in changes:
-            if isinstance(change, Mapping) and isinstance(change.get("path"), str):
-                yield change["path"]
-
-
-def _is_about(rule: Rule, tool: str, paths: Sequence[str], place: PathBase, *, tightens: bool) -> bool:
-    if not rule.is_about(tool):
-        return False
-    pattern = rule.path
-    return pattern is None or any(pattern.fits(path, place, tightens=tightens) for path in paths)
-
-
-def _fits(rule: Rule, path: str, place: PathBase) -> bool:
-    return rule.path is not None and rule.path.fits(path, place, tightens=False)
-
-
-def _is_inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
-
-
-def _by(rule: Rule, ruling: Decision) -> Permission:
-    says = {Decision.DENY: "denies", Decision.ASK: "asks about", Decision.ALLOW: "allows"}[ruling]
-    return Permission(
-        ruling=ruling,
-        reason=f"{rule.text} {says} it",
-        rule=rule.text,
-        source=rule.source,
-        firm=ruling is not Decision.ALLOW,
-    )
+def _fits(rule: Rule, paths: Iterable[str], place: PathBase, *, tightens: bool) -> bool:
+    return rule.path is not None and any(rule.path.fits(path, place, tightens=tightens) for path in paths)
 
 
 Permit = Callable[[str, Mapping[str, object]], Permission]

@@ -1,4 +1,4 @@
-"""The files by which a workspace configures agents, read once and used as they were read; and where a workspace begins.
+"""The files by which a workspace configures agents, read once and used as they were read.
 
 Regular files only, through no link, and bounded: a link, a FIFO, a socket or a device is refused and never opened.
 """
@@ -18,7 +18,6 @@ from pawl.core.change import NodeKind
 from pawl.core.errors import ConfigError, NotFound, PathRefused, PawlError, UsageError
 from pawl.core.formats import Unreadable, read_json, read_toml
 from pawl.settings import files as bounded
-from pawl.settings.config import Config
 from pawl.settings.tree import Tree
 
 CONFIGURING = (".pawl", ".claude/commands")
@@ -252,58 +251,3 @@ def _table(value: object, name: str) -> Table:
     if not isinstance(value, dict):
         raise ConfigError(f"{name!r} must be a table, not {value!r:.200}", advice="see docs/settings.md")
     return value
-
-
-MARKS = (".git", ".pawl")
-
-
-def find_workspace(start: Path, config: Config, *, exact: bool, reads: bool = False, anywhere: bool = False) -> Path:
-    """The nearest folder upwards that is a repository, or `start` itself; `exact` takes `start` as it is.
-
-    What only reads does so in a folder that may not be written, too.
-
-    A folder that holds the user's home or Pawl's own state is refused: every command could read and change it. So is
-    one inside that state, such as a bench. Whoever runs no command works `anywhere`.
-    """
-    try:
-        folder = start.resolve(strict=True)
-    except (OSError, RuntimeError) as error:
-        raise UsageError(f"there is no folder {str(start)!r}", advice="check the path given with -C") from error
-    if not folder.is_dir():
-        raise UsageError(f"{str(start)!r} is not a folder", advice="give the folder of your project with -C")
-    if not exact:
-        folder = _repository(folder, config) or folder
-    if not anywhere:
-        _check_apart(folder, config)
-    if not reads and not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"the workspace {str(folder)!r} is not writable", advice="mend its permissions")
-    return folder
-
-
-def _check_apart(folder: Path, config: Config) -> None:
-    for name, inner in (("your home folder", config.home), ("Pawl's own state", config.state)):
-        if _holds(folder, inner):
-            raise UsageError(
-                f"{str(folder)!r} holds {name}, so it cannot be a workspace",
-                advice="change to your project's folder, or name it with -C",
-            )
-    if _holds(config.state.resolve(), folder):
-        raise UsageError(f"{str(folder)!r} lies in Pawl's own state", advice="change to your project's folder")
-
-
-def _repository(folder: Path, config: Config) -> Path | None:
-    for candidate in (folder, *folder.parents):
-        if _holds(candidate, config.home):
-            return None
-        if is_repository(candidate):
-            return candidate
-    return None
-
-
-def is_repository(folder: Path) -> bool:
-    return any(os.path.exists(folder / mark) for mark in MARKS)
-
-
-def _holds(folder: Path, inner: Path) -> bool:
-    resolved = inner.resolve()
-    return folder == resolved or folder in resolved.parents

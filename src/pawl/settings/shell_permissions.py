@@ -71,7 +71,8 @@ class CommandJudge:
             return perhaps
         if script.doubts and not self.passes_doubts:
             ruling = Decision.DENY if self.unmatched is Decision.DENY else Decision.ASK
-            return Permission(ruling=ruling, reason=_doubtful(script.doubts), firm=True)
+            reason = f"what it does cannot be known: it holds {', '.join(script.doubts)}"
+            return Permission(ruling=ruling, reason=reason, firm=True)
         if not script.commands:
             return Permission(ruling=Decision.ASK, reason="there is no command in it")
         return strictest(tuple(self._one(command, places) for command in dict.fromkeys(script.commands)))
@@ -84,8 +85,7 @@ class CommandJudge:
         for command in commands:
             rule = _named(about_commands, command) or self._touched(about_paths, command, places)
             if rule is not None:
-                reason = f"{_shown(command)!r} is what {rule.text} is about"
-                return Permission(ruling=ruling, reason=reason, rule=rule.text, source=rule.source, firm=True)
+                return rule.permission(ruling, f"{_shown(command)!r} is what {rule.text} is about")
         return None
 
     def _touched(self, rules: Sequence[Rule], command: ShellCommand, places: Sequence[str]) -> Rule | None:
@@ -102,8 +102,9 @@ class CommandJudge:
         for command in commands:
             for rule, word in _files(rules, command):
                 if word.is_pattern and rule.path and rule.path.may_meet(word.text):
-                    reason = f"{word.text!r} may stand for a file that {rule.text} is about"
-                    return Permission(ruling=Decision.ASK, reason=reason, rule=rule.text, source=rule.source, firm=True)
+                    return rule.permission(
+                        Decision.ASK, f"{word.text!r} may stand for a file that {rule.text} is about"
+                    )
         return None
 
     def _one(self, command: ShellCommand, places: Sequence[str]) -> Permission:
@@ -126,18 +127,18 @@ class CommandJudge:
         rules = self.rules.allow
         exact = [rule for rule in rules if rule.command and rule.command.is_exact and rule.command.fits(whole)]
         if exact:
-            return _allow(exact[0])
+            return exact[0].permission(Decision.ALLOW)
         lost = next((what for one in unfolded(Script((command,)))[0] if (what := _loss(one))), "")
         if lost:
             return Permission(ruling=Decision.ASK, reason=f"it {lost}", firm=True)
         general = [rule for rule in rules if rule.is_general]
         if general:
-            return _allow(general[0])
+            return general[0].permission(Decision.ALLOW)
         inner = unwrapped(command.words)
         rule = self._matching(rules, command, inner)
         danger = hazard(inner) if inner else ""
         if rule is not None and not danger:
-            return _allow(rule)
+            return rule.permission(Decision.ALLOW)
         reason = danger or f"no rule allows {shortened(whole.strip(), _LONGEST_SHOWN)!r}"
         if self.unmatched is Decision.ALLOW:
             reason = "it runs in the sandbox without a network"
@@ -260,10 +261,6 @@ def _paths_in(text: str) -> Iterator[str]:
         yield text[2:]
 
 
-def _doubtful(doubts: Sequence[Doubt]) -> str:
-    return f"what it does cannot be known: it holds {', '.join(doubts)}"
-
-
 def _files(rules: Sequence[Rule], command: ShellCommand) -> Iterator[tuple[Rule, Word]]:
     """Each word that may name a file, with each rule that is about what the command does to it."""
     if not rules:
@@ -279,10 +276,6 @@ def _files(rules: Sequence[Rule], command: ShellCommand) -> Iterator[tuple[Rule,
 
 def _shown(command: ShellCommand) -> str:
     return shortened(command_text(command.words).strip(), _LONGEST_SHOWN) or "the command"
-
-
-def _allow(rule: Rule) -> Permission:
-    return Permission(ruling=Decision.ALLOW, reason=f"{rule.text} allows it", rule=rule.text, source=rule.source)
 
 
 _COMMANDS_HEAD, _COMMANDS_TAIL = 40, 20

@@ -1,12 +1,14 @@
-"""Which paths a tool may name. A path is judged by its components, never by a string prefix."""
+"""Which folder is a workspace, and which paths a tool may name; judged by components, never by a string prefix."""
 
 from __future__ import annotations
 
 import os
 import unicodedata
 from collections.abc import Iterable
+from pathlib import Path
 
-from pawl.core.errors import PathRefused
+from pawl.core.errors import PathRefused, UsageError
+from pawl.settings.config import Config
 
 LONGEST_PATH = 4096
 LONGEST_NAME = 255
@@ -100,3 +102,53 @@ def way_of(path: str) -> list[str]:
             at = "/" if target.startswith("/") else os.path.dirname(at)
             left += target.split("/")[::-1]
     return passed
+
+
+MARKS = (".git", ".pawl")
+
+
+def find_workspace(start: Path, config: Config, *, exact: bool, reads: bool = False, anywhere: bool = False) -> Path:
+    """The nearest folder upwards that is a repository, or `start` itself; `exact` takes `start` as it is.
+
+    What only reads does so in a folder that may not be written, too.
+
+    A folder that holds the user's home or Pawl's own state is refused: every command could read and change it. So is
+    one inside that state, such as a bench. Whoever runs no command works `anywhere`.
+    """
+    try:
+        folder = start.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise UsageError(f"there is no folder {str(start)!r}", advice="check the path given with -C") from error
+    if not folder.is_dir():
+        raise UsageError(f"{str(start)!r} is not a folder", advice="give the folder of your project with -C")
+    if not exact:
+        folder = _repository(folder, config) or folder
+    if not anywhere:
+        _check_apart(folder, config)
+    if not reads and not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"the workspace {str(folder)!r} is not writable", advice="mend its permissions")
+    return folder
+
+
+def _check_apart(folder: Path, config: Config) -> None:
+    for name, inner in (("your home folder", config.home), ("Pawl's own state", config.state)):
+        if inner.resolve().is_relative_to(folder):
+            raise UsageError(
+                f"{str(folder)!r} holds {name}, so it cannot be a workspace",
+                advice="change to your project's folder, or name it with -C",
+            )
+    if folder.is_relative_to(config.state.resolve()):
+        raise UsageError(f"{str(folder)!r} lies in Pawl's own state", advice="change to your project's folder")
+
+
+def _repository(folder: Path, config: Config) -> Path | None:
+    for candidate in (folder, *folder.parents):
+        if config.home.resolve().is_relative_to(candidate):
+            return None
+        if is_repository(candidate):
+            return candidate
+    return None
+
+
+def is_repository(folder: Path) -> bool:
+    return any(os.path.exists(folder / mark) for mark in MARKS)

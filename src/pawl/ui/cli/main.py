@@ -58,9 +58,9 @@ def _call(options: argparse.Namespace) -> int:
 
 def _dispatch(options: argparse.Namespace) -> int:
     from pawl.settings.config import load, partly_loaded
-    from pawl.settings.project_files import find_workspace
     from pawl.ui.cli.call import Call
     from pawl.ui.screen.screen import Screen
+    from pawl.workspace.paths import find_workspace
 
     command = declared(options.command)
     config, wrong = partly_loaded() if command.rescue else (load(), None)
