@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pawl.agent.context import ToolReply
 from pawl.agent.replay import ReplayLog
+from pawl.agent.shown_call import shown_call
 from pawl.core.dialogue import Message
 from pawl.core.display import Shown
 from pawl.core.errors import Cancelled, HookRefused
@@ -19,7 +20,6 @@ from pawl.core.events import HookSaid
 from pawl.core.redact import redacted_body
 from pawl.core.run import Approval, ApprovalRequest, Mode, RunRequest
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
-from pawl.settings.shell_permissions import shown_call
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
