@@ -199,22 +199,17 @@ def _git_hazard(words: Sequence[Word]) -> str:
 
 def _sed_hazard(words: list[str]) -> str:
     """Only scripts of the plainest kind are known to neither run nor write."""
-    scripts, at, explicit = [], 0, False
-    operands = []
-    while at < len(words):
-        word = words[at]
+    scripts: list[str] = []
+    operands: list[str] = []
+    left = iter(words)
+    for word in left:
         if word in ("-e", "--expression"):
-            scripts += words[at + 1 : at + 2]
-            explicit, at = True, at + 2
-            continue
-        if word.startswith("-") and word != "-" and not _SED_FLAGS.fullmatch(word):
-            return f"{word!r} makes 'sed' run or write something else"
-        if not word.startswith("-") or word == "-":
+            scripts.append(next(left, ""))
+        elif not word.startswith("-") or word == "-":
             operands.append(word)
-        at += 1
-    if not explicit:
-        scripts = operands[:1]
-    odd = next((script for script in scripts if not _SED_SCRIPT.fullmatch(script)), None)
+        elif not _SED_FLAGS.fullmatch(word):
+            return f"{word!r} makes 'sed' run or write something else"
+    odd = next((script for script in scripts or operands[:1] if not _SED_SCRIPT.fullmatch(script)), None)
     return "" if odd is None else f"the script {odd!r} could run or write something"
 
 

@@ -68,10 +68,11 @@ class Database:
         with self._explaining():
             self._connection.executemany(sql, rows)
 
-    def run_script(self, name: str) -> None:
-        """Executes the statements of a file of this package."""
+    def run_script(self, name: str, owner: str = "") -> None:
+        """Executes the statements of a file of this package, in which `{owner}` stands for a table."""
+        text = (resources.files("pawl.store") / f"{name}.sql").read_text("utf-8").replace("{owner}", owner)
         statement = ""
-        for line in (resources.files("pawl.store") / f"{name}.sql").read_text("utf-8").splitlines(keepends=True):
+        for line in text.splitlines(keepends=True):
             statement += line
             if sqlite3.complete_statement(statement):
                 self.run(statement)

@@ -6,23 +6,32 @@ A migration that was released never changes: old files must always load.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from pawl.core.errors import StoreError, StoreTooNew
 from pawl.store.database import Database
 
 OWNERS = ("entry", "checkpoint", "work")
 """Who has a table of changes."""
-_SCRIPTS = (
-    "001_blobs_history_events",
-    "002_entries_taken_back_together",
-    "003_requests_and_transcripts",
-    "004_memories_answers_snapshots",
-    "005_runs",
-    "006_partly_and_unverified_runs",
-)
-MIGRATIONS: tuple[Callable[[Database], None], ...] = tuple(
-    partial(Database.run_script, name=f"migrations/{name}") for name in _SCRIPTS
+
+
+def _migration(script: str, *owners: str) -> Callable[[Database], None]:
+    """Runs a script, then makes the tables of changes of these owners."""
+
+    def migrate(database: Database) -> None:
+        database.run_script(f"migrations/{script}")
+        for owner in owners:
+            database.run_script("migrations/changes", owner=owner)
+
+    return migrate
+
+
+MIGRATIONS = (
+    _migration("001_blobs_history_events", "entry", "checkpoint"),
+    _migration("002_entries_taken_back_together"),
+    _migration("003_requests_and_transcripts"),
+    _migration("004_memories_answers_snapshots"),
+    _migration("005_runs", "work"),
+    _migration("006_partly_and_unverified_runs"),
 )
 NEWEST = len(MIGRATIONS)
 

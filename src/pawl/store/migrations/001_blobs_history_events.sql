@@ -54,61 +54,6 @@ CREATE TABLE checkpoint (
     UNIQUE (workspace, name)
 );
 
--- A table of changes, and the triggers that count the blobs which its rows name.
-CREATE TABLE entry_change (
-    entry INTEGER NOT NULL REFERENCES entry (id),
-    path BLOB NOT NULL,
-    before_kind TEXT,
-    before_mode INTEGER,
-    before_blob TEXT,
-    after_kind TEXT,
-    after_mode INTEGER,
-    after_blob TEXT,
-    PRIMARY KEY (entry, path)
-) WITHOUT ROWID;
-
-CREATE TRIGGER entry_change_named AFTER INSERT ON entry_change BEGIN
-    SELECT RAISE(ABORT, 'a blob is missing') FROM (SELECT NEW.before_blob AS name UNION SELECT NEW.after_blob)
-    WHERE name IS NOT NULL AND NOT EXISTS (SELECT 1 FROM blob WHERE hash = name);
-    UPDATE blob SET refs = refs + 1 WHERE hash = NEW.before_blob;
-    UPDATE blob SET refs = refs + 1 WHERE hash = NEW.after_blob;
-END;
-
-CREATE TRIGGER entry_change_dropped AFTER DELETE ON entry_change BEGIN
-    UPDATE blob SET refs = refs - 1 WHERE hash = OLD.before_blob;
-    UPDATE blob SET refs = refs - 1 WHERE hash = OLD.after_blob;
-END;
-
-CREATE TRIGGER entry_change_not_updated BEFORE UPDATE ON entry_change
-BEGIN SELECT RAISE(ABORT, 'changes are written once'); END;
-
-CREATE TABLE checkpoint_change (
-    checkpoint INTEGER NOT NULL REFERENCES checkpoint (id),
-    path BLOB NOT NULL,
-    before_kind TEXT,
-    before_mode INTEGER,
-    before_blob TEXT,
-    after_kind TEXT,
-    after_mode INTEGER,
-    after_blob TEXT,
-    PRIMARY KEY (checkpoint, path)
-) WITHOUT ROWID;
-
-CREATE TRIGGER checkpoint_change_named AFTER INSERT ON checkpoint_change BEGIN
-    SELECT RAISE(ABORT, 'a blob is missing') FROM (SELECT NEW.before_blob AS name UNION SELECT NEW.after_blob)
-    WHERE name IS NOT NULL AND NOT EXISTS (SELECT 1 FROM blob WHERE hash = name);
-    UPDATE blob SET refs = refs + 1 WHERE hash = NEW.before_blob;
-    UPDATE blob SET refs = refs + 1 WHERE hash = NEW.after_blob;
-END;
-
-CREATE TRIGGER checkpoint_change_dropped AFTER DELETE ON checkpoint_change BEGIN
-    UPDATE blob SET refs = refs - 1 WHERE hash = OLD.before_blob;
-    UPDATE blob SET refs = refs - 1 WHERE hash = OLD.after_blob;
-END;
-
-CREATE TRIGGER checkpoint_change_not_updated BEFORE UPDATE ON checkpoint_change
-BEGIN SELECT RAISE(ABORT, 'changes are written once'); END;
-
 CREATE TABLE event (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     time TEXT NOT NULL,

@@ -56,30 +56,3 @@ BEGIN SELECT RAISE(ABORT, 'the evaluation log is append-only'); END;
 
 CREATE TRIGGER evaluation_not_deleted BEFORE DELETE ON evaluation
 BEGIN SELECT RAISE(ABORT, 'the evaluation log is append-only'); END;
-
-CREATE TABLE work_change (
-    work INTEGER NOT NULL REFERENCES work (id),
-    path BLOB NOT NULL,
-    before_kind TEXT,
-    before_mode INTEGER,
-    before_blob TEXT,
-    after_kind TEXT,
-    after_mode INTEGER,
-    after_blob TEXT,
-    PRIMARY KEY (work, path)
-) WITHOUT ROWID;
-
-CREATE TRIGGER work_change_named AFTER INSERT ON work_change BEGIN
-    SELECT RAISE(ABORT, 'a blob is missing') FROM (SELECT NEW.before_blob AS name UNION SELECT NEW.after_blob)
-    WHERE name IS NOT NULL AND NOT EXISTS (SELECT 1 FROM blob WHERE hash = name);
-    UPDATE blob SET refs = refs + 1 WHERE hash = NEW.before_blob;
-    UPDATE blob SET refs = refs + 1 WHERE hash = NEW.after_blob;
-END;
-
-CREATE TRIGGER work_change_dropped AFTER DELETE ON work_change BEGIN
-    UPDATE blob SET refs = refs - 1 WHERE hash = OLD.before_blob;
-    UPDATE blob SET refs = refs - 1 WHERE hash = OLD.after_blob;
-END;
-
-CREATE TRIGGER work_change_not_updated BEFORE UPDATE ON work_change
-BEGIN SELECT RAISE(ABORT, 'changes are written once'); END;
