@@ -93,7 +93,7 @@ def _dispatch(options: argparse.Namespace) -> int:
 
 def _known_above(shop: Project, start: Path) -> Path | None:
     """The nearest folder upwards that has a history, where the workspace has none; not beyond a repository."""
-    from pawl.settings.project_files import is_repository
+    from pawl.workspace.paths import is_repository
 
     if shop.entries(limit=1):
         return None
