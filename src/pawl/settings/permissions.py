@@ -29,7 +29,7 @@ from pawl.settings.guardrail_presets import preset_tables, preset_text
 from pawl.settings.permission_rules import COMMAND_TOOL, PathBase, Rule, aliases, has_wildcards, parse_rule, rule_for
 from pawl.settings.project_files import SETTINGS, ProjectFiles, project_settings
 from pawl.settings.shell import Script, ShellCommand
-from pawl.settings.shell_permissions import CommandJudge, RuleSet, script_of
+from pawl.settings.shell_permissions import TIGHTENING, CommandJudge, script_of
 from pawl.settings.trust import trusted_files
 
 DEFAULT = "caged"
@@ -156,21 +156,16 @@ class Permissions:
         self, about: Callable[[Rule], bool]
     ) -> list[tuple[Rule, Decision, Callable[[Sequence[str]], bool] | None]]:
         """The rules that deny or ask, each with what says whether the folded names of a full path fit it."""
-        rules = self._rules
         return [
             (rule, ruling, None if rule.path is None else rule.path.tightened(self.place))
-            for ruling, tightening in ((Decision.DENY, rules.deny), (Decision.ASK, rules.ask))
-            for rule in tightening
+            for ruling in TIGHTENING
+            for rule in self._rules(ruling)
             if about(rule)
         ]
 
-    @property
-    def _rules(self) -> RuleSet:
-        return RuleSet(
-            deny=(*self.deny, *self.preset.deny),
-            ask=(*self.ask, *self.preset.ask),
-            allow=(*self.allow, *self.preset.allow),
-        )
+    def _rules(self, ruling: Decision) -> tuple[Rule, ...]:
+        """The user's rules, then the preset's; the lists are named after their rulings."""
+        return (*getattr(self, ruling), *getattr(self.preset, ruling))
 
     def _judged(self, tool: str, arguments: Mapping[str, object]) -> Permission:
         kind = allowances().tools.get(tool) or self.own.get(tool)
@@ -184,13 +179,12 @@ class Permissions:
         return replace(said, ruling=Decision.DENY) if said.reason == _OUTSIDE and tool not in self.own else said
 
     def _about(self, tool: str, kind: ToolKind | None, paths: Sequence[str]) -> Permission:
-        rules = self._rules
-        for ruling, tightening in ((Decision.DENY, rules.deny), (Decision.ASK, rules.ask)):
-            for rule in tightening:
+        for ruling in TIGHTENING:
+            for rule in self._rules(ruling):
                 about = any(map(rule.is_about, self._names(rule, tool)))
                 if about and (rule.path is None or _fits(rule, paths, self.place, tightens=True)):
                     return rule.permission(ruling)
-        allowing = [rule for rule in rules.allow if rule.is_about(tool)]
+        allowing = [rule for rule in self._rules(Decision.ALLOW) if rule.is_about(tool)]
         whole = next((rule for rule in allowing if rule.path is None), None)
         used = [
             next((rule for rule in allowing if _fits(rule, [path], self.place, tightens=False)), None) for path in paths
@@ -231,9 +225,9 @@ class Permissions:
     def _judge(self) -> CommandJudge:
         defaults, closed = self.preset.defaults, self.cage is SandboxMode.CLOSED
         has_own = any(rule.is_about(COMMAND_TOOL) or rule.path for rule in (*self.deny, *self.ask))
-        rules, kinds = self._rules, allowances().tools
+        kinds = allowances().tools
         return CommandJudge(
-            rules=replace(rules, allow=tuple(rule for rule in rules.allow if rule.is_about(COMMAND_TOOL))),
+            rules={ruling: self._rules(ruling) for ruling in Decision},
             place=self.place,
             unmatched=defaults.caged if closed else defaults.runs,
             passes_doubts=closed and defaults.doubtful is Decision.ALLOW and not has_own,

@@ -32,22 +32,15 @@ _HARMLESS_TARGETS = re.compile(r"/dev/(?:null|stdout|stderr|tty|fd/\d+)")
 
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"})
 
+TIGHTENING = (Decision.DENY, Decision.ASK)
 JudgePath = Callable[[str, Sequence[str]], Permission]
 """The ruling on a tool that reads or writes these full paths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleSet:
-    """The rules that count, the user's and the preset's, in the order in which they are asked; `allow` of commands."""
-
-    deny: tuple[Rule, ...]
-    ask: tuple[Rule, ...]
-    allow: tuple[Rule, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandJudge:
-    rules: RuleSet
+    rules: Mapping[Decision, tuple[Rule, ...]]
+    """The user's rules, then the preset's."""
     place: PathBase
     unmatched: Decision
     """The ruling on a command that no rule names."""
@@ -61,8 +54,8 @@ class CommandJudge:
         if not readable:
             reason = "the command is longer or more deeply nested than can be read"
             return Permission(ruling=Decision.DENY, reason=reason, firm=True)
-        for ruling, rules in ((Decision.DENY, self.rules.deny), (Decision.ASK, self.rules.ask)):
-            found = self._tightening(rules, ruling, commands, places)
+        for ruling in TIGHTENING:
+            found = self._tightening(self.rules[ruling], ruling, commands, places)
             if found is not None:
                 return found
         perhaps = self._perhaps(commands)
@@ -97,7 +90,7 @@ class CommandJudge:
 
     def _perhaps(self, commands: Sequence[ShellCommand]) -> Permission | None:
         """A pattern that could stand for a file of a rule."""
-        rules = [rule for rule in (*self.rules.deny, *self.rules.ask) if rule.path is not None]
+        rules = [rule for ruling in TIGHTENING for rule in self.rules[ruling] if rule.path is not None]
         for command in commands:
             for rule, word in _files(rules, command):
                 if word.is_pattern and rule.path and rule.path.may_meet(word.text):
@@ -123,7 +116,7 @@ class CommandJudge:
     def _words(self, command: ShellCommand) -> Permission:
         """The program and its words, without what is redirected."""
         whole = command_text((*command.assignments, *command.words))
-        rules = self.rules.allow
+        rules = [rule for rule in self.rules[Decision.ALLOW] if rule.is_about(COMMAND_TOOL)]
         exact = [rule for rule in rules if rule.command and rule.command.is_exact and rule.command.fits(whole)]
         if exact:
             return exact[0].permission(Decision.ALLOW)
