@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pawl.core.dialogue import Sampling, Usage
 from pawl.core.errors import ConfigError, PawlError, UnknownModel
 from pawl.core.run import MODEL_SLOTS, Budget, RoleName
+from pawl.core.typed import AtLeast
 from pawl.models.endpoint import Endpoint
 from pawl.models.ledger import Prices, Rates, overrides
 from pawl.models.providers import ModelName, Provider, Rules, builtin, capabilities, endpoint_for, merged, rules
@@ -78,9 +79,9 @@ class RetryLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSettings:
-    context: int | None = field(default=None, metadata={"least": 1})
+    context: Annotated[int | None, AtLeast(1)] = None
     """Tokens that it reads and writes together; None for 8192, or less when the model was made for less."""
-    threads: int | None = field(default=None, metadata={"least": 1})
+    threads: Annotated[int | None, AtLeast(1)] = None
     """None for the cores that are not in use when it is loaded."""
     idle_seconds: float = 300.0
     """The memory is given back when nothing was asked for so long."""

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import resources
 from types import MappingProxyType
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from pawl.core.errors import ConfigError, NotAuthorized, UnknownModel
-from pawl.core.typed import nearest
+from pawl.core.typed import AtLeast, nearest
 from pawl.models.endpoint import Endpoint, Wire, quirks_of
 from pawl.settings.tables import names_of, raise_mistakes, read_table
 
@@ -234,9 +235,9 @@ class Capabilities:
 
     tools: CallStyle = CallStyle.NATIVE
     schema: CallStyle = CallStyle.NATIVE
-    context: int = field(default=128_000, metadata={"least": 1})
+    context: Annotated[int, AtLeast(1)] = 128_000
     """Tokens that it reads and writes together."""
-    max_output: int = field(default=8192, metadata={"least": 1})
+    max_output: Annotated[int, AtLeast(1)] = 8192
     quirks: Mapping[str, object] = field(default_factory=dict)
     """Fields of `endpoint.Quirks` in which the model departs from its provider."""
     edits: tuple[EditBlock, ...] = (EditBlock.PATCH, EditBlock.FILE)
