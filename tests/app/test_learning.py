@@ -48,7 +48,7 @@ def test_a_run_that_succeeded_leaves_an_outcome_and_its_edits(shop: Project, scr
     assert report.entry is not None, report
     (memory,) = remembering.memories(shop)
     assert (memory.tier, memory.run) == (MemoryTier.OUTCOME, report.run)
-    assert memory.text.startswith("make greet say Hi: changed src/greeter.py; unverified: ")
+    assert memory.text == "make greet say Hi: changed src/greeter.py; unverified"
     session = typed(SessionMemory, shop.store.snapshots.get(shop.workspace, report.conversation, SESSION) or {})
     assert [(one.path, one.entry) for one in session.edits] == [("src/greeter.py", report.entry)]
     assert not (Path(shop.workspace) / ".pawl").exists()
@@ -121,7 +121,7 @@ def test_the_bank_is_written_by_a_run_that_succeeded_and_read_by_the_next(shop: 
     trust(shop.config, shop.workspace)
     report = done(shop, script)
     assert (bank / "progress.md").read_text() == (
-        f"# Progress\n\n## Done\n\n- make greet say Hi: changed src/greeter.py (entry {report.entry})\n"
+        f"# Progress\n\n## Done\n\n- make greet say Hi: changed src/greeter.py; unverified (entry {report.entry})\n"
     )
     assert (bank / "project.md").read_bytes() == b"# Project\r\n\r\nMine.\r\n"
     kinds = [entry.kind for entry in shop.entries(run=report.run)]

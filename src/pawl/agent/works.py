@@ -148,7 +148,9 @@ class BenchWorks:
             return tuple(unlinked(paths, unnamed, self.desk.dependencies()))
         from pawl.code.librarian import workspace_import_graph
 
-        return tuple(unlinked(paths, unnamed, workspace_import_graph(self.shop)))
+        graph = workspace_import_graph(self.shop)
+        # The graph is that of the workspace: of new files it knows nothing.
+        return tuple(unlinked(paths, unnamed, graph)) if paths <= graph.imported.keys() else ()
 
     def before(self) -> CheckResult:
         """The tests without any change; run once."""

@@ -504,7 +504,7 @@ def _proof(data: RunData) -> str:
     """What the checks said of the change, in the words of the report."""
     counts = data.after
     if data.verdict is Verdict.UNVERIFIED:
-        return "; unverified" + (f": {data.unproved[0]}" if data.unproved else "")
+        return f"; {data.verdict}"
     if counts is None or not counts.passed:
         return ""
     bad = counts.failed + counts.errors

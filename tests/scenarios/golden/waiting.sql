@@ -196,8 +196,8 @@ CREATE TABLE run (
         delivery TEXT CHECK (delivery IN ('DONE', 'NEEDS_WORK'))
     ) WITHOUT ROWID
     ;
-INSERT INTO "run" VALUES('r6af49c03',X'@WORKSPACE@','2026-11-16T05:05:01.820+00:00','waiting','approve',1,1,'{"text": "write the middle into notes.txt", "mode": "agent", "approval": "final", "model": "scripted:@SCRIPT@"}',NULL);
-INSERT INTO "run" VALUES('rf9c0c026',X'@WORKSPACE@','2026-11-16T05:05:05.309+00:00','waiting','approve',1,1,'{"text": "write the end into notes.txt", "mode": "agent", "approval": "each", "model": "scripted:@SCRIPT@"}',NULL);
+INSERT INTO "run" (id, workspace, created, state, node, task, attempt, request, delivery) VALUES('r6af49c03',X'@WORKSPACE@','2026-11-16T05:05:01.820+00:00','waiting','approve',1,1,'{"text": "write the middle into notes.txt", "mode": "agent", "approval": "final", "model": "scripted:@SCRIPT@"}',NULL);
+INSERT INTO "run" (id, workspace, created, state, node, task, attempt, request, delivery) VALUES('rf9c0c026',X'@WORKSPACE@','2026-11-16T05:05:05.309+00:00','waiting','approve',1,1,'{"text": "write the end into notes.txt", "mode": "agent", "approval": "each", "model": "scripted:@SCRIPT@"}',NULL);
 CREATE TABLE run_step (
         run TEXT NOT NULL REFERENCES run (id),
         talk TEXT NOT NULL,
