@@ -80,12 +80,14 @@ def test_a_team_has_the_roles_that_the_user_gives_it(story: Story, tmp_path: Pat
     monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
     work = {"status": "failed", "results": [], "files_modified": [], "files_failed": ["dates.py"]}
     story.model_says(
+        sends("supervisor", "lead", "mend is_leap"),
         sends("lead", "planner", "mend is_leap"),
         sends("planner", "worker", "centuries are no leap years"),
         as_role("worker", patch("dates.py", OLD, RIGHT)),
         answer("worker", **work),
         answer("planner", **work, plan=[]),
         as_role("lead", say("It could not be done.")),
+        as_role("supervisor", say("The lead could not do it.")),
     )
     loop(story, Escalation(tiers=(Tier(name="team", mode=TierMode.TEAM),)))
     assert ends(story) == [("team 1.1", AttemptEnd.UNCHANGED)]
