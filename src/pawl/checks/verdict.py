@@ -66,10 +66,16 @@ class Verification:
     @property
     def witnesses(self) -> tuple[str, ...]:
         """Tests that were seen failing before and passing with the change, as they were before it."""
-        passed = {one.id for suite in self.measure for one in suite.ran if one.outcome is TestOutcome.PASSED}
-        failed = set(failing(finding for suite in self.measure for finding in (*suite.findings, *suite.old)))
-        before = failing(finding for one in (self.before, *self.others) for finding in one.findings)
-        return tuple(test for test in before if test not in failed and (not passed or _is_among(test, passed)))
+        found: list[str] = []
+        for before in (self.before, *self.others):
+            now = next((one for one in self.measure if one.step == before.step), None)
+            if now is None or now.standing is Status.SKIPPED:
+                continue
+            passed = {one.id for one in now.ran if one.outcome is TestOutcome.PASSED}
+            failed = failing((*now.findings, *now.old))
+            left = (test for test in failing(before.findings) if test not in failed)
+            found += [test for test in left if not passed or _is_among(test, passed)]
+        return tuple(dict.fromkeys(found))
 
     @property
     def changed_expectations(self) -> tuple[str, ...]:
