@@ -22,6 +22,10 @@ from app import after
 class Numbers(unittest.TestCase):
     def test_after(self):
         self.assertEqual(after(2), 3)
+        self.assertEqual(after(5), 6)
+
+    def test_none(self):
+        self.assertEqual(after(0), 1)
 """
 ALWAYS = "import unittest\n\n\nclass Always(unittest.TestCase):\n    def test_it(self):\n        self.assertTrue(1)\n"
 PYTHON = {"app.py": RIGHT, "test_app.py": TEST, "test_always.py": ALWAYS, "notes.txt": "one\n"}
