@@ -39,6 +39,7 @@ class Demand:
 class _Language:
     """The patterns of one language, as `demands.toml` explains them."""
 
+    tests: re.Pattern[str]
     patterns: tuple[re.Pattern[str], ...]
     before: re.Pattern[str]
     exceptions: re.Pattern[str]
@@ -68,6 +69,11 @@ def demanded(request: str) -> Demand:
     fixes = names["fixes"].search(words) is not None
     tests = tuple(dict.fromkeys(match[0] for match in names["test"].finditer(words)))
     return Demand(all_tests=all_tests, files=tuple(files), tests=tests, left_out=left_out, fixes=fixes, words=words)
+
+
+def speaks_of_tests(request: str) -> bool:
+    """Whether tests are a matter of the request at all, whatever it wants of them."""
+    return any(words.tests.search(own_words(request)) for words in _languages())
 
 
 def _demands(sentence: str, following: str) -> Iterator[tuple[int, int]]:
@@ -118,6 +124,7 @@ def _languages() -> tuple[_Language, ...]:
 
     return tuple(
         _Language(
+            tests=joined([row["tests"]]),
             patterns=tuple(
                 joined([one.replace("<tests>", row["tests"]).replace("<pass>", row["pass"])]) for one in row["patterns"]
             ),

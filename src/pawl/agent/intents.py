@@ -286,6 +286,15 @@ MANY_FILES = 3
 _LISTED = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+\S", re.MULTILINE)
 
 
+_PART = re.compile(r"^[ \t]*(?:\d+[.)]|[-*•])[ \t]+(?P<text>\S.*)$", re.MULTILINE)
+
+
+def listed_parts(request: str) -> tuple[str, ...]:
+    """The parts that the request lists, by numbers or else by bullets."""
+    numbered = [match["text"].strip() for line in request.splitlines() if (match := _NUMBERED.match(line))]
+    return tuple(numbered or (match["text"].strip() for match in _PART.finditer(request)))
+
+
 def is_large(request: str) -> bool:
     """Whether a planner should cut the request into tasks; most are one."""
     named = list(mentioned(request))

@@ -16,6 +16,7 @@ from pawl.agent.record import GivenAnswer, RunData, RunRecord, WorkName
 from pawl.agent.routing import RETRIES, NodeOutcome
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talking import Talker
+from pawl.agent.task_ends import UNCHANGED, end_task, give_up_task
 from pawl.agent.works import BenchWorks, Work
 from pawl.checks.verdict import ChangeVerdict, Evidence, Requirements, Verification, decide, failing, to_pass, told
 from pawl.core.change import ChangeSet
@@ -43,6 +44,7 @@ from pawl.core.run import (
     RoleName,
     RunCursor,
     Stage,
+    TaskState,
     trouble_of,
 )
 from pawl.core.tiers import AttemptEnd, EscalationEnd
@@ -93,8 +95,10 @@ def act(bench: Workbench, place: RunCursor) -> NodeOutcome:
     tasks, name = record.data.plan, f"{place.task}.{place.attempt}"
     if place.attempt == 1:
         text = task_text(tasks[place.task - 1], record.order.text, len(tasks)) + _failing_now(bench)
-        last = record.data.last_talk.get(str(place.task - 1), f"{place.task - 1}.1")
-        history = bench.talks.earlier() if place.task == 1 else bench.talks.history(last)
+        # A task that failed was taken back, and is no part of the history.
+        done = max((one.number for one in record.data.task_ends if one.state is TaskState.DONE), default=0)
+        last = record.data.last_talk.get(str(done), f"{done}.1")
+        history = bench.talks.history(last) if done else bench.talks.earlier()
     else:
         before = f"{place.task}.{place.attempt - 1}"
         text, history = record.talk(before).refused, bench.talks.history(before)
@@ -130,15 +134,24 @@ def verify(bench: Workbench, place: RunCursor) -> NodeOutcome:
     if place.task == len(record.data.plan) and _asks_why(bench, place, work.changes):
         return NodeOutcome.RETRY
     checked = bench.works.verify(work.changes)
-    judgement = decide(checked, wanted(bench))
+    some_failed = any(one.number == place.task and one.entry is not None for one in record.data.task_ends)
+    wishes = wanted(bench, place.task)
+    judgement = decide(checked, least(wishes) if some_failed else wishes)
     _keep(bench, checked, judgement)
     if judgement.verdict is not Verdict.FAILED:
         if record.data.ended in (LoopEnd.OUT_OF_TIME, LoopEnd.OUT_OF_TURNS, LoopEnd.STUCK):
             # What is there holds, but the role says itself that it is not all.
-            return NodeOutcome.GIVE_UP
-        bench.works.settle(place.task)
+            return give_up_task(record, bench.works, place)
+        if not some_failed:
+            unchanged = work.changes.digest == bench.works.settled.digest
+            bench.works.settle(place.task)
+            if not unchanged:
+                end_task(record, place.task, TaskState.DONE)
+            elif not any(one.number == place.task for one in record.data.task_ends):
+                end_task(record, place.task, TaskState.FAILED, UNCHANGED)
         return NodeOutcome.NEXT if place.task < len(record.data.plan) else NodeOutcome.DONE
-    return _again(bench, place, told(judgement))
+    outcome = NodeOutcome.GIVE_UP if some_failed else _again(bench, place, told(judgement))
+    return give_up_task(record, bench.works, place) if outcome is NodeOutcome.GIVE_UP and not some_failed else outcome
 
 
 def _asks_why(bench: Workbench, place: RunCursor, changes: ChangeSet) -> bool:
@@ -167,7 +180,7 @@ def _asks_why(bench: Workbench, place: RunCursor, changes: ChangeSet) -> bool:
 
 def _unchanged(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """Nothing was changed: fine where nothing had to be, and no success where something fails that should pass."""
-    wishes, before = wanted(bench), bench.works.before()
+    wishes, before = wanted(bench, place.task), bench.works.before()
     checked = Verification(digest="", before=before, verdicts=())
     left = to_pass(before.findings, wishes)
     if left and before.standing is Status.FAIL:
@@ -223,11 +236,12 @@ def _checked(data: RunData, checked: Verification, judgement: ChangeVerdict) -> 
     )
 
 
-def wanted(bench: Workbench) -> Requirements:
-    """What the request wants of the checks."""
-    order, intent = bench.record.order, bench.record.data.intent
-    mends = intent is not None and intent.intent in (Intent.MEND, Intent.LOOP)
-    demand = demanded(order.text)
+def wanted(bench: Workbench, task: int = 0) -> Requirements:
+    """What the request wants of the checks; of a task before the last one what its own words do."""
+    order, intent, plan = bench.record.order, bench.record.data.intent, bench.record.data.plan
+    early = 0 < task < len(plan)
+    mends = not early and intent is not None and intent.intent in (Intent.MEND, Intent.LOOP)
+    demand = demanded(plan[task - 1].what.partition("\n\n")[0] if early else order.text)
     return Requirements(
         all_tests=mends or demand.all_tests,
         tests=demand.tests,
@@ -237,6 +251,11 @@ def wanted(bench: Workbench) -> Requirements:
         fixes=mends or demand.fixes,
         tests_may_change=tests_may_change(order.text),
     )
+
+
+def least(wishes: Requirements) -> Requirements:
+    """Nothing gets worse, and that is all."""
+    return replace(wishes, all_tests=False, tests=(), files=(), named="")
 
 
 def _failing_now(bench: Workbench) -> str:
@@ -344,7 +363,11 @@ def deliver(bench: Workbench, place: RunCursor) -> NodeOutcome:
     breaches = bench.works.breaches(work.changes)
     breaches += tuple(f"{path!r} is changed too, and nothing says why" for path in record.data.unlinked)
     unproved = record.data.unproved if record.data.verdict is Verdict.UNVERIFIED else ()
-    why = (*(f"unverified: {one}" for one in unproved), *breaches)
+    checked = record.data.fulfilment
+    left = () if checked is None else checked.open_parts
+    if checked is not None and checked.nothing_fulfilled and record.order.approval is Approval.NEVER:
+        return NodeOutcome.GIVE_UP
+    why = (*(f"unverified: {one}" for one in unproved), *left, *breaches)
     question = ApprovalRequest(kind=CHANGE, digest=digest, why=why)
     record.keep(replace(record.data, question=question, response=None))
     record.note("proposed", {"digest": digest, "paths": sorted(work.changes.paths)})
@@ -515,9 +538,9 @@ def _unverified(bench: Workbench, chosen: ChangeSet, whose: str) -> str:
     """Why what was chosen cannot stand by itself; empty when it makes nothing worse, for the user chose it."""
     checked = bench.works.verify(chosen)
     whole = wanted(bench)
-    least = decide(checked, replace(whole, all_tests=False, tests=(), files=(), named=""))
-    if least.verdict is Verdict.FAILED:
-        return f"{whose} not pass: " + "; ".join(least.refused)
+    harmless = decide(checked, least(whole))
+    if harmless.verdict is Verdict.FAILED:
+        return f"{whose} not pass: " + "; ".join(harmless.refused)
     bench.record.keep(_checked(bench.record.data, checked, decide(checked, whole)))
     return ""
 

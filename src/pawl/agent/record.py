@@ -29,6 +29,8 @@ from pawl.core.run import (
     RunRequest,
     RunState,
     Task,
+    TaskOutcome,
+    TaskState,
     Trouble,
 )
 from pawl.core.tiers import EscalationState, Iteration
@@ -109,6 +111,33 @@ class GeneratedTest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fulfilment:
+    """What the delivery check says of a change."""
+
+    digest: str
+    """Of the change set that was shown to it."""
+    fulfilled: bool | None = None
+    """None where the check could not be made."""
+    evidence: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
+    several: bool = False
+    """The request has several parts."""
+    error: str = ""
+    """Why it could not be made."""
+
+    @property
+    def nothing_fulfilled(self) -> bool:
+        return self.fulfilled is False and not (self.several and self.evidence)
+
+    @property
+    def open_parts(self) -> tuple[str, ...]:
+        """What of the request is not shown to be fulfilled."""
+        if self.fulfilled is None and self.several:
+            return (f"nothing says that every part is done: the delivery check could not be made ({self.error})",)
+        return tuple(f"not fulfilled: {one}" for one in self.remaining)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
     """What a run has found out, or one attempt of its climb. None stands for what is not known yet."""
 
@@ -127,6 +156,9 @@ class RunData:
     # The request
     intent: IntentGuess | None = None
     plan: tuple[Task, ...] = ()
+    task_ends: tuple[TaskOutcome, ...] = ()
+    """Of the tasks that have ended, or of the parts that the delivery check knows."""
+    fulfilment: Fulfilment | None = None
     # What the models are told, and may do
     told: tuple[str, ...] | None = None
     told_planner: tuple[str, ...] | None = None
@@ -356,6 +388,22 @@ def migrated(rows: Mapping[str, Any]) -> Rows:
     return made
 
 
+def task_states(data: RunData, delivery: DeliveryState | None) -> tuple[TaskOutcome, ...]:
+    """What became of every task; one that nothing is known of has not begun."""
+    ends = {one.number: one for one in data.task_ends}
+    if len(ends) > len(data.plan) or delivery is not DeliveryState.DONE:
+        plan = [TaskOutcome(number=task.number, what=task.what.partition("\n\n")[0]) for task in data.plan]
+        rest = [one for one in plan if one.number not in ends and len(ends) <= len(data.plan)]
+        return tuple(sorted((*ends.values(), *rest), key=lambda one: one.number))
+    return tuple(
+        replace(
+            ends.get(task.number, TaskOutcome(number=task.number, what=task.what.partition("\n\n")[0])),
+            state=TaskState.DONE,
+        )
+        for task in data.plan
+    )
+
+
 _STOPS = frozenset(StopReason)
 
 
@@ -378,10 +426,11 @@ def composed(shop: Project, run: str) -> Report:
         after=data.after,
         verdict=data.verdict,
         verdicts=data.verdicts,
-        refused=data.refused,
+        refused=(*data.refused, *(data.fulfilment.open_parts if data.fulfilment is not None else ())),
         unproved=data.unproved,
         notes=data.notes,
         tasks=tuple(task.what for task in data.plan),
+        task_states=task_states(data, row.delivery),
         entry=data.entry,
         kept=data.kept,
         commit=data.commit,

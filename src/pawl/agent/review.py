@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pawl.agent.briefing import shown_diff
 from pawl.agent.context import TurnInput
+from pawl.agent.delivery_check import check_delivery
 from pawl.agent.nodes import PASSED_OVER, Workbench
 from pawl.agent.own_extensions import own_evaluator
 from pawl.agent.record import composed
@@ -36,6 +37,8 @@ def qa(bench: Workbench, place: RunCursor) -> NodeOutcome:
         changes = bench.works.now().changes
     except Conflicted:
         return NodeOutcome.DONE
+    if changes and check_delivery(bench, place, changes) is NodeOutcome.RETRY:
+        return NodeOutcome.RETRY
     first, review = record.data.review is None, bench.shop.config.settings.review
     wanted = review == "on" or (review == "auto" and len(changes) >= LARGE_FILES)
     known = record.data.reviewed == changes.digest or not (first or record.data.amends)

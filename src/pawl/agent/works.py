@@ -205,6 +205,12 @@ class BenchWorks:
             )
         self.record.note("task verified", {"task": task})
 
+    @property
+    def settled(self) -> ChangeSet:
+        """The changes of the newest checkpoint of the run."""
+        known = self._checkpoints()
+        return known[0].changes if known else EMPTY
+
     def roll_back(self) -> Checkpoint | None:
         """Fall back to the newest checkpoint of the run that still fits the workspace, as far as its policy allows.
 

@@ -255,6 +255,25 @@ class Task:
     """Those of the paths that may not be there yet."""
 
 
+class TaskState(StrEnum):
+    DONE = "done"
+    FAILED = "failed"
+    NOT_BEGUN = "not begun"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOutcome:
+    """What became of one task of a run, or of one part of its request."""
+
+    number: int
+    what: str
+    state: TaskState = TaskState.NOT_BEGUN
+    reason: str = ""
+    """Why it failed."""
+    entry: int | None = None
+    """The entry that keeps its work, where it failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunCursor:
     """Where a run stands: a node of the graph, which task, which attempt at it. Ids only."""
@@ -376,6 +395,8 @@ class Report:
     """Why nothing proves the work."""
     notes: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
+    task_states: tuple[TaskOutcome, ...] = ()
+    """What became of each task, or of each part of the request."""
     entry: int | None = None
     """Where the change was promoted."""
     kept: int | None = None

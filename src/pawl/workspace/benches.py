@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -195,14 +195,20 @@ class KeptEntry:
     held: tuple[HeldBack, ...] = ()
 
 
-def propose_entry(shop: Project, entry: Entry, *, allow_protected: bool) -> KeptEntry:
-    """The entry's changes over the workspace as it stands, sorted on a bench like those of a command."""
+def propose_entry(shop: Project, entry: Entry, *, allow_protected: bool, files: Sequence[str] = ()) -> KeptEntry:
+    """The entry's changes, or those of some files, over the workspace as it stands, sorted like those of a command."""
     if entry.state is not EntryState.CAPTURED:
         raise NothingToDo(
             f"entry {entry.id} is {entry.state}; only a kept entry can be promoted",
             advice="'pawl history --all' lists them",
         )
-    changes = shop.rebased(shop.changes(entry))
+    whole = shop.changes(entry)
+    unknown = [path for path in files if path not in whole.paths]
+    if unknown:
+        raise NothingToDo(
+            f"entry {entry.id} does not change {unknown[0]!r}", advice=f"it changes {', '.join(sorted(whole.paths))}"
+        )
+    changes = shop.rebased(whole.only(files) if files else whole)
     if not changes:
         raise NothingToDo(f"the workspace already holds what entry {entry.id} changed")
     with open_bench(shop, include_ignored=True) as bench:

@@ -131,7 +131,7 @@ def report_json(shop: Project, report: Report, changes: ChangeSet) -> Json:
         "verdicts": [
             {"step": step, "standing": standing, "reason": reason} for step, standing, reason in report.verdicts
         ],
-        **picked(report, "refused unproved notes tasks"),
+        **picked(report, "refused unproved notes tasks task_states"),
         "changes": changes_json(changes, shop.store.blobs),
         **picked(report, "entry kept commit question stale rejected review score"),
         "trouble": None if trouble is None else {"error": trouble.code, **picked(trouble, "message advice")},

@@ -33,6 +33,7 @@ def patch_words(parser: ArgumentParser) -> None:
 
 def promote_words(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="the entry (default: the newest, if it was kept)")
+    parser.add_argument("--file", action="append", metavar="F", help="promote only this file of it; repeatable")
     protected_option(parser)
     dry_run_option(parser)
 
@@ -113,7 +114,8 @@ def promote(shop: Project, call: Call) -> int:
     from pawl.workspace.benches import propose_entry
 
     entry = shop.entry(call.entry_number())
-    kept = propose_entry(shop, entry, allow_protected=call.options.allow_protected)
+    files = [call.inside(shop.workspace, one) for one in call.options.file or ()]
+    kept = propose_entry(shop, entry, allow_protected=call.options.allow_protected, files=files)
     promotion = None
     if not call.options.dry_run:
         title = f"promote {entry.id}: {entry.title}"

@@ -40,7 +40,7 @@ from pawl.ui.screen.screen import Face, brief, counted, cut, money, one_line
 
 _WHAT = ("path", "query", "command", "what")
 """Arguments that say best what a call is about."""
-_UNSEEN = frozenset({Stage.INTENT, Stage.PLAN, Stage.QA, Stage.EVALUATE, Stage.STUDY})
+_UNSEEN = frozenset({Stage.INTENT, Stage.PLAN, Stage.DELIVERY, Stage.QA, Stage.EVALUATE, Stage.STUDY})
 """Stages whose answers are for Pawl: what comes of them is told in other words."""
 _AT_WORK = {
     RoleName.LIBRARIAN: "the librarian chooses the files that matter",

@@ -183,12 +183,17 @@ def _tell_cost(report: Report, face: Face) -> None:
 
 
 def verdict_lines(report: Report) -> list[str]:
-    """The checks that ran, and the word on the whole, which claims no more than was proved."""
+    """The checks that ran, the word on the whole, which claims no more than was proved, and the state of each task."""
     checks = "checks    " + "  ".join(_verdict(one) for one in report.verdicts)
-    if report.verdict is None:
-        return [checks] if report.verdicts else []
-    why = report.refused if report.verdict is Verdict.FAILED else report.unproved
-    return [*([checks] if report.verdicts else []), *verdict_line(report.verdict, why)]
+    lines = [checks] if report.verdicts else []
+    if report.verdict is not None:
+        why = report.refused if report.verdict is Verdict.FAILED else report.unproved
+        lines += verdict_line(report.verdict, why)
+    for one in report.task_states if len(report.task_states) > 1 else ():
+        reason = f": {brief(one.reason, 80)}" if one.reason else ""
+        kept = f" (kept as entry {one.entry})" if one.entry is not None else ""
+        lines.append(f"task {one.number:<5}{one.state}: {brief(one.what, 60)}{reason}{kept}")
+    return lines
 
 
 def verdict_line(verdict: Verdict, why: Sequence[str]) -> list[str]:

@@ -1,0 +1,110 @@
+"""The delivery check: whether every part of the request is fulfilled, by a role that sees it and the diff, and has no
+tools. Asked where the request has several parts or no test proves what it asks for; what it says stands."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pawl.agent.briefing import shown_diff
+from pawl.agent.context import TurnInput
+from pawl.agent.demands import demanded, speaks_of_tests
+from pawl.agent.intents import listed_parts, own_words
+from pawl.agent.nodes import PASSED_OVER, Workbench
+from pawl.agent.record import Fulfilment
+from pawl.agent.routing import NodeOutcome
+from pawl.agent.task_ends import UNCHANGED
+from pawl.core.change import ChangeSet
+from pawl.core.diagnostic import Verdict
+from pawl.core.run import RoleName, RunCursor, Stage, TaskOutcome, TaskState
+
+if TYPE_CHECKING:
+    from pawl.agent import contract_models
+
+_NUMBER = re.compile(r"\s*(?:part|task)?\s*#?(\d+)\b", re.IGNORECASE)
+
+
+def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> NodeOutcome:
+    """DONE where the work goes on to be shown, RETRY where the artisan has one more attempt at what remains."""
+    record = bench.record
+    data, parts = record.data, _parts(bench)
+    failed = any(one.state is TaskState.FAILED and one.reason != UNCHANGED for one in data.task_ends)
+    known = data.fulfilment is not None and data.fulfilment.digest == changes.digest
+    if known or failed or not bench.talks.configured or not (len(parts) > 1 or _is_unproved(bench)):
+        return NodeOutcome.DONE
+    first = data.fulfilment is None
+    found = _asked(bench, changes, parts)
+    ends = _ends(data.task_ends, parts, found)
+    record.keep(replace(record.data, fulfilment=found, task_ends=ends))
+    record.note("delivery check", {"fulfilled": found.fulfilled, "remaining": list(found.remaining)})
+    if found.fulfilled is not False or not first or data.climb is not None:
+        return NodeOutcome.DONE
+    talk = f"{place.task}.{place.attempt}"
+    words = ["Of the request this remains:", *(f"- {one}" for one in found.remaining), "", "Do it, then end."]
+    record.keep_talk(talk, replace(record.talk(talk), refused="\n".join(words)))
+    return NodeOutcome.RETRY
+
+
+def _parts(bench: Workbench) -> tuple[str, ...]:
+    plan = bench.record.data.plan
+    if len(plan) > 1:
+        return tuple(task.what.partition("\n\n")[0] for task in plan)
+    return listed_parts(own_words(bench.record.order.text))
+
+
+def _is_unproved(bench: Workbench) -> bool:
+    """Whether no test proves the work, or tests fail of which the words do not tell whether they are to pass."""
+    data, request = bench.record.data, bench.record.order.text
+    if data.verdict in (Verdict.UNVERIFIED, Verdict.NOTHING_TO_PROVE):
+        return True
+    fails = data.after is not None and data.after.failed + data.after.errors > 0
+    demand = demanded(request)
+    return fails and not (demand.all_tests or demand.tests or demand.files) and speaks_of_tests(request)
+
+
+def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulfilment:
+    """What the check says; `fulfilled` is None where it could not be made."""
+    record = bench.record
+    data = record.data
+    checks = ", ".join(f"{step} {standing}" for step, standing, _ in data.verdicts) or "none ran"
+    lines = [f"checks: {checks}", f"tests before: {data.before}, after: {data.after}", *data.notes]
+    if len(parts) > 1:
+        lines += ["the parts; begin each thing that remains with the number of its part:"]
+        lines += [f"{number}. {part}" for number, part in enumerate(parts, 1)]
+    summary = "\n".join((*lines, "the change:", shown_diff(bench.shop, changes)))
+    line = TurnInput(
+        talk=f"delivery {changes.digest[:12]}",
+        role=RoleName.REVIEWER,
+        text=record.order.text,
+        stage=Stage.DELIVERY,
+        summary=summary,
+    )
+    empty = Fulfilment(digest=changes.digest, several=len(parts) > 1)
+    try:
+        value: contract_models.Delivery | None = bench.talks.say(line).value  # type: ignore[assignment]
+    except PASSED_OVER as error:
+        return replace(empty, error=error.message)
+    if value is None:
+        return replace(empty, error="it gave no answer")
+    return replace(
+        empty, fulfilled=value.state == "DONE", evidence=tuple(value.evidence), remaining=tuple(value.remaining)
+    )
+
+
+def _ends(known: tuple[TaskOutcome, ...], parts: tuple[str, ...], found: Fulfilment) -> tuple[TaskOutcome, ...]:
+    """The states of the tasks as the check sees them; the parts of a single task are told like tasks."""
+    if found.fulfilled is None or len(parts) < 2:
+        return known
+    left = {int(match[1]): one for one in found.remaining if (match := _NUMBER.match(one))}
+    entries = {one.number: one.entry for one in known} if len(known) == len(parts) else {}
+    return tuple(
+        TaskOutcome(
+            number=number,
+            what=part,
+            state=TaskState.FAILED if number in left else TaskState.DONE,
+            reason=left.get(number, ""),
+            entry=entries.get(number),
+        )
+        for number, part in enumerate(parts, 1)
+    )
