@@ -90,7 +90,7 @@ def test_52_when_the_settings_are_wrong(
     file = tmp_path / "config.toml"
     file.write_text(text)
     monkeypatch.setenv("PAWL_CONFIG", str(file))
-    assert message in pawl.json("history", code=52)["message"]
+    assert message in pawl.json("run", "--", "true", code=52)["message"]
 
 
 def test_52_when_the_state_folder_is_not_absolute(pawl: Pawl, monkeypatch: pytest.MonkeyPatch):

@@ -60,11 +60,11 @@ def test_what_the_user_adds_is_listed_shown_searched_and_forgotten(pawl: Pawl):
         ]
     )
     assert (added.out, again.out) == ("remembered as 1\n", "remembered as 1\n")
-    assert [line.split()[0] for line in listed.lines] == ["id", "2", "1"]
-    assert [line.split()[0] for line in found.lines] == ["id", "2"] and "decision" in found.out
+    assert [line.split()[0] for line in listed.lines] == ["id", "3", "1"]
+    assert [line.split()[0] for line in found.lines] == ["id", "3"] and "decision" in found.out
     assert shown.lines[0] == "tests run with make test" and "fact · from the user" in shown.out
     assert gone.out == "forgot 1: tests run with make test\n"
-    assert [line.split()[0] for line in after.lines] == ["id", "2"]
+    assert [line.split()[0] for line in after.lines] == ["id", "3"]
 
 
 def test_memories_as_json(pawl: Pawl):

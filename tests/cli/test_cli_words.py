@@ -126,7 +126,7 @@ WRONG_REQUESTS = [
     (["history", "-C", "nowhere"], "there is no folder 'nowhere'"),
     (["history", "-C", ""], "-C names no folder"),
     (["history", "-C", "README.md"], "'README.md' is not a folder"),
-    (["history", "-C", "/"], "'/' holds your home folder, so it cannot be a workspace"),
+    (["verify", "-C", "/"], "'/' holds your home folder, so it cannot be a workspace"),
 ]
 
 

@@ -140,7 +140,7 @@ def test_hooks_add_to_what_the_model_knows_and_send_it_back_at_most_three_times(
         *({"match": {"user": "say it in one word"}, **say("Written.")} for _ in range(3)),
     )
     done = notes.do("write a.txt", approve="never")
-    assert (done.delivery, done.answer, done.requests) == (DeliveryState.DONE, "Written.", 5)
+    assert (done.delivery, done.answer, done.requests) == (DeliveryState.DONE, "Written.", 6)
 
 
 def test_a_request_that_a_hook_does_not_take_ends_with_the_reason(notes: Story, hooks: Configure):
@@ -238,7 +238,9 @@ def test_a_request_is_put_into_a_form_that_is_read_without_a_model(notes: Story,
     with notes.session() as session:
         assert {"surgical_patch", "component_extraction", "safe_stub"} <= set(session.templates)
         text = session.request("surgical_patch", "write a.txt")
+        checked = '{"state": "DONE", "evidence": ["a.txt is new"], "remaining": []}'
+        notes.model_says(WRITE, say("Written."), say(checked))
         done = session.do(order_of(notes, text, approval="never"))
-        assert (done.intent, done.requests, done.delivery) == ("edit", 2, DeliveryState.DONE)
+        assert (done.intent, done.requests, done.delivery) == ("edit", 3, DeliveryState.DONE)
         with pytest.raises(UsageError, match="no template 'surgery'"):
             session.request("surgery", "write a.txt")

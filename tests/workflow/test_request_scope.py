@@ -74,12 +74,12 @@ def test_every_file_that_may_not_change_is_told_by_name():
 @pytest.mark.spec("A14", "G2")
 def test_a_form_keeps_all_of_its_tasks_and_says_what_is_to_be_there():
     steps = "\n".join(f"{number}. step {number}" for number in range(1, 13))
-    assert len(from_form(f"Task:\n{steps}\nScope: src", THERE.__contains__)) == 12
+    assert len(from_form(f"Task:\n{steps}\nScope: src", "/work", THERE.__contains__)) == 12
     request = (
         "Task: add a module weeks with a test\nScope: weeks.py, nope.py, tests/test_weeks.py, src/*.py\n"
         "Verification:\n- `nosuch x`\n- pytset -q\n- by eye"
     )
-    (task,) = from_form(request, THERE.__contains__)
+    (task,) = from_form(request, "/work", THERE.__contains__)
     assert task.paths == ("weeks.py", "nope.py", "tests/test_weeks.py")
     assert task.creates == ("weeks.py", "tests/test_weeks.py")
     assert programs_of(request) == ("nosuch", "pytset")

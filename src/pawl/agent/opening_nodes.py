@@ -183,7 +183,7 @@ def plan(bench: Workbench, place: RunCursor) -> NodeOutcome:
         return NodeOutcome.DONE
     bench.talks.check_model()
     request = record.order.text
-    tasks = from_form(request, partial(is_there, bench.shop))
+    tasks = from_form(request, bench.shop.workspace, partial(is_there, bench.shop))
     if not tasks and is_large(own_words(request)):
         line = TurnInput(
             talk="plan", role=RoleName.PLANNER, text=request, stage=Stage.PLAN, history=bench.talks.earlier()

@@ -62,12 +62,13 @@ def scope_of(request: str, workspace: str, is_there: Callable[[str], bool]) -> C
     )
 
 
-def from_form(request: str, is_there: Callable[[str], bool]) -> tuple[Task, ...]:
+def from_form(request: str, workspace: str, is_there: Callable[[str], bool]) -> tuple[Task, ...]:
     """The tasks of a request in the form, all of them; empty when it is not in that form."""
     form = request_form(request)
     if form is None:
         return ()
-    places = tuple(one for one in scope_items(form, is_there).places if "*" not in one)
+    named = (_inside(one, workspace) for one in scope_items(form, is_there).places)
+    places = tuple(one for one in named if one and "*" not in one)
     creates = tuple(place for place in places if _is_made(place, form))
     return tuple(
         Task(number=number, what=with_form(step, form), paths=places, creates=creates)

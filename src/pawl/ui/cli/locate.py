@@ -7,7 +7,6 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pawl.code.code_model import Hit, Query
 from pawl.core.errors import UsageError
 from pawl.settings import files as bounded
 from pawl.ui.cli.call import Call
@@ -15,6 +14,7 @@ from pawl.ui.cli.encoder import Json, picked
 from pawl.ui.cli.parser import Command
 
 if TYPE_CHECKING:
+    from pawl.code.code_model import Hit
     from pawl.workspace.project import Project
 
 _LARGEST_ISSUE = 4 << 20
@@ -42,6 +42,7 @@ DECLARED = {
 
 def locate(shop: Project, call: Call) -> int:
     from pawl.checks.report_readers import suspected
+    from pawl.code.code_model import Query
     from pawl.code.librarian import everything, open_librarian
 
     options = call.options
