@@ -228,7 +228,7 @@ def test_a_server_that_is_killed_is_said_to_have_ended(served):
 
 def test_the_ladder_asks_the_server_too(served):
     pawl = served()
-    told = {step["step"]: step for step in pawl.json("verify", "--all")["steps"]}
+    told = {step["step"]: step for step in pawl.json("verify", "--all", code=6)["steps"]}
     assert told["server"]["standing"] == "pass"
     assert "status 200" in told["server"]["reason"]
     (pawl.workspace / "mode.txt").write_text("dies")

@@ -75,7 +75,7 @@ def test_missing_packages_are_installed_on_the_bench_and_the_storefront_is_verif
     pawl = storefront()
     shutil.rmtree(pawl.workspace / "node_modules")
     monkeypatch.setenv("HOME", os.path.expanduser("~"))
-    assert pawl.json("verify", code=3)["notes"]
+    assert pawl.json("verify", code=6)["notes"]
     told = pawl.json("verify", "--install", "--test", "npx vitest run")
     assert {step["step"]: step["standing"] for step in told["steps"]}["tests"] == "pass"
     assert not (pawl.workspace / "node_modules").exists()

@@ -108,7 +108,7 @@ class WatchedFiles:
         return {path: digest for (_, path), digest in files if digest != _UNREADABLE}
 
     def rests(self) -> tuple[Dependency, ...]:
-        """What an answer from these files rests on; nothing when that cannot be told, or is too much to look after."""
+        """The files that an answer rests on; none when that is unknown, or too much to watch."""
         if self._unsteady:
             return ()
         found = tuple(sorted(Dependency(kind, path, digest) for (kind, path), digest in self._rests.items()))
@@ -258,7 +258,7 @@ def _own_prompts(shop: Project) -> list[str]:
 
 
 def _script(model: str) -> str:
-    """What a script says is the model; another text is another one."""
+    """The model of a script is its text; another text is another one."""
     return _file_digest(model.removeprefix(_SCRIPT)) if model.startswith(_SCRIPT) else ""
 
 

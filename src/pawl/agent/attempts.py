@@ -65,7 +65,7 @@ _FAILS_ATTEMPT = (
     Conflicted,
     Unanswered,
 )
-"""What ends an attempt and not the run: a fresh one may do better. Nobody is there to answer a question."""
+"""Errors that end an attempt and not the run: a fresh one may do better. Nobody is there to answer a question."""
 WAIT_SECONDS = 0.1
 """How long the thread of the run waits for word before it looks whether the user wants to stop."""
 LAST = frozenset({AttemptEnd.VERIFIED, AttemptEnd.OUT_OF_BUDGET})
@@ -82,7 +82,7 @@ class ModelAttempts:
     capped: bool = False
     """The account already has the limit of the iteration."""
     _judgements: dict[str, Attempt] = field(default_factory=dict)
-    """What was refused, by the digest of its changes."""
+    """Refused attempts, by the digest of their changes."""
 
     @property
     def shop(self) -> Project:
@@ -215,7 +215,7 @@ class ModelAttempts:
         return models, telemetry
 
     def _most(self, climb: EscalationState, spent: Decimal) -> Decimal | None:
-        """What the account may come to: all that the run may spend, or less where the tier has a limit of its own.
+        """The limit of the account: all that the run may spend, or less where the tier has a limit of its own.
 
         It is the account that counts, not the attempts: samples of one iteration, an attempt that goes on and the test
         that was made before the climb have one purse.
@@ -233,7 +233,7 @@ class ModelAttempts:
         return self._opened(climb)[0].router.ledger
 
     def spent_in(self, conversation: str) -> tuple[Decimal | None, int]:
-        """What the requests of a conversation cost, None where a price is unknown, and their tokens."""
+        """The cost of a conversation's requests, None where a price is unknown, and their tokens."""
         made = [(cost, tokens) for name, cost, tokens in self._requests() if name == conversation]
         known = [cost for cost, _ in made if cost is not None]
         return sum(known, Decimal(0)) if len(known) == len(made) else None, sum(tokens for _, tokens in made)

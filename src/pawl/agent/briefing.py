@@ -1,4 +1,4 @@
-"""What an agent is told before it is asked: instructions, memories, code, files that the user names, prior attempts."""
+"""The context of an agent before it is asked: instructions, memories, code, named files, prior attempts."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def bounded(lines: Sequence[str], limit: int) -> str:
 
 
 def _still_failing(climb: EscalationState) -> Iterator[str]:
-    """What the latest attempt that was tested left, with what the checks said about it."""
+    """The state after the latest attempt that was tested, with the findings of its checks."""
     last = next((attempt for attempt in reversed(climb.attempts) if attempt.failing is not None), None)
     messages = list(dict.fromkeys(last.messages if last is not None else ()))
     named = messages or [f"- {test}" for test in climb.best]
@@ -232,7 +232,7 @@ def failing_text(findings: Sequence[Diagnostic]) -> str:
 
 
 def findings_of(verdict: CheckResult | None) -> tuple[Diagnostic, ...]:
-    """What fails, whether it failed before or not."""
+    """All failures, old and new."""
     return () if verdict is None else (*verdict.findings, *verdict.old)
 
 
@@ -258,7 +258,7 @@ MOST_NEW = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleSubject:
-    """What code is wanted for."""
+    """The task that code is gathered for."""
 
     request: str
     named: tuple[str, ...] = ()
@@ -266,7 +266,7 @@ class BundleSubject:
     findings: tuple[Diagnostic, ...] = ()
     """Tests that fail before any change."""
     attempts: tuple[str, ...] = ()
-    """What was tried before and how it failed."""
+    """Prior attempts and how they failed."""
     patient: bool = True
     """A large workspace is indexed even if that takes seconds."""
 

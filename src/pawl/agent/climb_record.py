@@ -115,7 +115,7 @@ class ClimbRecord:
 
     @property
     def objective(self) -> str:
-        """What the user wants beside tests that pass."""
+        """The user's wish beside passing tests."""
         return self.base.order.text if self._is_escalated else str(self.base.order.loop.get("objective", ""))
 
     @property
@@ -132,7 +132,7 @@ class ClimbRecord:
 
     @property
     def ground(self) -> ChangeSet:
-        """What the next attempt stands on."""
+        """The changes that the next attempt starts from."""
         return self.base.work(WorkName.GROUND) or EMPTY
 
     @property

@@ -36,7 +36,7 @@ class Climbed:
     """None when there was nothing to climb for."""
     reason: str
     changes: ChangeSet = EMPTY
-    """What the checks accepted; else the best that stands, which may be nothing."""
+    """The changes that the checks accepted; else the best so far, which may be none."""
     checked: Verification | None = None
     """The verification of what was accepted, or of what only a person can accept."""
     attempts: tuple[Attempt, ...] = ()
@@ -253,7 +253,7 @@ class LadderClimber:
 
 
 def _said(climb: EscalationState) -> str:
-    """What the last attempt says that it did, for the report; the checks speak for themselves."""
+    """The last attempt's own account, for the report; the checks speak for themselves."""
     if not climb.attempts:
         return ""
     last = climb.attempts[-1]

@@ -53,7 +53,7 @@ _RULES_CHARACTERS = 16_000
 """All rules together; those that were given first stay."""
 _MOST = {"rules": 20, "goals": 8, "decisions": 12, "plan": 12, "issues": 6, "files": 40, "outputs": 8}
 _SHED = ("outputs", "files", "decisions", "goals", "issues", "plan")
-"""What goes first when the summary is too long; rules never go."""
+"""Dropped first when the summary is too long; rules never are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def is_summary(message: Message) -> bool:
 
 
 def summarized(messages: Sequence[Message]) -> Summary:
-    """What these turns come to; a summary among them is taken over."""
+    """Summarize these turns; a summary among them is taken over."""
     found: dict[str, list[str]] = {field.name: [] for field in fields(Summary)}
     for message in messages:
         if is_summary(message):
@@ -253,15 +253,15 @@ class CompressionLimits:
     """Above one of these a dialogue is compressed."""
     tail_messages: int = 8
     tail_tokens: int = 12_000
-    """What stays as it is, at most; the last exchange always does."""
+    """Kept as it is, at most; the last exchange always is."""
     summary_characters: int = 8_000
     output_characters: int = 2_000
-    """What stays of each tool output of the last turns when the model could not read it all."""
+    """Kept of each tool output of the last turns when the model could not read it all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionState:
-    """What was compressed, and when; goes on from one compression to the next."""
+    """The record of compressions, carried from one to the next."""
 
     times: int = 0
     length: int = 0
@@ -272,7 +272,7 @@ class CompressionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptWords:
-    """What is told again word for word."""
+    """Repeated word for word."""
 
     request: int
     """The place of the user's last request among the messages."""
@@ -434,7 +434,7 @@ def shortened(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def cut(messages: Sequence[Message], *, request: int, too_long: bool) -> Sequence[Message]:
-    """What is done where nobody compresses: nothing before the model says that it is too long."""
+    """The fallback without a compressor: do nothing before the model says that it is too long."""
     return shortened(messages) if too_long else messages
 
 

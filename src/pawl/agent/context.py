@@ -81,11 +81,11 @@ class AgentContext:
     """Takes secrets out of what is about to be sent."""
     compress: Compress = cut
     context: tuple[str, ...] = ()
-    """What is sent after the prompts, such as memories; the same throughout, so that prompt caches hold."""
+    """Sent after the prompts, such as memories; the same throughout, so that prompt caches hold."""
     work_left: tuple[str, ...] = ()
-    """What verification refused, by the run's own record; it holds until the talk changes something."""
+    """The refusals of the verification, by the run's own record; they hold until the loop changes something."""
     heard: Callable[[], tuple[str, ...]] = tuple
-    """What the user has said since this was last asked; taken before the next request."""
+    """The user's words since this was last asked; taken before the next request."""
     stopping: Callable[[str], tuple[str, ...]] = lambda text: ()
     """Why the role is to go on that would end with these words."""
     limits: Budget = field(default_factory=Budget)
@@ -108,7 +108,7 @@ class TurnInput:
     """Another than the run's: a question is answered in chat mode, with nobody to ask about a call."""
     history: tuple[Message, ...] = ()
     summary: str = ""
-    """What was done so far, for the stages that look back on it."""
+    """The work so far, for the stages that look back on it."""
     outcome: str = ""
 
 
@@ -137,14 +137,14 @@ class LoopEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spoken:
-    """What a talk came to."""
+    """The result of an agent loop."""
 
     text: str
     ended: LoopEnd
     messages: tuple[Message, ...]
     """The whole dialogue, as it may be sent again."""
     said: tuple[Message, ...]
-    """What this talk added to it, whole even where the dialogue was shortened."""
+    """Added by this loop, whole even where the dialogue was shortened."""
     requests: int
     outcome: ReasoningOutcome | None = None
     value: object = None

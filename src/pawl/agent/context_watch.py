@@ -86,7 +86,7 @@ class _Agent:
     model: str
     tokens: int = 0
     estimated: int = 0
-    """What the request under way was estimated to be; 0 when none is."""
+    """The estimated size of the request under way; 0 when there is none."""
 
 
 @dataclass(slots=True)
@@ -142,7 +142,7 @@ class ContextMonitor:
             return self._reading(agent, self._known(agent))
 
     def to_json(self) -> dict[str, Any]:
-        """What was learnt about models, which outlives the process."""
+        """Measured facts about models, which outlive the process."""
         with self._lock:
             return {model: [error.requests, error.ratio] for model, error in sorted(self.errors.items())}
 
@@ -210,7 +210,7 @@ class WorkingContext:
 
     @property
     def text(self) -> str:
-        """What a role is told of it, the tasks first."""
+        """Describe it for a role, the tasks first."""
         parts = ["What was said before is left out; this is what is at hand.", ""]
         parts += ["Tasks:", *(f"- {one.text}" for one in self.tasks), ""] if self.tasks else []
         if self.diagnostics:

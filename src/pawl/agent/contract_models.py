@@ -32,7 +32,7 @@ Line = Annotated[int, Field(ge=0, description="0 for the whole file")]
 
 
 class Disagreements(ValueError):
-    """What does not agree inside of an answer, all of it."""
+    """Every contradiction inside an answer."""
 
     def __init__(self, wrong: Sequence[str]) -> None:
         super().__init__("; ".join(wrong))
@@ -71,7 +71,7 @@ class ChangeResult(Contract):
 
 
 class WorkerAnswer(Contract):
-    """What became of the changes that a worker was sent for (D6)."""
+    """The result of a worker's changes (D6)."""
 
     status: Status
     results: tuple[ChangeResult, ...]
@@ -113,7 +113,7 @@ class AppliedFix(Contract):
 
 
 class FixerAnswer(Contract):
-    """What a fixer mended and what remains (D6)."""
+    """The repairs of a fixer and what remains (D6)."""
 
     status: Status
     fixes_applied: tuple[AppliedFix, ...]

@@ -124,12 +124,12 @@ class Correction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerSituation:
-    """What is known where an answer came in."""
+    """The situation in which an answer came."""
 
     stage: Stage
     decision: PolicyDecision
     work_left: tuple[str, ...] = ()
-    """What verification or the delivery check still wants, by the run's own record."""
+    """Open demands of verification or delivery check, by the run's own record."""
     read: tuple[str, ...] = ()
     """Files that were read for an answer which has to cite them; empty where nothing has to be cited."""
     sent: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))

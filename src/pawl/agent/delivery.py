@@ -8,7 +8,7 @@ from pawl.core.run import DeliveryState, TaskState
 
 
 def delivery_of(data: RunData, *, promoted: bool) -> DeliveryState:
-    """What is promoted is done unless something of the request is still refused; what nothing proves is kept."""
+    """Decide the delivery: promoted is done unless part of the request is refused; unproved work is kept."""
     if promoted:
         left = data.fulfilment is not None and data.fulfilment.open_parts
         failed = any(one.state is not TaskState.DONE for one in data.task_ends)

@@ -64,7 +64,7 @@ def _is_unproved(bench: Workbench) -> bool:
 
 
 def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulfilment:
-    """What the check says; `fulfilled` is None where it could not be made."""
+    """The result of the check; `fulfilled` is None where it could not be made."""
     record = bench.record
     data = record.data
     checks = ", ".join(f"{step} {standing}" for step, standing, _ in data.verdicts) or "none ran"

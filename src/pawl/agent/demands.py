@@ -20,7 +20,7 @@ _NEAR = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What must pass in the end, beyond that nothing new may fail."""
+    """The tests that must pass in the end, beyond that nothing new may fail."""
 
     all_tests: bool = False
     files: tuple[str, ...] = ()

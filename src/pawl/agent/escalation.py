@@ -31,13 +31,13 @@ T = TypeVar("T")
 MOST_COST = Decimal(5)
 MOST_TOKENS = 5_000_000
 MOST_MINUTES = 240.0
-"""What a loop may spend where nobody says otherwise: a loop without limits is a mistake."""
+"""The limit of a loop where nobody sets one: a loop without limits is a mistake."""
 MOST_IN_ALL = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LadderWish:
-    """What the user's flags say about the ladder; None where they say nothing."""
+    """The user's flags about the tiers; None where they say nothing."""
 
     simple: int | None = None
     full: bool = False
@@ -86,7 +86,7 @@ def _usual(wish: LadderWish) -> Escalation:
 
 
 def _limited(ladder: Escalation, wish: LadderWish) -> Escalation:
-    """What the file leaves open is the flag's, then that of the settings, and else the usual limit.
+    """Fill what the file leaves open: from the flag, the settings, else the usual limit.
 
     Money that nobody limits stays open: the order limits it together with tokens.
     """
@@ -141,7 +141,7 @@ USUAL = "Make the failing tests pass."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopWish:
-    """What the user asks of a loop beside its ladder."""
+    """The user's wishes for a loop beside its tiers."""
 
     objective: str = ""
     target: str = ""
@@ -158,7 +158,7 @@ class LoopWish:
 
 
 def escalation() -> dict[str, object]:
-    """What an ordinary request climbs when the checks keep refusing: the tier above what it has tried by itself."""
+    """The escalation of an ordinary request when the checks keep refusing: the tier above its own."""
     full = Tier(name="full", mode=TierMode.FULL, iterations=ITERATIONS[TierMode.FULL])
     return {"escalate": plain(Escalation(tiers=(full,)))}
 
@@ -317,7 +317,7 @@ def is_stuck(attempts: Sequence[Attempt]) -> str:
 
 
 def cost_of(attempts: Sequence[Attempt]) -> Decimal:
-    """What is known of it."""
+    """All that is known of it."""
     return sum((attempt.cost for attempt in attempts if attempt.cost is not None), Decimal(0))
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 RESUMABLE = (ModelError, BudgetExceeded, Cancelled, StoreError, SandboxUnavailable, ConfigError)
-"""What stops a run where it stands, so that it can go on when the cause is gone."""
+"""Errors that pause a run; it resumes when the cause is gone."""
 NODES: Mapping[RunNode, Callable[[Workbench, RunCursor], NodeOutcome]] = MappingProxyType(
     {
         RunNode.INTENT: opening_nodes.intent,
@@ -89,7 +89,7 @@ class RunExecutor:
     opening: str = ""
     """How the session starts, for its hooks; empty when it has started already."""
     error: PawlError | None = None
-    """What stopped the run, or ended it early."""
+    """The error that stopped the run or ended it early."""
 
     def go(self, *, resumed: bool = False) -> Report:
         """Walk to the end of the run, to where it waits for the user, or to where it is stopped."""

@@ -255,7 +255,7 @@ def described(path: str, name: tuple[str, str]) -> dict[str, Any]:
 def answered(
     verifier: Verifier, changes: ChangeSet, functions: Sequence[Mapping[str, Any]], **more: object
 ) -> dict[str, Any]:
-    """What the script says about the functions on a bench with the changes; nothing where it cannot be run."""
+    """Run the script on a bench with the changes; nothing where it cannot be run."""
     script = (resources.files("pawl.agent") / "inside" / "attack.py").read_text(encoding="utf-8")
     tests = [word for word in verifier.test_command if word.endswith(".py") or "::" in word]
     order = json.dumps({"functions": list(functions), "tests": tests, **more}).encode()
@@ -390,7 +390,7 @@ class Counterexample:
 
     module: str
     root: str
-    """What is imported for it: the function, or the class."""
+    """The name to import: the function, or the class."""
     name: str
     call: str
     error: str
@@ -448,7 +448,7 @@ def _foreign(changes: ChangeSet) -> list[str]:
 def _attack(
     verifier: Verifier, changes: ChangeSet, functions: list[dict[str, Any]]
 ) -> tuple[list[Counterexample], list[str]]:
-    """What breaks the change, and what could not be attacked, with the reason."""
+    """Inputs that break the change, and targets that could not be attacked, with the reason."""
     if not functions:
         return [], []
     said = answered(verifier, changes, functions)

@@ -1,4 +1,4 @@
-"""What goes into a run and comes out of it while it works: words and requests of the user, and events."""
+"""The traffic of a run while it works: words and requests of the user in, events out."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Inbox:
             self._changed = self._changed or len(self._orders) != before
 
     def restore(self, words: Iterable[str], orders: Iterable[RunRequest]) -> None:
-        """What an interrupted run had not come to; what was said since comes after it."""
+        """Restore the words that an interrupted run had not reached; newer ones follow them."""
         with self._lock:
             self._words[:0] = words
             self._orders[:0] = orders
@@ -80,7 +80,7 @@ class Inbox:
             return tuple(self._orders)
 
     def changed(self) -> tuple[tuple[str, ...], tuple[RunRequest, ...]] | None:
-        """What is there, if it is something else than when this was last asked."""
+        """The contents, if they changed since this was last asked."""
         if not self._changed:  # Asked at every event: a lock for each would be waste.
             return None
         with self._lock:

@@ -57,11 +57,11 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """What applies, the nearest last."""
+    """The instructions that apply, the nearest last."""
 
     parts: tuple[Instruction, ...] = ()
     notices: tuple[str, ...] = ()
-    """What a person should know: what was left out, or hides something."""
+    """Warnings for the user: parts that were left out, or that hide something."""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ class _Reading:
 
 
 def _imports(text: str) -> Iterator[str]:
-    """What `@path` names outside of code; a name without a dot or slash is somebody's."""
+    """Files that `@path` names outside of code; a name without a dot or slash is a person."""
     fence = ""
     for line in text.split("\n"):
         mark = _FENCE.match(line)
@@ -197,7 +197,7 @@ def _shown(part: Instruction) -> str:
 
 
 def instructions_of(config: Config, files: Files, paths: Sequence[str] = ()) -> Instructions:
-    """What applies to work on these paths; whether the folder is trusted does not matter, because it is only text."""
+    """The instructions for work on these paths; trust does not matter, because they are only text."""
     return gather(files, paths, own=_own(config))
 
 
@@ -257,7 +257,7 @@ def drafted(shop: Project) -> str:
 
 
 def draft_request(draft: str) -> str:
-    """What a model is asked, to make more of the draft."""
+    """The request that asks a model to improve the draft."""
     return _REQUEST.format(draft=draft)
 
 

@@ -121,7 +121,7 @@ _END = re.compile(r"[\s.!?]+$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntentGuess:
-    """What is asked for. `command` is `tests`, `lint`, `types`, or a command line as it was said."""
+    """A guess at the request. `command` is `tests`, `lint`, `types`, or a command line as it was said."""
 
     intent: Intent
     command: str = ""
@@ -138,7 +138,7 @@ class Phrase:
 
 
 def understood(request: str, own: Sequence[Phrase] = ()) -> IntentGuess | None:
-    """What the request obviously asks for; None when it takes a model to tell. Phrases of the user's own go first."""
+    """The obvious intent of a request; None when it takes a model to tell. The user's own phrases go first."""
     request = own_words(request)
     if request_form(request) is not None:
         return IntentGuess(intent=Intent.EDIT)
@@ -257,7 +257,7 @@ def _command(kind: str, named: str) -> str:
 
 @functools.cache
 def phrase_file() -> Mapping[str, Any]:
-    """What `intents.toml` holds."""
+    """The contents of `intents.toml`."""
     return tomllib.loads((resources.files("pawl.agent") / "intents.toml").read_text("utf-8"))
 
 
@@ -328,7 +328,7 @@ def from_plan(
 
 
 def task_text(task: Task, request: str, count: int) -> str:
-    """What a model is asked for one task of several; a single one is the request itself."""
+    """The request for one task of several; a single task is the request itself."""
     if count == 1:
         return task.what
     files = f"\nFiles: {', '.join(task.paths)}" if task.paths else ""

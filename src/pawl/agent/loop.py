@@ -61,7 +61,7 @@ from pawl.settings.allowances import ToolKind, allowances
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
-    """What a stage sends beside the dialogue; the same for every turn of the stage, so that prompt caches hold."""
+    """The part of a request beside the dialogue; the same for every turn of a stage, so that prompt caches hold."""
 
     stage: Stage
     decision: PolicyDecision
@@ -367,7 +367,7 @@ class _Talk:
             self.stage = Stage.FOLLOW_UP if self.stage in (Stage.ACT, Stage.WARMUP) else self.stage
 
     def _last_words(self) -> str:
-        """What the model said last, and what was done, where nobody is left to put it together."""
+        """Compose an answer from the model's last words and the calls made, where no request is left for it."""
         said = next((one.text for one in reversed(self.said) if one.speaker is Speaker.ASSISTANT and one.text), "")
         done = "\n".join(self.calls.summary)
         return "\n\n".join(part for part in (said, f"The time was up. Done by then:\n{done}" if done else "") if part)
@@ -415,7 +415,7 @@ class _Talk:
         self.seat.listen(Shortened(before_tokens=before, after_tokens=dialogue_tokens(self.messages)))
 
     def _keep(self, answer: ModelResponse, reasoned: Reasoned) -> None:
-        """What goes into the history: the visible words and the outcome of the reasoning, not its text."""
+        """Keep the visible words and the outcome of the reasoning in the history, not its text."""
         message = answer.message
         if reasoned.present:
             self.seat.listen(ReasoningShown(reasoned.raw))
@@ -516,7 +516,7 @@ class _Talk:
         return replace(self._spoken(reasoned.visible, LoopEnd.ANSWERED), value=value)
 
     def _variables(self) -> dict[str, str]:
-        """What prompts may name; the words that change from turn to turn are only in those that come last."""
+        """Variables for prompts; those that change from turn to turn stand only in the last ones."""
         said = self.outcome.next_action if self.outcome else ""
         return {
             "tool_summary": "\n".join(self.calls.summary) or "no tool was called",

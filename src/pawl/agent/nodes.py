@@ -237,7 +237,7 @@ def _checked(data: RunData, checked: Verification, judgement: ChangeVerdict) -> 
 
 
 def wanted(bench: Workbench, task: int = 0) -> Requirements:
-    """What the request wants of the checks; of a task before the last one what its own words do."""
+    """The demands of the request on the checks; of a task before the last one those of its own words."""
     order, intent, plan = bench.record.order, bench.record.data.intent, bench.record.data.plan
     early = 0 < task < len(plan)
     mends = not early and intent is not None and intent.intent in (Intent.MEND, Intent.LOOP)
@@ -259,7 +259,7 @@ def least(wishes: Requirements) -> Requirements:
 
 
 def _failing_now(bench: Workbench) -> str:
-    """What the baseline already knows, so that the role need not run the tests to learn it."""
+    """Name the tests that the baseline shows failing, so that the role need not run them."""
     before = bench.record.data.baseline
     names = failing(before.findings) if before is not None else ()
     if not names:
@@ -447,7 +447,7 @@ def _commit(bench: Workbench, chosen: ChangeSet) -> None:
 
 
 def _chosen(bench: Workbench, decision: GivenAnswer, shown: ChangeSet) -> tuple[ChangeSet, str]:
-    """What of it the user wants, and what that is called where it is not the whole as it was shown."""
+    """The part that the user approved, and its name where it is not the whole as shown."""
     edited = bench.record.work(WorkName.EDITED) if decision.edited else None
     if edited is not None:
         return edited, "the change as you edited it does"
@@ -546,7 +546,7 @@ def _unverified(bench: Workbench, chosen: ChangeSet, whose: str) -> str:
 
 
 def _keep_rest(bench: Workbench, shown: ChangeSet, chosen: ChangeSet) -> None:
-    """What the user left out, and what is held back, stays at hand."""
+    """Keep as an entry what the user left out and what is held back."""
     record = bench.record
     spare, data = record.work(WorkName.SPARE), record.data
     notes = (f"held back: {path} ({reason})" for path, reason in data.held)

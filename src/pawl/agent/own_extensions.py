@@ -1,4 +1,4 @@
-"""What a user adds to Pawl: tools, evaluators, forms of kept answers, phrases, and commands.
+"""Extensions by a user: tools, evaluators, forms of kept answers, phrases, and commands.
 
 A command is a Markdown file whose text is a request. Those of a folder count only where it is trusted.
 """

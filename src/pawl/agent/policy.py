@@ -56,7 +56,7 @@ class Policy:
     def decide(
         self, stage: Stage, mode: Mode, role: str, *, reasoning: Reasoning, approval: Approval = Approval.FINAL
     ) -> PolicyDecision:
-        """What the role gets at the stage in the mode. The approval is the user's and stays as it is."""
+        """Decide what a role gets at a stage in a mode. The approval is the user's and stays as it is."""
         row, who = allowances().rows[stage, mode], self.role(role)
         contract = who.contract if row.contract == ROLE_CONTRACT else row.contract
         asked = row.reasoning if reasoning is Reasoning.ON else ReasoningFormat.NONE
@@ -104,11 +104,11 @@ _REASONING = {name: heading for name, heading in HEADINGS.items() if name.starts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What a request carries, read off the request itself."""
+    """The contents of a request, read off the request itself."""
 
     mode: Mode
     reasoning: Reasoning
-    """What the provider is told, beside the prompts."""
+    """Told to the provider beside the prompts."""
     model: str
     tools: tuple[str, ...]
     system: tuple[str, ...]

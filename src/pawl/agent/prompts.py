@@ -116,7 +116,7 @@ class PromptRepository:
         return tuple(self.render(name, variables) for name in decision.prompts)
 
     def check(self) -> list[PromptFault]:
-        """What may be used all the same but should be mended: prompts over their own limit of words."""
+        """Warnings: prompts over their own limit of words."""
         return [
             PromptFault(prompt.source, 1, f"{count} words, and {prompt.words} is the limit that it sets itself")
             for prompt in self._prompts.values()

@@ -50,10 +50,10 @@ class ReasoningSplitter:
 
     def __init__(self) -> None:
         self._held = ""
-        """What cannot be judged before more arrives."""
+        """Text that cannot be judged before more arrives."""
         self._at_line_start = True
         self._fence = ""
-        """What opened the fenced code that the visible text is in."""
+        """The fence that opened the code that the visible text is in."""
         self._inside = False
         self._skipping = True
         """White space before the first visible word, and after a block, is dropped."""
@@ -72,7 +72,7 @@ class ReasoningSplitter:
         return _merged(pieces)
 
     def finish(self) -> tuple[AnswerPiece, ...]:
-        """What was held back, once nothing more arrives."""
+        """Release the text that was held back, once nothing more arrives."""
         pieces: list[AnswerPiece] = []
         self._drain(pieces, more=False)
         return _merged(pieces)
@@ -184,7 +184,7 @@ def _overlap(text: str, tag: str) -> int:
 
 SECTIONS = ("Analyze", "Research", "Plan", "Reflect", "Action", "Delivery")
 LABELS = ("happened", "next", "why")
-"""What the bullets of a micro block say, each at least once."""
+"""The bullets of a micro block, each at least once."""
 MORE_LABELS = ("plan", "risk", "delivery")
 FEWEST_BULLETS, MOST_BULLETS = 3, 8
 SECTION_WORDS, BLOCK_WORDS, BULLET_WORDS = 4, 40, 3
@@ -301,7 +301,7 @@ def parse(form: ReasoningFormat, text: str) -> Reasoned:
 
 
 def outcome_of(reasoned: Reasoned) -> ReasoningOutcome:
-    """What stays in the history; each text is bounded and ends with a whole word."""
+    """The part that stays in the history; each text is bounded and ends with a whole word."""
     parts = reasoned.parts
     macro = reasoned.form is ReasoningFormat.MACRO
     plan, action, risks = ("Plan", "Action", "Reflect") if macro else ("plan", "next", "risk")

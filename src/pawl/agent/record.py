@@ -45,19 +45,19 @@ class WorkName(StrEnum):
     """The change sets that the record keeps."""
 
     BENCH = "bench"
-    """What stands on the bench, held back or not."""
+    """The state of the bench, held back or not."""
     SPARE = "spare"
-    """What of it is held back."""
+    """The part of it that is held back."""
     SHOWN = "shown"
-    """What the user is asked about, then what was promoted or kept."""
+    """Shown for approval, then promoted or kept."""
     EDITED = "edited"
     """The user's own version of it."""
     MENDED = "mended"
-    """What the reflex found."""
+    """Found by the reflex."""
     GROUND = "climb ground"
-    """What the next attempt of a climb stands on."""
+    """The start of the next attempt of an escalation."""
     WON = "climb won"
-    """What the checks accepted of a climb."""
+    """Accepted by the checks in an escalation."""
 
 
 Rows = dict[str, Any]
@@ -94,7 +94,7 @@ class ReflexResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaidMeanwhile:
-    """What the user has said and the run has not come to."""
+    """The user's words that the run has not reached."""
 
     words: tuple[str, ...] = ()
     orders: tuple[RunRequest, ...] = ()
@@ -112,7 +112,7 @@ class GeneratedTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fulfilment:
-    """What the delivery check says of a change."""
+    """The result of the delivery check."""
 
     digest: str
     """Of the change set that was shown to it."""
@@ -131,7 +131,7 @@ class Fulfilment:
 
     @property
     def open_parts(self) -> tuple[str, ...]:
-        """What of the request is not shown to be fulfilled."""
+        """The parts of the request that are not shown to be fulfilled."""
         if self.fulfilled is None and self.several:
             return (f"nothing says that every part is done: the delivery check could not be made ({self.error})",)
         return tuple(f"not fulfilled: {one}" for one in self.remaining)
@@ -139,7 +139,7 @@ class Fulfilment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
-    """What a run has found out, or one attempt of its climb. None stands for what is not known yet."""
+    """The state of a run, or of one attempt of its escalation. None stands for what is not known yet."""
 
     version: int = VERSION
     # The session
@@ -148,9 +148,9 @@ class RunData:
     """How much of the conversation stood there before the run."""
     said: SaidMeanwhile = field(default_factory=SaidMeanwhile)
     hook_context: tuple[str, ...] | None = None
-    """What hooks want the model to know."""
+    """Context from hooks."""
     seconds: float = 0.0
-    """What the run has taken, without the time in which it waited for the user."""
+    """The run's time, without the time in which it waited for the user."""
     scripts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """The turns of scripted models that are used up."""
     # The request
@@ -236,16 +236,16 @@ class RunData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TalkData:
-    """What the record has of one talk beside its tape."""
+    """The record of one agent loop beside its replay log."""
 
     dialogue: tuple[Message, ...] | None = None
     """The whole, when the talk has ended."""
     read: tuple[str, ...] | None = None
     """Files that were read before the model was asked."""
     afresh: str = ""
-    """What the role is told in the place of a history that is too long."""
+    """Sent in place of a history that is too long."""
     refused: str = ""
-    """What the checks said to the work of the talk."""
+    """The findings of the checks on the work of the loop."""
 
 
 @dataclass(slots=True)
@@ -265,7 +265,7 @@ class RunRecord:
 
     @property
     def root(self) -> RunRecord:
-        """What all attempts of a run have in common is there."""
+        """Shared by all attempts of a run."""
         return self.base or self
 
     @property
@@ -389,7 +389,7 @@ def migrated(rows: Mapping[str, Any]) -> Rows:
 
 
 def task_states(data: RunData, delivery: DeliveryState | None) -> tuple[TaskOutcome, ...]:
-    """What became of every task; one that nothing is known of has not begun."""
+    """The state of every task; one that nothing is known of has not begun."""
     ends = {one.number: one for one in data.task_ends}
     if len(ends) > len(data.plan) or delivery is not DeliveryState.DONE:
         plan = [TaskOutcome(number=task.number, what=task.what.partition("\n\n")[0]) for task in data.plan]
@@ -408,7 +408,7 @@ _STOPS = frozenset(StopReason)
 
 
 def composed(shop: Project, run: str) -> Report:
-    """What came of a run by now, from its record."""
+    """Compose the report of a run from its record."""
     row = shop.store.runs.get(shop.workspace, run)
     data, waits = RunRecord(shop, row.order, run).data, row.state is RunState.WAITING
     records = shop.store.requests.records(shop.workspace, run=run)

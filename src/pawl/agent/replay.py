@@ -1,4 +1,4 @@
-"""What was said and done in a talk, step by step, so that an interrupted one is taken up where it was.
+"""The replay log of an agent loop: every step, so that an interrupted one resumes where it was.
 
 Answers of the model and of tools come from the tape as long as there are some; then the talk goes on live, and each
 step is recorded before the next. Nothing that was recorded is asked or done again.
@@ -38,7 +38,7 @@ _ENDS = (RequestAnswered, ToolEnded, Corrected, ReasoningShown)
 @dataclass(slots=True)
 class ReplayLog:
     steps: list[Mapping[str, Any]]
-    """What is already there."""
+    """The recorded steps."""
     write: Callable[[int, Mapping[str, object]], None]
     """Keeps the step of that number."""
     at: int = 0
@@ -71,7 +71,7 @@ class ReplayLog:
         return step
 
     def heard(self, live: Callable[[], Sequence[str]], *, by: str = "user") -> tuple[str, ...]:
-        """What was said to the role at this point of the talk: from the tape while it lasts, then live, and kept."""
+        """The user's words at this point of the loop: from the log while it lasts, then live, and recorded."""
         if self.is_behind:
             found = []
             while self.is_behind and self.steps[self.at]["kind"] == WORDS:

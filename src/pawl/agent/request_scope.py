@@ -102,7 +102,7 @@ def _objects(kind: str, words: str, is_there: Callable[[str], bool]) -> tuple[tu
 
 
 def _places(text: str, is_there: Callable[[str], bool]) -> list[str]:
-    """What looks like a file or names one; the word "tests" means the tests, wherever they lie."""
+    """Words that look like a file or name one; the word "tests" means the tests, wherever they lie."""
     tokens = (found.removeprefix("./") for found in _TOKEN.findall(text))
     return [one for one in tokens if _FILE.search(one) or (not _TESTS.fullmatch(one) and is_there(one))]
 

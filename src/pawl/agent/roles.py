@@ -39,7 +39,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleFile:
-    """What the file of a role says."""
+    """A role as its file declares it."""
 
     description: str
     prompt: str
@@ -85,7 +85,7 @@ def may_delegate(role: Role, to: str) -> None:
 
 
 def check_examples(role: Role, validate: Validator | None = None) -> tuple[str, ...]:
-    """What the role's file says about itself and is not so; answers are held against the contract by `validate`."""
+    """Mistakes in a role's file; answers are held against the contract by `validate`."""
     checks: Mapping[str, Callable[[str], object]] = {
         "tool": lambda tool: may_use(role, tool),
         "delegate": lambda to: may_delegate(role, to),

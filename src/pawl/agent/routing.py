@@ -64,7 +64,7 @@ class NodeOutcome(StrEnum):
     """A question about one call was answered."""
     REJECTED = "rejected"
     STALE = "stale"
-    """What was shown is no longer what there is."""
+    """The shown state is out of date."""
     FAILED = "failed"
 
 

@@ -38,7 +38,7 @@ _AUTO = "auto"
 
 @dataclass(slots=True, kw_only=True)
 class Hooking:
-    """What is configured for the workspace, told of one run."""
+    """The hooks of the workspace, called for one run."""
 
     shop: Project
     order: RunRequest
@@ -51,7 +51,7 @@ class Hooking:
     _hooks: Hooks | None = None
     _looked: bool = False
     _remarks: set[str] = field(default_factory=set)
-    """What was said once."""
+    """Remarks that were shown once."""
 
     def on(self, bench: Callable[[], Bench]) -> Hooking:
         """The same hooks over the bench that a role works on."""
@@ -87,7 +87,7 @@ class Hooking:
         return self._called("PermissionRequest", tool_name=name, tool_input=dict(arguments), tool_use_id=call)
 
     def after_tool(self, name: str, arguments: Mapping[str, object], text: str, *, failed: bool, call: str) -> str:
-        """What the model is told of it beside the answer of the tool."""
+        """Told to the model beside the answer of the tool."""
         told = {"tool_name": name, "tool_input": dict(arguments), "tool_use_id": call}
         if failed:
             outcome = self._called("PostToolUseFailure", **told, error=text)

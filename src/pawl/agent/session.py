@@ -87,7 +87,7 @@ class Session:
 
     @property
     def error(self) -> PawlError | None:
-        """What stopped the latest run, or ended it early."""
+        """The error that stopped the latest run or ended it early."""
         return None if self._carrier is None else self._carrier.error
 
     def end(self, reason: str = "other") -> None:

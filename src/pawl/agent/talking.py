@@ -71,7 +71,7 @@ def rules_of(shop: Project, mode: Mode) -> Permit:
 
 @dataclass(slots=True)
 class TalkEvents:
-    """What is kept of the events of a talk."""
+    """The events of an agent loop that are kept."""
 
     replayed: bool
     """Some of it comes from the tape."""
@@ -209,7 +209,7 @@ class Talker:
 
     @property
     def standing(self) -> tuple[str, ...]:
-        """What every talk of the run is told beforehand: words of hooks, instructions, memories, the memory bank."""
+        """Context for every agent loop of the run: words of hooks, instructions, memories, the memory bank."""
         if self._standing is None:
             told = standing_context(self.shop, self.works.desk, self.record.order.text, self.listen)
             self._standing = (*(self.record.root.data.hook_context or ()), *told)
@@ -217,7 +217,7 @@ class Talker:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What telemetry could not do."""
+        """Failures of telemetry."""
         return (self._telemetry.notice,) if self._telemetry is not None and self._telemetry.notice else ()
 
     def _terms(self, line: TurnInput) -> RunTerms:
@@ -234,7 +234,7 @@ class Talker:
         return tuple(one.message for one in said if one.sent_again and one.number <= upto)
 
     def _heard(self, tape: ReplayLog) -> tuple[str, ...]:
-        """What the user said meanwhile; on the tape, so that it is heard at the same place again."""
+        """The user's words meanwhile; in the replay log, so that they are heard at the same place again."""
         live = not tape.is_behind
         said = tape.heard(self.inbox.take_words)
         for text in said if live else ():
@@ -308,7 +308,7 @@ class Talker:
         return TeamDesk(desk=self.works.desk, role=role, sent=sent, send=send)
 
     def _hear(self, watch: ContextWatch, tape: ReplayLog, models: Models, event: RunEvent) -> None:
-        """What was shown before an interruption is not told again."""
+        """Pass an event on, unless it was shown before an interruption."""
         watch.hear(event)
         if tape.hides(event):
             return
@@ -459,7 +459,7 @@ class Talker:
     def _ruled(
         self, permit: Permit, call: str, name: str, arguments: Mapping[str, object]
     ) -> tuple[Permission, Mapping[str, object]]:
-        """What rules and hooks say together; other arguments that a hook gives are judged by the rules again."""
+        """Decide by rules and hooks together; other arguments that a hook gives are judged by the rules again."""
         known = self.record.data.rulings.get(call)
         if known is not None:
             return Permission(ruling=known.ruling, reason=known.reason, firm=True), known.arguments
@@ -505,7 +505,7 @@ class Talker:
         return talk.read or ()
 
     def _keep(self, line: TurnInput, spoken: Spoken, watch: ContextWatch) -> None:
-        """What was said goes into the transcript, once."""
+        """Write the dialogue into the transcript, once."""
         talk = self.record.talk(line.talk)
         if talk.dialogue is not None:
             return

@@ -1,4 +1,4 @@
-"""What becomes of the tasks of a run: each ends done or failed, and one that failed does not swallow the others."""
+"""The ends of a run's tasks: each is done or failed, and one that failed does not swallow the others."""
 
 from __future__ import annotations
 

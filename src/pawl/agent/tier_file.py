@@ -205,7 +205,7 @@ class _Reader:
     def _by_role(
         self, node: yaml.Node | None, what: str, roles: Sequence[str], read: Callable[[yaml.Node, str], Any]
     ) -> dict[str, Any]:
-        """What a mapping says for each of the roles that take part."""
+        """A mapping's value for each role that takes part."""
         found = {}
         for role, one in (self._table(node, what) if node is not None else {}).items():
             if role not in roles:

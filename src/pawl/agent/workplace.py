@@ -69,7 +69,7 @@ LINE_UPS: Mapping[TierMode, LineUp] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What an attempt is for: the same for every attempt of an iteration."""
+    """The task of an attempt: the same for every attempt of an iteration."""
 
     climb: EscalationState
     """As it stood when the iteration began."""
@@ -82,7 +82,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worked:
-    """What was said to be done; `problems` are why the critic does not let it through."""
+    """The artisan's account; `problems` are the critic's reasons to send it back."""
 
     said: str
     problems: tuple[str, ...] = ()

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 HELD = (HeldReason.PROTECTED, HeldReason.DENIED)
-"""What is kept and told though it is not delivered."""
+"""Changes that are kept and reported though they are not delivered."""
 DROPPED = (HeldReason.SECRET, HeldReason.TOO_LARGE, HeldReason.LEAVES_TREE, HeldReason.UNREADABLE, HeldReason.BITS)
-"""What is told and neither delivered nor kept."""
+"""Changes that are reported and neither delivered nor kept."""
 LONGEST_TITLE, LONGEST_WHAT = 72, 200
 MOST_FINDINGS = 500
 """Of the baseline, for the record."""
@@ -94,7 +94,7 @@ class BenchWorks:
             self.desk.bench.bench.apply(changes, self.shop.store.blobs)
 
     def standing(self) -> ChangeSet:
-        """What stands on the bench, held back or not, so that a run that is interrupted can go on with it."""
+        """The state of the bench, held back or not, so that an interrupted run can resume with it."""
         changes, held = self._captured()
         return changes.then(_spare(held).without(changes.paths))
 
@@ -308,7 +308,7 @@ class BenchWorks:
         return self.shop.new_entry(EntryKind.EDIT, f"do: {_short(title)}", reason)
 
     def _captured(self) -> tuple[ChangeSet, tuple[capture.HeldBack, ...]]:
-        """What the bench changed, and what of it is protected or denied. What a rule asks about is asked with the rest.
+        """The changes of the bench, and those that are protected or denied. Paths that a rule asks about are asked with the rest.
         Where the user has changed the same file since, the record knows what it was before."""
         bench = self.desk.bench.bench
         captured = bench.capture()

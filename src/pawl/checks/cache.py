@@ -221,7 +221,7 @@ def _tools(subject: Subject) -> Iterator[str]:
 
 
 def _versions(subject: Subject, paths: Collection[str]) -> Iterator[str]:
-    """What the tools on the bench say of themselves, asked of those that the project's languages need."""
+    """The versions of the tools on the bench that the project's languages need."""
     endings = {os.path.splitext(path)[1] for path in paths}
     for program, words in dict.fromkeys(_SAYS_ITS_VERSION[one] for one in sorted(endings & set(_SAYS_ITS_VERSION))):
         completed = subject.run((program, *words))

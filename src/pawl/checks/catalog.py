@@ -29,7 +29,7 @@ ORDER = ("pytest", "unittest", "vitest", "jest", "node", "mocha", "rspec", "carg
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameworkSigns:
-    """What gives a framework away."""
+    """The signs of a framework."""
 
     command: tuple[re.Pattern[str], ...]
     config: tuple[str, ...]

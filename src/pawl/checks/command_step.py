@@ -38,7 +38,7 @@ _READERS = frozenset({"lines", "eslint"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckSigns:
-    """What shows that a project has the step; one of them is enough."""
+    """The signs that a project has the check; one is enough."""
 
     files: tuple[str, ...] = ()
     dependencies: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class CheckSigns:
     sections: tuple[tuple[str, re.Pattern[str]], ...] = ()
 
     def shown_by(self, files: Folder) -> str:
-        """What was found, in words; empty when nothing was."""
+        """The sign that was found, in words; empty when there is none."""
         for name in self.files:
             if files.exists(name):
                 return f"{name} is there"
@@ -97,7 +97,7 @@ class CommandCheck:
     instead_of: tuple[str, ...] = ()
     """Rungs that this one takes the place of."""
     package: str = ""
-    """What to install when the program is missing."""
+    """The package to install when the program is missing."""
     source: str = ""
     """The entry as it is written, which tells rungs apart: a pattern does not show itself whole."""
 
@@ -171,7 +171,7 @@ _NOISE = re.compile(r"^\s*(?:npm (?:ERR!|error|warn|notice)|error Command failed
 class CommandStep:
     rung: CommandCheck
     why: str = ""
-    """What shows that the project has the step."""
+    """The sign that the project has the check."""
 
     @property
     def name(self) -> str:

@@ -31,7 +31,7 @@ COMMON_BUSY = (
     r"(?i)port \d+ is (?:already )?in use",
     "(?i)that port is already in use",
 )
-"""What servers of every kind say of a port that is taken."""
+"""Messages of any server about a port that is taken."""
 _MOST_SOURCES = 500
 _SKIPPED = frozenset({"tests", "test", "node_modules", ".venv", "venv", "docs", "examples"})
 
@@ -149,7 +149,7 @@ _MODULE = "pawl.checks.server_runner"
 
 
 def question(serving: Serving, seconds: float, joint: int, *, port: int | None = None, stay: bool = False) -> str:
-    """What the process on the bench is asked."""
+    """The question to the process on the bench."""
     server = serving.server
     return json.dumps(
         {
@@ -166,7 +166,7 @@ def question(serving: Serving, seconds: float, joint: int, *, port: int | None =
 
 
 def read_told(line: str) -> dict[str, Any]:
-    """What the process on the bench told in such a line, which a server may have forged."""
+    """The answer of the process on the bench in such a line, which a server may have forged."""
     try:
         told = read_json(line.removeprefix(MARK))
     except Unreadable:
@@ -186,7 +186,7 @@ class ServerAnswers:
 
     host: Host
     services: tuple[tuple[str, int], ...]
-    """What it may reach."""
+    """The addresses that it may reach."""
     own: tuple[DevServer, ...] = ()
     """The user's."""
     name: str = "server"

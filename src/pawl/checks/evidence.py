@@ -60,7 +60,7 @@ def decides_tests(change: Change, blobs: BlobReader | None) -> bool:
 
 
 def _part(path: str, text: str | None, keys: Sequence[str]) -> list[object]:
-    """What a file of the project says about tests; a file that cannot be read says nothing."""
+    """The part of a project file that is about tests; empty for one that cannot be read."""
     reader = {"toml": read_toml, "json": read_json}.get(path.rpartition(".")[2], _read_sections)
     try:
         whole: object = reader(text or "")

@@ -86,12 +86,12 @@ _ABSENT = {
     CheckKind.SERVER: "the project has no dev server that is known",
 }
 _NO_TESTS = "no test specified"
-"""What a new package.json has in the place of a test command."""
+"""The placeholder for a test command in a new package.json."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckSettings:
-    """What the user configures about the ladder."""
+    """The user's settings for the checks."""
 
     skip: frozenset[str] = frozenset()
     """Kinds or names of steps that are left out."""

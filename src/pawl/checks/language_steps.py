@@ -89,7 +89,7 @@ NAMES = ("package.json", "pyproject.toml")
 
 
 def unreadable(files: Folder, folders: Iterable[str] = ("",)) -> tuple[Diagnostic, ...]:
-    """What is wrong with the project files of these folders."""
+    """Mistakes in the project files of these folders."""
     return tuple(_wrong(files, [posixpath.join(folder, name) for folder in folders for name in NAMES]))
 
 

@@ -1,4 +1,4 @@
-"""What commands print, made fit for reading, and the places in the workspace that it speaks of."""
+"""The output of commands, made readable, and the places in the workspace that it names."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def cleaned(output: str) -> CleanOutput:
 
 
 def printed(completed: Completed) -> str:
-    """What a command printed: standard output, then standard error."""
+    """A command's output: standard output, then standard error."""
     streams = [stream.text for stream in (completed.stdout, completed.stderr)]
     return "\n".join(text.removesuffix("\n") for text in streams if text) + "\n"
 
@@ -235,7 +235,7 @@ def places(text: str, origin: Origin = ANYWHERE) -> tuple[Location, ...]:
 
 
 _FADING = 0.7
-"""What the next frame outwards counts."""
+"""The weight of the next frame outwards."""
 FADING_IN_TEXT = 0.3
 """The same, where a text is the only witness: it quotes the lines of every caller, and their words speak for these."""
 _MOST_FINDINGS = 50

@@ -56,7 +56,7 @@ class PackagePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provided:
-    """What became of one project that lacks its packages."""
+    """The result for one project that lacks its packages."""
 
     note: str
     key: str = ""

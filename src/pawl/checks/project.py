@@ -1,4 +1,4 @@
-"""What a project's own files say about it: its dependencies, the projects in it, how its packages are installed, and
+"""Facts from a project's own files: its dependencies, the projects in it, how its packages are installed, and
 what a command such as `make test` leads to."""
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ class CheckKind(StrEnum):
 
 ORDER = tuple(CheckKind)
 CHEAP = (CheckKind.SYNTAX, CheckKind.TYPES, CheckKind.DIAGNOSTICS, CheckKind.LINT, CheckKind.BUILD)
-"""What is judged before anything is started or any test runs."""
+"""Checks that run before anything is started or any test runs."""
 
 
 def is_named(path: str, patterns: Iterable[str]) -> bool:
@@ -385,7 +385,7 @@ def installer_of(files: Folder) -> Installer:
 
 
 def missing_modules(files: Folder) -> str:
-    """What to say where a project's packages are not installed; empty where they are or none are needed."""
+    """The advice where a project's packages are not installed; empty where they are or none are needed."""
     data = package_json(files)
     needs = any(isinstance(data.get(key), dict) and data[key] for key in ("dependencies", "devDependencies"))
     installer = installer_of(files)

@@ -43,7 +43,7 @@ class Details:
 
 
 def details(block: FailureBlock, origin: Origin) -> Details:
-    """What the last exception of the chain says; captured output does not count."""
+    """The message of the last exception of the chain; captured output does not count."""
     lines = _before_captured(block.lines)
     lines = lines[max((index + 1 for index, line in enumerate(lines) if _CHAINED.match(line)), default=0) :]
     native = _native(lines, origin) if _NATIVE in lines else None
@@ -238,7 +238,7 @@ def _counts(ending: str) -> TestCounts:
 
 
 def _progress(lines: Iterable[str]) -> tuple[TestCounts, bool]:
-    """What the progress shows when there is no closing line, and whether it reached the end."""
+    """Counts from the progress when there is no closing line, and whether it reached the end."""
     shown: defaultdict[str, int] = defaultdict(int)
     finished = False
     for line in lines:
@@ -354,7 +354,7 @@ def _at_line(lines: list[re.Match[str]], message: str, origin: Origin) -> Locati
 
 
 def _outside(lines: list[str], origin: Origin) -> Iterator[Diagnostic]:
-    """What kept pytest from running the tests: a wrong call, a broken conftest, a dead interpreter, its own error."""
+    """The reason why pytest ran no test: a wrong call, a broken conftest, a dead interpreter, its own error."""
     internal = [line.removeprefix("INTERNALERROR> ") for line in lines if line.startswith("INTERNALERROR> ")]
     if internal:
         said = details(FailureBlock("", tuple(internal)), origin)
@@ -447,7 +447,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
 
 
 def _body(lines: Sequence[str], start: int) -> tuple[str, ...]:
-    """What follows the title: a description up to the single rule, then the traceback up to the next rule."""
+    """The part after the title: a description up to the single rule, then the traceback up to the next rule."""
     body: list[str] = []
     seen_rule = False
     for line in lines[start:]:

@@ -1,4 +1,4 @@
-"""What a test run says, whatever the framework: how many, which failed and where, and whether all could be read."""
+"""The report of a test run, whatever the framework: how many, which failed and where, and whether all could be read."""
 
 from __future__ import annotations
 

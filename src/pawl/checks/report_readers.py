@@ -49,7 +49,7 @@ def suspected(shop: Project, text: str) -> tuple[Suspicion, ...]:
 
 
 def by_traceback(tool: str, output: str, origin: Origin = ANYWHERE) -> TestReport:
-    """What can be said of a run that died before its framework could report: the last traceback or stack."""
+    """Findings of a run that died before its framework could report: the last traceback or stack."""
     text = cleaned(output)
     traces = python_traces(text.lines, origin)
     if traces:

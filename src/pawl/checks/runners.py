@@ -165,7 +165,7 @@ def _taken() -> frozenset[str]:
 
 
 def _own(changes: ChangeSet, files: Folder) -> frozenset[str]:
-    """What the project may change as its own where it stood before."""
+    """Files that the project may change as its own where they stood before."""
     known = _known()
     core = {name for names in known.runner.values() for name in names}
     return known.own(files) - core if changes.paths.isdisjoint(PROJECT_FILES) else frozenset()

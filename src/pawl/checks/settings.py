@@ -53,7 +53,7 @@ _READ_APART = frozenset({"step", "dev_server", "dev_services"})
 
 
 def verify_settings(config: Config) -> VerifySettings:
-    """What the user set; `ConfigError` names what cannot be used."""
+    """Read the user's settings; `ConfigError` names what cannot be used."""
     table = config.tables.verify
     known = [one.name for one in fields(VerifySettings)]
     try:

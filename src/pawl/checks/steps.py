@@ -1,4 +1,4 @@
-"""What the verification steps share: what they are given, how they ask for a tool, how they say how it went."""
+"""The common part of checks: their subject, how they run a tool, how they report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NOT_OURS = frozenset({*_ENVIRONMENTS, "node_modules", ".tox", ".nox", "build", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is verified: a workspace as it stands on a bench."""
+    """The subject of verification: a workspace as it stands on a bench."""
 
     files: Folder
     runner: CommandRunner
@@ -78,7 +78,7 @@ class Subject:
         return [*named, (name,), last]
 
     def node_programs(self, name: str) -> list[str]:
-        """What may be a program of node_modules: of the folder itself, of one above it, or on the PATH."""
+        """Candidates for a program of node_modules: of the folder itself, of one above it, or on the PATH."""
         own = f"node_modules/.bin/{name}"
         if self.files.exists(own):
             return [posixpath.join(self.workspace or ".", own)]
@@ -181,7 +181,7 @@ class Tests:
     framework: str = ""
     """The one to run; empty lets the project's files decide."""
     command: tuple[str, ...] = ()
-    """What runs the tests where no framework can be told."""
+    """The command that runs the tests where no framework is found."""
 
     def run(self, subject: Subject) -> CheckResult:
         given = subject.test_command or self.command

@@ -20,7 +20,7 @@ _DECIDING = re.compile(
     r"pycollect\w*|itemcollected|generate_tests|deselected|report_teststatus|sessionfinish|exception_interact)|"
     r"collect_ignore(?:_glob)?|load_tests)$"
 )
-"""What a file of tests defines to decide which tests there are and how they end."""
+"""Definitions by which a test file decides which tests there are and how they end."""
 _ASSERTING = re.compile(r"^(?:assert|fail|raises|warns|expect|approx)", re.IGNORECASE)
 
 # Other languages, by their usual words: a test with its name, an assertion, a skip.
@@ -59,7 +59,7 @@ def weakened(path: str, before: str | None, after: str | None) -> tuple[str, ...
 
 
 class _Seen:
-    """What a test file tests."""
+    """The tests of a file, by name."""
 
     def __init__(self) -> None:
         self.asserts: Counter[str] = Counter()

@@ -95,7 +95,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What an entry rests on, as it is kept: bounded, and without the messages of failures."""
+    """The evidence of an entry, as it is kept: bounded, and without the messages of failures."""
 
     verdict: Verdict
     reasons: tuple[str, ...]
@@ -171,7 +171,7 @@ def runs_tests(step: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """What the request wants of the checks, beyond that nothing gets worse."""
+    """The demands of the request on the checks, beyond that nothing gets worse."""
 
     all_tests: bool = False
     """Every test is to pass, also those that failed before."""
@@ -196,7 +196,7 @@ class ChangeVerdict:
     unproved: tuple[str, ...] = ()
     """Why nothing proves it."""
     notes: tuple[str, ...] = ()
-    """What the user should know all the same."""
+    """Remarks that the user should see all the same."""
     findings: tuple[Diagnostic, ...] = field(default=())
 
     @property
@@ -229,7 +229,7 @@ def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
 
 @dataclass(slots=True)
 class _Case:
-    """What speaks against a change, and what nothing speaks for."""
+    """Collect what speaks against a change, and what nothing proves."""
 
     checked: Verification
     wanted: Requirements
@@ -239,7 +239,7 @@ class _Case:
     findings: list[Diagnostic] = field(default_factory=list)
 
     def checks(self) -> None:
-        """What fails with the change and did not before; a run that was cut off says nothing about the rest."""
+        """New failures; a run that was cut off says nothing about the rest."""
         self.refused += [*self.checked.out_of_scope, *self.checked.shadowing]
         for result in self.checked.verdicts:
             if result.standing is Status.FAIL and runs_tests(result.step) and not self._is_comparable(result):
@@ -296,7 +296,7 @@ class _Case:
         return _fewer(before, now.counts if now else None)
 
     def proof(self) -> None:
-        """What would have to run and did not, and what ran without proving anything."""
+        """Checks that should have run and did not, and runs that prove nothing."""
         checked = self.checked
         proved = [one for one in checked.suites if _proves(one)]
         decided = [one for one in checked.verdicts if one.step in checked.asked and self._answers(one)]
@@ -373,7 +373,7 @@ def _counted(tests: Iterable[TestRun]) -> Counter[str]:
 
 
 def told(judgement: ChangeVerdict) -> str:
-    """What a model is told, so that it mends it: the reasons, then the findings, bounded and in whole lines."""
+    """Tell a model what to repair: the reasons, then the findings, bounded and in whole lines."""
     lines = ["The checks refuse this work:", *(f"- {reason}" for reason in judgement.refused), ""]
     for finding in judgement.findings[:MOST_TOLD]:
         lines += _finding(finding)

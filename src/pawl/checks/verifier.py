@@ -174,7 +174,7 @@ class VerifyReport:
     shadowing: tuple[str, ...] = ()
     """Changes that take the place of what runs the tests: whatever these then say, it proves nothing."""
     notes: tuple[str, ...] = ()
-    """What became of packages that the workspace lacks, and what is hidden from the checks."""
+    """Notes on packages that the workspace lacks, and on files hidden from the checks."""
     asked: tuple[str, ...] = ()
     """Checks that run a command of the user's own."""
 

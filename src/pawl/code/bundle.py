@@ -96,7 +96,7 @@ FILES = "# Files, the likeliest first"
 EXCERPTS = "# Excerpts"
 
 _HEAD_LINES = 40
-"""What is shown of a file in which no definition is likelier than others."""
+"""The excerpt of a file in which no definition is likelier than others."""
 _LEAST_LINES = 3
 """A body of which less would be shown is left to the signatures."""
 _LONGEST_REASONS = 160
@@ -276,7 +276,7 @@ class _Bodies:
             self.costs[file.path] = _cost(rendered(file, self.shown[file.path]))
 
     def _price(self, file: PackFile, ranges: list[Range]) -> int:
-        """What the file takes more than it does now."""
+        """The tokens that the file would take more than now."""
         return _cost(rendered(file, ranges)) - self.costs.get(file.path, 0)
 
     def lines(self) -> list[str]:

@@ -133,7 +133,7 @@ class BenchEditor:
         )
 
     def _untold(self, notes: Sequence[str]) -> tuple[str, ...]:
-        """What was not told before: that a kind of file is not checked is said once."""
+        """Remarks that were not made before: that a kind of file is not checked is said once."""
         new = tuple(note for note in notes if note not in self._told)
         self._told.update(new)
         return new

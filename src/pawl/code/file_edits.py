@@ -198,7 +198,7 @@ def replaced_line(text: Text, line: int, new: str | None) -> Text:
 
 
 def line_mismatch(text: Text, line: int, old: str | None) -> str | None:
-    """What is wrong with the claim that a line (from 1) is `old`; only its number is judged when that is None."""
+    """The mistake in the claim that a line (from 1) is `old`; only its number is judged when that is None."""
     count = len(text.lines)
     if not 1 <= line <= count:
         where = "" if old is None else _elsewhere(text, without_last_break(old))
@@ -302,7 +302,7 @@ _BY_LINE_ADVICE = "edit by number: replace_line or insert_at_line with one of th
 def modify(
     data: bytes | None, modification: Modification, guardrails: Guardrails, *, judged: bool = True
 ) -> EditOutcome:
-    """What becomes of a file whose content is `data`, or that is not there when it is None."""
+    """Apply the steps to a file whose content is `data`, or that is not there when it is None."""
     path = modification.path
     _check_arguments(modification)
     match modification.action:
@@ -444,7 +444,7 @@ def _parsers() -> Parsers:
 
 
 def _grammar(path: str) -> Callable[[bytes], SyntaxProblem | None] | None:
-    """What checks a file by the grammar of its language, if that can be relied on."""
+    """A checker by the grammar of the file's language, if that can be relied on."""
     language = language_of(path)
     if language is None or not language.strict:
         return None

@@ -18,7 +18,7 @@ _MOST_TARGETS = 40
 """A package of more files is a folder of everything, and says little about each."""
 
 Names = Sequence[Sequence[str]]
-"""What is taken from a module: each as its name there and its name here."""
+"""The names taken from a module: each as its name there and its name here."""
 
 
 @dataclass(frozen=True, slots=True)

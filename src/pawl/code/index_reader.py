@@ -238,7 +238,7 @@ class IndexReader:
         return found
 
     def definitions(self, file: int) -> list[Definition]:
-        """What a file defines, in its order."""
+        """The definitions of a file, in its order."""
         columns = ", ".join(DefinitionRow._fields)
         rows = self._connection.execute(f"SELECT {columns} FROM definition WHERE file = ? ORDER BY rowid", (file,))
         return [DefinitionRow(*row).definition for row in rows]

@@ -45,7 +45,7 @@ _UNSURE_NS = 50_000_000
 
 
 class Known(NamedTuple):
-    """What the index has of a file."""
+    """A file's row in the index."""
 
     id: int
     size: int
@@ -111,7 +111,7 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refreshed:
-    """What an update of the index came to."""
+    """The result of an update of the index."""
 
     read: int = 0
     """Files that looked changed."""
@@ -132,7 +132,7 @@ class IndexWriter:
         self._written: list[int] = []
 
     def known(self, paths: Iterable[str] | None = None) -> dict[str, Known]:
-        """What the index has of these files, or of all."""
+        """The rows of these files, or of all."""
         columns = "SELECT path, id, size, modified_ns, digest FROM file"
         if paths is None:
             rows = self._connection.execute(columns).fetchall()

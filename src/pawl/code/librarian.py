@@ -201,7 +201,7 @@ class CodeLibrarian:
         return self.reading(lambda shelf: rank(query, shelf, top), tests=query.tests, history=query.history)
 
     def outline(self, files: Files, path: str) -> Outline:
-        """What a file defines, as the index knows it; nothing for a file that it does not have."""
+        """The definitions of a file by the index; none for a file that it does not have."""
         return Outline(path=path, files=self.reading(lambda shelf: tuple(shelf.outlines([path]))))
 
     def overview(self, budget: int, guardrails: Guardrails) -> str:

@@ -22,7 +22,7 @@ from pawl.workspace.bench_files import Files
 
 class Outliner(Protocol):
     def outline(self, files: Files, path: str) -> Outline:
-        """What a file defines, or the files of a folder at their top; empty or `.` is everything.
+        """Outline a file, or the files of a folder at their top; empty or `.` is everything.
 
         Bounded in time and size, and never a secret. `ParseFailed` for a file in an unknown language.
         """
@@ -163,7 +163,7 @@ def _sizes(folder: str, paths: Sequence[str], most: int) -> tuple[FolderSize, ..
 
 
 def _shared(found: Sequence[tuple[SourceFile, Parsed]], room: int) -> tuple[FileOutline, ...]:
-    """What is at the top of each file. When it is too much, every file may show equally many."""
+    """The top definitions of each file. When they are too many, every file shows equally many."""
     tops = [(source, parsed, _top(parsed.definitions)) for source, parsed in found][: max(0, room)]
     sizes = [len(top) for _, _, top in tops]
     room -= len(tops)

@@ -33,7 +33,7 @@ S = TypeVar("S", "SourceFile", IndexPage)
 T = TypeVar("T")
 
 UNREAD = Parsed(complete=False)
-"""What is known of a file that its parser did not survive."""
+"""Facts about a file that its parser did not survive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Parsers:
         return self._each(lambda source: self.parse(source.data, source.language), sources, _AHEAD)
 
     def rows(self, page: IndexPage) -> Rows:
-        """What the index keeps of a file. One that its parser does not survive has its words, and no definitions."""
+        """Read a file for the index. One that its parser does not survive has its words, and no definitions."""
         found = self._ask([page.language, page.kind, page.path], page.data)
         return rows(page, UNREAD, Tokens()) if found is None else found
 
@@ -97,7 +97,7 @@ class Parsers:
         return self._each(self.rows, pages, _FAR_AHEAD)
 
     def _ask(self, about: list[str], data: bytes) -> Rows | None:
-        """What a process answers; None when it did not survive the question, or answers anything else."""
+        """A process's answer; None when it did not survive the question, or answers anything else."""
         worker = self._idle.get()
         try:
             return Rows.read(worker.ask(about, data))

@@ -171,7 +171,7 @@ def _shown(line: bytes) -> str:
 
 
 Tree = Callable[[str], Node | None]
-"""What stands at a path; directories are nodes too."""
+"""The node at a path; directories are nodes too."""
 
 _SHOWN = 3
 
@@ -180,11 +180,11 @@ _SHOWN = 3
 class Resolved:
     changes: ChangeSet
     notices: tuple[str, ...] = ()
-    """What a person should know, such as a hunk that was found on other lines than the patch says."""
+    """Remarks, such as a hunk that was found on other lines than the patch says."""
 
 
 def resolve(patches: Sequence[FilePatch], tree: Tree, blobs: BlobStore) -> Resolved:
-    """What the patch changes in this tree, with the directories that new files need.
+    """Resolve a patch against this tree, with the directories that new files need.
 
     Raises `Conflicted` with every `Misfit` when any part of it does not fit; nothing is resolved by guessing. A
     directory whose files the patch deletes can become a file; whether it holds others is seen when it is promoted.
@@ -303,7 +303,7 @@ class _Resolving:
         return Node.file(blob, self._mode(patch, node))
 
     def _source(self, patch: FilePatch) -> Node:
-        """What the patch starts from, which must be there and of the right kind."""
+        """The node that the patch starts from, which must be there and of the right kind."""
         node = self._node(patch.old_path)
         if node is None or is_directory(node):
             found = "a directory stands there" if node is not None else "there is no such file"

@@ -56,7 +56,7 @@ def header_names(text: bytes, line: int) -> Names:
 
 
 class Label(NamedTuple):
-    """What stands after `---` or `+++`."""
+    """The text after `---` or `+++`."""
 
     name: str | None
     is_absent: bool
@@ -176,7 +176,7 @@ class PatchLines:
 
 @dataclass(slots=True)
 class Section:
-    """What the lines between `diff --git` and the first hunk say."""
+    """The header between `diff --git` and the first hunk."""
 
     action: FileAction = FileAction.MODIFY
     old_mode: int | None = None
@@ -264,7 +264,7 @@ LARGEST = 128 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinaryContent:
-    """What a binary file becomes: a content, or a delta against what it was."""
+    """The new state of a binary file: a content, or a delta against the old one."""
 
     line: int
     data: bytes
@@ -309,7 +309,7 @@ _HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@
 _BINARY_BLOCK = re.compile(rb"(literal|delta) (\d{1,12})")
 _NO_CONTENT = re.compile(rb"Binary files .* differ")
 _SIGNATURE = re.compile(rb"-- ?\r?\n?")
-"""What ends a patch that was made to be mailed."""
+"""The end of a patch that was made to be mailed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,7 +332,7 @@ class PatchHunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePatch:
-    """What a patch says about one file."""
+    """One file's part of a patch."""
 
     line: int
     group: int

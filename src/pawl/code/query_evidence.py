@@ -1,4 +1,4 @@
-"""What a query has in common with a file: its words, by BM25 over pieces and whole files; the names, paths and frames
+"""Evidence of a query for a file: its words, by BM25 over pieces and whole files; the names, paths and frames
 that it speaks of; and the commits that were about the same.
 """
 
@@ -25,7 +25,7 @@ _SATURATION = 1.2
 _FILE_LENGTH = 0.4
 _PIECE_LENGTH = 0.5
 _NEXT_BEST = 0.3
-"""What the second piece of a file counts beside the best; the third counts the square of it."""
+"""The weight of a file's second piece beside the best; the third counts the square of it."""
 _RARE_PIECES = 200
 _RARE_FILES = 5
 _RARE_SHARE = 10
@@ -48,7 +48,7 @@ class Lexical:
     best: Scores = field(default_factory=_scores)
     """The best piece of each file, with something for the next best."""
     parts: dict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
-    """What each token gives to a file."""
+    """The weight of each token for a file."""
     everywhere: frozenset[str] = frozenset()
     """Tokens in so much of the workspace that they are not counted."""
 
@@ -59,7 +59,7 @@ class Lexical:
 
 
 def weights(understood: QueryTerms) -> dict[str, float]:
-    """What each token of the query counts."""
+    """The weight of each token of the query."""
     found: dict[str, float] = defaultdict(float)
     for zone, counts in understood.words.items():
         for token, count in counts.items():
@@ -251,7 +251,7 @@ _NAME_ZONES = {Zone.TITLE: 1.6, Zone.PROSE: 1.0, Zone.CODE: 0.5, Zone.TRACE: 0.4
 _TICKED = 0.5
 _IMPORTED = 0.3
 _FADING = 0.7
-"""What the next frame outwards counts."""
+"""The weight of the next frame outwards."""
 _SOURCE_FOLDERS = frozenset({"src", "lib", "python", "source", "sources"})
 _MOST_FILES = 25
 """A name that more files define says nothing."""
@@ -408,7 +408,7 @@ class _Names:
         ]
 
     def _inside(self, module: int, rest: list[str]) -> dict[int, float]:
-        """What a module has: its own definition, or one of the package that it passes on."""
+        """A name of a module: its own definition, or one of the package that it passes on."""
         for name in rest[:2]:
             rows = self._named.get(name, ())
             if any(row.file == module for row in rows):

@@ -38,7 +38,7 @@ _LONGEST_RUN = 8
 
 
 def neighbours(base: Mapping[int, float], shelf: IndexReader) -> Scores:
-    """What the best files import; a file that imports many gives each less."""
+    """Imports of the best files; a file that imports many gives each less."""
     found: Scores = defaultdict(float)
     seeds = sorted(base, key=lambda number: (-base[number], shelf.files[number].path))[:_MOST_SEEDS]
     for number in seeds:
@@ -209,7 +209,7 @@ def signals(understood: QueryTerms, suspicions: Sequence[Suspicion], shelf: Inde
 
 
 def _own(found: Signals, understood: QueryTerms, suspicions: Sequence[Suspicion], shelf: IndexReader) -> None:
-    """What the file itself says."""
+    """The evidence in the file itself."""
     words, names = found.lexical, found.naming
     said, said_lines = messages(understood, shelf)
     rarities, found.rare_words = rare(understood, shelf)
@@ -235,7 +235,7 @@ def _own(found: Signals, understood: QueryTerms, suspicions: Sequence[Suspicion]
 
 
 def _of_others(found: Signals, understood: QueryTerms, base: Mapping[int, float], shelf: IndexReader) -> None:
-    """What other files and the commits say of it."""
+    """The evidence of other files and of the commits."""
     words, commits = found.lexical, CommitEvidence(shelf)
     found.values |= {
         "neighbour": _scaled(neighbours(base, shelf)),
@@ -249,7 +249,7 @@ def _of_others(found: Signals, understood: QueryTerms, base: Mapping[int, float]
 
 
 def _kinds(told: Container[int], shelf: IndexReader) -> dict[str, Scores]:
-    """What speaks against a file by its kind. Prose that is told by its name is what is meant."""
+    """The evidence against a file by its kind. Prose named in the query is meant."""
     prose: Scores = {}
     test: Scores = {}
     aside: Scores = {}

@@ -1,4 +1,4 @@
-"""What the index keeps of one file, as the rows of its tables, and the process that parses files to make them."""
+"""The rows of the index for one file, and the process that parses files to make them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pawl.code.tokens import NUMBER, Tokens, words_of
 from pawl.core.redact import redacted_each
 
 _OPENS = (FUNCTIONS | TYPES | {DefinitionKind.MACRO}) - {DefinitionKind.TYPE}
-"""What is ranked for itself."""
+"""Definitions that are ranked by themselves."""
 _MOST_PIECES = 2000
 _MOST_PROSE = 1 << 16
 

@@ -1,4 +1,4 @@
-"""What a source file defines, uses and imports, read from its syntax tree.
+"""Definitions, uses and imports of a source file, read from its syntax tree.
 
 The parsers are C that a hostile file can make crash or eat all memory, so that files of a workspace go through
 `parsers.Parsers`, which does this in a process of its own.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 LARGEST = 1 << 20
-"""What is parsed of a file, in bytes; the rest is left out."""
+"""Bytes of a file that are parsed; the rest is left out."""
 _LONGEST_NAME = 200
 _MARK = b"\xef\xbb\xbf"
 _NEWLINE = re.compile(b"\n")
@@ -47,7 +47,7 @@ class Imported(NamedTuple):
     name: str
     """Empty for the module itself, `*` for all that it has."""
     bound: str
-    """What it is called here."""
+    """Its name here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Import:
     """As it is written, without quotes."""
     line: int
     names: tuple[Imported, ...] = ()
-    """What is taken from it; empty when only the module is named."""
+    """The names taken from it; empty when only the module is named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class _Role(StrEnum):
 
 
 class _Pattern(NamedTuple):
-    """What one pattern of a query finds: its role, and what follows the dot of its capture."""
+    """A match of one pattern of a query: its role, and what follows the dot of its capture."""
 
     role: _Role
     kind: str
@@ -93,7 +93,7 @@ class _Grammar(NamedTuple):
 
 
 def parse(source: bytes, language: Language) -> Parsed:
-    """What can be read of the file. A part that is not the language is skipped; a long file is cut at a line."""
+    """Read the file. A part that is not the language is skipped; a long file is cut at a line."""
     from tree_sitter import QueryCursor
 
     source = source.removeprefix(_MARK)
@@ -288,7 +288,7 @@ TYPES = frozenset(
     }
 )
 _AROUND = FUNCTIONS | TYPES | {DefinitionKind.MODULE}
-"""What other definitions can stand in."""
+"""Definitions that hold others."""
 _NAMED_AGAIN = frozenset({DefinitionKind.TYPE, DefinitionKind.STRUCT, DefinitionKind.ENUM})
 
 _ARGUMENTS = re.compile(r"<[^<>]*>")

@@ -74,7 +74,7 @@ def parts(word: str) -> list[str]:
 
 
 def tokens(word: str) -> tuple[str, ...]:
-    """What one identifier is found by: itself, and the stems of its parts when it has several."""
+    """The search terms of an identifier: itself, and the stems of its parts when it has several."""
     if len(word) > _LONGEST or _is_key(word):
         return ()
     found = parts(word)

@@ -144,7 +144,7 @@ class CheckResult:
     incomplete: str = ""
     """Why it could not begin or did not come to its end; it is never compared with another run."""
     command: tuple[str, ...] = ()
-    """What was run."""
+    """The command."""
     ran: tuple[TestRun, ...] = ()
     """The tests that were watched, in the order in which they ran; empty where they could not be."""
 

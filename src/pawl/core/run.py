@@ -1,4 +1,4 @@
-"""What a run is made of: its mode and reasoning, which belong to the user, its stages, and the roles that act in it."""
+"""The parts of a run: its mode and reasoning, which belong to the user, its stages, and the roles that act in it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Approval(StrEnum):
 
 
 class DeliveryState(StrEnum):
-    """What came of a request, as far as it is proved."""
+    """The delivery of a request, as far as it is proved."""
 
     NEEDS_WORK = "NEEDS_WORK"
     DONE = "DONE"
@@ -101,7 +101,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTerms:
-    """What the user chose for a run; nothing changes it while the run lasts."""
+    """The user's terms for a run; nothing changes them while the run lasts."""
 
     run: str
     conversation: str
@@ -117,7 +117,7 @@ class RunTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyDecision:
-    """What the policy gives a role at a stage in a mode: the one answer to who may do what, and what is sent."""
+    """The policy's answer for a role at a stage in a mode: who may do what, and what is sent."""
 
     tools: tuple[str, ...]
     """Names, sorted."""
@@ -133,7 +133,7 @@ class PolicyDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a run may spend. Money and tokens are one purse for all roles; turns and time are limits of their own."""
+    """The limits of a run. Money and tokens are one budget for all roles; turns and time are limits of their own."""
 
     money: Decimal | None = None
     """In US dollars."""
@@ -171,7 +171,7 @@ class RequestRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningOutcome:
-    """What stays of a step's reasoning in the history; the full text is stored and shown, never sent again."""
+    """The part of a step's reasoning that stays in the history; the full text is stored and shown, never sent again."""
 
     plan_delta: str
     next_action: str
@@ -180,7 +180,7 @@ class ReasoningOutcome:
 
 
 class Intent(StrEnum):
-    """What a request asks for."""
+    """The intent of a request."""
 
     READ = "read"
     EDIT = "edit"
@@ -203,7 +203,7 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What the user asked for and on which terms; frozen for the run."""
+    """The user's request and its terms; frozen for the run."""
 
     text: str
     mode: Mode = Mode.AGENT
@@ -227,7 +227,7 @@ class RunRequest:
     read_ahead: bool = True
     """Short files that the text names are read before the model is asked."""
     accept_unverified: bool = False
-    """What nothing proves is promoted all the same."""
+    """Promote unproved work all the same."""
     fresh: bool = False
     """A question is asked anew, also where an answer that was given before still holds."""
     loop: Mapping[str, object] = field(default_factory=dict)
@@ -250,7 +250,7 @@ class Task:
     number: int
     what: str
     paths: tuple[str, ...] = ()
-    """What is to change; empty where only the work shows it."""
+    """The files to change; empty where only the work shows them."""
     creates: tuple[str, ...] = ()
     """Those of the paths that may not be there yet."""
 
@@ -263,7 +263,7 @@ class TaskState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutcome:
-    """What became of one task of a run, or of one part of its request."""
+    """The state of one task of a run, or of one part of its request."""
 
     number: int
     what: str
@@ -320,7 +320,7 @@ class ApprovalResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequest:
-    """What a run waits for: a yes to a change set, or to one call of a tool."""
+    """The question that a run waits on: a yes to a change set, or to one call of a tool."""
 
     kind: str
     """`change` or `call`."""
@@ -375,7 +375,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What came of a run. Every ending composes one."""
+    """The report of a run. Every ending composes one."""
 
     run: str
     request: str
@@ -396,7 +396,7 @@ class Report:
     notes: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     task_states: tuple[TaskOutcome, ...] = ()
-    """What became of each task, or of each part of the request."""
+    """The state of each task, or of each part of the request."""
     entry: int | None = None
     """Where the change was promoted."""
     kept: int | None = None

@@ -73,7 +73,7 @@ class Tier:
     draft: bool | None = None
     """Whether the artisan answers with a whole function instead of calling tools; None for what suits the model."""
     chaos: bool = False
-    """What was verified is attacked before it counts."""
+    """Attack a verified change before it counts."""
 
     def model_for(self, role: str) -> str:
         """Empty where the tier leaves it to the settings."""
@@ -112,7 +112,7 @@ class Attempt:
     model: str = ""
     end: AttemptEnd
     said: str = ""
-    """What the model says that it did."""
+    """The model's own account."""
     paths: tuple[str, ...] = ()
     digest: str = ""
     """Of its change set; empty when nothing was changed."""
@@ -121,7 +121,7 @@ class Attempt:
     failing: tuple[str, ...] | None = None
     """The tests that fail with it; None when no test was run."""
     messages: tuple[str, ...] = ()
-    """What the checks said, one line for each finding."""
+    """The findings of the checks, one line each."""
     refused: tuple[str, ...] = ()
     """Why it is not accepted."""
     verdicts: tuple[tuple[str, str, str], ...] = ()

@@ -164,7 +164,7 @@ class Rule:
         return tool in self.tools or bool(self.prefix and tool.startswith(self.prefix))
 
     def permission(self, ruling: Decision, reason: str = "") -> Permission:
-        """What the rule says of a call that it is about."""
+        """The rule's decision on a call that it is about."""
         says = {Decision.DENY: "denies", Decision.ASK: "asks about", Decision.ALLOW: "allows"}[ruling]
         reason, firm = reason or f"{self.text} {says} it", ruling is not Decision.ALLOW
         return Permission(ruling=ruling, reason=reason, rule=self.text, source=self.source, firm=firm)

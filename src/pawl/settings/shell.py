@@ -332,7 +332,7 @@ class _Reader:
         return Word("".join(pieces.text), "".join(pieces.bare), pieces.known) if self._at > start else None
 
     def _part(self, pieces: _Pieces, *, quoted: bool) -> None:
-        """What begins with a sign that is not plain; quotes mean nothing where it is quoted itself."""
+        """Read what begins with a special sign; quotes mean nothing where it is quoted itself."""
         start, following = self._at, self._text[self._at + 1 : self._at + 2]
         match self._text[start]:
             case "'":

@@ -97,7 +97,7 @@ class Runs(StorePart):
         return {name: _decoded(f"{name!r} of the run {run!r}", body) for name, body in rows}
 
     def add_step(self, run: str, talk: str, number: int, body: Mapping[str, object]) -> None:
-        """What happened as the step of that number; a step is written once."""
+        """Add the step of that number; a step is written once."""
         columns = {"run": run, "talk": talk, "number": number, "body": json.dumps(dict(body))}
         self._database.insert("run_step", conflict="(run, talk, number) DO NOTHING", **columns)
 
@@ -110,7 +110,7 @@ class Runs(StorePart):
         return [step for step in found if isinstance(step, dict)]
 
     def keep_work(self, run: str, name: str, changes: ChangeSet) -> None:
-        """What the run has changed by now, in the place of what was kept under that name."""
+        """Keep the run's changes by now, in place of those under that name."""
         with self._database.transaction():
             self._drop("run = ? AND name = ?", (run, name))
             insert_changes(self._database, "work", self._database.insert("work", run=run, name=name), changes)

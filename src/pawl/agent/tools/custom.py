@@ -32,12 +32,12 @@ _READ, _WRITE, _RUN = "file_read", "file_write", "run_command"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTool(Generic[Given]):
-    """What an entry point of the group `pawl.tools` names. The tool has the name of the entry point."""
+    """A tool of an entry point of the group `pawl.tools`, under the entry point's name."""
 
     purpose: str
     """One line."""
     text: str
-    """What a model is told of it."""
+    """Told to a model about it."""
     input: type[Given]
     """A dataclass of texts, numbers, flags, lists and further dataclasses."""
     effect: Effect
@@ -189,5 +189,5 @@ def own_tool(name: str) -> OwnTool[Any]:
 
 
 def tool_guard(name: str) -> Callable[[], Any]:
-    """What the tool raises in a call is told to the model, which goes on without it."""
+    """Call the tool; its error is told to the model, which goes on without it."""
     return functools.partial(loaded("pawl.tools", name).guarded, ToolError)

@@ -12,7 +12,7 @@ from pawl.core.errors import BadArguments
 from pawl.core.typed import AtLeast
 
 _NUMBER = 10
-"""What a number and its bar add to a line, with the line break."""
+"""Characters that a number and its bar add to a line, with the line break."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

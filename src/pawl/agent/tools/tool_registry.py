@@ -78,7 +78,7 @@ RESULT_CHARACTERS = 16_000
 class ToolLimits:
     tool_seconds: float = 30.0
     most_command_seconds: float = 120.0
-    """What a command may be given when it asks for more than `tool_seconds`."""
+    """The most that a command gets when it asks for more than `tool_seconds`."""
     file_seconds: float = 5.0
     read_lines: int = 2_000
     read_characters: int = 15_000
@@ -97,7 +97,7 @@ class ToolLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """What the tools work on. `files`, and those under `editor`, are `TimedFiles`: each operation has its limit."""
+    """The means of the tools. `files`, and those under `editor`, are `TimedFiles`: each operation has its limit."""
 
     files: Files
     editor: Callable[[], BenchEditor]
@@ -135,14 +135,14 @@ _SHORTER = "the rest says the same at length"
 
 
 class ToolOutput(Protocol):
-    """What a tool hands back: typed fields for programs, `text` for the model."""
+    """The result of a tool: typed fields for programs, `text` for the model."""
 
     @property
     def text(self) -> str: ...
 
 
 class Effect(StrEnum):
-    """What a tool does to the bench, which decides whether it is called again after a time-out."""
+    """The effect of a tool on the bench, which decides whether it is called again after a time-out."""
 
     READS = "reads"
     WRITES = "writes"
@@ -270,7 +270,7 @@ class ToolRegistry:
         return self._built[name]
 
     def call(self, name: str, arguments: Mapping[str, object]) -> ToolResult | ToolFailure:
-        """What the tool hands back, or how it failed. A name or an argument that is wrong is never guessed right."""
+        """Call a tool; return its result or its failure. A wrong name or argument is never guessed right."""
         try:
             tool = self.tool(name)
             output = _run(tool, decode(tool.input, arguments))

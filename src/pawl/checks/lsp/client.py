@@ -24,11 +24,11 @@ _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 _WIDTHS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _UNITS = {"utf-8": 1, "utf-16": 2, "utf-32": 4}
 ENCODINGS = ("utf-32", "utf-16", "utf-8")
-"""What this client can count in, the simplest first."""
+"""The position encodings that this client knows, the simplest first."""
 LARGEST_MESSAGE = 64 << 20
 _END_SECONDS = 2.0
 _MALFORMED = (KeyError, TypeError, AttributeError)
-"""What a message leads to that is JSON, but not of the protocol."""
+"""Errors raised by a message that is JSON, but not of the protocol."""
 
 CAPABILITIES: Mapping[str, Any] = {
     "general": {"positionEncodings": list(ENCODINGS)},
@@ -138,7 +138,7 @@ class LanguageServer:
         self.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]})
 
     async def diagnostics(self, path: str) -> list[dict[str, Any]]:
-        """What the server finds in an open document: asked for where it answers, else waited for."""
+        """The server's findings in an open document: requested where it answers, else awaited."""
         uri = self.uri(path)
         deadline = time.monotonic() + self._limit
         if self.start.says_ready:

@@ -57,7 +57,7 @@ async def _ask(opened: LanguageServer, known: Server, question: Mapping[str, Any
 
 
 async def _read(opened: LanguageServer, known: Server, question: Mapping[str, Any], deadline: float) -> dict[str, Any]:
-    """What is found in each file; those for which no time was left are named."""
+    """The findings in each file; files for which no time was left are named."""
     found: dict[str, list[dict[str, Any]]] = {}
     late: list[str] = []
     for path in question["paths"]:

@@ -15,7 +15,7 @@ from pawl.core.errors import ConfigError
 from pawl.core.typed import written
 
 LIMIT_SECONDS = 10.0
-"""What a server may take for one question."""
+"""The time limit of one question to a server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ MOST_FILES = 50
 _SEVERITIES = {1: Severity.ERROR, 2: Severity.WARNING, 3: Severity.NOTE, 4: Severity.NOTE}
 _NOT_OURS = frozenset({"node_modules", ".venv", "venv", "dist", "build", "vendor", "target"})
 _GRACE_SECONDS = 4.0
-"""What the process gets beyond the server's limit, to start and to say why it is skipped."""
+"""Seconds beyond the server's limit, to start the process and to say why it is skipped."""
 # By the package's own folder, because the one around it may be out of sight.
 _INSIDE = """
 import importlib.util, sys
@@ -35,7 +35,7 @@ importlib.import_module(sys.argv.pop(1)).main()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What runs the inside part: an interpreter that can be started on the bench, and the folder of Pawl's package."""
+    """The interpreter that can be started on the bench, and the folder of Pawl's package."""
 
     python: str
     package: str
@@ -90,7 +90,7 @@ def uncovered(files: Folder, kinds: Collection[CheckKind]) -> tuple[Server, ...]
 def diagnosed(
     subject: Subject, host: Host, chosen: Server, paths: Sequence[str], seconds: float = LIMIT_SECONDS
 ) -> CheckResult:
-    """What one server finds in the files of its languages; skipped, and said so, where it does not answer in time."""
+    """One server's findings in the files of its languages; skipped, and said so, where it does not answer in time."""
     own = [path for path in paths if chosen.language(path) and subject.files.exists(path)]
     if not own:
         return skipped(chosen.name, "no file of its languages")
@@ -148,13 +148,13 @@ class Diagnostics:
 
 
 def host() -> Host:
-    """What runs the client on the bench."""
+    """The program that runs the client on the bench."""
     python, (_, package) = own_python()
     return Host(python=python, package=package)
 
 
 def readable() -> tuple[str, ...]:
-    """What a bench must show so that Pawl's own tools and its client for language servers can run there."""
+    """Folders that a bench must show so that Pawl's own tools and language server client can run there."""
     return (*brought_along().values(), *own_python()[1])
 
 

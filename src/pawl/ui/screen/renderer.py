@@ -273,7 +273,7 @@ class EventRenderer:
         return _said_lines(event)
 
     def _told(self, event: StageBegun | ClockStarted | Mended) -> tuple[str, ...]:
-        """What was mended; where no live line shows them, milestones too, each once in a row."""
+        """Tell repairs; where no live line shows them, milestones too, each once in a row."""
         if isinstance(event, Mended):
             left = f"{event.failing} still fail" if event.failing else "nothing fails any more"
             return (f"mended {event.repair.path}:{event.repair.line}  {in_words(event.repair.what)}  ({left})",)
