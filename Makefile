@@ -8,7 +8,7 @@ UV = $$(command -v uv || echo $(BIN)/uv)
 WORKERS = 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-hostile test-slow test-npm lint format bench bench-repair lock clean
+.PHONY: help setup demo test test-hostile test-whole test-slow test-npm lint format bench bench-repair lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | while IFS='	' read -r name text; do \
@@ -25,6 +25,9 @@ test: setup ## run the test suite
 
 test-hostile: setup ## run the tests that play attackers, crashes and broken disks
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'hostile and not slow' --timeout 300
+
+test-whole: setup ## run the tests that play whole runs on real projects
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'whole and not slow and not hostile' --timeout 300
 
 test-slow: setup ## run the exhaustive tests that the suite leaves out
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow --timeout 1800

@@ -105,6 +105,7 @@ def tree(folder: Path) -> Snapshot:
     return {name: node for name, node in found.items() if LEFT.isdisjoint(name.split(b"/")) and node[0] != "folder"}
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A8", "B9")
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['part']}: {row['name']}" for row in ROWS])

@@ -308,8 +308,8 @@ class BenchWorks:
         return self.shop.new_entry(EntryKind.EDIT, f"do: {_short(title)}", reason)
 
     def _captured(self) -> tuple[ChangeSet, tuple[capture.HeldBack, ...]]:
-        """The changes of the bench, and those that are protected or denied. Paths that a rule asks about are asked with the rest.
-        Where the user has changed the same file since, the record knows what it was before."""
+        """The changes of the bench, and those that are protected or denied. What a rule asks about is asked with the
+        rest. Where the user has changed the same file since, the record knows what it was before."""
         bench = self.desk.bench.bench
         captured = bench.capture()
         known = self.record.work(WorkName.BENCH) or EMPTY
