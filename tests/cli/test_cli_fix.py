@@ -300,7 +300,7 @@ def test_parameters_that_a_test_does_not_have_are_named_with_those_it_has(projec
         "pawl: there is no test 'test_app.py::test_after[22]'",
         "      did you mean 'test_app.py::test_after[2]'?",
     ]
-    assert pawl("fix", "test_app.py::test_after[5]", "--dry-run").code == 0
+    assert pawl("fix", "test_app.py::test_after[5]", "--dry-run").code == 3
 
 
 def test_a_bare_pytest_finds_the_modules_of_the_workspace_and_ids_are_whole_in_a_pipe(project: Project):

@@ -375,9 +375,10 @@ def test_with_each_a_refused_edit_is_told_to_the_model_with_the_reason(story: St
 @pytest.mark.spec("E1")
 def test_failing_tests_are_mended_by_the_reflex_before_any_model_is_asked(story: Story):
     story.user_writes({"dates.py": story.read("dates.py").replace("365", "364")})
-    story.user_writes(
-        {"tests/test_dates.py": story.read("tests/test_dates.py").replace("    assert not is_leap(1900)\n", "")}
-    )
+    tests = story.read("tests/test_dates.py").replace("    assert not is_leap(1900)\n", "")
+    # A number that few examples speak for is offered, not taken.
+    more = "".join(f"\n\ndef test_days_of_{year}():\n    assert days({year}) == 365\n" for year in (2021, 2022, 2025))
+    story.user_writes({"tests/test_dates.py": tests + more})
     done = story.do("make the tests pass", approve="never", model="")
     assert (done.intent, done.delivery, done.requests) == (Intent.MEND, DeliveryState.DONE, 0)
     assert "365" in story.read("dates.py")
@@ -508,7 +509,7 @@ def test_review_and_score_by_a_model_are_advice_and_their_failure_is_no_failure(
     done = story.do("fix is_leap", approve="never")
     assert (done.delivery, done.entry, done.answer) == (DeliveryState.DONE, 1, FIX[2]["answer"]["text"])
     assert done.review.findings == ("dates.py:2 blocking: slow",)
-    assert done.score == 5 and done.trouble is None
+    assert done.score == 4 and done.trouble is None
 
 
 @pytest.mark.spec("A2")
@@ -552,14 +553,13 @@ def test_a_hunk_that_is_not_there_is_a_wrong_request_and_the_run_still_waits(sto
 def test_when_the_time_of_a_request_is_up_what_is_there_is_kept_and_reported(story: Story):
     before = story.files()
     story.model_says(
-        {"delay_ms": 1200, **call("file_write", path="half.txt", content="half\n")},
-        say("never asked for"),
+        call("file_write", path="half.txt", content="half\n"),
+        {"delay_ms": 60_000, **say("never heard")},
     )
-    ended = story.do("write both halves", approve="never", budget={"seconds": 1})
+    ended = story.do("write both halves", approve="never", budget={"seconds": 5})
     assert (ended.ended, ended.delivery, ended.entry) == ("out_of_time", DeliveryState.NEEDS_WORK, None)
     assert ended.answer.startswith("The time was up. Done by then:\n") and "- file_write" in ended.answer
     assert ended.kept is not None
-    assert ended.requests == 1
     assert story.files() == before
 
 
