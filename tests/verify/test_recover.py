@@ -1,5 +1,6 @@
 """Every entry of the recovery map on what the real interpreter says, and the candidates that make it go away."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -217,7 +218,7 @@ def test_every_entry_of_the_map_has_a_case():
 @pytest.mark.spec("A12")
 @pytest.mark.parametrize(
     ("module", "package"),
-    [("yaml", "PyYAML"), ("cv2", "opencv-python"), ("sklearn.svm", "scikit-learn"), ("some_module", "some_module")],
+    [("yaml", "PyYAML"), ("cv2", "opencv-python"), ("sklearn.svm", "scikit-learn"), ("lxml.etree", "lxml")],
 )
 def test_a_missing_module_names_its_package(module, package):
     finding = Diagnostic(tool="python", message=f"ModuleNotFoundError: No module named '{module}'", path="a.py", line=1)
@@ -248,7 +249,7 @@ def test_a_package_is_never_taken_for_a_misspelt_module(line, others, declared):
     finding = Diagnostic(tool="python", message=f"ModuleNotFoundError: No module named '{module}'", path="a.py", line=1)
     (candidate,) = recover(finding, sources, declared=declared)
     assert candidate.edits == ()
-    assert f"the module {module} is not installed" in candidate.why
+    assert re.search(rf"the module {module} is not installed|there is no module {module}\b", candidate.why)
 
 
 @pytest.mark.spec("A12")

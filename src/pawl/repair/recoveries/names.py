@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -200,7 +201,8 @@ def is_packages(module: str, declared: Collection[str]) -> bool:
 
 def meant_module(module: str) -> str:
     """The module of a package that many use, or of Python, that a misspelt one may stand for, as a question."""
-    near = close(module.partition(".")[0], (*_known_modules(), *sys.stdlib_module_names), 1)
+    known = (*_known_modules(), *sys.stdlib_module_names)
+    near = difflib.get_close_matches(module.partition(".")[0], known, 1, 0.75)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
