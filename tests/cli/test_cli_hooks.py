@@ -66,7 +66,16 @@ class Person:
         script = self.home / "script.jsonl"
         script.write_text("".join(json.dumps(turn) + "\n" for turn in turns))
         self.user.own(self.home)
-        return self("do", "write a.txt", "--approve", "never", "--model", f"scripted:{script}", **variables)
+        return self(
+            "do",
+            "write a.txt",
+            "--approve",
+            "never",
+            "--accept-unverified",
+            "--model",
+            f"scripted:{script}",
+            **variables,
+        )
 
 
 @pytest.fixture(params=NAMES)

@@ -19,7 +19,8 @@ pytestmark = pytest.mark.attack("A44")
 
 SOURCE = Path(product.__file__).parent
 OWN_PROCESSES = ("repair/inside/", "agent/inside/", "repair/scripts/proposals.py", "agent/tools/matcher.py",
-    "checks/lsp/question.py", "checks/server_runner.py", "code/rows.py", "sandbox/launcher.py")  # fmt: skip
+    "checks/inside/launch.py", "checks/lsp/question.py", "checks/server_runner.py", "code/rows.py",
+    "sandbox/launcher.py")  # fmt: skip
 """What runs in processes of its own and answers Pawl in JSON or bytes, never a person."""
 MAY_WRITE = {
     ("ui/screen/screen.py", "_send"): "the one place",
@@ -119,7 +120,9 @@ def calls(tmp_path: Path) -> dict[str, list[list[str]]]:
         "memory": [["memory", "add", f"note {BAD}"], ["memory", "list"], ["memory", "show", f"{BAD}"]],
         "promote": [["promote", f"9{BAD}"]],
         "patch": [["patch", "--path", f"app{BAD}.py", "--old", "a", "--new", "b"]],
-        "history": [["history"], ["history", "--all"]],
+        "requests": [["requests"]],
+        "scores": [["scores"]],
+        "history": [["history"], ["history", "--all"], ["history", "--runs"]],
         "diff": [["diff", "--stat"], ["diff", "1", "--file", f"no{BAD}"]],
         "undo": [["undo", f"1{BAD}"], ["undo", "--dry-run"], ["undo"]],
         "redo": [["redo"]],
