@@ -35,7 +35,9 @@ def twenty_steps() -> list[dict]:
         turns.append(call("file_read", path="chronicle.txt"))
         turns.append(patch("chronicle.txt", "begin\n", f"begin\n{number}\n"))
     turns.append(say("The chronicle is written."))
-    assert len(turns) == 20
+    # Nothing proves it, so that the delivery check compares request and change.
+    turns.append(say('{"state": "DONE", "evidence": ["the chronicle is there"], "remaining": []}'))
+    assert len(turns) == 21
     return [priced(turn) for turn in turns]
 
 
@@ -101,7 +103,7 @@ def undisturbed(chronicle: Story, state_directory: Path) -> tuple[Ending, int]:
     assert done.returncode == 0, done.stderr
     reference = ending(chronicle)
     assert reference.files["log.txt"] == "1\n2\n3\n4\n5\n6\n"
-    assert (reference.requests, reference.cost, reference.promoted) == (20, Decimal("0.020"), 1)
+    assert (reference.requests, reference.cost, reference.promoted) == (21, Decimal("0.021"), 1)
     return reference, int(done.stdout)
 
 
