@@ -25,7 +25,8 @@ NAMES = ("root", "ordinary")
 ORDINARY = 61002
 """Neither the number of a person nor of a service on an ordinary machine."""
 SOURCE = Path(__file__).resolve().parent.parent / "src"
-_PURE_PACKAGES = ("pathspec",)
+_PACKAGES = ("pathspec", "pydantic", "pydantic_core", "annotated_types", "typing_inspection", "typing_extensions")
+"""What a run loads; compiled ones are for interpreters of the same version."""
 _INTERPRETERS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")
 _OLD_ENOUGH = "import sys; sys.exit(sys.version_info < (3, 11))"
 _PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -124,10 +125,12 @@ def _readable_source(python: str) -> str:
     folder = Path(tempfile.mkdtemp(prefix="pawl-source-", dir="/tmp"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     shutil.copytree(SOURCE / "pawl", folder / "pawl", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in _PURE_PACKAGES:
+    for name in _PACKAGES:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations:
             shutil.copytree(spec.submodule_search_locations[0], folder / name)
+        elif spec is not None and spec.origin is not None:
+            shutil.copy(spec.origin, folder)
     # Compiled once, because that user cannot write it down and would do it at every start.
     subprocess.run([python, "-I", "-m", "compileall", "-q", str(folder)], check=True)
     for parent, _, files in os.walk(folder):

@@ -50,11 +50,13 @@ class Person:
         table = {event: [{"hooks": [hook]}] for event, hook in hooks.items()}
         self.lay({".config/pawl/hooks.json": json.dumps({"hooks": table})})
 
-    def trusts(self, **hooks: object) -> None:
+    def trusts(self, code: int = 0, **hooks: object) -> Said:
         """A workspace with these hooks."""
         table = {event: [{"hooks": [hook]}] for event, hook in hooks.items()}
         self.lay({"w/.pawl/hooks.json": json.dumps({"hooks": table})})
-        assert self("trust").code == 0
+        said = self("trust")
+        assert said.code == code, said
+        return said
 
     def __call__(self, command: str, *words: str, **variables: str) -> Said:
         every = (command, "-C", str(self.workspace), *words)
@@ -253,9 +255,9 @@ def test_a_word_that_only_looks_like_the_workspace_is_started(person: Person):
 
 @pytest.mark.attack("A48")
 def test_a_repository_that_asks_for_the_host_is_refused(person: Person):
-    person.trusts(Stop={"command": "/usr/bin/touch", "args": [str(person.mark)], "host": True})
-    said = person.do(WRITE, say("Written."))
-    assert said.code == 52 and "host = true is not a repository's to say" in said.err, said
+    said = person.trusts(52, Stop={"command": "/usr/bin/touch", "args": [str(person.mark)], "host": True})
+    assert "host = true is not a repository's to say" in said.err, said
+    assert "the folder is not trusted" in person.do(WRITE, say("Written.")).err
     assert not person.mark.exists()
 
 
