@@ -33,7 +33,9 @@ def test_done_without_a_change_after_a_refusal_is_sent_back_before_the_checks_ru
 
 WEEKS = "from dates import days\n\n\ndef weeks(year):\n    return days(year) // 7\n"
 TEST_WEEKS = "from weeks import weeks\n\n\ndef test_weeks():\n    assert weeks(2023) == 52\n"
+CHECKED = '{"state": "DONE", "evidence": ["weeks.py has it, with a test"], "remaining": []}'
 MADE = (
+    {"match": {"system": "Stage: delivery"}, "times": 0, **say(CHECKED)},
     call("file_write", path="weeks.py", content=WEEKS),
     call("file_write", path="tests/test_weeks.py", content=TEST_WEEKS),
     say("weeks(year) is in weeks.py."),
@@ -59,7 +61,7 @@ def test_a_review_reads_the_diff_and_reaches_the_user_with_the_question(story: S
     assert waiting.state is RunState.WAITING and "weeks.py" not in story.files()
     assert (waiting.review.blocking, waiting.review.findings) == (1, ("weeks.py:5 blocking: it rounds down",))
     done = story.approve(waiting)
-    assert (done.delivery, done.review, done.requests) == (DeliveryState.DONE, waiting.review, 4)
+    assert (done.delivery, done.review, done.requests) == (DeliveryState.DONE, waiting.review, 5)
 
 
 @pytest.mark.spec("C4")
