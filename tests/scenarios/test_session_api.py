@@ -158,7 +158,7 @@ def test_words_said_while_the_last_answer_comes_keep_the_talk_open(notes: Story)
 
         notes.meanwhile = hear
         done = session.do(order(notes, "write a.txt"))
-    assert (done.answer, done.requests) == ("Both.", 4)
+    assert (done.answer, done.requests) == ("Both.", 5)
 
 
 @pytest.mark.spec("B7")
@@ -190,7 +190,7 @@ def test_a_steered_run_that_is_interrupted_hears_the_same_words_again(notes: Sto
     with notes.session() as session:
         done = session.resume(stopped.run)
         said = [one.message.text for one in session.transcript(done.conversation)]
-    assert done.delivery is DeliveryState.DONE and done.requests == 4
+    assert done.delivery is DeliveryState.DONE and done.requests == 5
     # What was heard before is not heard anew; what was said and not yet taken is.
     assert [event.text for event in notes.events if isinstance(event, Steered)] == ["never mind"]
     assert said.count("and b too") == said.count("never mind") == 1
@@ -270,7 +270,7 @@ def test_a_command_that_is_interrupted_leaves_a_run_that_does_it_again(notes: St
     assert stopped.state is RunState.WORKING and stopped.requests == 1
     (notes.workspace / "go").touch()
     done = notes.resume(stopped.run)
-    assert (done.delivery, done.requests) == (DeliveryState.DONE, 2)
+    assert (done.delivery, done.requests) == (DeliveryState.DONE, 3)
     assert notes.read("log.txt") == "x\ny\n"
 
 

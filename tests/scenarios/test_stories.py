@@ -17,6 +17,7 @@ from pawl.core.run import DeliveryState, Intent, Mode, RunState
 
 LEAP = "return year % 4 == 0"
 RIGHT = "return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)"
+CHECKED = '{"state": "DONE", "evidence": ["it is there"], "remaining": []}'
 REVIEW = {"summary": "as asked", "findings": [], "missing_tests": ["report.line"], "confidence": "high"}
 FIX = (call("file_read", path="dates.py"), patch("dates.py", LEAP, RIGHT), say("Centuries are leap years only by 400."))
 
@@ -87,6 +88,7 @@ def test_a_refactoring_over_three_files_is_one_justified_chain_and_one_undo(stor
             ],
         ),
         say("days is days_of now, in all three files."),
+        {"match": {"system": "Stage: delivery"}, **say(CHECKED)},
         {"answer": {"text": json.dumps(REVIEW)}},
     )
     waiting = story.do("rename days to days_of everywhere and adapt the tests")
