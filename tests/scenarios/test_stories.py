@@ -530,6 +530,7 @@ def test_a_large_request_is_planned_into_tasks_by_the_import_graph_each_verified
         {"match": {"user": "Task 2 of 2: show the year"}, **call("file_read", path="report.py")},
         patch("report.py", "return days(year)", "return f'{year}: {days(year)}'"),
         say("The line shows the year."),
+        {"match": {"system": "Stage: delivery"}, **say(CHECKED)},
         {"answer": {"text": json.dumps(REVIEW)}},
     )
     steps = "\n".join(f"{number}. step of the work" for number in range(1, 5))
