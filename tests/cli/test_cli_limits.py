@@ -44,7 +44,7 @@ PHASES = {
     "the answer": ({}, ("ask", "--seconds", "2", "what does greet do?"), [turn("it", delay_ms=900_000)]),
     "an attempt of a loop": (
         {"test_greet.py": f"{GREETED}assert greet() == 'hello'\n"},
-        ("loop", "--max-minutes", "0.08", "--approve", "never", "--simple", "1"),
+        ("loop", "--max-minutes", "0.05", "--approve", "never", "--no-reflex", "--no-generate", "--simple", "1"),
         [turn("", delay_ms=900_000)],
     ),
 }
