@@ -414,3 +414,13 @@ def test_a_named_test_that_the_suite_did_not_come_to_is_not_said_to_be_sound(pro
     assert (said.code, "nothing to mend: 1 other test fails, not asked for" in said.out) == (0, True), said
     said = pawl("fix", "test_b.py", "--test", "pytest test_b.py")
     assert "✗ test_b.py::test_b" in said.out, said
+
+
+@pytest.mark.spec("E1")
+def test_a_request_says_that_patches_disagree_and_how_to_take_one(project: Project):
+    dates = "def is_leap(year):\n    return year % 4 != 0\n"
+    tests = "from app import is_leap\n\n\ndef test_leap():\n    assert is_leap(2024) and not is_leap(2023)\n"
+    pawl = project({**SETTINGS, "app.py": dates, "test_app.py": tests})
+    said = pawl("do", "--approve", "never", "make the tests pass")
+    assert (said.code, (pawl.workspace / "app.py").read_text()) == (1, dates)
+    assert "patches pass the tests" in said.out and "'pawl fix --pick N' takes one" in said.out

@@ -172,7 +172,9 @@ def _reflex(bench: Workbench) -> tuple[ReflexResult, ChangeSet | None]:
         return ReflexResult(found=False, reason=f"{left.step}: {left.reason}" if fails else NOTHING_FAILS), None
     if report.outcome is not FixOutcome.FIXED:
         reason = report.reason or str(report.outcome)
-        return ReflexResult(found=False, reason=reason, advice=report.advice), None
+        disputed = report.outcome is FixOutcome.DISPUTED
+        advice = report.advice or ("'pawl fix' lists them, 'pawl fix --pick N' takes one" if disputed else "")
+        return ReflexResult(found=False, reason=reason, advice=advice), None
     return ReflexResult(found=bool(report.changes)), report.changes
 
 

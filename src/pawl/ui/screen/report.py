@@ -48,6 +48,9 @@ def tell(shop: Project, report: Report, face: Face, changes: ChangeSet) -> None:
     out.notes(report.notes, "yellow")
     if report.review is not None and report.state is not RunState.WAITING:
         _tell_review(report.review, out)
+    if report.answer.strip() and report.delivery is DeliveryState.NEEDS_WORK and not report.requests:
+        # No talk with a model has shown it.
+        out.lines(report.answer.rstrip("\n"))
     _tell_end(report, out)
     _tell_cost(report, face)
 
