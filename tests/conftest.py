@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from opened import memory, run, shop, site  # noqa: F401 (fixtures of every room)
 
 # No deadline: two busy cores are not a failure. In CI the examples are the same each time.
 settings.register_profile("pawl", deadline=None, derandomize=os.getenv("CI") is not None)

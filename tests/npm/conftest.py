@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli.console import Pawl
+from ui.cli.console import Pawl
 
 HERE = Path(__file__).parent
 

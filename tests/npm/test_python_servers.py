@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli.console import Pawl
+from ui.cli.console import Pawl
 
 pytestmark = [pytest.mark.npm, pytest.mark.timeout(300), pytest.mark.spec("A8", "A13")]
 HERE = Path(__file__).parent

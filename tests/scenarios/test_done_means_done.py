@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.console import Pawl, Said
+from ui.cli.console import Pawl, Said
 from world import Snapshot, snapshot
 
 HERE = Path(__file__).parent / "done"

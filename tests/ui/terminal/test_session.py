@@ -1,0 +1,224 @@
+"""Sessions as a person has them, in a terminal of their own: said, shown, asked, answered, stopped, gone on with."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from ui.terminal.conftest import FILES, FIX, Place
+from ui.terminal.emulator import Emulator
+
+RIGHT = "def after(number):\n    return number + 1\n"
+ASKED = "promote this? [y yes, n no, 1,3 these hunks, e edit, d diff, l later]"
+WAITS = 'while read -r word < flag; [ \\"$word\\" != go ]; do sleep 0.05; done'
+WORKS = f"""
+[[turn]]
+match = {{ user = "slowly", answered = [] }}
+answer = {{ text = "I wait.", calls = [{{ name = "run_command", arguments = {{ command = "{WAITS}" }} }}] }}
+[[turn]]
+match = {{ user = "in blue" }}
+answer = "It is blue."
+[[turn]]
+times = 0
+answer = "Nothing was said of a colour."
+"""
+
+
+def begin(seen: Emulator) -> None:
+    """A run that works until the flag says `go`."""
+    seen.expect_status("/help")
+    seen.type("fix the bug slowly\r")
+    seen.expect("run_command while read")
+    seen.expect_status("Enter steer, Tab queue, Esc stop")
+
+
+@pytest.mark.spec("A1", "B7")
+def test_a_change_is_made_shown_approved_and_taken_back(place: Place):
+    with place.open("--model", place.model(FIX)) as seen:
+        seen.expect_status("scripted:script.toml · agent · asks at the end · $0.00 · /help")
+        seen.type("fix the bug in @app")
+        seen.expect("\n  app.py")
+        seen.type("\t\r\r")
+        seen.expect(ASKED)
+        shown = seen.text
+        assert "› fix the bug in @app.py\n" in shown
+        assert "I look at app.py.\n" in shown
+        assert "· file_read app.py → 2 lines" in shown
+        assert "1   def after(number):\n2 -     return number + 2\n2 +     return number + 1\n" in shown
+        assert (place.workspace / "app.py").read_text() == FILES["app.py"]
+        seen.type("maybe\r")
+        seen.expect("'maybe' is no answer")
+        seen.type("y\r")
+        seen.expect("done, unverified; promoted as entry 1; undo with: /undo 1")
+        assert (place.workspace / "app.py").read_text() == RIGHT
+        # What is finished is printed once, and never drawn again.
+        assert seen.text.count("One is added") == 1
+        assert seen.raw.count(b"One is added \x1b[1mnow\x1b[0m.") == 1
+        seen.type("/undo\r")
+        seen.expect("take it back with: /undo 2")
+        seen.type("/cost\r")
+        seen.expect("this session: $0.00")
+        seen.type("\x04")
+        assert seen.finish() == 0
+    assert (place.workspace / "app.py").read_text() == FILES["app.py"]
+    # The screen is left as it was found: nothing of the input line stays, and pasting is as before.
+    assert "asks at the end" not in seen.text
+    assert seen.raw.rfind(b"\x1b[?2004l") > seen.raw.rfind(b"\x1b[?2004h")
+
+
+def test_words_said_while_a_run_works_are_taken_at_its_next_step_and_queued_ones_follow(place: Place):
+    (place.workspace / "flag").write_text("wait\n")
+    with place.open("--model", place.model(WORKS), "--approve", "never", columns=100) as seen:
+        begin(seen)
+        seen.type("y\r")
+        seen.expect("nothing is asked yet; answer when the question comes")
+        seen.type("in blue, please\r")
+        seen.expect("taken at the next step")
+        seen.type("what can you do?\t")
+        seen.expect("queued; 1 to follow")
+        seen.type("half a sentence")
+        (place.workspace / "flag").write_text("go\n")
+        seen.expect("your words were taken")
+        seen.expect("It is blue.")
+        seen.expect("Pawl changes code on a bench")
+        # What was being typed is still there.
+        seen.expect("› half a sentence")
+        seen.type("\x03")
+        seen.type("/quit\r")
+        assert seen.finish() == 0
+
+
+@pytest.mark.spec("F4")
+@pytest.mark.parametrize("key", ["\x1b", "\x03"])
+def test_a_run_is_stopped_by_one_key_and_can_be_gone_on_with(place: Place, key: str):
+    (place.workspace / "flag").write_text("wait\n")
+    with place.open("--model", place.model(WORKS), "--approve", "never", columns=100) as seen:
+        begin(seen)
+        seen.type(key)
+        seen.expect("go on with: /resume r")
+        (place.workspace / "flag").write_text("go\n")
+        seen.type("/resume\r")
+        seen.expect("stopped: fix the bug slowly")
+        seen.type("1\r")
+        seen.expect("Nothing was said of a colour.")
+        seen.expect_status("/help")
+        seen.type("\x03")
+        seen.expect("Ctrl-C again, or Ctrl-D, leaves")
+        seen.type("\x03")
+        assert seen.finish() == 0
+
+
+HUNKS = """
+[[turn]]
+match = { user = "both" }
+answer = { calls = [
+  { name = "file_write", arguments = { path = "one.txt", content = "1\\n" } },
+  { name = "file_write", arguments = { path = "two.txt", content = "2\\n" } },
+] }
+[[turn]]
+match = { answered = ["file_write", "file_write"] }
+answer = "Both are written."
+[[turn]]
+match = { user = "third" }
+answer = { calls = [{ name = "file_write", arguments = { path = "three.txt", content = "3\\n" } }] }
+[[turn]]
+match = { user = "fourth" }
+answer = { calls = [{ name = "file_write", arguments = { path = "four.txt", content = "4\\n" } }] }
+[[turn]]
+times = 0
+answer = "Written."
+"""
+
+
+@pytest.mark.spec("B7")
+def test_some_hunks_are_taken_a_change_is_edited_another_rejected_with_a_reason(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("EDITOR", "sed -i s/^+3/+33/")
+    with place.open("--model", place.model(HUNKS)) as seen:
+        seen.type("write both files: add one.txt and two.txt\r")
+        seen.expect(ASKED)
+        seen.type("7\r")
+        seen.expect("there is no hunk 7; the hunks are 1 to 2")
+        seen.type("2\r")
+        seen.expect("done; promoted as entry")
+        assert [(place.workspace / name).exists() for name in ("one.txt", "two.txt")] == [False, True]
+        seen.type("add a third file three.txt\r")
+        seen.expect(ASKED, times=3)
+        seen.type("e\r")
+        seen.expect("done; promoted as entry", times=2)
+        assert (place.workspace / "three.txt").read_text() == "33\n"
+        seen.type("add a fourth file four.txt\r")
+        seen.expect(ASKED, times=4)
+        seen.type("n\r")
+        seen.expect("why? [Enter: no reason]")
+        seen.type("not wanted\r")
+        seen.expect("not done: rejected: not wanted; nothing was changed")
+        seen.type("\x04")
+        assert seen.finish() == 0
+    assert not (place.workspace / "four.txt").exists()
+
+
+@pytest.mark.attack("A44")
+def test_hostile_words_pasted_lines_and_wide_letters_are_shown_as_they_are(place: Place):
+    hostile = 'answer = "bad \\u001b[2J\\u202e \\u001b]0;title\\u0007 日本語 end"'
+    with place.open("--model", place.model(f"[[turn]]\ntimes = 0\n{hostile}\n"), "--mode", "chat", columns=40) as seen:
+        seen.expect_status("chat")
+        seen.paste("what is\n日本語\there?")
+        seen.expect("  日本語")
+        assert "bad" not in seen.text
+        seen.type("\r")
+        seen.expect("日本語 end")
+        assert "bad \\x1b[2J\\u{202e} \\x1b]0;title\\x07" in seen.text.replace("\n", " ")
+        assert b"\x1b]0;" not in seen.raw and "\u202e".encode() not in seen.raw
+        seen.expect("run r")
+        seen.resize(60)
+        seen.type("/status\r")
+        seen.expect("conversation  c")
+        assert all(len(line) <= 60 for line in seen.lines)
+        seen.type("\x04")
+        assert seen.finish() == 0
+
+
+def test_a_conversation_is_gone_on_with_and_forked(place: Place):
+    model = place.model('[[turn]]\ntimes = 0\nanswer = "It says first (notes.txt:1)."\n')
+    said = place.piped("what does notes.txt say?", "/status", words=("--model", model, "--mode", "chat"))
+    first = said.partition("conversation  ")[2].split()[0]
+    assert first.startswith("c")
+    with place.open("-c", "--fork-session", "--model", model) as seen:
+        seen.expect("› what does notes.txt say?")
+        seen.expect("It says first (notes.txt:1).")
+        seen.expect("the first one stays as it is")
+        seen.type("/new\r/resume\r")
+        seen.expect("which? [number or id, Enter: none]")
+        seen.type(f"{first}\r")
+        seen.expect(f"conversation {first} goes on")
+        seen.type("\x04")
+        assert seen.finish() == 0
+    said = place.piped("/status", words=("-r", first, "--model", model))
+    assert f"conversation  {first}" in said
+
+
+def test_an_answer_of_ask_is_folded_between_words_with_a_line_below_it_that_goes(place: Place):
+    words = "word " * 40
+    answer = f'answer = {{ text = "**First** {words}\\n\\nSecond.", calls = [] }}'
+    with place.open("ask", "--model", place.model(f"[[turn]]\ntimes = 0\n{answer}\n"), "what?", columns=40) as seen:
+        assert seen.finish() == 0
+    assert b"waiting for an answer" in seen.raw
+    assert "waiting for an answer" not in seen.text
+    assert seen.lines[0] == "First word word word word word word"
+    assert "\n\nSecond.\n" in seen.text
+    assert set(" ".join(seen.text.partition("\n\nSecond")[0].split()).split()) == {"First", "word"}
+
+
+@pytest.mark.spec("F4")
+def test_a_session_ended_from_outside_leaves_the_terminal_as_it_was_and_its_run_to_be_gone_on_with(
+    place: Place,
+):
+    (place.workspace / "flag").write_text("wait\n")
+    with place.open("--model", place.model(WORKS), "--approve", "never", columns=100) as seen:
+        begin(seen)
+        seen.process.send_signal(signal.SIGTERM)
+        assert seen.finish() == 143
+    assert "go on with: /resume r" in seen.text
+    assert seen.raw.rfind(b"\x1b[?2004l") > seen.raw.rfind(b"\x1b[?2004h")
