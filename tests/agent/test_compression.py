@@ -38,6 +38,7 @@ pytestmark = pytest.mark.spec("C13")
 
 TASK = "Make the cart round prices.\nNever touch the file tax.py."
 FRESH = CompressionState()
+SMALL = CompressionLimits(tokens=3_000, tail_tokens=1_000)
 
 
 def call(name: str, number: int, **arguments: object) -> ToolCall:
@@ -74,16 +75,16 @@ def assert_valid(messages: tuple[Message, ...] | list[Message]) -> None:
 
 def test_a_long_dialogue_becomes_a_summary_the_request_and_the_last_turns():
     messages = dialogue()
-    made = compress(messages, KeptWords(request=2), FRESH)
+    made = compress(messages, KeptWords(request=2), FRESH, limits=SMALL)
     assert made.why_not == "" and made.after_tokens < made.before_tokens // 2
     assert (made.before_tokens, made.after_tokens) == (dialogue_tokens(messages), dialogue_tokens(made.messages))
     assert is_summary(made.messages[0]) and made.messages[1] is messages[2]
-    assert made.messages[2:] == tuple(messages[-8:])
+    assert made.messages[2:] == tuple(messages[-6:])
     assert_valid(made.messages)
 
 
 def test_the_summary_holds_goals_decisions_plan_open_issues_files_and_outputs():
-    summary = compress(dialogue(), KeptWords(request=2), FRESH).messages[0].text
+    summary = compress(dialogue(), KeptWords(request=2), FRESH, limits=SMALL).messages[0].text
     for part in (
         "## Goals\n- Which file sums the prices?",
         "## Decisions and answers\n- cart.py:10 does, we decided to keep it.",
@@ -103,7 +104,7 @@ def test_rules_stay_word_for_word_through_many_compressions():
     request = messages[2]
     for turn in range(4):
         kept = KeptWords(request=messages.index(request), worksheet=worksheet)
-        made = compress(messages, kept, state)
+        made = compress(messages, kept, state, limits=SMALL)
         assert made.why_not == "", turn
         text = made.messages[0].text
         assert text.count("You must keep Python 3.11.") == 2  # as a rule and as a goal
@@ -126,7 +127,7 @@ def test_no_reasoning_is_carried_over():
         ),
         user("Go on."),
     ]
-    made = compress(messages, KeptWords(request=2), FRESH)
+    made = compress(messages, KeptWords(request=2), FRESH, limits=SMALL)
     assert secret not in str(made.messages)
 
 
@@ -136,41 +137,40 @@ def test_thoughts_stay_only_in_the_loop_that_needs_them():
     loop = Message(speaker=Speaker.ASSISTANT, calls=messages[-2].calls, thoughts=(Thought(text="new", signature="s"),))
     messages[-2] = loop
     request = len(messages) - 3
-    made = compress(messages, KeptWords(request=request), FRESH)
+    made = compress(messages, KeptWords(request=request), FRESH, limits=SMALL)
     assert loop in made.messages and "old" not in str([message.thoughts for message in made.messages])
 
 
 def test_a_short_dialogue_is_left_alone():
     messages = dialogue(2)
     assert not is_due(messages, CompressionLimits())
-    made = compress(messages, KeptWords(request=2), FRESH)
+    made = compress(messages, KeptWords(request=2), FRESH, limits=SMALL)
     assert made.messages == tuple(messages) and made.why_not == "it is not long" and made.state == FRESH
 
 
 @pytest.mark.parametrize(
     ("messages", "due"),
     [
-        ([user("x")] * 40, False),
-        ([user("x")] * 41, True),
+        ([user("x")] * 400, False),
         ([user("x" * 240_004)], True),
         ([user("x" * 240_000)], False),
     ],
 )
-def test_it_is_due_by_the_number_of_messages_or_by_tokens(messages, due):
+def test_it_is_due_by_tokens_however_many_messages_there_are(messages, due):
     assert is_due(messages, CompressionLimits()) is due
 
 
 def test_reading_the_same_files_again_is_no_progress_and_is_not_compressed_again():
-    first = compress(dialogue(), KeptWords(request=2), FRESH)
+    first = compress(dialogue(), KeptWords(request=2), FRESH, limits=SMALL)
     again = list(first.messages)
     for number in range(30):
         again += step(
             "file_read", number + 500, f"     1 | the text of file {number}\n" * 40, path=f"src/file_{number}.py"
         )
-    second = compress(again, KeptWords(request=1), first.state)
+    second = compress(again, KeptWords(request=1), first.state, limits=SMALL)
     assert second.why_not.startswith("nothing new") and second.messages == tuple(again)
     again += step("run_command", 999, "3 passed", command="pytest")
-    assert compress(again, KeptWords(request=1), first.state).why_not == ""
+    assert compress(again, KeptWords(request=1), first.state, limits=SMALL).why_not == ""
 
 
 def test_what_the_model_could_not_read_is_cut_at_lines_even_in_a_short_dialogue():
@@ -184,8 +184,16 @@ def test_what_the_model_could_not_read_is_cut_at_lines_even_in_a_short_dialogue(
     assert_valid(made.messages)
 
 
+def test_an_answer_that_the_model_has_not_read_yet_stays_whole():
+    output = "\n".join(f"line {n}" for n in range(3_000))
+    seen = step("file_read", 1, output, path="a.py")
+    asked = step("file_read", 2, output, path="b.py")
+    made = compress([user("go"), *seen, *asked], KeptWords(request=0), FRESH, limits=SMALL)
+    assert made.messages[-1] == asked[1] and made.after_tokens < made.before_tokens
+
+
 def test_the_compressor_goes_on_from_its_state_and_gives_back_what_it_cannot_shorten():
-    compressor = Compressor()
+    compressor = Compressor(limits=SMALL)
     messages = dialogue()
     made = compressor(messages, request=2, too_long=False)
     assert len(made) < len(messages) and compressor.state.times == 1
@@ -223,10 +231,10 @@ def dialogues(draw) -> tuple[list[Message], int]:
     return messages, requests[-1]
 
 
-@given(dialogues(), st.booleans(), st.integers(0, 40), st.integers(0, 2000))
-def test_whatever_was_said_compression_keeps_it_valid_and_never_makes_it_longer(given_one, too_long, most, tokens):
+@given(dialogues(), st.booleans(), st.integers(0, 2000))
+def test_whatever_was_said_compression_keeps_it_valid_and_never_makes_it_longer(given_one, too_long, tokens):
     messages, request = given_one
-    limits = CompressionLimits(messages=most, tokens=tokens)
+    limits = CompressionLimits(tokens=tokens)
     made = compress(messages, KeptWords(request=request), FRESH, limits=limits, too_long=too_long)
     assert_valid(made.messages)
     assert any(message is messages[request] for message in made.messages)
@@ -245,7 +253,7 @@ def test_a_summary_read_back_is_the_same_summary(given_one):
 def test_a_long_rule_on_one_line_stays_word_for_word():
     rule = "Never change the public names, " + "because the others rely on each of them, " * 60 + "whatever they ask."
     messages = [user(f"Make the cart round prices.\n{rule}"), *dialogue()[1:]]
-    once = compress(messages, KeptWords(request=2), FRESH).messages[0].text
+    once = compress(messages, KeptWords(request=2), FRESH, limits=SMALL).messages[0].text
     assert len(rule) > 2_000 and f"- {rule}\n" in once
     again = summarized([user(once), user("go on")])
     assert rule in again.rules

@@ -203,8 +203,25 @@ def test_the_same_call_with_the_same_result_is_nudged_and_then_stopped(script):
     )
     spoken = converse(at.seat, (), "go")
     assert (spoken.ended, spoken.text) == (LoopEnd.STUCK, "I went in circles.")
-    assert "do something else" in spoken.messages[-2].answers[0].text
-    assert len(at.tools.called) == 7
+    told = ["do something else" in answer.text for message in spoken.messages for answer in message.answers]
+    assert told == [False, True, True, True]
+    assert len(at.tools.called) == 4
+
+
+@pytest.mark.fault("P18")
+def test_the_same_check_after_each_of_many_edits_is_no_circle(script):
+    edits = "".join(
+        f"""
+        [[turn]]
+        answer = {{ calls = [{{ name = "strict_patch", arguments = {{ path = "{number}.py" }} }}] }}
+        [[turn]]
+        answer = {{ calls = [{{ name = "check", arguments = {{}} }}] }}
+        """
+        for number in range(6)
+    )
+    tools = {"strict_patch": lambda path: Reply(f"patched {path}"), "check": lambda: Reply("1 failed")}
+    at = room(script(f'{edits}[[turn]]\nanswer = "It stays red, see 1.py:1."'), tools=tools, mode=Mode.AGENT)
+    assert converse(at.seat, (), "go").text == "It stays red, see 1.py:1."
 
 
 @pytest.mark.fault("P18")

@@ -10,7 +10,7 @@ from agent.talking import Reply, room
 
 from pawl.agent.compression import CompressionLimits, Compressor, is_summary
 from pawl.agent.loop import converse
-from pawl.core.dialogue import Message, Request, user
+from pawl.core.dialogue import Message, Request, dialogue_tokens, user
 from pawl.core.errors import ContextTooLong
 from pawl.core.events import Shortened
 from pawl.core.run import Budget
@@ -41,11 +41,12 @@ def test_a_long_talk_goes_on_with_a_summary_and_says_so(script):
         sent.append(request.messages)
         return request
 
-    spoken = converse(replace(at.seat, compress=Compressor(), clean=clean), (), "Never touch tax.py. Go.")
+    small = Compressor(limits=CompressionLimits(tokens=5_000, tail_tokens=1_000))
+    spoken = converse(replace(at.seat, compress=small, clean=clean), (), "Never touch tax.py. Go.")
     assert spoken.text == "Done, see 1.py:1."
     (event,) = at.heard(Shortened)
     assert event.after_tokens < event.before_tokens
-    assert max(map(len, sent)) <= 40
+    assert max(map(dialogue_tokens, sent)) <= 5_000
     assert is_summary(sent[-1][0]) and sent[-1][1] == user("Never touch tax.py. Go.")
     assert "- read 0.py" in sent[-1][0].text
     assert len(spoken.said) == 62 and spoken.said[0] == user("Never touch tax.py. Go.")

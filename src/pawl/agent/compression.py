@@ -248,10 +248,8 @@ _CUT = "\n[… {count} more lines; call the tool again to see them]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionLimits:
-    messages: int = 40
     tokens: int = 60_000
-    """Above one of these a dialogue is compressed."""
-    tail_messages: int = 8
+    """Above this a dialogue is compressed."""
     tail_tokens: int = 12_000
     """Kept as it is, at most; the last exchange always is."""
     summary_characters: int = 8_000
@@ -290,7 +288,7 @@ class Compressed:
 
 
 def is_due(messages: Sequence[Message], limits: CompressionLimits) -> bool:
-    return len(messages) > limits.messages or dialogue_tokens(messages) > limits.tokens
+    return dialogue_tokens(messages) > limits.tokens
 
 
 def compress(
@@ -312,7 +310,9 @@ def compress(
         return unchanged("it is not long")
     if state.times and not _has_progressed(messages, state):
         return unchanged("nothing new was said or found since the last time")
-    made = _shorter(messages, kept, replace(bounds, tail_messages=4) if too_long else bounds, cut=too_long)
+    made = _shorter(
+        messages, kept, replace(bounds, tail_tokens=bounds.tail_tokens // 4) if too_long else bounds, cut=too_long
+    )
     after = dialogue_tokens(made)
     if after >= before:
         return unchanged("it would not become shorter")
@@ -350,9 +350,15 @@ def _shorter(
         for place, message in enumerate(messages[start:], start)
     ]
     if cut or sum(map(characters_of, tail)) > limits.tail_tokens * CHARACTERS_PER_TOKEN:
-        tail = [_cut_answers(message, limits.output_characters) for message in tail]
+        unseen = len(tail) - (0 if cut else _unseen(tail))
+        tail = [*(_cut_answers(message, limits.output_characters) for message in tail[:unseen]), *tail[unseen:]]
     opening = [user(_told(head, kept, limits))] if head else []
     return (*opening, *([request] if is_old else []), *tail)
+
+
+def _unseen(messages: Sequence[Message]) -> int:
+    """How many messages at the end hold answers that the model has asked for and not read yet."""
+    return len(messages) - max((at for at, one in enumerate(messages, 1) if one.speaker is not Speaker.TOOL), default=0)
 
 
 def _tail_start(messages: Sequence[Message], limits: CompressionLimits) -> int:
@@ -361,15 +367,12 @@ def _tail_start(messages: Sequence[Message], limits: CompressionLimits) -> int:
     room = limits.tail_tokens * CHARACTERS_PER_TOKEN
     for place in range(len(messages) - 1, -1, -1):
         room -= characters_of(messages[place])
-        if room < 0 or len(messages) - place > limits.tail_messages:
+        if room < 0:
             break
         start = place
     while start < len(messages) and messages[start].speaker is Speaker.TOOL:
         start += 1
-    last = len(messages) - 1
-    while last > 0 and messages[last].speaker is Speaker.TOOL:
-        last -= 1
-    return min(start, last)
+    return min(start, max(0, len(messages) - 1 - _unseen(messages)))
 
 
 def _cut_answers(message: Message, most: int) -> Message:

@@ -203,8 +203,9 @@ def _record(seat: AgentContext, ready: Composed, answer: ModelResponse, ended: s
 
 MOST_CALLS = 32
 """In one answer; the rest is answered with a request to go in steps."""
-NUDGE_AFTER = 3
-STUCK_AFTER = 6
+TOLD_AT = 2
+ENDED_AT = 4
+"""So many identical calls with identical answers; what the model is told, and where its talk ends."""
 MOST_MALFORMED = 3
 SUMMARY_CHARACTERS = 160
 
@@ -225,14 +226,15 @@ class Calls:
     """A line for each call that was executed."""
     read: dict[str, None] = field(default_factory=dict)
     """Files that were read, in their order."""
-    nothing_new: int = 0
+    same: Counter[str] = field(default_factory=Counter)
+    """How often each call brought the same, since something else was changed."""
     malformed: int = 0
     changed: bool = False
     """Something other than reading was done."""
 
     @property
     def stuck(self) -> bool:
-        return self.nothing_new >= STUCK_AFTER or self.malformed >= MOST_MALFORMED
+        return max(self.same.values(), default=0) >= ENDED_AT or self.malformed >= MOST_MALFORMED
 
     def execute(self, calls: Sequence[ToolCall], decision: PolicyDecision) -> tuple[ToolAnswer, ...]:
         """One answer for each call, in their order."""
@@ -250,8 +252,8 @@ class Calls:
         if not repeated:
             self._remember(call, key, text, failed=failed)
         else:
-            self.nothing_new += 1
-        if self.nothing_new >= NUDGE_AFTER and not failed:
+            self.same[key] += 1
+        if self.same[key] >= TOLD_AT and not failed:
             text += _AGAIN
         self.summary.append(f"- {key[:SUMMARY_CHARACTERS]}{' (failed)' if failed else ''}")
         answer = ToolAnswer(call=call.id, name=call.name, text=text, failed=failed)
@@ -275,7 +277,7 @@ class Calls:
         return reply.text, reply.failed
 
     def _remember(self, call: ToolCall, key: str, text: str, *, failed: bool) -> None:
-        self.nothing_new = self.nothing_new + 1 if self.brought.get(key) == text else 0
+        self.same[key] = self.same[key] + 1 if self.brought.get(key) == text else 1
         self.brought[key] = text
         if call.name == "file_read" and not failed and call.arguments is not None:
             self.read[str(call.arguments.get("path", "")).removeprefix("./")] = None
@@ -284,6 +286,7 @@ class Calls:
         elif allowances().tools.get(call.name) is not ToolKind.READS:
             # Something may be different now, so that what failed is worth another try.
             self.failed.clear()
+            self.same = Counter({key: self.same[key]})
             self.changed = True
 
 
