@@ -42,7 +42,7 @@ from models.wire_scripts import (
 )
 
 from pawl.core import errors
-from pawl.core.dialogue import Answered, Retrying, StopReason, TextDelta, user
+from pawl.core.dialogue import Answered, Retrying, Sampling, StopReason, TextDelta, user
 from pawl.models.endpoint import Quirks, Timeouts, Wire
 
 HELLO = Said(text=("Hel", "lo"))
@@ -230,6 +230,17 @@ def test_p08_a_slow_model_that_goes_on_is_waited_for():
         asking(server, timeouts=Timeouts(first_byte=0.7, idle=0.7), retries=ONCE) as model,
     ):
         assert answer_of(model).text == "x" * 20, "twenty pieces take longer than the silence that is allowed"
+
+
+@pytest.mark.fault("P08")
+@pytest.mark.parametrize("wire", Wire)
+@pytest.mark.parametrize("kind", ["text", "thoughts"])
+def test_p08_an_answer_that_does_not_end_is_cut_at_the_length_that_was_asked_for(wire: Wire, kind: str):
+    pieces = SCRIPTS[wire](Said(**{kind: ("x" * 500,) * 60}, usage=None), is_done=False)
+    request = replace(ASK, sampling=Sampling(max_output=100))
+    with provider([head(), *map(chunk, pieces), hold]) as server, asking(server, wire, retries=ONCE) as model:
+        answer = answer_of(model, request)
+    assert answer.stop is StopReason.LENGTH and len(answer.text) < 3_000
 
 
 @pytest.mark.fault("P09")

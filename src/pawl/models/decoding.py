@@ -19,6 +19,10 @@ ANSWER_TOOL = "answer"
 _MOST_OUTPUT = 5_000_000
 _SPARE_INPUT = 50_000
 _LONGEST_REASON = 60
+_LONGEST_TOKEN = 20
+"""Characters; a server that goes on past the length that it was asked for is cut off by this."""
+_THOUGHTS = 4
+"""Times the length of an answer."""
 MOST_BODY = 32 * 1024 * 1024
 MOST_EVENT = 4 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
@@ -73,11 +77,23 @@ class Draft:
         self._thought_scrubber = Scrubber()
         self._sequence: int | None = None
         self._counts: dict[str, int | None] = {}
+        self._room = request.sampling.max_output * _LONGEST_TOKEN
+        self._thought_room = self._room * _THOUGHTS
+
+    def _spend(self, piece: str, *, thought: bool = False) -> None:
+        self.progress += 1
+        if thought:
+            self._thought_room -= len(piece)
+        else:
+            self._room -= len(piece)
+        if self._room < 0 or self._thought_room < 0:
+            self.end(StopReason.LENGTH)
+            self.is_ended = True
 
     def text(self, piece: object) -> None:
         if not isinstance(piece, str) or not piece:
             return
-        self.progress += 1
+        self._spend(piece)
         if shown := self._scrubber.piece(piece):
             self._text.append(shown)
             self.fresh.append(TextDelta(shown))
@@ -89,7 +105,7 @@ class Draft:
             self._thoughts.append(ThoughtDraft())
         if not isinstance(piece, str) or not piece:
             return
-        self.progress += 1
+        self._spend(piece, thought=True)
         if shown := self._thought_scrubber.piece(piece):
             self._thoughts[-1].pieces.append(shown)
             self.fresh.append(ThoughtDelta(shown))
@@ -102,7 +118,7 @@ class Draft:
 
     def call_piece(self, call: CallDraft, piece: str) -> None:
         """A piece of a call's arguments was added; those of the answer's own tool are its text."""
-        self.progress += 1
+        self._spend(piece)
         if piece and self._has_answer_tool and call.name == ANSWER_TOOL and (shown := self._scrubber.piece(piece)):
             self.fresh.append(TextDelta(shown))
 
