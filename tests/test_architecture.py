@@ -48,7 +48,8 @@ STARTS_GIT = "src/pawl/workspace/git.py"
 GIT_COMMAND = re.compile(
     r"(?:^|[\n;&|(]\s*|\b(?:exec|command|then|do|else)\s+)(?:/\S*/)?git\s+(?:-|\"|[a-z]+-?[a-z]*\s)"
 )
-READS_ENVIRONMENT = frozenset({"src/pawl/settings/config.py"})
+# The launcher runs in the project's interpreter, and hands the import path on to what tests start.
+READS_ENVIRONMENT = frozenset({"src/pawl/settings/config.py", "src/pawl/checks/inside/launch.py"})
 # A benchmark that calls functions under test must survive whatever they raise.
 OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.py"})
 """Modules that hold the outermost loop of a process, where nothing is left to catch what was not expected."""

@@ -93,7 +93,7 @@ def workspace_key(workspace: str) -> str:
     return hashlib.sha256(workspace.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-FORM = 2
+FORM = 3
 """Changes when steps judge otherwise than before."""
 KEPT = "unchanged since it last ran"
 _PASSING = (Ending.TIMED_OUT, Ending.MEMORY_LIMIT, Ending.PROCESS_LIMIT, Ending.DISK_LIMIT, Ending.CANCELLED)

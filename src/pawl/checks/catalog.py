@@ -14,9 +14,10 @@ from pathlib import Path
 
 from pawl.checks import report_readers as registry
 from pawl.checks.output import ANYWHERE, Origin, cleaned
-from pawl.checks.project import Folder, dependencies, leads_to, text
+from pawl.checks.project import Folder, dependencies, text
 from pawl.checks.report import TestReport
 from pawl.checks.report_readers import PARSERS
+from pawl.checks.task_files import leads_to
 from pawl.core.errors import ConfigError
 from pawl.core.formats import read_toml
 from pawl.core.typed import written
@@ -246,7 +247,7 @@ def _by_command(files: Folder, command: str) -> Detection | None:
     """The first framework that the command names, or what it leads to through Makefiles, scripts and tools."""
     way = [command]
     for depth in range(_DEEPEST):
-        found = _first_named(way[-1])
+        found = first_named(way[-1])
         if found:
             through = "" if depth == 0 else f" leads to {way[-1].strip().splitlines()[0][:80]!r}"
             return Detection(framework=found, reason=f"the command {command!r}{through}", certain=True)
@@ -257,7 +258,7 @@ def _by_command(files: Folder, command: str) -> Detection | None:
     return None
 
 
-def _first_named(command: str) -> Framework | None:
+def first_named(command: str) -> Framework | None:
     found = [
         (match.start(), known)
         for known in frameworks()

@@ -19,12 +19,12 @@ from pawl.checks.project import (
     installer_of,
     installers,
     is_named,
-    make_targets,
     missing_modules,
     package_json,
     text,
 )
 from pawl.checks.steps import Subject, amount, failed, passed, skipped, stopped
+from pawl.checks.task_files import make_targets
 from pawl.core.diagnostic import UNFINISHED, CheckResult, Diagnostic, Severity
 from pawl.core.errors import ConfigError
 from pawl.core.execution import Completed, Ending

@@ -43,6 +43,8 @@ def narrowed(subject: Subject, folder: str) -> Subject:
         changed=inside,
         first=first,
         test_command=(),
+        candidates=(),
+        believe=lambda _: None,
         depth=subject.depth + folder.count("/") + 1,
     )
 

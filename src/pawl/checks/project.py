@@ -1,5 +1,4 @@
-"""Facts from a project's own files: its dependencies, the projects in it, how its packages are installed, and
-what a command such as `make test` leads to."""
+"""Facts from a project's own files: its dependencies, the projects in it, how its packages are installed."""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ import fnmatch
 import functools
 import posixpath
 import re
-import shlex
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,16 +21,6 @@ from pawl.core.typed import written
 
 _NAME = re.compile(r"^\s*['\"]?([A-Za-z0-9@][\w./@-]*)")
 _GEM = re.compile(r"^\s*gem\s+['\"]([\w-]+)['\"]", re.MULTILINE)
-_TARGET = re.compile(r"^([\w./ -]+?)\s*:(?!=)\s*([^#\n]*)")
-_SCRIPT_RUNNERS = frozenset({"npm", "yarn", "pnpm", "bun"})
-_WHOLE_FILES: Mapping[str, tuple[str, ...]] = {
-    "tox": ("tox.ini", "setup.cfg", "pyproject.toml", "tox.toml"),
-    "nox": ("noxfile.py",),
-    "just": ("justfile", "Justfile", ".justfile"),
-    "rake": ("Rakefile",),
-    "invoke": ("tasks.py",),
-    "task": ("Taskfile.yml", "Taskfile.yaml"),
-}
 _REQUIREMENTS = (
     "requirements.txt",
     "requirements-dev.txt",
@@ -43,7 +31,6 @@ _REQUIREMENTS = (
     "dev-requirements.txt",
     "test-requirements.txt",
 )
-_PREFIXES = frozenset({"sudo", "env", "time", "uv", "poetry", "pipenv", "pdm", "hatch", "run", "exec", "npx", "bundle"})
 _LARGEST = 256 << 10
 PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 """Those that may name a Python project."""
@@ -163,71 +150,6 @@ def _names(lines: Any) -> Iterator[str]:
         match = _NAME.match(line) if isinstance(line, str) else None
         if match and not line.lstrip().startswith(("#", "-")):
             yield re.split(r"[\[<>=!~;@ ]", match[1], maxsplit=1)[0] or match[1]
-
-
-def leads_to(files: Folder, command: str) -> str:
-    """The text that a command runs in the end, as far as the project's files say; empty when they do not."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        words = command.split()
-    while words and (words[0] in _PREFIXES or "=" in words[0]):
-        words = words[1:]
-    if not words:
-        return ""
-    program = posixpath.basename(words[0])
-    if program in ("make", "gmake"):
-        return _make(files, [word for word in words[1:] if not word.startswith("-") and "=" not in word])
-    if program in _SCRIPT_RUNNERS:
-        return _script(files, words[1:])
-    if program in _WHOLE_FILES:
-        return "\n".join(text(files, path) for path in _WHOLE_FILES[program])
-    scripts = [word.removeprefix("./") for word in words if "/" in word or word.endswith((".sh", ".py"))]
-    return "\n".join(text(files, script) for script in scripts if not script.startswith("/"))
-
-
-def _script(files: Folder, words: list[str]) -> str:
-    scripts = package_json(files).get("scripts")
-    names = [word for word in words if not word.startswith("-") and word not in ("run", "run-script")]
-    name = "test" if not names or names[0] == "t" else names[0]
-    found = scripts.get(name) if isinstance(scripts, dict) else None
-    return found if isinstance(found, str) else ""
-
-
-def make_targets(files: Folder) -> frozenset[str]:
-    """The targets that a Makefile names."""
-    found = (_TARGET.match(line) for line in _makefile(files) if not line.startswith(("\t", ".")))
-    return frozenset(name for match in found if match for name in match[1].split())
-
-
-def _makefile(files: Folder) -> list[str]:
-    return "\n".join(text(files, name) for name in ("GNUmakefile", "makefile", "Makefile")).splitlines()
-
-
-def _make(files: Folder, targets: list[str]) -> str:
-    """The recipes of the targets and of what they need."""
-    lines = _makefile(files)
-    recipes: dict[str, list[str]] = {}
-    needs: dict[str, list[str]] = {}
-    current: list[str] = []
-    for line in lines:
-        match = _TARGET.match(line)
-        if line.startswith("\t"):
-            for name in current:
-                recipes[name].append(line.strip())
-        elif match and not line.startswith("."):
-            current = match[1].split()
-            for name in current:
-                recipes.setdefault(name, [])
-                needs.setdefault(name, []).extend(match[2].split())
-    waiting = targets or list(recipes)[:1]
-    seen: dict[str, None] = {}
-    while waiting:
-        name = waiting.pop(0)
-        if name in recipes and name not in seen:
-            seen[name] = None
-            waiting += needs[name]
-    return "\n".join(line for name in seen for line in recipes[name])
 
 
 class CheckKind(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import functools
+import json
 import posixpath
 import re
 import sys
@@ -53,8 +54,8 @@ def _known() -> _Known:
 
 def launched(files: Folder, argv: Sequence[str], added: Collection[str] = (), sign: str = "") -> tuple[str, ...]:
     """The same command of a Python interpreter, in which what it starts, the runner and the standard library are the
-    installed ones. A library is the project's own where it is not among what a run added. With a sign the tests are
-    watched, and the last line of the output begins with it."""
+    installed ones. A library is the project's own where it is not among what a run added; the project's packages are
+    those of the workspace. With a sign the tests are watched, and the last line of the output begins with it."""
     known = _known()
     python, *words = argv
     guarded = sorted({*known.modules, *(words[1:2] if words[:1] == ["-m"] else ())})
@@ -63,7 +64,22 @@ def launched(files: Folder, argv: Sequence[str], added: Collection[str] = (), si
         for name in known.own(files)
         if any(files.exists(one) and one not in added for one in _places(_SOURCES, name))
     )
-    return (python, "-c", known.launch, ",".join(guarded), ",".join(own), sign, *words)
+    sources = json.dumps(own_packages(files))
+    return (python, "-c", known.launch, ",".join(guarded), ",".join(own), sources, sign, *words)
+
+
+def own_packages(files: Folder) -> dict[str, list[str]]:
+    """The folders that a Python project's own packages are imported from, with their names."""
+    if not any(map(files.exists, PROJECT_FILES)):
+        return {}
+    name = project_name(files)
+    found = {"": [name]} if any(map(files.exists, _places([""], name))) else {}
+    for folder in _SOURCES[1:]:
+        inner = (path.removeprefix(f"{folder}/") for path in files.walk(folder) if path.endswith(".py"))
+        names = {path.partition("/")[0].removesuffix(".py") for path in inner}
+        if own := sorted(one for one in names if one.isidentifier() and one not in sys.stdlib_module_names):
+            found[folder] = own
+    return found
 
 
 def _places(folders: Iterable[str], name: str) -> list[str]:

@@ -23,6 +23,8 @@ _LONGEST = 3600.0
 class VerifySettings:
     skip: tuple[str, ...] = ()
     """Kinds or names of steps that are left out."""
+    test: tuple[str, ...] = ()
+    """The words of the command that runs the tests; empty lets the project decide."""
     seconds: float = 600.0
     """The most that a step may take; commands of builds and linters have 120 of their own."""
     install: bool = False

@@ -9,7 +9,7 @@ import posixpath
 import secrets
 import shlex
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,10 +18,12 @@ from pawl.checks.catalog import Detection, detect, named, read
 from pawl.checks.output import Origin, printed
 from pawl.checks.project import Folder, missing_modules
 from pawl.checks.report import UNLISTED, TestReport
-from pawl.checks.runners import launched, starts_runner
+from pawl.checks.runners import launched, own_packages, starts_runner
+from pawl.checks.test_commands import TestCommand
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun
 from pawl.core.errors import CommandNotFound, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
+from pawl.workspace.environments import Environment
 from pawl.workspace.git import CommandRunner
 
 _NOT_FOUND = (126, 127)
@@ -49,6 +51,11 @@ class Subject:
     """The user's own; empty lets the framework decide."""
     spare: Mapping[str, str] = field(default_factory=dict)
     """Programs by name that Pawl brings along, for workspaces that have none of their own."""
+    environment: Environment = field(default_factory=Environment)
+    candidates: tuple[TestCommand, ...] = ()
+    """Commands of the project's that may run its tests, the likeliest first."""
+    believe: Callable[[TestCommand], None] = lambda _: None
+    """Told of a command that has reported tests."""
     limits: Limits = field(default_factory=lambda: Limits(seconds=600.0))
     depth: int = 0
     """How many folders the subject lies below the workspace's own."""
@@ -59,16 +66,16 @@ class Subject:
 
     @property
     def python(self) -> str:
-        """The workspace's own interpreter where it has a virtual environment."""
+        """The interpreter of the project's environment where it has one."""
         return self.tool("python") or "python3"
 
     def tool(self, name: str) -> str | None:
-        """A program of the workspace's virtual environment, by a path that commands can run."""
+        """A program of the project's environment, by a path that commands can run; one on the bench goes first."""
         for environment in _ENVIRONMENTS:
             path = f"{environment}/bin/{name}"
             if self.files.exists(path):
                 return posixpath.join(self.workspace or ".", path)
-        return None
+        return self.environment.program(name) or None
 
     def programs(self, name: str) -> list[tuple[str, ...]]:
         """Words that may start a tool: the workspace's own, one on the PATH, Pawl's, or the interpreter's module."""
@@ -97,10 +104,16 @@ class Subject:
         ours = (path for path in paths if _NOT_OURS.isdisjoint(path.split("/")))
         return tuple(path for path in ours if path.endswith((".py", ".pyi")) and self.files.exists(path))
 
-    def run(self, argv: Sequence[str]) -> Completed | None:
+    def import_path(self) -> dict[str, str]:
+        """The variable with which every Python of a command imports the project's packages from the workspace."""
+        folders = [posixpath.join(self.workspace, folder).rstrip("/") for folder in own_packages(self.files)]
+        given = self.environment.variables.get("PYTHONPATH", "")
+        return {"PYTHONPATH": ":".join((*folders, *filter(None, (given,))))} if folders and self.workspace else {}
+
+    def run(self, argv: Sequence[str], variables: Mapping[str, str] | None = None) -> Completed | None:
         """How the command ended; None when its program is not there."""
         try:
-            completed = self.runner.run(Execution(argv=tuple(argv), limits=self.limits))
+            completed = self.runner.run(Execution(argv=tuple(argv), limits=self.limits, environment=variables or {}))
         except CommandNotFound:
             return None
         if completed.ending is Ending.TIMED_OUT:
@@ -117,10 +130,12 @@ class Subject:
             return completed
         return dataclasses.replace(completed, notices=(*completed.notices, _FIFO + found)) if found else completed
 
-    def run_first(self, candidates: Iterable[Sequence[str]]) -> Completed | None:
+    def run_first(
+        self, candidates: Iterable[Sequence[str]], variables: Mapping[str, str] | None = None
+    ) -> Completed | None:
         """The first command whose program is there; `python -m` without the module counts as missing."""
         for argv in candidates:
-            completed = self.run(argv)
+            completed = self.run(argv, variables)
             if completed is not None and not _lacks_module(argv, completed):
                 return completed
         return None
@@ -156,6 +171,9 @@ def failed(
     return CheckResult(step=step, standing=Status.FAIL, reason=reason, findings=tuple(findings), counts=counts)
 
 
+STOPPED = "the command was stopped"
+
+
 def stopped(completed: Completed) -> str:
     """Why a command did not exit by itself; empty when it did."""
     if completed.ending is Ending.EXITED:
@@ -163,7 +181,7 @@ def stopped(completed: Completed) -> str:
     detail = f" {completed.signal}" if completed.signal else ""
     fifo = next((one.removeprefix(_FIFO) for one in completed.notices if one.startswith(_FIFO)), "")
     why = f"; the FIFO {fifo!r} stands there, which holds up whatever reads it: remove it" if fifo else ""
-    return f"the command was stopped: {completed.ending.value}{detail} after {completed.seconds:.0f} s{why}"
+    return f"{STOPPED}: {completed.ending.value}{detail} after {completed.seconds:.0f} s{why}"
 
 
 def amount(number: int, thing: str) -> str:
@@ -184,21 +202,46 @@ class Tests:
     """The command that runs the tests where no framework is found."""
 
     def run(self, subject: Subject) -> CheckResult:
-        given = subject.test_command or self.command
-        detection = self._detected(subject, shlex.join(given) if given else None)
-        if detection.framework is None and not given:
-            return skipped(self.name, detection.reason)
-        argv = given or (commands.all_tests(detection.framework, python=subject.python) if detection.framework else ())
+        """The first command that reports tests decides; where none does, the user's own or the framework's."""
+        last = skipped(self.name, self._detected(subject, None).reason)
+        for command in self._commands(subject):
+            argv = command.with_python(subject.python)
+            last = self._ran(subject, command, argv) or self._missing(subject, argv)
+            if last.counts is not None and last.counts.total and not subject.test_command:
+                subject.believe(dataclasses.replace(command, tests=last.counts.total))
+            if last.counts is not None and (last.counts.total or last.incomplete.startswith(STOPPED)):
+                return last
+        return last
+
+    def _commands(self, subject: Subject) -> Iterator[TestCommand]:
+        """The user's own alone, or those that the project's files name and then its framework's."""
+        if subject.test_command:
+            yield TestCommand(words=subject.test_command)
+            return
+        framework = self._detected(subject, None).framework
+        usual = self.command or (commands.all_tests(framework, python=subject.python) if framework else ())
+        if not self.framework and (framework is None or framework.language == "python"):
+            yield from (one for one in subject.candidates if one.with_python(subject.python) != usual)
+        if usual:
+            yield TestCommand(words=usual)
+
+    def _ran(self, subject: Subject, command: TestCommand, argv: tuple[str, ...]) -> CheckResult | None:
+        """How the command ended; None where its program is not there."""
+        asked = argv in (subject.test_command, self.command)
+        detection = self._detected(subject, shlex.join(argv) if asked or command.source else None)
         for words in (*_by_module(argv, subject), *_without_npx(argv, subject)):
             # Not to be guessed by what is tested.
             sign = f"pawl-{secrets.token_hex(8)}" if starts_runner(words) else ""
             guarded = launched(subject.files, words, subject.added, sign) if sign else words
-            completed = subject.run_first([guarded])
+            completed = subject.run_first([guarded], {} if sign else subject.import_path())
             if completed is not None:
                 output, watched = watched_tests(printed(completed), sign)
                 found = read(output, detection, subject.origin)
-                result = verdict(self.name, completed, found, asked=bool(given), unseen=bool(sign) and watched is None)
-                return dataclasses.replace(result, command=words, ran=watched or ())
+                result = verdict(self.name, completed, found, asked=asked, unseen=bool(sign) and watched is None)
+                return dataclasses.replace(watched.applied(result) if watched else result, command=words)
+        return None
+
+    def _missing(self, subject: Subject, argv: tuple[str, ...]) -> CheckResult:
         program = argv[2] if argv[0] in (subject.python, "npx") else argv[0]
         why = missing_modules(subject.files) or f"{program!r} is not installed"
         return dataclasses.replace(skipped(self.name, why), incomplete=why, command=argv)
@@ -221,7 +264,30 @@ def _without_npx(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...
     return [(program, *argv[3:]) for program in subject.node_programs(argv[2])]
 
 
-def watched_tests(output: str, sign: str) -> tuple[str, tuple[TestRun, ...] | None]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedRun:
+    """A run of tests as `inside/launch.py` saw it."""
+
+    ran: tuple[TestRun, ...] = ()
+    moved: tuple[tuple[str, str, str], ...] = ()
+    """Folders of the project's packages that were put first: the folder, the package, and where else it was found."""
+    elsewhere: tuple[tuple[str, str], ...] = ()
+    """The project's packages that were imported from outside of the workspace, with where."""
+
+    def applied(self, result: CheckResult) -> CheckResult:
+        """The result with what was seen. Tests of another copy of the project prove nothing about this one."""
+        for name, place in self.elsewhere:
+            why = f"they ran {name} of {posixpath.dirname(place)}, not that of the workspace"
+            return dataclasses.replace(skipped(result.step, why), incomplete=why, counts=result.counts, ran=self.ran)
+        told = [
+            f"{folder or 'the project'} goes first on the import path: {name} is "
+            + (f"also in {posixpath.dirname(posixpath.dirname(place))}" if place else "not installed")
+            for folder, name, place in self.moved
+        ]
+        return dataclasses.replace(result, ran=self.ran, reason="; ".join(filter(None, (result.reason, *told))))
+
+
+def watched_tests(output: str, sign: str) -> tuple[str, WatchedRun | None]:
     """The output without the line that `inside/launch.py` ends it with, and what that says; None where it is not."""
     before, found, rest = output.rpartition(f"\n{sign} ") if sign else (output, "", "")
     if not found:
@@ -233,9 +299,11 @@ def watched_tests(output: str, sign: str) -> tuple[str, tuple[TestRun, ...] | No
             TestRun(id=str(name), outcome=TestOutcome(outcome), seconds=float(seconds), checked=checked)
             for name, outcome, seconds, checked in body["ran"]
         )
+        moved = tuple((str(folder), str(name), str(place)) for folder, name, place in body["moved"])
+        elsewhere = tuple((str(name), str(place)) for name, place in body["elsewhere"])
     except (ValueError, KeyError, TypeError, zlib.error):
         return output, None
-    return f"{before}\n{after}", seen
+    return f"{before}\n{after}", WatchedRun(ran=seen, moved=moved, elsewhere=elsewhere)
 
 
 LEFT_EARLY = "the runner left before its end, whatever it printed"

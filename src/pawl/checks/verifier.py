@@ -22,6 +22,7 @@ from pawl.checks.evidence import (
     reaching_for_tests,
     weaker_tests,
 )
+from pawl.checks.known_commands import known_commands, test_commands
 from pawl.checks.ladder import Absent, Placed, choose, in_order, with_absent
 from pawl.checks.lsp.verdicts import diagnosed, diagnostics_steps, host, readable, servers_for
 from pawl.checks.output import printed
@@ -30,6 +31,7 @@ from pawl.checks.project import CHEAP, ORDER, CheckKind, Folder, ListedFolder, i
 from pawl.checks.runners import shadowing
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import CheckStep, Subject, passed, skipped
+from pawl.checks.test_commands import TestCommand
 from pawl.checks.test_strength import is_test
 from pawl.checks.verdict import TESTS, ChangeVerdict, Requirements, Verification, decide, failing, runs_tests
 from pawl.core.change import EMPTY, ChangeSet
@@ -39,6 +41,7 @@ from pawl.core.execution import Completed, Execution
 from pawl.settings.config import Config
 from pawl.workspace.bench import Bench
 from pawl.workspace.benches import brought_along, open_bench
+from pawl.workspace.environments import environment_of
 from pawl.workspace.git import CommandRunner
 from pawl.workspace.hiding import hidden_note
 from pawl.workspace.project import Project
@@ -367,8 +370,15 @@ class Verifier:
             workspace=self.shop.workspace,
             test_command=self.test_command,
             spare=brought_along(),
+            environment=environment_of(self.shop.config, self.shop.workspace),
+            candidates=test_commands(self.shop),
+            believe=self._believe,
             limits=self.shop.config.settings.limits(limit),
         )
+
+    def _believe(self, command: TestCommand) -> None:
+        if self.opened is None:
+            known_commands(self.shop.config).save(self.shop.workspace, command)
 
     @contextmanager
     def bench(self, changes: ChangeSet = EMPTY) -> Iterator[tuple[Bench, tuple[Provided, ...]]]:

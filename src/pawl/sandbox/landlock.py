@@ -99,8 +99,9 @@ class LandlockSandbox(GatedSandbox):
         for folder in (home, temporary):
             os.mkdir(folder, 0o700)
         _link_toolchains(home, roots, self._surroundings.home)
-        path = visible_path(_moved(self._surroundings, view), view.copy, roots)
-        environment = command_environment(execution, home=home, temporary=temporary, path=path)
+        moved = _moved(self._surroundings, view)
+        path = visible_path(moved, view.copy, roots)
+        environment = command_environment(execution, moved.variables, home=home, temporary=temporary, path=path)
         scenery = Scenery(layers, roots, environment["PATH"])
         directory = check_directory(scenery, execution.directory)
         check_command(scenery, execution.argv[0], directory)
@@ -136,12 +137,16 @@ def check_landlock() -> None:
 
 
 def _moved(surroundings: Surroundings, view: CopyView) -> Surroundings:
-    """PATH entries inside the workspace are those of the copy."""
-    entries = (
-        view.copy + entry[len(view.workspace) :] if is_below(entry, view.workspace) else entry
-        for entry in surroundings.path.split(":")
-    )
-    return replace(surroundings, path=":".join(entries))
+    """Search paths inside the workspace are those of the copy."""
+
+    def moved(paths: str) -> str:
+        return ":".join(
+            view.copy + entry[len(view.workspace) :] if is_below(entry, view.workspace) else entry
+            for entry in paths.split(":")
+        )
+
+    variables = {name: moved(value) for name, value in surroundings.variables.items()}
+    return replace(surroundings, path=moved(surroundings.path), variables=variables)
 
 
 def _link_toolchains(home: str, roots: Iterable[Root], caller_home: str) -> None:

@@ -190,7 +190,9 @@ class NamespaceSandbox(GatedSandbox):
         _check_view(view)
         layers = Layers(view)
         roots, path = self._roots_and_path(view.workspace)
-        environment = command_environment(execution, home=HOME, temporary="/tmp", path=path)
+        environment = command_environment(
+            execution, self._surroundings.variables, home=HOME, temporary="/tmp", path=path
+        )
         scenery = Scenery(layers, roots, environment["PATH"])
         directory = check_directory(scenery, execution.directory)
         check_command(scenery, execution.argv[0], directory)

@@ -13,7 +13,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -43,6 +43,8 @@ class Surroundings:
     """Further folders to read from, such as the prefix of the active virtual environment."""
     private: tuple[str, ...] = ()
     """Folders that no command may see, such as Pawl's own state; a root that holds one is not shown."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """For every command; their paths may lie in the workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +172,13 @@ _OFFLINE = MappingProxyType({"PIP_RETRIES": "0", "npm_config_fetch_retries": "0"
 """Without a network, trying again only costs time."""
 
 
-def command_environment(execution: Execution, *, home: str, temporary: str, path: str) -> Mapping[str, str]:
+def command_environment(
+    execution: Execution, around: Mapping[str, str], *, home: str, temporary: str, path: str
+) -> Mapping[str, str]:
     # Compilers keep what they made in a cache, for which the home is too small.
     places = {"HOME": home, "TMPDIR": temporary, "XDG_CACHE_HOME": f"{temporary}/cache", "PATH": path}
     offline = _OFFLINE if execution.network is Network.OFF else {}
-    return {**_CLEAN, **offline, **places, **execution.environment}
+    return {**_CLEAN, **offline, **around, **places, **execution.environment}
 
 
 def check_words(execution: Execution) -> None:

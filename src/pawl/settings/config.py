@@ -111,7 +111,6 @@ class Config:
     state: Path
     file: Path
     search_path: str
-    virtual_environment: str | None
     global_ignore: Path
     color: bool
     settings: Settings = field(default_factory=Settings)
@@ -151,7 +150,6 @@ def partly_loaded(environment: Mapping[str, str] | None = None) -> tuple[Config,
         state=state,
         file=file,
         search_path=env.get("PATH", ""),
-        virtual_environment=env.get("VIRTUAL_ENV"),
         global_ignore=config_home / "git" / "ignore",
         color=not env.get("NO_COLOR") and env.get("TERM") != "dumb",
         settings=settings,

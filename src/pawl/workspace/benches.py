@@ -17,10 +17,10 @@ from pawl.core.redact import redacted_command
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.choice import ChosenSandbox
 from pawl.sandbox.visibility import Surroundings
-from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.workspace.bench import Bench, BenchSettings, benches, sweep
 from pawl.workspace.capture import Capture, HeldBack
+from pawl.workspace.environments import environment_of
 from pawl.workspace.project import Project
 from pawl.workspace.promotion import Promotion
 
@@ -68,10 +68,14 @@ def bench_places(config: Config) -> tuple[Path, ...]:
 
 def open_sandbox_for(shop: Project, extra_readonly: tuple[str, ...] = ()) -> ChosenSandbox:
     config = shop.config
-    extra = (*readable_roots(config.virtual_environment), *extra_readonly)
+    found = environment_of(config, shop.workspace)
     return ChosenSandbox(
         Surroundings(
-            home=str(config.home), path=config.search_path, extra_readonly=extra, private=(str(config.state),)
+            home=str(config.home),
+            path=found.path,
+            extra_readonly=(*found.roots, *extra_readonly),
+            private=(str(config.state),),
+            variables=found.variables,
         ),
         minimum=Confinement(config.settings.minimum_confinement),
     )
@@ -310,18 +314,6 @@ TOOLS = ("ruff", "ty")
 """Pawl depends on them, so that every workspace can be linted and type-checked."""
 
 
-def readable_roots(environment: str | None) -> tuple[str, ...]:
-    """The environment itself, and the installation that its interpreter comes from.
-
-    The environment's own note of where that is can lie in the workspace, so it is believed only where a Python
-    installation really stands.
-    """
-    if environment is None:
-        return ()
-    base = _base(Path(environment))
-    return (environment,) if base is None else (environment, str(base))
-
-
 def brought_along() -> dict[str, str]:
     """Pawl's own tools by name, where they are installed: beside its interpreter, or where pip puts scripts."""
     import sysconfig
@@ -339,16 +331,3 @@ def own_python() -> tuple[str, tuple[str, ...]]:
     """
     package = str(Path(__file__).parents[1])
     return getattr(sys, "_base_executable", sys.executable), (sys.base_prefix, package)
-
-
-def _base(environment: Path) -> Path | None:
-    try:
-        lines = bounded.read_bytes(environment / "pyvenv.cfg").decode("utf-8", "replace").splitlines()
-    except OSError:
-        return None
-    pairs = (line.partition("=") for line in lines)
-    named = {name.strip(): value.strip() for name, _, value in pairs}
-    programs = Path(named.get("home", ""))
-    if not programs.is_absolute() or programs.name != "bin" or not (programs / "python3").exists():
-        return None
-    return programs.parent if any(programs.parent.glob("lib*/python3*/os.py")) else None

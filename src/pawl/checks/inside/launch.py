@@ -1,10 +1,12 @@
 """Runs on a bench, in the workspace's interpreter: starts a test runner that nothing of the workspace can shadow.
 
-`python -c THIS MODULES OWN SIGN -m MODULE WORD...` does what `python -m MODULE WORD...` does; `-c CODE` and `FILE` are
-taken as Python takes them. But where the runner, a library or the standard library imports a module of the standard
-library or one of MODULES, it gets the installed one, never one of the workspace. Code of the workspace imports as ever.
-OWN are modules that the project itself is, such as `pluggy` in its own repository. With a SIGN the last line printed
-begins with it and tells which tests ran, so that a run that was broken off, or only printed a summary, is known.
+`python -c THIS MODULES OWN SOURCES SIGN -m MODULE WORD...` does what `python -m MODULE WORD...` does; `-c CODE` and
+`FILE` are taken as Python takes them. But where the runner, a library or the standard library imports a module of the
+standard library or one of MODULES, it gets the installed one, never one of the workspace. Code of the workspace imports
+as ever. OWN are modules that the project itself is, such as `pluggy` in its own repository. SOURCES are folders with
+the names of the project's packages in them, as JSON: they go first on the import path where a package is found
+elsewhere or nowhere. With a SIGN the last line printed begins with it and tells which tests ran, so that a run that was
+broken off, or only printed a summary, is known.
 """
 
 # Before anything is imported that the workspace could hold; `__future__` would be looked for there, too.
@@ -14,10 +16,22 @@ if sys.path[:1] == [""]:
     del sys.path[0]
 
 import os
-import runpy
-from importlib.machinery import ModuleSpec, PathFinder
-from types import FrameType
-from typing import Any
+
+
+def _is_inside(path: str, workspace: str = os.getcwd()) -> bool:
+    """Whether it lies in the workspace where this was started, and not in an environment there."""
+    inner = [folder + os.sep for folder in (sys.prefix, sys.base_prefix) if folder.startswith(workspace + os.sep)]
+    return (path + os.sep).startswith(workspace + os.sep) and not path.startswith(tuple(inner) or "\0")
+
+
+_GIVEN = [place for place in sys.path if _is_inside(place)]
+"""Of the user's PYTHONPATH; they come back when what is below stands."""
+sys.path[:] = [place for place in sys.path if place not in _GIVEN]
+
+import runpy  # noqa: E402
+from importlib.machinery import ModuleSpec, PathFinder  # noqa: E402
+from types import FrameType  # noqa: E402
+from typing import Any  # noqa: E402
 
 _IMPORTING = ("importlib", "_frozen_importlib", "_frozen_importlib_external", "runpy")
 _TOOL = 4
@@ -39,9 +53,6 @@ class InstalledFirst:
     def __init__(self, names: "set[str]", workspace: str) -> None:
         self._names = names
         self._installed = list(sys.path)
-        self._workspace = workspace + os.sep
-        inner = (folder + os.sep for folder in (sys.prefix, sys.base_prefix))
-        self._environments = tuple(folder for folder in inner if folder.startswith(self._workspace))
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> "ModuleSpec | None":
         if path is not None or name not in self._names or self._asked_by_workspace(sys._getframe(1)):
@@ -57,7 +68,47 @@ class InstalledFirst:
         file = "<" if frame is None else frame.f_code.co_filename
         if not os.path.isabs(file):
             return not file.startswith("<")
-        return file.startswith(self._workspace) and not file.startswith(self._environments or "\0")
+        return _is_inside(file)
+
+
+class Sources:
+    """The project's own packages: found in the workspace, not where another copy of them is installed."""
+
+    def __init__(self, given: str, workspace: str) -> None:
+        import json
+
+        self._folders: dict[str, list[str]] = json.loads(given)
+        self._workspace = workspace
+        self.moved: list[list[str]] = []
+        """Folders that were put first, each with the package and where it was found."""
+
+    def put_first(self) -> None:
+        from importlib.util import find_spec
+
+        sys.path[1:1] = _GIVEN
+        for folder, names in self._folders.items():
+            place = os.path.join(self._workspace, folder) if folder else self._workspace
+            for name in names:
+                if name in sys.modules:
+                    continue
+                spec = find_spec(name)
+                found = (spec.origin or next(iter(spec.submodule_search_locations or ()), "")) if spec else ""
+                if not found or not _is_inside(os.path.realpath(found)):
+                    self._put(place)
+                    self.moved.append([folder, name, found])
+                    break
+
+    def _put(self, place: str) -> None:
+        """Also for the processes that tests start."""
+        sys.path.insert(0, place)
+        variables = os.environ  # noqa: TID251
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, (place, variables.get("PYTHONPATH", ""))))
+
+    def elsewhere(self) -> "list[list[str]]":
+        """The packages that were imported from somewhere else, with where."""
+        loaded = ((name, sys.modules.get(name)) for names in self._folders.values() for name in names)
+        files = ((name, getattr(module, "__file__", None)) for name, module in loaded if module is not None)
+        return [[name, file] for name, file in files if file and not _is_inside(os.path.realpath(file))]
 
 
 class TestWatch:
@@ -134,14 +185,15 @@ class TestWatch:
 
         return note
 
-    def told(self) -> str:
+    def told(self, sources: Sources) -> str:
         """All of it as one word of a line."""
         import base64
         import json
         import zlib
 
         rows = [[name, *end, self._checked(name)] for name, end in self.ran.items()]
-        body = json.dumps({"ran": rows, "left_out": self.left_out})
+        found = {"moved": sources.moved, "elsewhere": sources.elsewhere()}
+        body = json.dumps({"ran": rows, "left_out": self.left_out, **found})
         return base64.b64encode(zlib.compress(body.encode("utf-8", "replace"))).decode()
 
     def _checked(self, name: str) -> "bool | None":
@@ -180,15 +232,15 @@ def _checks_something(node: "Any") -> bool:
 
 
 def main() -> None:
-    _, runner, own, sign, first, *words = sys.argv
+    _, runner, own, given, sign, first, *words = sys.argv
     listed = (name.partition(".")[0] for name in os.listdir(os.path.dirname(os.__file__)))
     names = set(getattr(sys, "stdlib_module_names", listed)) - set(sys.builtin_module_names) - {"test"}
-    here = os.getcwd()
-    sys.meta_path.insert(0, InstalledFirst((names | set(runner.split(","))) - set(own.split(",")), here))
+    sys.meta_path.insert(0, InstalledFirst((names | set(runner.split(","))) - set(own.split(","))))
+    sources = Sources(given, os.getcwd())
     watch = TestWatch() if first == "-m" and words[0] in ("pytest", "unittest") else None
     code: object = 1
     try:
-        code = _run(first, words, here, watch)
+        code = _run(first, words, sources, watch)
     except SystemExit as end:
         code = end.code
         if code is not None and not isinstance(code, int):
@@ -197,14 +249,15 @@ def main() -> None:
     finally:
         sys.stdout.flush()
         if watch is not None and sign:
-            sys.stdout.write(f"\n{sign} {watch.told()}\n")
+            sys.stdout.write(f"\n{sign} {watch.told(sources)}\n")
             sys.stdout.flush()
     sys.exit(code)  # type: ignore[arg-type]
 
 
-def _run(first: str, words: "list[str]", here: str, watch: "TestWatch | None") -> object:
+def _run(first: str, words: "list[str]", sources: Sources, watch: "TestWatch | None") -> object:
     if first == "-m":
-        sys.path.insert(0, here)
+        sys.path.insert(0, os.getcwd())
+        sources.put_first()
         sys.argv = words
         if watch is not None and words[0] == "pytest":
             watch.watch_pytest()
@@ -213,10 +266,12 @@ def _run(first: str, words: "list[str]", here: str, watch: "TestWatch | None") -
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)
     elif first == "-c":
         sys.path.insert(0, "")
+        sources.put_first()
         sys.argv = ["-c", *words[1:]]
         exec(compile(words[0], "<string>", "exec"), {"__name__": "__main__"})
     else:
         sys.path.insert(0, os.path.dirname(os.path.abspath(first)))
+        sources.put_first()
         sys.argv = [first, *words]
         runpy.run_path(first, run_name="__main__")
     return 0

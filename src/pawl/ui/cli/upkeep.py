@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pawl.core.errors import SandboxUnavailable
+from pawl.core.errors import ConfigError, SandboxUnavailable
 from pawl.core.execution import Confinement
 from pawl.settings.trust import TrustStatus, folder_trust
 from pawl.ui.cli.call import Call
@@ -15,6 +16,7 @@ from pawl.ui.cli.parser import Command
 from pawl.ui.screen.screen import counted
 
 if TYPE_CHECKING:
+    from pawl.checks.test_commands import TestCommand
     from pawl.workspace.benches import Examination
     from pawl.workspace.project import Project
 
@@ -46,6 +48,7 @@ _MOST_NUMBER = 1_000_000
 def doctor(shop: Project, call: Call) -> int:
     from pawl.ui.cli.mistakes import every_mistake
     from pawl.workspace.benches import examine
+    from pawl.workspace.environments import environment_of
 
     report = examine(shop, thorough=call.options.verify)
     wrong = every_mistake()
@@ -54,6 +57,7 @@ def doctor(shop: Project, call: Call) -> int:
     left = (one for one in report.problems if not (wrong and str(shop.config.file) in one))
     report = replace(report, problems=(*told, *left))
     trust = folder_trust(shop.config, shop.workspace)
+    found, tests = environment_of(shop.config, shop.workspace), _test_commands(shop)
     code = _health(report)
     if call.options.json:
         return call.emit(
@@ -68,14 +72,32 @@ def doctor(shop: Project, call: Call) -> int:
                 "settings": str(shop.config.file),
                 "trust": trust.standing,
                 **picked(report, "hooks problems"),
+                "environment": {**found.found, "python_folder": found.python},
+                "test_commands": [picked(one, "words source tests") for one in tests],
             },
             code,
         )
     _tell(shop, call, report)
+    for language, whose in sorted(found.found.items()):
+        call.out.say(f"{language:<12}{whose} environment" + (f" in {found.python}" if language == "python" else ""))
+    for one in tests[:1]:
+        proved = f"ran {counted(one.tests, 'test')} here" if one.tests else "not tried yet"
+        call.out.say(f"tests       {one.shown} ({'; '.join(filter(None, (one.source, proved)))})")
     if trust.standing is TrustStatus.LAPSED:
         call.out.say(f"  ! the trust in this folder lapsed: {', '.join(trust.changed)} changed since", "yellow")
         call.out.say("      what its files configure does not count; look at them, then: pawl trust")
     return code
+
+
+def _test_commands(shop: Project) -> tuple[TestCommand, ...]:
+    """The one that is known to run the tests, then those that would be tried."""
+    from pawl.checks.known_commands import known_commands, test_commands
+
+    known = known_commands(shop.config).load(shop.workspace)
+    with suppress(ConfigError):
+        others = (one for one in test_commands(shop) if known is None or one.words != known.words)
+        return (*((known,) if known else ()), *others)
+    return ()
 
 
 def gc(shop: Project, call: Call) -> int:

@@ -1,0 +1,258 @@
+"""The commands by which a project runs its tests, as its CI, pages and task files name them.
+
+Candidates are read off the workspace as it stands, so that no change can choose the command that judges it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import itertools
+import posixpath
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+
+from pawl.checks.catalog import first_named
+from pawl.checks.project import Folder, text
+from pawl.checks.task_files import just_recipes, leads_to, make_targets, tasks, words_of
+from pawl.core.errors import NotFound, PawlError
+from pawl.core.typed import written
+from pawl.settings.tree import Tree
+
+_DEEPEST = 3
+_LARGEST = 256 << 10
+_FENCE = re.compile(r"^\s*(?:```|~~~)")
+_QUOTED = re.compile(r"`+([^`\n]+)`+")
+_PYTHON = re.compile(r"python[\d.]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    files: tuple[str, ...]
+    reads: str
+    command: str = ""
+    task: tuple[str, ...] = ()
+    tables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lines:
+    before: re.Pattern[str]
+    runners: tuple[re.Pattern[str], ...]
+    tasks: tuple[re.Pattern[str], ...]
+    begins: re.Pattern[str]
+    prefixes: tuple[str, ...]
+    prefix_options: tuple[str, ...]
+    prefix_values: tuple[str, ...]
+    unreadable: re.Pattern[str]
+    narrow: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    source: tuple[_Source, ...]
+    line: _Lines
+    pytest: Mapping[str, tuple[str, ...]]
+
+
+@functools.cache
+def _table() -> _Table:
+    file = resources.files("pawl.checks") / "test_commands.toml"
+    return written(_Table, tomllib.loads(file.read_text(encoding="utf-8")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestCommand:
+    """A command that may run the tests of a project."""
+
+    __test__ = False
+
+    words: tuple[str, ...]
+    source: str = ""
+    """The file that names it."""
+    tests: int = 0
+    """How many it reported on a bench; none for one that was not tried yet."""
+
+    def with_python(self, python: str) -> tuple[str, ...]:
+        """The words with the project's interpreter, where a file of the project's names the command."""
+        first, *rest = self.words
+        if not self.source:
+            return self.words
+        if first == "pytest":
+            return (python, "-m", "pytest", *rest)
+        return (python, *rest) if first == "python" else self.words
+
+    @property
+    def shown(self) -> str:
+        return shlex.join(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceFiles:
+    """Fits `Folder`: files of a workspace as it stands, of which a folder's names are not walked further."""
+
+    tree: Tree
+
+    def read(self, path: str) -> bytes:
+        try:
+            return self.tree.read(path, _LARGEST)
+        except OSError as error:
+            raise NotFound(f"{path!r} cannot be read: {error.strerror}") from error
+
+    def exists(self, path: str) -> bool:
+        try:
+            return self.tree.find(path) is not None
+        except (OSError, PawlError):
+            return False
+
+    def walk(self, under: str = "") -> Iterator[str]:
+        try:
+            names = self.tree.names(under)
+        except (OSError, PawlError):
+            return
+        yield from (posixpath.join(under, name) for name in sorted(names))
+
+
+def candidates(files: Folder) -> tuple[TestCommand, ...]:
+    """Each command once, what CI runs first; of one kind of file the plainest first."""
+    found: dict[tuple[str, ...], TestCommand] = {}
+    for source in _table().source:
+        named: dict[tuple[str, ...], TestCommand] = {}
+        for path in _paths(files, source):
+            for line in _lines(files, source, path):
+                for words in _resolved(files, line, 0):
+                    named.setdefault(words, TestCommand(words=words, source=path))
+        # A page shows how a part is tested, and several jobs that each run a part are no command for the whole.
+        parts = {words for words in named if _places(words) - set(_table().pytest["whole"])}
+        narrow = parts if source.reads == "quoted" or len(parts) > 1 else set()
+        for words in sorted(named.keys() - narrow, key=len):
+            if all(files.exists(word) for word in words[:3] if word.endswith(".py")):
+                found.setdefault(words, named[words])
+    return tuple(found.values())
+
+
+def _places(words: tuple[str, ...]) -> set[str]:
+    """Where a command of pytest looks for tests; none for another's."""
+    if words[0] != "pytest":
+        return set()
+    pairs = itertools.pairwise(words)
+    return {word for before, word in pairs if not word.startswith("-") and before not in _table().pytest["takes"]}
+
+
+def _paths(files: Folder, source: _Source) -> Iterator[str]:
+    for pattern in source.files:
+        if "*" in pattern:
+            yield from (path for path in files.walk(posixpath.dirname(pattern)) if fnmatch.fnmatchcase(path, pattern))
+        elif files.exists(pattern):
+            yield pattern
+
+
+def _lines(files: Folder, source: _Source, path: str) -> Iterator[str]:
+    """The commands that a file names."""
+    table = _table().line
+    if source.reads == "name":
+        yield from _task_commands(files, source, path)
+        return
+    whole = re.sub(r"\\\n\s*", " ", text(files, path))
+    for line in _quoted(whole) if source.reads == "quoted" else whole.splitlines():
+        command = table.before.sub("", line).strip().rstrip("\"'")
+        names = _runs(command) or _runs_task(command)
+        narrow = source.reads == "quoted" and table.narrow.search(command)
+        if names and table.begins.match(command) and not narrow:
+            yield command
+
+
+def _quoted(page: str) -> Iterator[str]:
+    inside = False
+    for line in page.splitlines():
+        if _FENCE.match(line):
+            inside = not inside
+        elif inside:
+            yield line
+        else:
+            yield from _QUOTED.findall(line)
+
+
+def _task_commands(files: Folder, source: _Source, path: str) -> Iterator[str]:
+    if source.tables:
+        known = {tool: dict(tasks(files, place)) for tool, place in source.tables.items()}
+        named = ((tool, name) for name in source.task for tool in known if name in known[tool])
+        yield from (source.command.format(tool=tool, task=name) for tool, name in named)
+    elif source.task:
+        has = make_targets(files) if "make" in path.lower() else just_recipes(files)
+        yield from (source.command.format(task=name) for name in source.task if name in has)
+    else:
+        yield source.command
+
+
+def _resolved(files: Folder, command: str, depth: int) -> Iterator[tuple[str, ...]]:
+    """The words that run tests in the end: those of a runner, or of a task that leads to none that can be read."""
+    table = _table().line
+    words = _bare(command)
+    if not words:
+        return
+    line = " ".join(words)
+    if _runs(line):
+        kept = _plain(words)
+        if not table.unreadable.search(" ".join(kept)):
+            yield kept
+    elif depth < _DEEPEST and _runs_task(command):
+        lines = (leads_to(files, command) or leads_to(files, line)).splitlines()
+        inner = [one for each in lines if not each.startswith("#") for one in _resolved(files, each, depth + 1)]
+        if inner:
+            yield inner[0]
+        elif words[0] in ("make", "just") and not table.unreadable.search(line):
+            yield tuple(words)
+
+
+def _runs(command: str) -> bool:
+    """Whether it names a test framework, or a runner of the project's own."""
+    return first_named(command) is not None or any(one.search(command) for one in _table().line.runners)
+
+
+def _runs_task(command: str) -> bool:
+    bare = " ".join(_bare(command))
+    return any(one.search(line) for one in _table().line.tasks for line in (command, bare))
+
+
+def _bare(command: str) -> list[str]:
+    """The words without what only prepares the command: assignments, and tools that choose an environment."""
+    table = _table().line
+    words = words_of(command.lstrip("@-"))
+    while words:
+        prefix = next((one for one in table.prefixes if words[: one.count(" ") + 1] == one.split()), "")
+        if prefix and len(words) > prefix.count(" ") + 1:
+            words = words[prefix.count(" ") + 1 :]
+            while words and words[0].startswith("-") and words[0] != "-m":
+                takes = words[0] in table.prefix_values
+                words = words[2 if takes else 1 :]
+            words = ["python", *words] if words[:1] == ["-m"] else words
+        elif "=" in words[0] and not words[0].startswith("-"):
+            words = words[1:]
+        else:
+            break
+    return words
+
+
+def _plain(words: list[str]) -> tuple[str, ...]:
+    """A command of pytest without what decides about its report only."""
+    first = posixpath.basename(words[0])
+    if first in ("pytest", "py.test"):
+        rest = words[1:]
+    elif _PYTHON.fullmatch(first) and words[1:3] == ["-m", "pytest"]:
+        rest = words[3:]
+    else:
+        return ("python" if _PYTHON.fullmatch(first) else words[0], *words[1:])
+    kept: list[str] = []
+    dropped = _table().pytest
+    waiting = iter(rest)
+    for word in waiting:
+        if word in dropped["values"]:
+            next(waiting, None)
+        elif not any(fnmatch.fnmatchcase(word, one) for one in dropped["drop"]):
+            kept.append(word)
+    return ("pytest", *kept)

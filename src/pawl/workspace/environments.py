@@ -1,0 +1,232 @@
+"""The environment that a project's commands run in: its interpreters, though nobody has activated them, what they need
+to be readable, and the import paths of the user's that lie in the workspace.
+
+Nothing is started to find it. Files of the workspace name at most a version; everything else is where tools put it.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import glob
+import hashlib
+import os
+import re
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pawl.core.typed import written
+from pawl.sandbox.visibility import SYSTEM_FOLDERS, is_below
+from pawl.settings import files as bounded
+from pawl.settings.config import Config
+
+_PLACE = re.compile(r"\{(\w+)\}")
+_NUMBER = re.compile(r"\d+")
+_IMPORT_PATHS = ("PYTHONPATH", "NODE_PATH")
+_SYSTEM = ("/usr", *SYSTEM_FOLDERS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    name: str
+    language: str
+    folders: tuple[str, ...]
+    marked: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    environment: tuple[_Kind, ...]
+    versions: Mapping[str, tuple[tuple[str, re.Pattern[str]], ...]]
+    path: Mapping[str, tuple[str, ...]]
+
+
+@functools.cache
+def _table() -> _Table:
+    text = Path(__file__).with_name("environments.toml").read_text(encoding="utf-8")
+    return written(_Table, tomllib.loads(text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """Of one workspace."""
+
+    python: str = ""
+    """The folder of the project's Python environment; empty where that of the PATH serves."""
+    found: Mapping[str, str] = field(default_factory=dict)
+    """Whose environment serves a language, for people."""
+    path: str = ""
+    """The search path of commands: the user's, with the environments' programs first."""
+    roots: tuple[str, ...] = ()
+    """Folders to be shown for reading."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def program(self, name: str) -> str:
+        """The path of a program of the Python environment; empty where it has none."""
+        path = os.path.join(self.python, "bin", name)
+        return path if self.python and os.path.exists(path) else ""
+
+    @property
+    def interpreter(self) -> str:
+        return self.program("python")
+
+
+def environment_of(config: Config, workspace: str) -> Environment:
+    """As it is now: environments come and go."""
+    places = _places(config, workspace)
+    found: dict[str, tuple[str, str]] = {}
+    for kind in _table().environment:
+        if kind.language not in found and (folder := _standing(kind, places, workspace)):
+            found[kind.language] = folder, kind.name
+    folders = [folder for folder, _ in found.values()]
+    python = found.get("python", ("", ""))[0]
+    programs = [os.path.join(folder, "bin") for folder in folders]
+    variables = {"VIRTUAL_ENV": python} if python and os.path.exists(f"{python}/pyvenv.cfg") else {}
+    return Environment(
+        python=python,
+        found={language: whose for language, (_, whose) in found.items()},
+        path=":".join((*programs, config.search_path)),
+        roots=tuple(dict.fromkeys((*_roots(folders), *_installed(config.search_path, workspace, str(config.home))))),
+        variables={**variables, **_import_paths(config.environment, workspace)},
+    )
+
+
+def _places(config: Config, workspace: str) -> dict[str, str]:
+    variables = config.environment
+    home = str(config.home)
+    places = {
+        # Pawl's own environment is on the PATH where it was activated; it is no project's.
+        **{name: value for name, value in variables.items() if os.path.isabs(value) and value != sys.prefix},
+        "workspace": workspace,
+        "folder": os.path.basename(workspace),
+        "home": home,
+        "data": variables.get("XDG_DATA_HOME") or f"{home}/.local/share",
+        "cache": variables.get("XDG_CACHE_HOME") or f"{home}/.cache",
+        "sha256": _short(hashlib.sha256(os.fsencode(workspace)).digest()),
+        "md5": _short(hashlib.md5(os.fsencode(workspace), usedforsecurity=False).digest()),
+        "pipfile": _short(hashlib.sha256(os.fsencode(f"{workspace}/Pipfile")).digest()),
+    }
+    versions = {language: _version(workspace, language) for language in _table().versions}
+    # A bare interpreter has no packages: where there is one on the PATH, only a name of an environment counts.
+    if versions["python"][:1].isdigit() and shutil.which("python3", path=config.search_path):
+        versions["python"] = ""
+    for language in ("python", "node"):
+        program = "python3" if language == "python" else language
+        if not versions[language] and not shutil.which(program, path=config.search_path):
+            versions[language] = "*"
+    return {**places, **versions}
+
+
+def _short(digest: bytes) -> str:
+    return base64.urlsafe_b64encode(digest).decode()[:8]
+
+
+def _version(workspace: str, language: str) -> str:
+    for name, pattern in _table().versions[language]:
+        found = pattern.search(_text(os.path.join(workspace, name), follow=False))
+        if found and ".." not in found[1]:
+            return found[1]
+    return ""
+
+
+def _text(path: str, *, follow: bool = True) -> str:
+    """Of a regular file; empty for anything else."""
+    try:
+        return bounded.read_bytes(path, follow=follow).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _standing(kind: _Kind, places: Mapping[str, str], workspace: str) -> str:
+    """The first folder that holds the interpreter; empty where there is none."""
+    for pattern in kind.folders:
+        names = _PLACE.findall(pattern)
+        if not all(places.get(name) for name in names):
+            continue
+        exact = _PLACE.sub(lambda match: _glob(match[1], places), pattern)
+        fitting = sorted(glob.iglob(exact), key=_by_version, reverse=True) if glob.has_magic(exact) else [exact]
+        for folder in fitting:
+            if os.access(f"{folder}/bin/{kind.language}", os.X_OK) and _is_marked(folder, kind.marked, workspace):
+                return folder
+    return ""
+
+
+def _glob(name: str, places: Mapping[str, str]) -> str:
+    return "*" if places[name] == "*" else glob.escape(places[name])
+
+
+def _by_version(folder: str) -> list[int]:
+    return [int(number) for number in _NUMBER.findall(os.path.basename(folder.removesuffix("/installation")))]
+
+
+def _is_marked(folder: str, name: str, workspace: str) -> bool:
+    return not name or os.path.realpath(_text(os.path.join(folder, name)).strip() or "/") == workspace
+
+
+def _roots(environments: Iterable[str]) -> Iterator[str]:
+    """The environments, and the installations that their interpreters come from."""
+    for folder in environments:
+        base = _base(Path(folder))
+        # A link of the workspace is followed to a real environment only.
+        yield os.path.realpath(folder) if base is not None else folder
+        if base is not None:
+            yield base
+
+
+def _base(environment: Path) -> str | None:
+    """Where the interpreter of a virtual environment is installed.
+
+    The environment's own note of it can lie in the workspace, so it is believed only where Python really stands.
+    """
+    pairs = (line.partition("=") for line in _text(str(environment / "pyvenv.cfg")).splitlines())
+    programs = Path({name.strip(): value.strip() for name, _, value in pairs}.get("home", ""))
+    if not programs.is_absolute() or programs.name != "bin" or not (programs / "python3").exists():
+        return None
+    return str(programs.parent) if any(programs.parent.glob("lib*/python3*/os.py")) else None
+
+
+def _installed(search_path: str, workspace: str, home: str) -> Iterator[str]:
+    """The installations that the PATH leads to, outside of the system's own folders and of the workspace."""
+    seen: set[str] = set()
+    for entry in search_path.split(":"):
+        if not os.path.isabs(entry):
+            continue
+        for name in _table().path["programs"]:
+            path = os.path.join(entry, name)
+            if not os.path.lexists(path):
+                continue
+            for folder in {os.path.normpath(entry), os.path.dirname(os.path.realpath(path))} - seen:
+                seen.add(folder)
+                if not any(is_below(folder, one) for one in (workspace, *_SYSTEM)):
+                    yield from _installation(folder, home)
+
+
+def _installation(programs: str, home: str) -> Iterator[str]:
+    """The folder of programs, and what was installed with them: whole, or the parts of it where keys lie beside."""
+    yield programs
+    folder = os.path.dirname(programs)
+    parts = [name for name in _table().path["parts"] if os.path.lexists(os.path.join(folder, name))]
+    if os.path.basename(programs) not in ("bin", "sbin", "shims") or not parts or is_below(home, folder):
+        return
+    if any(os.path.lexists(os.path.join(folder, name)) for name in _table().path["credentials"]):
+        yield from (os.path.join(folder, name) for name in parts)
+    else:
+        yield folder
+    base = _base(Path(folder))
+    if base is not None:
+        yield base
+
+
+def _import_paths(variables: Mapping[str, str], workspace: str) -> dict[str, str]:
+    """Those of the user's that lie in the workspace: others would lead where a command cannot look."""
+    kept = {}
+    for name in _IMPORT_PATHS:
+        entries = [os.path.normpath(one) for one in variables.get(name, "").split(":") if os.path.isabs(one)]
+        inside = [one for one in entries if is_below(one, workspace)]
+        if inside:
+            kept[name] = ":".join(inside)
+    return kept
