@@ -1,5 +1,5 @@
-"""Packages of JavaScript projects that the workspace lacks: brought onto a bench from an earlier installation, or
-installed there as the lock file says, where the user allows a network.
+"""Packages that the workspace lacks: brought onto a bench from an earlier installation, or installed there as the
+project's files say, where the user allows a network.
 """
 
 from __future__ import annotations
@@ -11,23 +11,32 @@ import posixpath
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pawl.checks.cache import contents_of, stamp, stamps
 from pawl.checks.output import cleaned, printed
-from pawl.checks.project import Folder, Installer, Within, installer_of, missing_modules, nested_projects
+from pawl.checks.project import Folder, Within, installer_of, missing_modules, nested_projects
+from pawl.checks.python_packages import (
+    PythonInstallation,
+    environment_folder,
+    python_installation,
+    source_variables,
+)
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import stopped
 from pawl.core.errors import CommandNotFound, PawlError
 from pawl.core.execution import Execution, Network
+from pawl.core.redact import redacted
 from pawl.workspace.bench import Bench
+from pawl.workspace.benches import open_bench
+from pawl.workspace.environments import environment_of
 from pawl.workspace.project import Project
 
 SECONDS = 300.0
-FORM = 2
+FORM = 3
 """Changes when installations are made or kept otherwise than before."""
 MOST_KEPT = 8
 """Installations; of more the one that was not used for the longest time goes."""
@@ -63,12 +72,20 @@ class Provided:
     """Names the installation; empty where there is none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Lacking:
     folder: str
     files: Folder
-    installer: Installer
     lock: str
+    """The file that says what is to be installed."""
+    ways: tuple[tuple[tuple[str, ...], ...], ...]
+    """Each a list of commands; the first whose programs are there is taken."""
+    modules: str
+    """The folder that is made."""
+    inputs: frozenset[str]
+    """The files that decide about it."""
+    interpreter: tuple[str, ...] = ("node", "--version")
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def where(self) -> str:
@@ -76,18 +93,25 @@ class _Lacking:
 
 
 def provide(shop: Project, bench: Bench, wanted: PackagePolicy | None = None) -> tuple[Provided, ...]:
-    """Packages for every project of the bench that has a lock file and lacks what it says."""
+    """Packages for every project of the bench whose files say what it needs, and that lacks it."""
     wishes = wanted or PackagePolicy()
     found = []
-    for one in _lacking(bench.files):
-        if wishes.only_ignored and not bench.files.ignores(posixpath.join(one.folder, one.installer.modules)):
+    allowed = wishes.install or verify_settings(shop.config).install
+    for one in (*_lacking(bench.files), *_without_environment(shop, bench, allowed=allowed)):
+        is_python = one.modules == environment_folder()
+        if wishes.only_ignored and not is_python and not bench.files.ignores(posixpath.join(one.folder, one.modules)):
             continue
         kept = _Kept(shop.config.state / "packages", _key(shop, one, bench))
         if kept.bring(bench):
             found.append(Provided(note=f"the packages{one.where} are those of {one.lock}", key=kept.key))
-        elif wishes.install or verify_settings(shop.config).install:
+        elif allowed and is_python and wishes.only_ignored:
+            # A build leaves more behind than the environment.
+            with open_bench(shop) as apart:
+                found.append(_installed(shop, one, apart, kept, wishes.say))
+            kept.bring(bench)
+        elif allowed:
             found.append(_installed(shop, one, bench, kept, wishes.say))
-        else:
+        elif not is_python:
             found.append(Provided(note=f"the packages of {one.lock}{one.where} are not installed; {HOW}"))
     return tuple(found)
 
@@ -100,41 +124,98 @@ def _lacking(files: Folder) -> Iterator[_Lacking]:
         installer = installer_of(inner)
         lock = installer.locked_by(inner)
         if lock and missing_modules(inner):
-            yield _Lacking(folder, inner, installer, lock)
+            words = (*installer.install, *installer.quiet)
+            yield _Lacking(
+                folder=folder,
+                files=inner,
+                lock=lock,
+                ways=((words,),),
+                modules=installer.modules,
+                inputs=installer.inputs(inner),
+            )
+
+
+def _without_environment(shop: Project, bench: Bench, *, allowed: bool) -> Iterator[_Lacking]:
+    """A Python project whose packages are not there; whether they are is looked at only where they may be installed."""
+    files = bench.files
+    folder = environment_folder()
+    kept = shop.config.state / "packages"
+    if files.exists(f"{folder}/bin/python") or not (allowed or kept.exists()):
+        return
+    found = python_installation(files)
+    if found is None or (allowed and not _lacks(shop, bench, found)):
+        return
+    yield _Lacking(
+        folder="",
+        files=files,
+        lock=found.lock,
+        ways=found.ways,
+        modules=folder,
+        inputs=found.inputs,
+        interpreter=("python3", "-c", "import sys; print(sys.version, sys.prefix)"),
+        variables=found.variables,
+    )
+
+
+def _lacks(shop: Project, bench: Bench, found: PythonInstallation) -> bool:
+    """Whether the project's interpreter misses one of the packages that the project names."""
+    python = environment_of(shop.config, shop.workspace).interpreter or "python3"
+    with suppress(CommandNotFound):
+        return not bench.run(Execution(argv=(python, "-I", "-c", _ALL_THERE, *found.needs))).ok
+    return True
+
+
+_ALL_THERE = """import sys
+from importlib.metadata import distribution
+for name in sys.argv[1:]:
+    distribution(name)
+"""
 
 
 def _key(shop: Project, lacking: _Lacking, bench: Bench) -> str:
     """A hash of what decides about an installation. Scripts run in it, so that it is never another workspace's."""
-    installer = lacking.installer
-    program = shutil.which(installer.install[0], path=shop.config.search_path) or ""
-    node = ""
+    programs = {way[0][0] for way in lacking.ways}
+    found = [shutil.which(one, path=shop.config.search_path) or "" for one in sorted(programs)]
+    version = ""
     with suppress(CommandNotFound):
-        node = bench.run(Execution(argv=("node", "--version"))).stdout.text
+        version = bench.run(Execution(argv=lacking.interpreter)).stdout.text
     parts = [
         FORM,
         [shop.workspace, lacking.folder, shop.config.search_path],
-        [installer.name, *installer.install, *installer.quiet],
-        [node, stamp(os.path.realpath(program))],
-        sorted(contents_of(lacking.files, installer.inputs(lacking.files)).items()),
+        lacking.ways,
+        [version, *(stamp(os.path.realpath(program)) for program in found)],
+        sorted(_sources(shop).items()),
+        sorted(contents_of(lacking.files, lacking.inputs).items()),
     ]
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
+def _sources(shop: Project) -> dict[str, str]:
+    """The user's variables that say where packages come from, without those that hold a password."""
+    given = {name: shop.config.environment.get(name, "") for name in source_variables()}
+    return {name: value for name, value in given.items() if value and "@" not in value and redacted(value) == value}
+
+
 def _installed(shop: Project, lacking: _Lacking, bench: Bench, kept: _Kept, say: Say) -> Provided:
-    words = lacking.installer.install
-    say(f"installing what {lacking.lock} says{lacking.where}: {' '.join(words)}")
-    argv = (*words, *lacking.installer.quiet)
+    variables = {**_sources(shop), **lacking.variables}
     limits = shop.config.settings.limits(SECONDS)
-    execution = Execution(argv=argv, directory=lacking.folder, network=Network.ON, limits=limits)
-    try:
-        completed = bench.run(execution)
-    except CommandNotFound:
-        return Provided(note=f"{words[0]} is not installed, which {lacking.lock} asks for")
-    if not completed.ok:
-        said = stopped(completed) or _complaint(printed(completed))
-        return Provided(note=f"{' '.join(words)} failed{lacking.where}: {said or f'exit code {completed.code}'}")
-    kept.keep(bench, lacking.folder, lacking.installer.modules)
-    return Provided(note=f"the packages of {lacking.lock} were installed{lacking.where}", key=kept.key)
+    say(f"installing what {lacking.lock} says{lacking.where}")
+    for way in lacking.ways:
+        for words in way:
+            execution = Execution(
+                argv=words, directory=lacking.folder, network=Network.ON, environment=variables, limits=limits
+            )
+            try:
+                completed = bench.run(execution)
+            except CommandNotFound:
+                break
+            if not completed.ok:
+                said = stopped(completed) or _complaint(printed(completed)) or f"exit code {completed.code}"
+                return Provided(note=f"{' '.join(words)} failed{lacking.where}: {said}")
+        else:
+            kept.keep(bench, lacking.folder, lacking.modules)
+            return Provided(note=f"the packages of {lacking.lock} were installed{lacking.where}", key=kept.key)
+    return Provided(note=f"{lacking.ways[0][0][0]} is not installed, which {lacking.lock} asks for")
 
 
 def _complaint(output: str) -> str:

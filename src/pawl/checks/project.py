@@ -77,10 +77,22 @@ def dependencies(files: Folder) -> frozenset[str]:
         names |= set(section) if isinstance(section, dict) else set()
     names |= set(_python_requirements(toml(files, "pyproject.toml")))
     names |= set(_names(_listed_in_setup_cfg(text(files, "setup.cfg"))))
-    for path in _REQUIREMENTS:
-        names |= set(_names(text(files, path).splitlines()))
+    names |= set(_names(_listed_in_files(files)))
     names |= set(_GEM.findall(text(files, "Gemfile")))
     return frozenset(name.lower() for name in names)
+
+
+def python_needs(files: Folder) -> frozenset[str]:
+    """The distributions without which a Python project does not run: not its extras, nor what some systems need."""
+    data = toml(files, "pyproject.toml")
+    listed = table(data, "project").get("dependencies", [])
+    lines = [*(listed if isinstance(listed, list) else []), *_listed_in_files(files)]
+    names = _names([line for line in lines if isinstance(line, str) and ";" not in line])
+    return frozenset(name.lower() for name in (*names, *table(table(table(data, "tool"), "poetry"), "dependencies")))
+
+
+def _listed_in_files(files: Folder) -> list[str]:
+    return [line for path in _REQUIREMENTS for line in text(files, path).splitlines()]
 
 
 def project_name(files: Folder) -> str:
@@ -261,7 +273,7 @@ class Installer:
         every = frozenset(files.walk())
         manifests = [path for path in every if posixpath.basename(path) == "package.json"]
         places = {place for path in manifests for place in _package_places(files, path, every)}
-        settings = tuple(_data()["settings"])
+        settings = tuple(installer_data()["settings"])
         return frozenset(
             path
             for path in (*every, *(name for name in settings if files.exists(name)))
@@ -278,7 +290,7 @@ def _package_places(files: Folder, manifest: str, every: Collection[str]) -> Ite
         return
     folder = posixpath.dirname(manifest)
     scripts = table(data, "scripts")
-    ran = [word.strip("'\"") for name in _data()["scripts"] for word in str(scripts.get(name, "")).split()]
+    ran = [word.strip("'\"") for name in installer_data()["scripts"] for word in str(scripts.get(name, "")).split()]
     taken = [value for key in _DEPENDENCIES for value in table(data, key).values() if isinstance(value, str)]
     local = [value.removeprefix(mark) for value in taken for mark in _HERE[:3] if value.startswith(mark)]
     for name in (*ran, *local, *(value for value in taken if value.startswith(_HERE[3:]))):
@@ -292,13 +304,14 @@ def _package_places(files: Folder, manifest: str, every: Collection[str]) -> Ite
 
 
 @functools.cache
-def _data() -> dict[str, Any]:
+def installer_data() -> dict[str, Any]:
+    """The table of installers, as it is written."""
     return tomllib.loads((resources.files("pawl.checks") / "installers.toml").read_text(encoding="utf-8"))
 
 
 @functools.cache
 def installers() -> tuple[Installer, ...]:
-    return tuple(written(Installer, entry) for entry in _data()["installer"])
+    return tuple(written(Installer, entry) for entry in installer_data()["installer"])
 
 
 def installer_of(files: Folder) -> Installer:

@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import json
 import posixpath
+import re
 import secrets
 import shlex
 import zlib
@@ -17,6 +18,7 @@ from pawl.checks import catalog as commands
 from pawl.checks.catalog import Detection, detect, named, read
 from pawl.checks.output import Origin, printed
 from pawl.checks.project import Folder, missing_modules
+from pawl.checks.python_packages import offer
 from pawl.checks.report import UNLISTED, TestReport
 from pawl.checks.runners import launched, own_packages, starts_runner
 from pawl.checks.test_commands import TestCommand
@@ -189,6 +191,7 @@ def amount(number: int, thing: str) -> str:
 
 
 NONE_RAN = "no tests ran"
+_LACKED = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,18 +241,31 @@ class Tests:
                 output, watched = watched_tests(printed(completed), sign)
                 found = read(output, detection, subject.origin)
                 result = verdict(self.name, completed, found, asked=asked, unseen=bool(sign) and watched is None)
-                return dataclasses.replace(watched.applied(result) if watched else result, command=words)
+                result = _with_offer(watched.applied(result) if watched else result, output, subject.files)
+                return dataclasses.replace(result, command=words)
         return None
 
     def _missing(self, subject: Subject, argv: tuple[str, ...]) -> CheckResult:
         program = argv[2] if argv[0] in (subject.python, "npx") else argv[0]
-        why = missing_modules(subject.files) or f"{program!r} is not installed"
+        offered = "" if subject.test_command else offer(subject.files)
+        why = missing_modules(subject.files) or f"{program!r} is not installed{offered}"
         return dataclasses.replace(skipped(self.name, why), incomplete=why, command=argv)
 
     def _detected(self, subject: Subject, command: str | None) -> Detection:
         if self.framework:
             return Detection(framework=named(self.framework), reason=f"the project uses {self.framework}")
         return detect(subject.files, command)
+
+
+def _with_offer(result: CheckResult, output: str, files: Folder) -> CheckResult:
+    """Names the modules that a run lacks and that are not the project's own, with how they are installed."""
+    names = dict.fromkeys(name.partition(".")[0] for name in _LACKED.findall(output))
+    own = {name for names in own_packages(files).values() for name in names}
+    away = [one for one in names if one not in own and not any(map(files.exists, (one, f"{one}.py")))]
+    if result.standing is Status.PASS or not away:
+        return result
+    told = f"{', '.join(away)} not installed{offer(files)}"
+    return dataclasses.replace(result, reason="; ".join(filter(None, (result.reason, told))))
 
 
 def _by_module(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...]]:
