@@ -22,6 +22,7 @@ from pawl.settings.env_file import LARGEST_BYTES, environment_of
 from pawl.settings.project_files import read_text
 from pawl.settings.trust import is_trusted
 from pawl.workspace.bench_files import Files
+from pawl.workspace.environments import environment_of
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
@@ -70,9 +71,24 @@ def instructions(shop: Project, desk: ToolSession, request: str, listen: Listene
 
 
 def standing_context(shop: Project, desk: ToolSession, request: str, listen: Listener) -> tuple[str, ...]:
-    """Instructions, the memories that fit the request, and the memory bank."""
-    told = instructions(shop, desk, request, listen)
+    """Instructions, the environment of commands, the memories that fit the request, and the memory bank."""
+    told = (*instructions(shop, desk, request, listen), environment_line(shop))
     return (*told, *workspace_memory.told(shop, request), *workspace_memory.bank_told(shop, desk.gated))
+
+
+def environment_line(shop: Project) -> str:
+    """The interpreter and the test command of the project, and that commands have no network."""
+    from pawl.checks.known_commands import known_commands, test_commands
+
+    found = environment_of(shop.config, shop.workspace)
+    known = known_commands(shop.config).load(shop.workspace) or next(iter(test_commands(shop)), None)
+    python = found.interpreter.removeprefix(f"{shop.workspace}/")
+    parts = (
+        f"Python is {python}" if python else "",
+        f"the tests are run with `{known.shown.removeprefix(f'{shop.workspace}/')}`" if known else "",
+        "commands have no network, so that nothing can be installed or fetched",
+    )
+    return f"Environment: {'; '.join(filter(None, parts))}."
 
 
 MOST_DIFF = 24_000

@@ -50,7 +50,7 @@ _UNITTEST = {
 class InstalledFirst:
     """A finder for `sys.meta_path`."""
 
-    def __init__(self, names: "set[str]", workspace: str) -> None:
+    def __init__(self, names: "set[str]") -> None:
         self._names = names
         self._installed = list(sys.path)
 
