@@ -14,7 +14,7 @@ from opened import Site
 
 from pawl.settings.config import load
 from pawl.workspace.benches import CommandRequest, run_on_bench
-from pawl.workspace.environments import environment_of
+from pawl.workspace.environments import found_environment
 from pawl.workspace.project import Project
 
 
@@ -77,7 +77,7 @@ def test_an_environment_of_another_project_is_not_taken(site: Site):
         interpreter(home / ".cache" / name)
     (home / ".virtualenvs/other/.project").write_text("/somewhere/else\n")
     site.write(".nvmrc", b"../../../secrets\n")
-    assert environment_of(site.config, str(site.workspace)).found == {}
+    assert found_environment(site.config, str(site.workspace)).found == {}
 
 
 def test_a_toolchain_beside_the_home_is_followed_from_the_path(site: Site, tmp_path, monkeypatch):
@@ -116,4 +116,4 @@ def test_import_paths_of_the_workspace_are_kept_and_others_are_not(site: Site, m
 
 def test_the_environment_that_runs_pawl_is_no_project_s(site: Site, monkeypatch):
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
-    assert "python" not in environment_of(load(), str(site.workspace)).found
+    assert "python" not in found_environment(load(), str(site.workspace)).found

@@ -22,7 +22,7 @@ from pawl.settings.env_file import LARGEST_BYTES, environment_of
 from pawl.settings.project_files import read_text
 from pawl.settings.trust import is_trusted
 from pawl.workspace.bench_files import Files
-from pawl.workspace.environments import environment_of
+from pawl.workspace.environments import found_environment
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def environment_line(shop: Project) -> str:
     """The interpreter and the test command of the project, and that commands have no network."""
     from pawl.checks.known_commands import known_commands, test_commands
 
-    found = environment_of(shop.config, shop.workspace)
+    found = found_environment(shop.config, shop.workspace)
     known = known_commands(shop.config).load(shop.workspace) or next(iter(test_commands(shop)), None)
     python = found.interpreter.removeprefix(f"{shop.workspace}/")
     parts = (

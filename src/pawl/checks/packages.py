@@ -32,7 +32,7 @@ from pawl.core.execution import Execution, Network
 from pawl.core.redact import redacted
 from pawl.workspace.bench import Bench
 from pawl.workspace.benches import open_bench
-from pawl.workspace.environments import environment_of
+from pawl.workspace.environments import found_environment
 from pawl.workspace.project import Project
 
 SECONDS = 300.0
@@ -159,7 +159,7 @@ def _without_environment(shop: Project, bench: Bench, *, allowed: bool) -> Itera
 
 def _lacks(shop: Project, bench: Bench, found: PythonInstallation) -> bool:
     """Whether the project's interpreter misses one of the packages that the project names."""
-    python = environment_of(shop.config, shop.workspace).interpreter or "python3"
+    python = found_environment(shop.config, shop.workspace).interpreter or "python3"
     with suppress(CommandNotFound):
         return not bench.run(Execution(argv=(python, "-I", "-c", _ALL_THERE, *found.needs))).ok
     return True

@@ -41,7 +41,7 @@ from pawl.core.execution import Completed, Execution
 from pawl.settings.config import Config
 from pawl.workspace.bench import Bench
 from pawl.workspace.benches import brought_along, open_bench
-from pawl.workspace.environments import environment_of
+from pawl.workspace.environments import found_environment
 from pawl.workspace.git import CommandRunner
 from pawl.workspace.hiding import hidden_note
 from pawl.workspace.project import Project
@@ -370,7 +370,7 @@ class Verifier:
             workspace=self.shop.workspace,
             test_command=self.test_command,
             spare=brought_along(),
-            environment=environment_of(self.shop.config, self.shop.workspace),
+            environment=found_environment(self.shop.config, self.shop.workspace),
             candidates=test_commands(self.shop),
             believe=self._believe,
             limits=self.shop.config.settings.limits(limit),

@@ -20,7 +20,7 @@ from pawl.sandbox.visibility import Surroundings
 from pawl.settings.config import Config
 from pawl.workspace.bench import Bench, BenchSettings, benches, sweep
 from pawl.workspace.capture import Capture, HeldBack
-from pawl.workspace.environments import environment_of
+from pawl.workspace.environments import found_environment
 from pawl.workspace.project import Project
 from pawl.workspace.promotion import Promotion
 
@@ -68,7 +68,7 @@ def bench_places(config: Config) -> tuple[Path, ...]:
 
 def open_sandbox_for(shop: Project, extra_readonly: tuple[str, ...] = ()) -> ChosenSandbox:
     config = shop.config
-    found = environment_of(config, shop.workspace)
+    found = found_environment(config, shop.workspace)
     return ChosenSandbox(
         Surroundings(
             home=str(config.home),

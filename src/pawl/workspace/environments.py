@@ -75,7 +75,7 @@ class Environment:
         return self.program("python")
 
 
-def environment_of(config: Config, workspace: str) -> Environment:
+def found_environment(config: Config, workspace: str) -> Environment:
     """As it is now: environments come and go."""
     places = _places(config, workspace)
     found: dict[str, tuple[str, str]] = {}

@@ -48,7 +48,7 @@ _MOST_NUMBER = 1_000_000
 def doctor(shop: Project, call: Call) -> int:
     from pawl.ui.cli.mistakes import every_mistake
     from pawl.workspace.benches import examine
-    from pawl.workspace.environments import environment_of
+    from pawl.workspace.environments import found_environment
 
     report = examine(shop, thorough=call.options.verify)
     wrong = every_mistake()
@@ -57,7 +57,7 @@ def doctor(shop: Project, call: Call) -> int:
     left = (one for one in report.problems if not (wrong and str(shop.config.file) in one))
     report = replace(report, problems=(*told, *left))
     trust = folder_trust(shop.config, shop.workspace)
-    found, tests = environment_of(shop.config, shop.workspace), _test_commands(shop)
+    found, tests = found_environment(shop.config, shop.workspace), _test_commands(shop)
     code = _health(report)
     if call.options.json:
         return call.emit(
