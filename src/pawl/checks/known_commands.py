@@ -1,4 +1,4 @@
-"""The commands that run a workspace's tests: of the settings, known to have reported some, or named by its files."""
+"""The commands that run a workspace's tests: one that is known to have reported some, or those that its files name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pawl.checks.cache import workspace_key, write_private
-from pawl.checks.settings import verify_settings
 from pawl.checks.test_commands import TestCommand, WorkspaceFiles, candidates
 from pawl.core.redact import redacted
 from pawl.core.typed import typed
@@ -38,10 +37,7 @@ class KnownCommands:
 
 
 def test_commands(shop: Project) -> tuple[TestCommand, ...]:
-    """The commands that may run the tests of a workspace: of the settings, one that is known to, those of its files."""
-    given = verify_settings(shop.config).test
-    if given:
-        return (TestCommand(words=given, source=str(shop.config.file)),)
+    """The commands that may run the tests of a workspace: one that is known to, then those of its files."""
     found = candidates(WorkspaceFiles(shop.tree))
     known = known_commands(shop.config).load(shop.workspace)
     return tuple(sorted(found, key=lambda one: known is None or one.words != known.words))

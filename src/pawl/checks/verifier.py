@@ -218,6 +218,10 @@ class Verifier:
     """Runs the workspace's suite in place of the check `tests`."""
     listen: Callable[[CheckResult], None] = lambda verdict: None
 
+    def __post_init__(self) -> None:
+        if not self.test_command:
+            object.__setattr__(self, "test_command", verify_settings(self.shop.config).test)
+
     def verify(
         self,
         changes: ChangeSet = EMPTY,

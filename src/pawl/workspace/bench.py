@@ -37,7 +37,7 @@ from pawl.workspace.bench_files import BenchFiles
 from pawl.workspace.capture import Capture, CaptureRules, capture
 from pawl.workspace.copied import LARGEST_COPY, CopiedSurface
 from pawl.workspace.git import Git
-from pawl.workspace.hiding import HiddenSearch, Listings, Names
+from pawl.workspace.hiding import HiddenSearch, Listings, Names, harmless
 from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore
 from pawl.workspace.overlay import LayeredSurface
 from pawl.workspace.repository import opened
@@ -252,6 +252,8 @@ class Bench:
         with self._held():
             known = len(self.notices)
             masks = self._names.masks()
+            if masks.secrets and execution.secrets is Secrets.HIDDEN:
+                masks = harmless(self._surface.workspace, masks, self._means.settings.listings, self._tracked)
             while True:
                 try:
                     self._surface.cover(masks, secrets=execution.secrets is Secrets.HIDDEN)

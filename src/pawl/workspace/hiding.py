@@ -7,19 +7,22 @@ listed again, which one `stat` tells; the search has no limit that a workspace c
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pawl.core.change import parents
 from pawl.core.errors import PawlError
 from pawl.core.guardrails import Guardrails
+from pawl.core.redact import hidden
+from pawl.core.secret_names import is_mixed
 from pawl.sandbox.visibility import real_path
-from pawl.settings.tree import Tree
+from pawl.settings.tree import Seen, Tree
 from pawl.workspace.trees import held
 
 DEEPEST = 500
@@ -77,6 +80,8 @@ class Listings:
 
     known: Mapping[str, _Listing] = field(default_factory=dict)
     """Replaced as a whole, never changed: several searches may look at once."""
+    harmless: tuple[object, frozenset[str]] = (None, frozenset())
+    """The files that `harmless` found last, with what they were found by."""
 
 
 @dataclass(slots=True)
@@ -285,6 +290,39 @@ class Names:
         ended = time.monotonic()
         self._until = ended + max(_FRESH_SECONDS, _COST * (ended - started))
         return self._masks
+
+
+_MOST_JUDGED, _LARGEST_JUDGED = 200, 64 << 10
+_VALUES = re.compile(r"[\s=:,;\"'{}\[\]()<>]+")
+_SHORTEST_KEY = 6
+
+
+def harmless(tree: Tree, masks: Masks, shared: Listings, tracked: Callable[[Sequence[str]], frozenset[str]]) -> Masks:
+    """The masks without files that git tracks and in which no value looks like a secret, such as a test's `.env`.
+
+    For commands only: what is named like a secret is never read for a model.
+    """
+    looks = [(path, _found(tree, path)) for path in sorted(masks.secrets)[:_MOST_JUDGED]]
+    key = (_found(tree, ".git/index"), *looks)
+    if shared.harmless[0] != key:
+        plain = [path for path, seen in looks if seen is not None and _holds_no_key(tree, path)]
+        shared.harmless = key, tracked(plain) & frozenset(plain) if plain else frozenset()
+    return replace(masks, secrets=masks.secrets - shared.harmless[1]) if shared.harmless[1] else masks
+
+
+def _found(tree: Tree, path: str) -> Seen | None:
+    with suppress(OSError, PawlError):
+        return tree.find(path)
+    return None
+
+
+def _holds_no_key(tree: Tree, path: str) -> bool:
+    try:
+        text = tree.read(path, _LARGEST_JUDGED).decode("utf-8")
+    except (OSError, PawlError, UnicodeDecodeError):
+        return False
+    values = (word for word in _VALUES.split(text) if len(word) >= _SHORTEST_KEY)
+    return not {"\0", "@"} & set(text) and hidden(text) == text and not any(map(is_mixed, values))
 
 
 def hidden_note(tree: Tree, guardrails: Guardrails, option: str = "") -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import venv
 from pathlib import Path
 
 import pytest
 from ui.cli.console import Pawl
+
+from pawl.settings.config import load
+from pawl.workspace.project import Project
 
 TEST = "from shop import price\n\n\ndef test_price():\n    assert price() == 3\n"
 PROJECT = {"pyproject.toml": '[project]\nname = "shop"\nversion = "1"\n', "tests/test_price.py": TEST}
@@ -85,3 +89,24 @@ def test_an_environment_of_the_workspace_whose_python_lies_anywhere_runs_the_tes
     assert suite_of(pawl.json("verify", "--all"))["standing"] == "pass"
     ran = pawl("run", "--", "python", "-c", "import sys; print(sys.prefix)")
     assert ran.out.startswith(str(root / ".venv")), (ran, sys.version)
+
+
+TRACKED = {
+    "tests/.env": "FOO=env\nSECRET_KEY=dev\n",
+    "real/.env": "API_TOKEN=c4nary-Zq8x-7f3a\n",
+    "new/.env": "FOO=untracked\n",
+}
+
+
+def test_commands_see_a_tracked_file_that_is_only_named_like_a_secret_and_models_do_not(tmp_path):
+    pawl = laid(tmp_path / "w", TRACKED)
+    for words in (["init", "-q"], ["add", "tests/.env", "real/.env"], ["commit", "-qm", "start"]):
+        subprocess.run(["git", *words], cwd=pawl.workspace, check=True)
+    ran = pawl("run", "--", "sh", "-c", "cat */.env")
+    assert ran.out.startswith("FOO=env\nSECRET_KEY=dev\n")
+    assert "c4nary" not in ran.out + ran.err
+    assert "untracked" not in ran.out
+    (pawl.workspace / "tests/.env").write_text("FOO=env\nAPI_TOKEN=c4nary-Zq8x-7f3a\n")
+    assert "FOO" not in pawl("run", "--", "cat", "tests/.env").out
+    with Project.open(load(), pawl.workspace) as shop:
+        assert all(not shop.read_gate().shows(path) for path in TRACKED)
