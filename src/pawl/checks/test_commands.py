@@ -129,7 +129,7 @@ def candidates(files: Folder) -> tuple[TestCommand, ...]:
         # A page shows how a part is tested, and several jobs that each run a part are no command for the whole.
         parts = {words for words in named if _places(words) - set(_table().pytest["whole"])}
         narrow = parts if source.reads == "quoted" or len(parts) > 1 else set()
-        for words in sorted(named.keys() - narrow, key=len):
+        for words in sorted((one for one in named if one not in narrow), key=len):
             if all(files.exists(word) for word in words[:3] if word.endswith(".py")):
                 found.setdefault(words, named[words])
     return tuple(found.values())
@@ -159,10 +159,12 @@ def _lines(files: Folder, source: _Source, path: str) -> Iterator[str]:
         return
     whole = re.sub(r"\\\n\s*", " ", text(files, path))
     for line in _quoted(whole) if source.reads == "quoted" else whole.splitlines():
-        command = table.before.sub("", line).strip().rstrip("\"'")
-        names = _runs(command) or _runs_task(command)
-        narrow = source.reads == "quoted" and table.narrow.search(command)
-        if names and table.begins.match(command) and not narrow:
+        command = table.before.sub("", line).strip()
+        # A whole line in quotes, as YAML has it.
+        command = command[:-1] if command[-1:] in ("'", '"') and command.count(command[-1]) % 2 else command
+        if not table.begins.match(command) or (source.reads == "quoted" and table.narrow.search(command)):
+            continue
+        if _runs(command) or _runs_task(command):
             yield command
 
 

@@ -71,7 +71,8 @@ def run_command(ports: Ports, given: RunCommand) -> CommandReport:
 def _offline(completed: Completed) -> tuple[str, ...]:
     """Says that there is no network to a command that failed for want of one."""
     wanted = completed.code and _UNREACHED.search(f"{completed.stdout.text}\n{completed.stderr.text}")
-    return ("commands have no network: nothing can be installed or fetched",) if wanted else ()
+    told = "commands have no network: nothing can be installed or fetched; the user can: pawl verify --install"
+    return (told,) if wanted else ()
 
 
 def _execution(given: RunCommand, limits: ToolLimits) -> Execution:

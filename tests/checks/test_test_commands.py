@@ -1,0 +1,105 @@
+"""Test commands are found where projects name them; one that reports no test is not believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ui.cli.console import Pawl
+from world import lay
+
+from pawl.checks.test_commands import WorkspaceFiles, candidates
+from pawl.settings.tree import Tree
+
+TOX = "[tox]\nenv_list = py3\n\n[testenv]\ncommands = pytest -v --tb=short --basetemp={envtmpdir} {posargs:tests}\n"
+NOX = 'import nox\n\n\n@nox.session\ndef tests(session):\n    session.run("pytest", "-m", "not slow")\n'
+WORKFLOW = "jobs:\n  tests:\n    steps:\n      - uses: actions/checkout@v4\n      - run: {}\n"
+FOUND = {
+    "a workflow": ({".github/workflows/ci.yml": WORKFLOW.format("pytest tests -x -n auto --cov=shop")}, "pytest tests"),
+    "lines of a workflow": (
+        {
+            ".github/workflows/ci.yml": WORKFLOW.format(
+                "|\n          pip install .\n          python -m pytest -W error"
+            )
+        },
+        "pytest -W error",
+    ),
+    "uv in a workflow": (
+        {".github/workflows/ci.yml": WORKFLOW.format("uv run --frozen --group test pytest -v")},
+        "pytest",
+    ),
+    "tox in a workflow": (
+        {".github/workflows/ci.yml": WORKFLOW.format("uv run tox run -e ${{ matrix.tox }}"), "tox.ini": TOX},
+        "pytest tests",
+    ),
+    "gitlab": ({".gitlab-ci.yml": "test:\n  script:\n    - poetry run pytest --junitxml=r.xml\n"}, "pytest"),
+    "instructions": (
+        {
+            "AGENTS.md": "Run `pytest tests/test_a.py -k x` for one, `make check` for all.\n",
+            "Makefile": "check:\n\t$(PY) -m pytest\n",
+        },
+        "make check",
+    ),
+    "a page": ({"CONTRIBUTING.md": "Run the tests:\n\n```\n$ pytest -m 'not slow'\n```\n"}, "pytest -m 'not slow'"),
+    "tox": ({"tox.ini": TOX}, "pytest tests"),
+    "tox in pyproject": (
+        {
+            "pyproject.toml": '[tool.tox.env_run_base]\ncommands = [["pytest", "--tb=short", "tests"]]\n',
+            ".github/workflows/ci.yml": WORKFLOW.format("tox"),
+        },
+        "pytest tests",
+    ),
+    "nox": ({"noxfile.py": NOX}, "pytest -m 'not slow'"),
+    "hatch": ({"pyproject.toml": '[tool.hatch.envs.test.scripts]\ntest = "pytest checks"\n'}, "pytest checks"),
+    "pdm": ({"pyproject.toml": '[tool.pdm.scripts]\ntest = {cmd = "pytest checks"}\n'}, "pytest checks"),
+    "poe": ({"pyproject.toml": '[tool.poe.tasks.test]\nsequence = ["pytest checks"]\n'}, "pytest checks"),
+    "make": ({"Makefile": "test:\n\tpytest checks\n"}, "pytest checks"),
+    "just": ({"justfile": "test *args: build\n    pytest checks\n\nbuild:\n    echo\n"}, "pytest checks"),
+    "django": ({"manage.py": "import django\n"}, "python manage.py test"),
+    "a runner of its own": ({"tests/runtests.py": "print()\n"}, "python tests/runtests.py"),
+}
+
+
+def found(root: Path, files: dict[str, str]) -> list[str]:
+    lay(root, {name: text.encode() for name, text in files.items()})
+    with Tree(root) as tree:
+        return [one.shown for one in candidates(WorkspaceFiles(tree))]
+
+
+@pytest.mark.spec("A8")
+@pytest.mark.parametrize("way", FOUND)
+def test_a_command_is_found_where_the_project_names_it(tmp_path, way):
+    files, command = FOUND[way]
+    assert found(tmp_path, files)[:1] == [command]
+
+
+def test_a_part_is_not_taken_for_the_whole(tmp_path):
+    parts = "|\n          pytest tests/unit\n          pytest tests/slow"
+    assert found(tmp_path / "jobs", {".github/workflows/ci.yml": WORKFLOW.format(parts)}) == []
+    assert found(tmp_path / "page", {"CONTRIBUTING.md": "Run `pytest tests/test_a.py` or `pytest tests/unit`.\n"}) == []
+
+
+OWN = (
+    "import sys\nimport unittest\n\nsys.path.insert(0, '.')\n"
+    "unittest.main(module=None, argv=['x', 'discover', '-s', 'checks', '-p', 'it*.py'])\n"
+)
+IT = "import unittest\n\n\nclass It(unittest.TestCase):\n    def test_it(self):\n        self.assertTrue(True)\n"
+
+
+@pytest.mark.usefixtures("active_environment")
+def test_only_a_command_that_reports_tests_is_believed_and_doctor_shows_it(
+    tmp_path: Path, state_directory, monkeypatch
+):
+    monkeypatch.setenv("PAWL_STATE", str(state_directory))
+    files = {"Makefile": "test:\n\t@echo all is well\n", "tests/runtests.py": OWN, "checks/it_works.py": IT}
+    pawl = Pawl(lay(tmp_path / "w", {name: text.encode() for name, text in files.items()}))
+    assert pawl.json("doctor")["test_commands"][0]["tests"] == 0
+    told = pawl.json("verify", "--all")
+    assert next(step for step in told["steps"] if step["step"] == "tests")["counts"]["passed"] == 1
+    first = pawl.json("doctor")["test_commands"][0]
+    assert (first["words"], first["source"], first["tests"]) == (
+        ["python", "tests/runtests.py"],
+        "tests/runtests.py",
+        1,
+    )
+    assert "python tests/runtests.py (tests/runtests.py; ran 1 test here)" in pawl("doctor").out
