@@ -86,6 +86,8 @@ class _Lacking:
     """The files that decide about it."""
     interpreter: tuple[str, ...] = ("node", "--version")
     variables: Mapping[str, str] = field(default_factory=dict)
+    quiet: tuple[str, ...] = ("--quiet",)
+    """Words that are not shown."""
 
     @property
     def where(self) -> str:
@@ -132,6 +134,7 @@ def _lacking(files: Folder) -> Iterator[_Lacking]:
                 ways=((words,),),
                 modules=installer.modules,
                 inputs=installer.inputs(inner),
+                quiet=installer.quiet,
             )
 
 
@@ -211,7 +214,8 @@ def _installed(shop: Project, lacking: _Lacking, bench: Bench, kept: _Kept, say:
                 break
             if not completed.ok:
                 said = stopped(completed) or _complaint(printed(completed)) or f"exit code {completed.code}"
-                return Provided(note=f"{' '.join(words)} failed{lacking.where}: {said}")
+                shown = " ".join(word for word in words if word not in lacking.quiet)
+                return Provided(note=f"{shown} failed{lacking.where}: {said}")
         else:
             kept.keep(bench, lacking.folder, lacking.modules)
             return Provided(note=f"the packages of {lacking.lock} were installed{lacking.where}", key=kept.key)

@@ -261,7 +261,7 @@ class Verifier:
         tests = of_tests(ChangeSet.of(one for one in changes if ground.get(one.path) != one), blobs)
         suites = [one for one in report.verdicts if runs_tests(one.step) and one.standing is not Status.SKIPPED]
         names = tuple(one.step for one in suites)
-        deciding = [self.test_command, *(tuple(shlex.split(command)) for command in self.commands)]
+        deciding = [self.test_command, before.command, *(tuple(shlex.split(command)) for command in self.commands)]
         rest = changes.without(tests)
         mended = set(failing(before.findings)) - set(failing(one for suite in suites for one in suite.old))
         as_they_were = alone = None

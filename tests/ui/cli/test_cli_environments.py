@@ -77,14 +77,14 @@ def test_a_source_folder_that_is_not_installed_is_put_on_the_import_path(tmp_pat
 def test_an_environment_of_the_workspace_whose_python_lies_anywhere_runs_the_tests(
     tmp_path, project_environment, monkeypatch
 ):
-    """Nothing is activated, and the PATH has no Python with pytest."""
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    """Nothing is activated, and the first Python of the PATH has no pytest."""
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.setenv("PATH", f"/usr/bin:/bin:{project_environment}/bin")
     root = tmp_path / "w"
     venv.create(root / ".venv", symlinks=True)
     (packages,) = (root / ".venv/lib").glob("python3*/site-packages")
     (installed,) = (project_environment / "lib").glob("python3*/site-packages")
     (packages / "theirs.pth").write_text(f"{installed}\n")
-    monkeypatch.setenv("VIRTUAL_ENV", str(project_environment))
     pawl = laid(root, {**PROJECT, "shop.py": "def price():\n    return 3\n", ".gitignore": ".venv\n"})
     assert suite_of(pawl.json("verify", "--all"))["standing"] == "pass"
     ran = pawl("run", "--", "python", "-c", "import sys; print(sys.prefix)")
