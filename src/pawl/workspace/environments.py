@@ -83,6 +83,7 @@ def found_environment(config: Config, workspace: str) -> Environment:
         if kind.language not in found and (folder := _standing(kind, places, workspace)):
             found[kind.language] = folder, kind.name
     folders = [folder for folder, _ in found.values()]
+    active = [one for one in (config.environment.get("VIRTUAL_ENV", ""),) if os.path.isabs(one)]
     python = found.get("python", ("", ""))[0]
     programs = [os.path.join(folder, "bin") for folder in folders]
     variables = {"VIRTUAL_ENV": python} if python and os.path.exists(f"{python}/pyvenv.cfg") else {}
@@ -90,7 +91,9 @@ def found_environment(config: Config, workspace: str) -> Environment:
         python=python,
         found={language: whose for language, (_, whose) in found.items()},
         path=":".join((*programs, config.search_path)),
-        roots=tuple(dict.fromkeys((*_roots(folders), *_installed(config.search_path, workspace, str(config.home))))),
+        roots=tuple(
+            dict.fromkeys((*_roots((*folders, *active)), *_installed(config.search_path, workspace, str(config.home))))
+        ),
         variables={**variables, **_import_paths(config.environment, workspace)},
     )
 
