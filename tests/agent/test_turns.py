@@ -10,7 +10,7 @@ from agent.talking import Reply, room
 
 from pawl.agent.context import LoopEnd
 from pawl.agent.loop import ask, composed, converse
-from pawl.core.dialogue import Speaker, TextDelta, user
+from pawl.core.dialogue import Request, Speaker, TextDelta, user
 from pawl.core.errors import ContextTooLong, NotAuthorized, PolicyViolation, SchemaUnmet
 from pawl.core.events import Corrected, ReasoningShown, Shortened, ToolEnded
 from pawl.core.run import Budget, DeliveryState, Mode, Reasoning, RoleName, Stage
@@ -442,6 +442,39 @@ def test_an_answer_that_does_not_fit_twice_is_an_error(script):
     with pytest.raises(SchemaUnmet):
         converse(at.seat, (), "rate it", Stage.EVALUATE)
     assert len(at.records) == 2
+
+
+@pytest.mark.spec("D6")
+def test_where_tools_are_offered_the_answer_is_a_call_with_its_schema(script):
+    """A planner that reads never saw the schema, and prose failed twice."""
+    plan = """{ calls = [{ name = "submit_plan", arguments = { status = "partial", results = [],
+        files_modified = [], files_failed = [],
+        plan = [{ id = 1, path = "a.py", action = "edit", what = "round it", depends_on = [] }] } }] }"""
+    at = room(
+        script(
+            f"""
+            [[turn]]
+            answer = {{ calls = [{{ name = "file_read", arguments = {{ path = "a.py" }} }}] }}
+            [[turn]]
+            answer = "I would round it."
+            [[turn]]
+            match = {{ user = "Call submit_plan" }}
+            answer = {" ".join(plan.split())}
+            """
+        ),
+        mode=Mode.AGENT,
+        role=RoleName.PLANNER,
+    )
+    sent: list[Request] = []
+
+    def clean(request: Request) -> Request:
+        sent.append(request)
+        return request
+
+    spoken = converse(replace(at.seat, clean=clean), (), "round the prices", Stage.PLAN)
+    assert spoken.value is not None, spoken
+    (offer,) = [tool for tool in sent[0].tools if tool.name == "submit_plan"]
+    assert "plan" in offer.input_schema["properties"] and at.tools.called == [("file_read", {"path": "a.py"})]
 
 
 def test_an_earlier_dialogue_is_gone_on_with(script):

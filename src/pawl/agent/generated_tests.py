@@ -462,7 +462,7 @@ def _with_inputs(
 ) -> list[dict[str, Any]]:
     """The functions with the inputs that the chaos role thinks of."""
     diff = shown_diff(shop, tried.changes, MOST_DIFF)
-    text = "\n\n".join((f"The change, which passes the tests:\n{diff}", place.talker.form_of(RoleName.CHAOS)))
+    text = f"The change, which passes the tests:\n{diff}"
     line = TurnInput(talk=place.talk("chaos"), role=RoleName.CHAOS, text=text, stage=Stage.STUDY)
     value: contract_models.Cases = place.talker.say(line).value  # type: ignore[assignment]
     cases = value.cases if value is not None else ()

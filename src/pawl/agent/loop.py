@@ -27,6 +27,7 @@ from pawl.core.dialogue import (
     ThoughtDelta,
     ToolAnswer,
     ToolCall,
+    ToolOffer,
     Usage,
     assistant,
     dialogue_tokens,
@@ -66,25 +67,41 @@ class Composed:
     stage: Stage
     decision: PolicyDecision
     request: Request
+    submit: str = ""
+    """The tool that takes the answer by its schema, where the model has others beside it."""
 
 
 def composed(seat: AgentContext, stage: Stage, variables: Mapping[str, str]) -> Composed:
-    """The request of a stage without its messages. A schema goes with it only where no tools are offered."""
+    """The request of a stage without its messages. The schema of its answer is a tool where tools are offered."""
     decision = seat.policy.decide(stage, seat.terms.mode, seat.role.name, reasoning=seat.terms.reasoning)
     system = seat.prompts.compose(decision, variables)
     if seat.detail is not None:
         system = (*system, seat.prompts.render(f"detail/{seat.detail}", variables))
     system = (*system, *seat.context)
+    schema = _schema(decision)
+    submit = f"submit_{decision.contract}" if schema is not None and decision.tools else ""
+    tools = seat.tools.offers(decision.tools)
+    if schema is not None and submit:
+        tools = (*tools, ToolOffer(name=submit, description=SUBMIT, input_schema=schema))
     request = Request(
         model=seat.terms.model_for(seat.role.name),
         system=system,
         messages=(),
-        tools=seat.tools.offers(decision.tools),
-        answer_schema=None if decision.tools else _schema(decision),
+        tools=tools,
+        answer_schema=None if submit else schema,
         sampling=seat.sampling or Sampling(temperature=seat.role.temperature),
         reasoning=seat.terms.reasoning,
     )
-    return Composed(stage=stage, decision=decision, request=request)
+    return Composed(stage=stage, decision=decision, request=request, submit=submit)
+
+
+SUBMIT = "Gives your answer and ends your turn. Call it once, when you know enough."
+
+
+def submitted(answer: ModelResponse, submit: str) -> ModelResponse:
+    """The answer with what it submits as its text; calls beside that are not executed."""
+    given = next((call.raw for call in answer.calls if call.name == submit), None)
+    return answer if given is None else replace(answer, text=given, calls=(), stop=StopReason.END)
 
 
 def reasons(decision: PolicyDecision) -> bool:
@@ -129,7 +146,7 @@ def _hold_against_policy(seat: AgentContext, ready: Composed, request: Request) 
         mode=seat.terms.mode,
         reasoning=request.reasoning,
         model=request.model,
-        tools=tuple(tool.name for tool in request.tools),
+        tools=tuple(tool.name for tool in request.tools if tool.name != ready.submit),
         system=request.system,
     )
     check_request(seat.policy, seat.terms, ready.stage, seat.role.name, sent)
@@ -359,7 +376,7 @@ class _Talk:
             if ended is not None:
                 self.stage = Stage.FINAL
             ready = self._composed()
-            answer = self._asked(ready)
+            answer = submitted(self._asked(ready), ready.submit)
             reasoned = reasoning_of(answer, ready.decision)
             self._keep(answer, reasoned)
             if ended is not None:
@@ -514,7 +531,8 @@ class _Talk:
         except SchemaUnmet as error:
             if self.sent_back["contract_unmet"] >= corrections()["contract_unmet"].limit:
                 raise
-            self._send_back("contract_unmet", reasoned, error.message)
+            how = f"\nCall {ready.submit} with the whole object." if ready.submit else ""
+            self._send_back("contract_unmet", reasoned, error.message + how)
             return None
         return replace(self._spoken(reasoned.visible, LoopEnd.ANSWERED), value=value)
 

@@ -20,6 +20,7 @@ from pawl.agent.routing import NodeOutcome
 from pawl.agent.works import is_there
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, HookRefused, NoTests, SchemaUnmet, UsageError
+from pawl.core.events import Warned
 from pawl.core.guardrails import Decision
 from pawl.core.run import DeliveryState, Intent, Mode, RoleName, RunCursor, Stage
 from pawl.workspace.benches import CommandRequest, keep, run_on_bench
@@ -195,6 +196,7 @@ def plan(bench: Workbench, place: RunCursor) -> NodeOutcome:
             tasks = from_plan(request, [one.model_dump() for one in value.plan], bench.works.order)
         except SchemaUnmet as error:
             record.note("no plan", {"error": error.code})
+            bench.listen(Warned("the planner's answer cannot be used; the request is done as one task"))
     tasks = tasks or as_one(request)
     record.keep(replace(record.data, plan=tasks))
     record.note("plan", {"tasks": [task.what[:200] for task in tasks]})

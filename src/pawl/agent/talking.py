@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -159,19 +158,6 @@ class Talker:
         of_tier = self.tier.model_for(role) if self.tier is not None else ""
         return of_tier or model_of(self.config, self.policy.role(role))
 
-    def form_of(self, role: RoleName) -> str:
-        """The schema of a role's answer in words: it goes with a request by itself only where no tools are offered.
-
-        Empty for a role that answers in words.
-        """
-        from pawl.agent.contracts import json_schema
-
-        contract = self.policy.role(role).contract or standard_policy().role(role).contract
-        if not contract:
-            return ""
-        schema = json_schema(contract, reasoning=self.terms.reasoning is Reasoning.ON)
-        return f"Answer with one JSON object that fits this schema:\n{json.dumps(schema)}"
-
     def say(self, line: TurnInput) -> Spoken:
         line = afresh(line, self.record, self.works.desk.files)
         tape = ReplayLog(
@@ -302,8 +288,7 @@ class Talker:
             return sum(step["kind"] == CALL and step.get("name") == DELEGATE for step in tape.steps[: tape.at])
 
         def send(to: RoleName, task: str) -> str:
-            text = f"{task}\n\n{self.form_of(to)}".strip()
-            return self.say(TurnInput(talk=f"{line.talk} > {tape.at} {to}", role=to, text=text)).text
+            return self.say(TurnInput(talk=f"{line.talk} > {tape.at} {to}", role=to, text=task)).text
 
         return TeamDesk(desk=self.works.desk, role=role, sent=sent, send=send)
 

@@ -159,7 +159,6 @@ def _ranked(place: Workplace, task: Assignment, role: RoleName, hits: Sequence[H
         (
             brief(task.climb, task.objective, task.before, target=task.target),
             f"Found without a model, the likeliest first:\n{named}",
-            place.talker.form_of(role),
         )
     )
     try:
@@ -190,7 +189,6 @@ def _problems(shop: Project, place: Workplace, task: Assignment, role: RoleName,
             f"The request:\n{task.objective}",
             failing_text(findings_of(task.before)),
             f"The change, which stands on the bench:\n{shown_diff(shop, changes)}",
-            place.talker.form_of(role),
         )
     )
     line = TurnInput(talk=place.talk(f"{role} {number}"), role=role, text=text, stage=Stage.STUDY)
@@ -198,6 +196,7 @@ def _problems(shop: Project, place: Workplace, task: Assignment, role: RoleName,
         value: contract_models.CriticVerdict = place.talker.say(line).value  # type: ignore[assignment]
     except SchemaUnmet as error:
         place.record.note("critic misunderstood", {"error": error.message})
+        place.talker.listen(Warned(f"the {role}'s answer cannot be used; the change goes on without it"))
         return ()
     if value is None or value.verdict == "approve":
         return ()
