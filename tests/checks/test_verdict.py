@@ -8,7 +8,7 @@ import pytest
 from memory_blobs import MemoryBlobs
 
 from pawl.checks.evidence import is_text_only, of_tests, reaching_for_tests
-from pawl.checks.test_strength import is_test, weakened
+from pawl.checks.test_strength import weakened
 from pawl.checks.verdict import (
     MOST_CHARACTERS,
     ChangeVerdict,
@@ -206,11 +206,6 @@ def test_a_deleted_test_file_is_noticed_and_a_deleted_source_is_no_business_of_t
 def test_weaker_tests_of_other_languages_are_noticed(path: str, before: str, after: str):
     assert weakened(path, before, after) != ()
     assert weakened(path, before, before) == ()
-
-
-@pytest.mark.parametrize("path", ["test_a.py", "a_test.go", "src/a.spec.tsx", "tests/x.py", "conftest.py"])
-def test_files_of_tests_are_known_by_their_names(path: str):
-    assert is_test(path) and not is_test("src/attest.py")
 
 
 def test_the_name_of_an_error_is_said_once():

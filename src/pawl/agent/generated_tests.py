@@ -111,11 +111,6 @@ def known_tests(target: str, paths: Iterable[str], texts: Mapping[str, str]) -> 
     return tuple(dict.fromkeys(found))
 
 
-def is_named_as_test(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return name.startswith("test_") or any(mark in name for mark in ("_test.", ".test.", ".spec.", "_spec."))
-
-
 def new_test(target: str, paths: Iterable[str]) -> str:
     """The path of a test to be made: in the folder of tests where there is one, else beside the target."""
     naming = naming_of(target)
@@ -315,7 +310,7 @@ class TestGenerator:
             return GeneratedTest()
         with open_bench(self.shop, extra_readonly=readable()) as bench:
             paths = list(bench.files.walk())
-            tests = {path: _text(bench.files, path) for path in paths if is_named_as_test(path)}
+            tests = {path: _text(bench.files, path) for path in paths if is_test(path) and language_of(path)}
             if known_tests(target, paths, tests):
                 return GeneratedTest()
             path = new_test(target, paths)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from pawl.checks.test_strength import is_test
+from pawl.code.languages import is_test
 from pawl.core.change import Change, ChangeSet, is_directory
 
 MOST_NAMED = 4

@@ -13,7 +13,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pawl.checks.project import is_named
-from pawl.checks.test_strength import is_test, weakened
+from pawl.checks.test_strength import weakened
+from pawl.code.languages import is_test
 from pawl.core.change import BlobReader, Change, ChangeSet, Node, is_directory
 from pawl.core.formats import Unreadable, read_json, read_toml
 

@@ -6,14 +6,10 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
+from pawl.code.languages import is_test
 from pawl.core.formats import Unreadable, read_python
 
-_TEST_NAME = re.compile(
-    r"(?:^test_.*\.py$|_test\.(?:py|go)$|^conftest\.py$|\.(?:test|spec)\.[cm]?[jt]sx?$|_spec\.rb$)", re.IGNORECASE
-)
-_TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__"})
 _SKIPS = frozenset({"skip", "skipif", "skipunless", "xfail", "expectedfailure", "skiptest", "importorskip"})
 _DECIDING = re.compile(
     r"^(?:pytest_(?:pyfunc_call|runtest_(?:protocol|call|makereport|logreport)|runtestloop|collect\w*|ignore_collect|"
@@ -34,12 +30,6 @@ _SKIP = re.compile(
     r"^\s*(?:skip|pending)\b",
     re.MULTILINE,
 )
-
-
-def is_test(path: str) -> bool:
-    """Whether the file belongs to the tests."""
-    place = PurePosixPath(path)
-    return _TEST_NAME.search(place.name) is not None or not _TEST_FOLDERS.isdisjoint(place.parts[:-1])
 
 
 def weakened(path: str, before: str | None, after: str | None) -> tuple[str, ...]:

@@ -32,8 +32,8 @@ from pawl.checks.runners import shadowing
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import CheckStep, Subject, passed, skipped
 from pawl.checks.test_commands import TestCommand
-from pawl.checks.test_strength import is_test
 from pawl.checks.verdict import TESTS, ChangeVerdict, Requirements, Verification, decide, failing, runs_tests
+from pawl.code.languages import is_test
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import INCOMPLETE, NOT_SERVING, UNFINISHED, Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import CommandNotFound

@@ -1,14 +1,15 @@
-"""Which language a source file is in, and what is needed to parse it: all of it data."""
+"""Which language a source file is in, what is needed to parse it, and whether it is a test: all of it data."""
 
 from __future__ import annotations
 
 import functools
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
+from typing import Any
 
 from pawl.core.typed import written
 
@@ -49,8 +50,12 @@ class Language:
 @functools.cache
 def languages() -> Mapping[str, Language]:
     """Every language by its name."""
-    data = tomllib.loads((resources.files("pawl.code") / "languages.toml").read_text("utf-8"))
-    return {entry["name"]: written(Language, entry) for entry in data["language"]}
+    return {entry["name"]: written(Language, entry) for entry in _data()["language"]}
+
+
+@functools.cache
+def _data() -> Mapping[str, Any]:
+    return tomllib.loads((resources.files("pawl.code") / "languages.toml").read_text("utf-8"))
 
 
 def may_be_source(path: str) -> bool:
@@ -128,12 +133,6 @@ _MADE = re.compile(
     rb"|generated file.{0,20}do not edit",
     re.IGNORECASE,
 )
-_TEST_FOLDERS = frozenset({"tests", "__tests__", "spec", "specs", "testdata", "test_data", "__mocks__", "fixtures"})
-_TOP_TEST_FOLDERS = frozenset({"test", "testing"})
-_TEST_NAME = re.compile(
-    r"^tests?[._-].*|.*[._-](?:tests?|spec|specs)\.\w+$|.*(?:Test|Tests|Spec|IT)\.(?:java|kt|scala|cs|swift)$"
-    r"|^tests?\.\w+$|^conftest\.py$"
-)
 
 
 class FileKind(StrEnum):
@@ -174,18 +173,23 @@ def _is_known(path: str) -> bool:
 
 
 def is_test(path: str) -> bool:
-    """Whether a file is there to test others, by the habits of many languages.
-
-    A folder `test` within a package is often a product for testing, so that it counts only at the top or in `src`.
-    """
-    folder, _, name = path.rpartition("/")
-    return _is_test_folder(folder) or _TEST_NAME.match(name) is not None
+    """Whether a file belongs to the tests: they run it, share it or expect what is in it."""
+    return pattern_of_tests(path.rpartition("/")[2].rpartition(".")[2]).match(path) is not None
 
 
-@functools.lru_cache(maxsize=1 << 14)
-def _is_test_folder(folder: str) -> bool:
-    names = folder.lower().split("/")
-    if not _TEST_FOLDERS.isdisjoint(names):
-        return True
-    top = names[1:2] if names[:1] == ["src"] else names[:1]
-    return not _TOP_TEST_FOLDERS.isdisjoint(top)
+@functools.cache
+def pattern_of_tests(ending: str) -> re.Pattern[str]:
+    """Matches the paths of test files with that ending, by the habits of runners and languages."""
+    habits = _data()["tests"]
+    own: Mapping[str, Any] = next((one for one in habits["names"] if ending in one["endings"]), {})
+    folders = _either([*habits["folders"], *own.get("folders", ())])
+    names, top_names = (_either(own.get(key, ())) for key in ("names", "top_names"))
+    return re.compile(
+        rf"(?!(?:.*/)?{_either(habits['products'])}/)"
+        rf"(?:(?i:(?:.*/)?{folders}/|(?:src/)?{_either(habits['top_folders'])}/)"
+        rf"|(?:.*/)?{names}\.[^./]+$|(?:src/)?{top_names}\.[^./]+$)"
+    )
+
+
+def _either(globs: Iterable[str]) -> str:
+    return f"(?:{'|'.join(re.escape(one).replace(re.escape('*'), '[^/]*') for one in globs) or '(?!)'})"

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from pawl.code.languages import pattern_of_tests
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic, TestCounts
 from pawl.core.errors import ParseFailed
@@ -33,7 +34,7 @@ class RepairRequest:
     """The failing tests to be mended, by their ids; other failures are left alone. Empty means all of them."""
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"))
+        return json.dumps({**asdict(self), "test_paths": pattern_of_tests("py").pattern}, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)

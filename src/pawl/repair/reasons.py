@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable, Mapping
 
 from pawl.checks.project import dependencies
+from pawl.code.languages import is_test
 from pawl.core.diagnostic import CheckResult, Diagnostic, Location
 from pawl.repair.ground import PythonGround, is_uncollected
 from pawl.repair.model import Agreement, RepairEnded, RepairStatus
 from pawl.repair.recoveries.names import is_packages, meant_module, package_of, plugin_of
 from pawl.repair.recoveries.source import Symbols
 from pawl.repair.recovery_map import SAY, beyond
-from pawl.repair.targets import is_test
 
 WHY_NOT = {
     RepairStatus.NO_PATCH: "no patch of the search space makes the tests pass",

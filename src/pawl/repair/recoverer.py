@@ -16,13 +16,13 @@ from pawl.checks.lsp.verdicts import Host, answered
 from pawl.checks.project import CheckKind, dependencies
 from pawl.checks.steps import Subject
 from pawl.checks.verifier import separated
+from pawl.code.languages import is_test
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.repair.ground import HANGS, PythonGround, RepairGround, is_uncollected
 from pawl.repair.model import Mended, Repair, StageBegun
 from pawl.repair.recoveries.names import import_line, packages
 from pawl.repair.recoveries.source import RecoveryCandidate, RecoverySituation, Symbols, symbols_of
 from pawl.repair.recovery_map import recover, undefined_name
-from pawl.repair.targets import is_test
 from pawl.workspace.benches import own_python
 
 MOST_ROUNDS = 12
@@ -75,7 +75,7 @@ def repair_by(candidate: RecoveryCandidate, finding: Diagnostic) -> Repair:
     return Repair(path=path, line=line, what=candidate.recovery, why=candidate.why)
 
 
-def places_of(finding: Diagnostic, is_test: Callable[[str], bool]) -> Iterator[Diagnostic]:
+def places_of(finding: Diagnostic) -> Iterator[Diagnostic]:
     """The finding itself, then where its traceback leads in files that may be edited, innermost first."""
     if not is_test(finding.path):
         yield finding
@@ -101,7 +101,7 @@ class PythonRecoverer(Recoverer[PythonGround]):
         for finding in self.waiting(verdict.findings):
             if not self.ground.aim.wants(finding):
                 continue
-            for place in places_of(finding, is_test):
+            for place in places_of(finding):
                 for candidate in self.candidates(place, sources, symbols):
                     changed = candidate.applied(sources)
                     with self.ground.trial(changed):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from pawl.code.import_map import Resolver, python_imports
+from pawl.code.languages import is_test
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import UsageError
 from pawl.core.formats import Unreadable, read_python
@@ -144,19 +145,6 @@ def _similar(path: str, known: Sequence[str]) -> str:
     ]
     return (
         f"did you mean {close[0]!r}?" if close else "name a file or folder that is there and that git does not ignore"
-    )
-
-
-def is_test(path: str) -> bool:
-    """Whether a file belongs to the tests, which are never edited."""
-    name = PurePosixPath(path).name
-    folders = PurePosixPath(path).parts[:-1]
-    return (
-        name.startswith("test_")
-        or name.endswith("_test.py")
-        or name == "conftest.py"
-        or "tests" in folders
-        or "test" in folders
     )
 
 

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
 
+from pawl.code.languages import is_test
 from pawl.repair.recoveries.source import (
     PythonSource,
     RecoveryCandidate,
@@ -19,8 +20,6 @@ from pawl.repair.recoveries.source import (
     renamed,
     table,
 )
-
-_TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$")
 
 
 def packages() -> Mapping[str, str]:
@@ -40,7 +39,7 @@ def add_import(situation: RecoverySituation) -> Iterator[RecoveryCandidate]:
     name = situation.groups["name"]
     lines: list[str] = []
     for definition in situation.symbols.importable(name):
-        if definition.path != source.path and not _TEST_FILE.search(definition.path):
+        if definition.path != source.path and not is_test(definition.path):
             lines.append(f"from {definition.module} import {name}")
     for module in sorted(situation.symbols.modules):
         if module.rpartition(".")[2] == name and module != module_of(source.path):

@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
+from pawl.code.languages import is_test
 from pawl.repair.recoveries.source import PythonSource, RecoveryCandidate, RecoverySituation, close
 
 ENDINGS = (".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs")
@@ -68,7 +69,7 @@ def import_from_project(situation: RecoverySituation) -> Iterator[RecoveryCandid
     source = situation.source
     name = situation.groups["name"]
     for path in sorted(situation.sources, key=lambda one: (one.count("/"), one)):
-        declares = path.endswith(".d.ts") or ".test." in path or ".spec." in path
+        declares = path.endswith(".d.ts") or is_test(path)
         if path != source.path and path.endswith(ENDINGS) and not declares:
             line = _import_line(source, path, situation.sources[path], name)
             if line:

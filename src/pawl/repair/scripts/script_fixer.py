@@ -12,6 +12,7 @@ from importlib import resources
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import Subject, stopped
 from pawl.checks.verifier import separated
+from pawl.code.languages import is_test
 from pawl.core.diagnostic import CheckResult, Diagnostic
 from pawl.core.formats import read_json
 from pawl.core.typed import typed
@@ -30,7 +31,7 @@ from pawl.repair.model import (
 from pawl.repair.recoverer import MOST_CANDIDATES, Recoverer, as_long_as_better, places_of, repair_by
 from pawl.repair.recoveries.source import RecoveryCandidate, symbols_of
 from pawl.repair.recovery_map import RecoveryEntry, javascript_map, recover, with_users
-from pawl.repair.scripts.script_ground import ScriptGround, findings_of, is_script_test, search
+from pawl.repair.scripts.script_ground import ScriptGround, findings_of, search
 from pawl.repair.strategy import Dispute, RepairStrategy, Told, picked
 
 UNDECIDED = "they mean different things, and nothing tells which is meant"
@@ -100,7 +101,7 @@ class ScriptRecoverer(Recoverer[ScriptGround]):
         symbols = symbols_of({})
         for finding in self.waiting(findings_of((*read, tests))):
             self.given_up.add(finding.key)
-            for place in places_of(finding, is_script_test):
+            for place in places_of(finding):
                 found = recover(place, sources, symbols, self.entries)
                 self.advise(found)
                 ways = [
@@ -238,7 +239,7 @@ class ScriptFixer(RepairStrategy[ScriptGround]):
 
     def mendable(self) -> list[Diagnostic]:
         """All failing tests, or those of the test files that are named."""
-        asked = tuple(one for one in self.ground.request.targets if is_script_test(one))
+        asked = tuple(one for one in self.ground.request.targets if is_test(one))
         failing = [finding for finding in self.verdict.findings if finding.test]
         return [one for one in failing if not asked or one.test.split(" > ")[0].startswith(asked)]
 

@@ -17,6 +17,7 @@ from pawl.checks.catalog import detect, named
 from pawl.checks.project import CheckKind, Folder
 from pawl.checks.steps import Tests
 from pawl.code.import_map import Resolver
+from pawl.code.languages import is_test
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, NoTests, UsageError
 from pawl.core.execution import Execution
@@ -37,23 +38,9 @@ from pawl.repair.scripts.script_nodes import ScriptProposal
 from pawl.repair.targets import files_of, reached
 
 MOST_SOURCES = 3000
-_TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "__mocks__", "spec", "e2e", "cypress"})
+_CONFIGURATION = ("vitest.", "jest.", "vite.config", "eslint.config")
+"""Scripts that say how others are run and checked, never edited."""
 _READ = (CheckKind.SYNTAX, CheckKind.TYPES)
-
-
-def is_script_test(path: str) -> bool:
-    """Whether a file belongs to the tests, which are never edited."""
-    *folders, name = path.split("/")
-    stem = name.rsplit(".", 1)[0]
-    return (
-        ".test." in name
-        or ".spec." in name
-        or stem in ("test", "tests", "setupTests")
-        or stem.endswith(("-test", "_test"))
-        or stem.startswith("test-")
-        or not _TEST_FOLDERS.isdisjoint(folders)
-        or name.startswith(("vitest.", "jest.", "vite.config", "eslint.config"))
-    )
 
 
 def is_script_project(files: Folder, test_command: Sequence[str]) -> bool:
@@ -118,11 +105,15 @@ class ScriptGround(RepairGround):
 
     def editable(self, sources: Sequence[str]) -> tuple[str, ...]:
         """The sources that may be edited: no tests, and only what the user points at, if they do."""
-        wanted = [one for one in self.request.targets if not is_script_test(one)]
+        wanted = [one for one in self.request.targets if not is_test(one)]
         inside = [
             path for path in sources if not wanted or any(path == one or path.startswith(f"{one}/") for one in wanted)
         ]
-        return tuple(path for path in inside if not is_script_test(path) and not path.endswith(".d.ts"))
+        return tuple(
+            path
+            for path in inside
+            if not (is_test(path) or path.endswith(".d.ts") or path.rpartition("/")[2].startswith(_CONFIGURATION))
+        )
 
 
 def findings_of(verdicts: Sequence[CheckResult]) -> list[Diagnostic]:
@@ -138,9 +129,9 @@ def failing_files(findings: Iterable[Diagnostic], sources: Mapping[str, str]) ->
     found: dict[str, None] = {}
     for finding in findings:
         places = (finding.test.split(" > ")[0], finding.path, *(frame.path for frame in finding.frames))
-        file = next((path for path in places if path in sources and is_script_test(path)), "")
+        file = next((path for path in places if path in sources and is_test(path)), "")
         if not file:
-            return tuple(path for path in sources if is_script_test(path))
+            return tuple(path for path in sources if is_test(path))
         found[file] = None
     return tuple(found)
 
@@ -298,7 +289,7 @@ class ScriptSearch:
 
     def _with(self, one: ScriptProposal, once: float) -> CheckResult:
         """The runner's verdict with the proposal, which is then taken away again."""
-        assert not is_script_test(one.path)
+        assert not is_test(one.path)
         patched = _patch(one, 0).applied(self.ground.bench.files.read(one.path))
         with self.ground.trial({one.path: patched}):
             return self._run(5 * once)

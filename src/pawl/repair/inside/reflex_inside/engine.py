@@ -100,8 +100,9 @@ class Engine:
         if self.request.targets:
             return [os.path.join(self.request.root, target) for target in self.request.targets]
         # What broke while tests were collected is no longer imported, and no test that runs enters it.
-        broken = {path for problem in suite.problems for path, _ in problem.frames if is_own(path, self.request.root)}
-        paths = editable_paths(self.request.root, {case.path for case in suite.cases})
+        root, pattern = self.request.root, self.request.test_paths
+        broken = {path for problem in suite.problems for path, _ in problem.frames if is_own(path, root, pattern)}
+        paths = editable_paths(root, pattern, {case.path for case in suite.cases})
         paths += sorted(broken.difference(paths))
         if len(paths) > MANY_SOURCES:
             tests = sorted(baseline.failing, key=lambda index: baseline.outcomes[index].timed_out)

@@ -32,7 +32,6 @@ from reflex_inside.program import (
     blocks_in,
     definitions,
     gather_facts,
-    is_test_file,
     outermost_functions,
 )
 from reflex_inside.site import Site
@@ -581,7 +580,7 @@ def broken_lines(program: Program, problems: list[Problem]) -> dict[Line, float]
     for number, problem in enumerate(problems):
         score = 1.0 if number == 0 else LATER_PROBLEM
         for path, line in reversed(problem.frames):
-            if path in program.sources and not is_test_file(path, program.root):
+            if path in program.sources:
                 scores[path, line] = max(score, scores.get((path, line), 0.0))
                 score *= OUTWARDS
     return scores

@@ -196,8 +196,7 @@ FUNCTION_NODES = (ast.FunctionDef, ast.AsyncFunctionDef)
 FOREIGN_FOLDERS = frozenset(
     {"site-packages", "dist-packages", ".venv", "venv", "env", ".tox", ".nox", ".git", "node_modules", "__pycache__"}
 )
-TEST_FOLDERS = frozenset({"tests", "test", "testing"})
-TEST_FILES = frozenset({"conftest.py", "setup.py", "noxfile.py"})
+TOOL_FILES = frozenset({"setup.py", "noxfile.py"})
 
 
 @dataclass(slots=True)
@@ -332,16 +331,7 @@ def _module_path(module: object) -> str:
     return path if isinstance(path, str) else ""
 
 
-def is_test_file(path: str, root: str) -> bool:
-    """Whether the file belongs to the tests by its name or its folder."""
-    *folders, name = os.path.relpath(path, root).split(os.sep)
-    stem = name.removesuffix(".py")
-    if name in TEST_FILES or stem.startswith("test_") or stem.endswith(("_test", "_tests")) or stem in TEST_FOLDERS:
-        return True
-    return any(folder in TEST_FOLDERS for folder in folders)
-
-
-def editable_paths(root: str, tested: set[str]) -> list[str]:
+def editable_paths(root: str, pattern: str, tested: set[str]) -> list[str]:
     """Sources of the workspace that are imported now and are no tests.
 
     What lies in a folder of tests belongs to them, unless everything lies there.
@@ -349,7 +339,7 @@ def editable_paths(root: str, tested: set[str]) -> list[str]:
     found: list[str] = []
     for module in list(sys.modules.values()):
         path = _module_path(module)
-        if is_own(path, root) and path not in tested and path not in found:
+        if is_own(path, root, pattern) and path not in tested and path not in found:
             found.append(path)
     folders = {os.path.dirname(path) for path in tested if _is_named_for_tests(os.path.dirname(path))} - {root}
     return [path for path in found if os.path.dirname(path) not in folders] or found
@@ -360,12 +350,14 @@ def _is_named_for_tests(folder: str) -> bool:
     return any(word.startswith("test") for word in words)
 
 
-def is_own(path: str, root: str) -> bool:
-    """Whether the file is a source of the workspace and no test."""
+def is_own(path: str, root: str, pattern: str) -> bool:
+    """Whether the file is a source of the workspace and no test, which the pattern matches."""
     if not path.endswith(".py") or not path.startswith(root + os.sep):
         return False
-    folders = os.path.relpath(path, root).split(os.sep)
-    return not FOREIGN_FOLDERS.intersection(folders) and not is_test_file(path, root)
+    parts = os.path.relpath(path, root).split(os.sep)
+    if FOREIGN_FOLDERS.intersection(parts) or parts[-1] in TOOL_FILES:
+        return False
+    return re.match(pattern, "/".join(parts)) is None
 
 
 NUMBERS = frozenset({"int", "float", "bool", "Fraction", "Decimal", "complex"})

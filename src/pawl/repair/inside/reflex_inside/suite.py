@@ -218,6 +218,8 @@ class EngineRequest:
     memory_bytes: int
     framework: str
     mend: tuple[str, ...]
+    test_paths: str
+    """Matches the paths of test files from the root on."""
 
     @classmethod
     def parse(cls, text: str) -> EngineRequest:
