@@ -16,7 +16,7 @@ from pawl.repair.model import Alternative, FixOutcome, FixReport, FixRequest
 from pawl.ui.cli.call import Call, check_range
 from pawl.ui.cli.do import carry
 from pawl.ui.cli.encoder import Json, changes_json, picked
-from pawl.ui.cli.loop import after_reflex
+from pawl.ui.cli.loop_command import after_reflex
 from pawl.ui.cli.parser import Command, dry_run_option, install_option, test_option
 from pawl.ui.screen.renderer import MARKS, EventRenderer, in_words
 from pawl.ui.screen.report import counts_text, verdict_line

@@ -17,7 +17,7 @@ from pawl.ui.cli.overview import COMMANDS
 ALIASES = {"show": "diff"}
 FILES = {
     "session": "pawl.ui.terminal.opening",
-    "audit": "pawl.ui.cli.loop",
+    "audit": "pawl.ui.cli.loop_command",
     "approve": "pawl.ui.cli.do",
     "policy": "pawl.ui.cli.rules",
     "prompts": "pawl.ui.cli.rules",
