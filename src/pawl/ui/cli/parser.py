@@ -22,7 +22,7 @@ FILES = {
     "policy": "pawl.ui.cli.rules",
     "prompts": "pawl.ui.cli.rules",
     "trust": "pawl.ui.cli.permissions",
-    "promote": "pawl.ui.cli.patch",
+    "promote": "pawl.ui.cli.patch_command",
     "diff": "pawl.ui.cli.history_commands",
     "undo": "pawl.ui.cli.history_commands",
     "redo": "pawl.ui.cli.history_commands",
