@@ -21,7 +21,7 @@ FILES = {
     "approve": "pawl.ui.cli.do",
     "policy": "pawl.ui.cli.rules",
     "prompts": "pawl.ui.cli.rules",
-    "trust": "pawl.ui.cli.permissions",
+    "trust": "pawl.ui.cli.permissions_command",
     "promote": "pawl.ui.cli.patch_command",
     "diff": "pawl.ui.cli.history_commands",
     "undo": "pawl.ui.cli.history_commands",
