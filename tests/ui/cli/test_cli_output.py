@@ -25,9 +25,9 @@ OWN_PROCESSES = ("repair/inside/", "agent/inside/", "repair/scripts/proposals.py
 MAY_WRITE = {
     ("ui/screen/screen.py", "_send"): "the one place",
     ("ui/screen/screen.py", "patch"): "exact bytes for git, only into a pipe",
-    ("ui/cli/run.py", "show"): "an error of the system's",
-    ("ui/cli/run.py", "close"): "line ends",
-    ("ui/cli/run.py", "_write"): "a command's bytes into a pipe; what a terminal gets went through SafeStream",
+    ("ui/cli/run_command.py", "show"): "an error of the system's",
+    ("ui/cli/run_command.py", "close"): "line ends",
+    ("ui/cli/run_command.py", "_write"): "a command's bytes into a pipe; what a terminal gets went through SafeStream",
     ("ui/terminal/inline.py", "_draw"): "what the screen made safe, above the input line",
     ("sandbox/process.py", "memory_file"): "what bubblewrap reads",
     ("__main__.py", "main"): "Pawl's own words, before anything is loaded",

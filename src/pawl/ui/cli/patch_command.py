@@ -13,7 +13,7 @@ from pawl.settings import files as bounded
 from pawl.ui.cli.call import Call, given_bytes
 from pawl.ui.cli.encoder import changes_json, held_json
 from pawl.ui.cli.parser import Command, dry_run_option, protected_option
-from pawl.ui.cli.run import hint_protected, tell_held
+from pawl.ui.cli.run_command import hint_protected, tell_held
 
 if TYPE_CHECKING:
     from pawl.code.patch_change import PatchProposal
