@@ -18,7 +18,7 @@ from pawl.ui.cli.parser import (
     spending_options,
     thinking_options,
 )
-from pawl.ui.screen.report import ENDED
+from pawl.ui.screen.run_report import ENDED
 from pawl.ui.screen.screen import counted, money, when
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from pawl.ui.cli.parser import (
 )
 from pawl.ui.screen.approval import MOST_BYTES, NOTHING, ask_approval, edited_patch
 from pawl.ui.screen.renderer import EventRenderer, is_for_pawl
-from pawl.ui.screen.report import changes_of, show_waiting, tell, verdict_lines
+from pawl.ui.screen.run_report import changes_of, show_waiting, tell, verdict_lines
 
 if TYPE_CHECKING:
     from pawl.agent.session import Session

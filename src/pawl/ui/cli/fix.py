@@ -19,7 +19,7 @@ from pawl.ui.cli.encoder import Json, changes_json, picked
 from pawl.ui.cli.loop_command import after_reflex
 from pawl.ui.cli.parser import Command, dry_run_option, install_option, test_option
 from pawl.ui.screen.renderer import MARKS, EventRenderer, in_words
-from pawl.ui.screen.report import counts_text, verdict_line
+from pawl.ui.screen.run_report import counts_text, verdict_line
 from pawl.ui.screen.screen import Screen, brief, money
 
 if TYPE_CHECKING:

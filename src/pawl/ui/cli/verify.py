@@ -11,7 +11,7 @@ from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import EXIT_UNVERIFIED, Json, picked
 from pawl.ui.cli.parser import Command, install_option, test_option
 from pawl.ui.screen.renderer import MARKS
-from pawl.ui.screen.report import verdict_line
+from pawl.ui.screen.run_report import verdict_line
 from pawl.ui.screen.screen import Screen, brief
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pawl.core.errors import UsageError
 from pawl.core.run import ApprovalAnswer, ApprovalResponse, Report
 from pawl.settings import files as bounded
-from pawl.ui.screen.report import show_question
+from pawl.ui.screen.run_report import show_question
 from pawl.ui.screen.screen import Face
 
 if TYPE_CHECKING:

@@ -284,7 +284,7 @@ class TerminalSession:
         return report
 
     def tell(self, report: Report) -> None:
-        from pawl.ui.screen.report import changes_of, tell
+        from pawl.ui.screen.run_report import changes_of, tell
 
         self.renderer.finish()
         shop = self.session.shop
