@@ -13,8 +13,8 @@ from pawl.core.run import Approval, Mode, RunState
 from pawl.ui.screen.diff import show_diff
 from pawl.ui.screen.markdown import Blocks, drawn, inert
 from pawl.ui.screen.screen import Screen, brief, money, one_line, when
-from pawl.ui.terminal.session import TerminalSession, words_of
 from pawl.ui.terminal.status import ASKS, KEYS
+from pawl.ui.terminal.terminal_session import TerminalSession, words_of
 
 GROUPS = {
     "session": "session",

@@ -37,7 +37,7 @@ from pawl.ui.screen.approval import edited
 from pawl.ui.screen.diff import folded
 from pawl.ui.screen.screen import FoldingScreen, Screen, cut, one_line
 from pawl.ui.terminal.input_line import completes
-from pawl.ui.terminal.session import TerminalSession
+from pawl.ui.terminal.terminal_session import TerminalSession
 
 
 class FrameOutput(Vt100_Output):

@@ -17,8 +17,8 @@ from pawl.ui.screen.approval import edited
 from pawl.ui.screen.screen import FoldingScreen, Screen, brief, one_line
 from pawl.ui.terminal.actions import Actions
 from pawl.ui.terminal.commands import OWN, Commands, SessionCommand
-from pawl.ui.terminal.session import SessionFace, TerminalSession
 from pawl.ui.terminal.status import can_draw
+from pawl.ui.terminal.terminal_session import SessionFace, TerminalSession
 
 
 def words(parser: ArgumentParser) -> None:
