@@ -16,7 +16,7 @@ from pawl.ui.cli.overview import COMMANDS
 
 ALIASES = {"show": "diff"}
 FILES = {
-    "session": "pawl.ui.terminal.opening",
+    "session": "pawl.ui.terminal.session_command",
     "audit": "pawl.ui.cli.loop_command",
     "approve": "pawl.ui.cli.do",
     "policy": "pawl.ui.cli.rules",
