@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pawl.sandbox.forwarding import Forwarder
+from pawl.sandbox.forwarder import Forwarder
 
 pytestmark = [pytest.mark.spec("F4"), pytest.mark.timeout(60)]
 

@@ -193,7 +193,7 @@ class ServerAnswers:
 
     def run(self, subject: Subject) -> CheckResult:
         # Loaded by those who start a server.
-        from pawl.sandbox.forwarding import Forwarder
+        from pawl.sandbox.forwarder import Forwarder
 
         serving = found_in(subject, self.own)
         if serving is None:

@@ -26,7 +26,7 @@ from pawl.core.errors import NotFound, PawlError
 from pawl.core.execution import Secrets, Stream
 from pawl.core.redact import redacted
 from pawl.sandbox.cancel import CancelToken
-from pawl.sandbox.forwarding import Forwarder
+from pawl.sandbox.forwarder import Forwarder
 from pawl.settings.config import load
 from pawl.workspace.bench import sweep
 from pawl.workspace.benches import bench_places, open_bench
