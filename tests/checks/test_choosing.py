@@ -7,7 +7,7 @@ import pytest
 
 from pawl.checks.command_step import built_in, load
 from pawl.checks.ladder import CheckSettings, choose, with_absent
-from pawl.checks.project import CheckKind
+from pawl.checks.project_facts import CheckKind
 from pawl.checks.verifier import StopPolicy, climb
 from pawl.core.diagnostic import Severity, Status
 from pawl.core.errors import ConfigError

@@ -9,7 +9,7 @@ import pytest
 
 from pawl.checks.lsp.servers import server, servers
 from pawl.checks.lsp.verdicts import Diagnostics, Host, diagnosed, servers_for, uncovered
-from pawl.checks.project import CheckKind
+from pawl.checks.project_facts import CheckKind
 from pawl.core.diagnostic import Severity, Status
 from pawl.core.errors import ConfigError
 

@@ -6,7 +6,7 @@ import pytest
 
 from pawl.checks.cache import Keeper, contents_of
 from pawl.checks.ladder import Placed
-from pawl.checks.project import CheckKind
+from pawl.checks.project_facts import CheckKind
 from pawl.checks.steps import failed, passed, skipped
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pawl.checks.command_step import EVERYTHING
 from pawl.checks.ladder import Placed
-from pawl.checks.project import CheckKind, Folder, is_named
+from pawl.checks.project_facts import CheckKind, Folder, is_named
 from pawl.checks.steps import Subject
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Status
 from pawl.core.errors import PawlError

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pawl.checks import report_readers as registry
 from pawl.checks.output import ANYWHERE, Origin, cleaned
-from pawl.checks.project import Folder, dependencies, text
+from pawl.checks.project_facts import Folder, dependencies, text
 from pawl.checks.report import TestReport
 from pawl.checks.report_readers import PARSERS
 from pawl.checks.task_files import leads_to

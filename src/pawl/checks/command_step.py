@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any
 
 from pawl.checks.output import Origin, cleaned, printed
-from pawl.checks.project import (
+from pawl.checks.project_facts import (
     CheckKind,
     Folder,
     dependencies,

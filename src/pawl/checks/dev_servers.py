@@ -15,7 +15,7 @@ from typing import Any
 
 from pawl.checks.command_step import CheckSigns
 from pawl.checks.lsp.verdicts import Host, inside
-from pawl.checks.project import Folder, installer_of, missing_modules, package_json, text
+from pawl.checks.project_facts import Folder, installer_of, missing_modules, package_json, text
 from pawl.checks.runners import launched
 from pawl.checks.server_runner import MARK
 from pawl.checks.steps import Subject, failed, passed, skipped, stopped

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any
 
-from pawl.checks.project import is_named
+from pawl.checks.project_facts import is_named
 from pawl.checks.test_strength import weakened
 from pawl.code.languages import is_test
 from pawl.core.change import BlobReader, Change, ChangeSet, Node, is_directory

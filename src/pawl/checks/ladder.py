@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pawl.checks.catalog import detect, frameworks_of
 from pawl.checks.command_step import EVERYTHING, CommandCheck, CommandStep, built_in
 from pawl.checks.language_steps import ENDINGS, NAMES, NodeSyntax, ReadableFiles, Ruff, Syntax, Types, unreadable
-from pawl.checks.project import ORDER, CheckKind, Folder, Within, installer_of, nested_projects, package_json
+from pawl.checks.project_facts import ORDER, CheckKind, Folder, Within, installer_of, nested_projects, package_json
 from pawl.checks.steps import CheckStep, Subject, Tests, skipped
 from pawl.core.diagnostic import CheckResult, Diagnostic, Location, Status
 from pawl.core.errors import ConfigError

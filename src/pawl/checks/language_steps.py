@@ -14,7 +14,7 @@ from typing import Any
 
 from pawl.checks.command_step import SEVERITIES, line_findings
 from pawl.checks.output import Origin
-from pawl.checks.project import Folder, dependencies, text, toml
+from pawl.checks.project_facts import Folder, dependencies, text, toml
 from pawl.checks.steps import Subject, amount, failed, passed, skipped, stopped
 from pawl.core.diagnostic import CheckResult, Diagnostic, Severity
 from pawl.core.errors import PawlError

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pawl.checks.cache import contents_of, stamp, stamps
 from pawl.checks.output import cleaned, printed
-from pawl.checks.project import Folder, Within, installer_of, missing_modules, nested_projects
+from pawl.checks.project_facts import Folder, Within, installer_of, missing_modules, nested_projects
 from pawl.checks.python_packages import (
     PythonInstallation,
     environment_folder,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pawl.checks.catalog import detect
-from pawl.checks.project import Folder, dependencies, installer_data, is_named, python_needs, table, toml
+from pawl.checks.project_facts import Folder, dependencies, installer_data, is_named, python_needs, table, toml
 from pawl.core.typed import written
 
 _Commands = tuple[tuple[str, ...], ...]

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from pawl.checks.project import PROJECT_FILES, Folder, project_name, text, toml
+from pawl.checks.project_facts import PROJECT_FILES, Folder, project_name, text, toml
 from pawl.core.change import Change, ChangeSet, NodeKind
 
 _RUNNERS = ("pytest", "unittest")

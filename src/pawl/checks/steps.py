@@ -17,7 +17,7 @@ from typing import Protocol
 from pawl.checks import catalog as commands
 from pawl.checks.catalog import Detection, detect, named, read
 from pawl.checks.output import Origin, printed
-from pawl.checks.project import Folder, missing_modules
+from pawl.checks.project_facts import Folder, missing_modules
 from pawl.checks.python_packages import offer
 from pawl.checks.report import UNLISTED, TestReport
 from pawl.checks.runners import launched, own_packages, starts_runner

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pawl.checks.project import Folder, package_json, table, text, toml
+from pawl.checks.project_facts import Folder, package_json, table, text, toml
 from pawl.core.formats import Unreadable, read_python
 
 _TARGET = re.compile(r"^([\w./ -]+?)\s*:(?!=)\s*([^#\n]*)")

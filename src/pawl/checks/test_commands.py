@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 
 from pawl.checks.catalog import first_named
-from pawl.checks.project import Folder, text
+from pawl.checks.project_facts import Folder, text
 from pawl.checks.task_files import just_recipes, leads_to, make_targets, tasks, words_of
 from pawl.core.errors import NotFound, PawlError
 from pawl.core.typed import written

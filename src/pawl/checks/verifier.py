@@ -27,7 +27,7 @@ from pawl.checks.ladder import Absent, Placed, choose, in_order, with_absent
 from pawl.checks.lsp.verdicts import diagnosed, diagnostics_steps, host, readable, servers_for
 from pawl.checks.output import printed
 from pawl.checks.packages import PackagePolicy, Provided, provide
-from pawl.checks.project import CHEAP, ORDER, CheckKind, Folder, ListedFolder, is_named
+from pawl.checks.project_facts import CHEAP, ORDER, CheckKind, Folder, ListedFolder, is_named
 from pawl.checks.runners import shadowing
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import CheckStep, Subject, passed, skipped

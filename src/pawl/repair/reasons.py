@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from pawl.checks.project import dependencies
+from pawl.checks.project_facts import dependencies
 from pawl.code.languages import is_test
 from pawl.core.diagnostic import CheckResult, Diagnostic, Location
 from pawl.repair.ground import PythonGround, is_uncollected

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from pawl.checks.lsp.client import Span
 from pawl.checks.lsp.servers import Server, servers
 from pawl.checks.lsp.verdicts import Host, answered
-from pawl.checks.project import CheckKind, dependencies
+from pawl.checks.project_facts import CheckKind, dependencies
 from pawl.checks.steps import Subject
 from pawl.checks.verifier import separated
 from pawl.code.languages import is_test

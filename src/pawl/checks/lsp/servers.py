@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
-from pawl.checks.project import Folder, text
+from pawl.checks.project_facts import Folder, text
 from pawl.core.errors import ConfigError
 from pawl.core.typed import written
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pawl.checks.ladder import Placed
 from pawl.checks.lsp.servers import LIMIT_SECONDS, Server, server, used_by
-from pawl.checks.project import CheckKind, Folder
+from pawl.checks.project_facts import CheckKind, Folder
 from pawl.checks.steps import Subject, amount, failed, skipped, stopped
 from pawl.core.diagnostic import CheckResult, Diagnostic, Severity, Status
 from pawl.core.formats import read_json

@@ -14,7 +14,7 @@ from importlib import resources
 
 from pawl.checks import catalog as commands
 from pawl.checks.catalog import detect, named
-from pawl.checks.project import CheckKind, Folder
+from pawl.checks.project_facts import CheckKind, Folder
 from pawl.checks.steps import Tests
 from pawl.code.import_map import Resolver
 from pawl.code.languages import is_test
