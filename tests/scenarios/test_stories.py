@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scenarios.story import Story, call, patch, say
 
-from pawl.agent.editing import edited
+from pawl.agent.edited_change import edited
 from pawl.core.diagnostic import TestCounts as Counts
 from pawl.core.diagnostic import Verdict
 from pawl.core.errors import UsageError

@@ -348,7 +348,7 @@ class Session:
             raise UsageError(
                 "an edited patch is an approval of all of it", advice="leave out the hunks, or reject it with a reason"
             )
-        from pawl.agent.editing import edited
+        from pawl.agent.edited_change import edited
 
         self.shop.store.runs.keep_work(run, WorkName.EDITED, edited(self.shop, given.patch))
 

@@ -278,7 +278,7 @@ class Actions:
         sitting.run_line("diff", *words_of(words))
 
     def review(self, words: str) -> None:
-        from pawl.agent.editing import hidden_names, present_diff, review_request
+        from pawl.agent.edited_change import hidden_names, present_diff, review_request
 
         sitting = self._sitting
         sitting.face.activity("reading the changes from git")
