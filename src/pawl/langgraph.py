@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from pawl.agent.executor import NODES
-from pawl.agent.routing import NEXT, RunNode
+from pawl.agent.routes import NEXT, RunNode
 from pawl.agent.session import Session
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import ApprovalAnswer, ApprovalRequest, ApprovalResponse, RunCursor, RunRequest, RunRow

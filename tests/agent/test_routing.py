@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pawl.agent.executor import NODES
-from pawl.agent.routing import NEXT, NodeOutcome, RunNode, after, drawn, moved
+from pawl.agent.routes import NEXT, NodeOutcome, RunNode, after, drawn, moved
 from pawl.core.run import RunCursor
 
 EVERY = list(itertools.product(RunNode, NodeOutcome))

@@ -20,7 +20,7 @@ from langgraph.types import Command
 from scenarios.story import Story, call, patch, say
 
 from pawl.agent.executor import NODES
-from pawl.agent.routing import NEXT
+from pawl.agent.routes import NEXT
 from pawl.core.errors import ConfigError
 from pawl.core.events import ApprovalAsked, NodeEntered, RunBegun, RunEnded
 from pawl.core.run import DeliveryState, RunState

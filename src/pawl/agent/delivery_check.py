@@ -13,7 +13,7 @@ from pawl.agent.demands import demanded, speaks_of_tests
 from pawl.agent.intents import listed_parts, own_words
 from pawl.agent.nodes import PASSED_OVER, Workbench
 from pawl.agent.record import Fulfilment
-from pawl.agent.routing import NodeOutcome
+from pawl.agent.routes import NodeOutcome
 from pawl.agent.task_ends import UNCHANGED
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import Verdict

@@ -18,7 +18,7 @@ from pawl.agent.inbox import Event, Inbox
 from pawl.agent.intents import verification_of
 from pawl.agent.nodes import Workbench
 from pawl.agent.record import RunRecord, SaidMeanwhile, composed
-from pawl.agent.routing import NodeOutcome, RunNode, moved
+from pawl.agent.routes import NodeOutcome, RunNode, moved
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talking import Talker, run_budget
 from pawl.agent.works import BenchWorks, is_there

@@ -13,7 +13,7 @@ from pawl.agent.demands import demanded
 from pawl.agent.inbox import Event
 from pawl.agent.intents import as_one, task_text, tests_may_change
 from pawl.agent.record import GivenAnswer, RunData, RunRecord, WorkName
-from pawl.agent.routing import RETRIES, NodeOutcome
+from pawl.agent.routes import RETRIES, NodeOutcome
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talking import Talker
 from pawl.agent.task_ends import UNCHANGED, end_task, give_up_task

@@ -16,7 +16,7 @@ from pawl.agent.nodes import Workbench
 from pawl.agent.own_extensions import own_phrases_of
 from pawl.agent.record import ReflexResult, WorkName
 from pawl.agent.request_scope import from_form
-from pawl.agent.routing import NodeOutcome
+from pawl.agent.routes import NodeOutcome
 from pawl.agent.works import is_there
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, HookRefused, NoTests, SchemaUnmet, UsageError

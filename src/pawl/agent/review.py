@@ -11,7 +11,7 @@ from pawl.agent.delivery_check import check_delivery
 from pawl.agent.nodes import PASSED_OVER, Workbench
 from pawl.agent.own_extensions import own_evaluator
 from pawl.agent.record import composed
-from pawl.agent.routing import NodeOutcome
+from pawl.agent.routes import NodeOutcome
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import Verdict
 from pawl.core.errors import ConfigError, Conflicted

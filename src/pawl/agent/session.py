@@ -17,7 +17,7 @@ from pawl.agent.executor import RunExecutor, as_order, new_conversation_id
 from pawl.agent.inbox import Event, Inbox
 from pawl.agent.policy import model_of, policy_of, request_from, templates
 from pawl.agent.record import GivenAnswer, RunRecord, WorkName, composed
-from pawl.agent.routing import RunNode
+from pawl.agent.routes import RunNode
 from pawl.agent.works import chosen_hunks
 from pawl.core.change import ChangeSet
 from pawl.core.dialogue import Conversation, TranscriptLine

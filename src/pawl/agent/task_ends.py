@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pawl.agent.context import LoopEnd
 from pawl.agent.record import RunRecord
-from pawl.agent.routing import NodeOutcome
+from pawl.agent.routes import NodeOutcome
 from pawl.agent.works import BenchWorks
 from pawl.core.diagnostic import TestCounts, Verdict
 from pawl.core.errors import Conflicted
