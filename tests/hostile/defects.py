@@ -153,13 +153,13 @@ DEFECTS: Mapping[str, Defect] = {
             ),
         },
     ),
-    "200 secrets": Defect(3, ("secrets in number",), {"pawl.workspace.hiding:HiddenSearch.masks": _first_masks}),
+    "200 secrets": Defect(3, ("secrets in number",), {"pawl.workspace.masks:HiddenSearch.masks": _first_masks}),
     "a secret by one name": Defect(
         3,
         ("secrets by other names",),
         {
-            "pawl.workspace.hiding:HiddenSearch._same_files": _always(()),
-            "pawl.workspace.hiding:HiddenSearch._linked": _always(()),
+            "pawl.workspace.masks:HiddenSearch._same_files": _always(()),
+            "pawl.workspace.masks:HiddenSearch._linked": _always(()),
         },
     ),
     "rules for tools alone": Defect(

@@ -6,7 +6,7 @@ import pytest
 from opened import Site
 
 from pawl.core.execution import Execution, Limits
-from pawl.workspace import hiding
+from pawl.workspace import masks as hiding
 from pawl.workspace.benches import open_bench
 from pawl.workspace.project import Project
 

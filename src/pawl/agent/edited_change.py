@@ -11,7 +11,7 @@ from pawl.core.change import ChangeSet
 from pawl.core.errors import GitFailed, NotFound, PathRefused, PawlError, UsageError
 from pawl.workspace.benches import open_bench
 from pawl.workspace.git import Git
-from pawl.workspace.hiding import HiddenSearch
+from pawl.workspace.masks import HiddenSearch
 from pawl.workspace.project import Project
 from pawl.workspace.repository import opened, user_values
 

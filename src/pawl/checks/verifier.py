@@ -43,7 +43,7 @@ from pawl.workspace.bench import Bench
 from pawl.workspace.benches import brought_along, open_bench
 from pawl.workspace.environments import found_environment
 from pawl.workspace.git import CommandRunner
-from pawl.workspace.hiding import hidden_note
+from pawl.workspace.masks import hidden_note
 from pawl.workspace.project import Project
 
 CHECKS: Mapping[Check, tuple[CheckKind, ...]] = {

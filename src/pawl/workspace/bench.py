@@ -37,8 +37,8 @@ from pawl.workspace.bench_files import BenchFiles
 from pawl.workspace.capture import Capture, CaptureRules, capture
 from pawl.workspace.copied import LARGEST_COPY, CopiedSurface
 from pawl.workspace.git import Git
-from pawl.workspace.hiding import HiddenSearch, Listings, Names, harmless
 from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore
+from pawl.workspace.masks import HiddenSearch, Listings, Names, harmless
 from pawl.workspace.overlay import LayeredSurface
 from pawl.workspace.repository import opened
 from pawl.workspace.surface import Surface, apply

@@ -17,7 +17,7 @@ from pawl.core.change import NodeKind
 from pawl.core.errors import NotFound, PathRefused, PawlError, TooLarge
 from pawl.core.execution import CopyView
 from pawl.settings.tree import Seen, Tree
-from pawl.workspace.hiding import Masks
+from pawl.workspace.masks import Masks
 from pawl.workspace.paths import depth
 from pawl.workspace.surface import Difference, Surface, tick
 from pawl.workspace.trees import NEW_FILE, OwnTree, held, make_empty

@@ -20,7 +20,7 @@ from pawl.settings.env_file import register_secrets
 from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.store.store import Store
-from pawl.workspace.hiding import Listings, Names
+from pawl.workspace.masks import Listings, Names
 
 if TYPE_CHECKING:
     from pawl.sandbox.cancel import CancelToken

@@ -17,7 +17,7 @@ from pawl.core.errors import AlreadyThere, Conflicted, NotAFile, NotFound, PathR
 from pawl.core.execution import View
 from pawl.settings.tree import LARGEST_BLOB, Seen, Tree
 from pawl.workspace.gate import refuse_own_ground
-from pawl.workspace.hiding import Masks
+from pawl.workspace.masks import Masks
 from pawl.workspace.paths import depth, parent
 from pawl.workspace.trees import FOLDER, NEW_FILE, OwnTree, change_mode, empty, held, told, write_all
 

@@ -11,7 +11,7 @@ from world import lay
 from pawl.core.execution import Secrets
 from pawl.settings.tree import Tree
 from pawl.workspace.capture import Capture, HeldBack, HeldReason
-from pawl.workspace.hiding import HiddenSearch
+from pawl.workspace.masks import HiddenSearch
 
 
 @pytest.mark.spec("A15", "F4")

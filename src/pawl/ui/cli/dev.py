@@ -50,7 +50,7 @@ def dev(shop: Project, call: Call) -> int:
 
 def _start(shop: Project, call: Call) -> int:
     from pawl.checks import dev_process as serving
-    from pawl.workspace.hiding import hidden_note
+    from pawl.workspace.masks import hidden_note
 
     options = call.options
     if options.port is not None and not 0 < options.port < 1 << 16:

@@ -255,7 +255,7 @@ def _fate(call: Call) -> str:
 
 def _run(shop: Project, call: Call) -> Ran:
     from pawl.workspace.benches import run_on_bench
-    from pawl.workspace.hiding import hidden_note
+    from pawl.workspace.masks import hidden_note
 
     live = None if call.options.json else Live(call.interruptions)
     with call.interruptions.stopping() as cancel:
