@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.models.decoding import EventDecoder, EventTooLarge, ServerEvent
+from pawl.models.answer_stream import EventDecoder, EventTooLarge, ServerEvent
 
 
 def read(*chunks: bytes, most: int = 10_000) -> list[ServerEvent]:

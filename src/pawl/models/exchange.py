@@ -18,7 +18,7 @@ import httpx2
 from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request, Retrying, TextDelta, ThoughtDelta
 from pawl.core.errors import BrokenHistory, Cancelled, ModelError, ModelTimedOut, Unreachable
 from pawl.core.version import __version__
-from pawl.models.decoding import BodyReader, Corrupt, Draft, ErrorInside, NoAnswer, WireDecoder
+from pawl.models.answer_stream import BodyReader, Corrupt, Draft, ErrorInside, NoAnswer, WireDecoder
 from pawl.models.endpoint import LOOPBACK, Endpoint, Timeouts, Wire
 from pawl.models.failures import (
     AttemptFault,

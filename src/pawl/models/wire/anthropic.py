@@ -8,8 +8,18 @@ from itertools import groupby
 
 from pawl.core.dialogue import Message, Request, Speaker, Thought
 from pawl.core.run import Reasoning
+from pawl.models.answer_stream import (
+    ANSWER_TOOL,
+    Corrupt,
+    WireDecoder,
+    as_sent,
+    own_signature,
+    string,
+    table,
+    tables,
+    total,
+)
 from pawl.models.calls import CallDraft
-from pawl.models.decoding import ANSWER_TOOL, Corrupt, WireDecoder, as_sent, own_signature, string, table, tables, total
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier, Wire
 from pawl.models.wire import encoding
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from pawl.core.dialogue import Message, Request, Speaker, StopReason, ToolCall, ToolOffer
 from pawl.core.run import Reasoning
-from pawl.models.decoding import WireDecoder, own_signature, signed, string, table, tables, total
+from pawl.models.answer_stream import WireDecoder, own_signature, signed, string, table, tables, total
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier, Wire
 from pawl.models.wire import encoding
 

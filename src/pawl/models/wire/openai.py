@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pawl.core.dialogue import Message, Request, Speaker, StopReason, Thought
 from pawl.core.run import Reasoning
-from pawl.models.decoding import (
+from pawl.models.answer_stream import (
     ANSWER_TOOL,
     Corrupt,
     ErrorInside,
