@@ -15,7 +15,7 @@ from pawl.core.typed import AtLeast
 from pawl.models.endpoint import Endpoint
 from pawl.models.ledger import Prices, Rates, overrides
 from pawl.models.providers import ModelName, Provider, Rules, builtin, capabilities, endpoint_for, merged, rules
-from pawl.models.wire.encoding import address, own_headers
+from pawl.models.wire.request_body import address, own_headers
 from pawl.settings.config import Config
 from pawl.settings.extensions import extension_settings
 from pawl.settings.tables import raise_mistakes, read_settings, read_table

@@ -32,7 +32,7 @@ from pawl.models.failures import (
     unusable,
 )
 from pawl.models.wire import anthropic, gemini, openai
-from pawl.models.wire.encoding import Outgoing, without_thoughts
+from pawl.models.wire.request_body import Outgoing, without_thoughts
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 
 _FORMATS: Mapping[Wire, tuple[Callable[[Request, Endpoint], Outgoing], type[WireDecoder]]] = {

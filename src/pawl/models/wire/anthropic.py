@@ -21,7 +21,7 @@ from pawl.models.answer_stream import (
 )
 from pawl.models.calls import CallDraft
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier, Wire
-from pawl.models.wire import encoding
+from pawl.models.wire import request_body as encoding
 
 _MARK = {"type": "ephemeral"}
 _MARKED_TURNS = 2

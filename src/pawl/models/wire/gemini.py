@@ -10,7 +10,7 @@ from pawl.core.dialogue import Message, Request, Speaker, StopReason, ToolCall, 
 from pawl.core.run import Reasoning
 from pawl.models.answer_stream import WireDecoder, own_signature, signed, string, table, tables, total
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier, Wire
-from pawl.models.wire import encoding
+from pawl.models.wire import request_body as encoding
 
 # The subset of OpenAPI that `responseSchema` and `parameters` take.
 _PLAIN_SCHEMA = frozenset(

@@ -18,7 +18,7 @@ from pawl.models.answer_stream import (
     tables,
 )
 from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier
-from pawl.models.wire import encoding
+from pawl.models.wire import request_body as encoding
 
 
 def encode(request: Request, endpoint: Endpoint) -> encoding.Outgoing:
