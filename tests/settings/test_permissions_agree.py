@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pawl.agent.session import Session
-from pawl.agent.talking import rules_of
+from pawl.agent.talker import rules_of
 from pawl.core.guardrails import Decision
 from pawl.core.run import Approval, Mode, RunRequest, RunState
 from pawl.settings.config import load

@@ -24,7 +24,7 @@ from pawl.agent.inbox import Inbox
 from pawl.agent.policy import model_of
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.run_hooks import Hooking
-from pawl.agent.talking import Talker, rules_of
+from pawl.agent.talker import Talker, rules_of
 from pawl.agent.workplace import Assignment, Worked, Workplace, draft, work
 from pawl.agent.works import BenchWorks
 from pawl.checks.verifier import Verifier

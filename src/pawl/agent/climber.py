@@ -15,7 +15,7 @@ from pawl.agent.attempts import LAST, ModelAttempts, SideBySide
 from pawl.agent.climb_record import AuditTrail, ClimbRecord, Tried, judged_attempt
 from pawl.agent.escalation import Escalate, StopEscalation, Try, cost_of, following
 from pawl.agent.generated_tests import TestGenerator
-from pawl.agent.talking import Talker
+from pawl.agent.talker import Talker
 from pawl.agent.workplace import Assignment
 from pawl.checks.verdict import Requirements, Verification
 from pawl.checks.verifier import Verifier

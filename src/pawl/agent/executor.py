@@ -20,7 +20,7 @@ from pawl.agent.nodes import Workbench
 from pawl.agent.record import RunRecord, SaidMeanwhile, composed
 from pawl.agent.routes import NodeOutcome, RunNode, moved
 from pawl.agent.run_hooks import Hooking
-from pawl.agent.talking import Talker, run_budget
+from pawl.agent.talker import Talker, run_budget
 from pawl.agent.works import BenchWorks, is_there
 from pawl.agent.workspace_memory import learnt
 from pawl.core.dialogue import assistant, user

@@ -29,7 +29,7 @@ from pawl.agent.briefing import bounded, shown_diff
 from pawl.agent.climb_record import ClimbRecord, Tried
 from pawl.agent.context import TurnInput
 from pawl.agent.record import GeneratedTest, WorkName
-from pawl.agent.talking import Talker
+from pawl.agent.talker import Talker
 from pawl.agent.workplace import Workplace
 from pawl.checks.lsp.verdicts import readable
 from pawl.checks.runners import launched

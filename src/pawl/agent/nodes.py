@@ -15,7 +15,7 @@ from pawl.agent.intents import as_one, task_text, tests_may_change
 from pawl.agent.record import GivenAnswer, RunData, RunRecord, WorkName
 from pawl.agent.routes import RETRIES, NodeOutcome
 from pawl.agent.run_hooks import Hooking
-from pawl.agent.talking import Talker
+from pawl.agent.talker import Talker
 from pawl.agent.task_ends import UNCHANGED, end_task, give_up_task
 from pawl.agent.works import BenchWorks, Work
 from pawl.checks.verdict import ChangeVerdict, Evidence, Requirements, Verification, decide, failing, to_pass, told

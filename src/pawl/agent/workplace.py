@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pawl.agent.briefing import bounded, brief, failing_text, findings_of, shown_diff
 from pawl.agent.context import TurnInput
 from pawl.agent.record import RunRecord, WorkName
-from pawl.agent.talking import Talker
+from pawl.agent.talker import Talker
 from pawl.agent.works import BenchWorks
 from pawl.checks.output import suspicions
 from pawl.checks.verdict import Requirements
