@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from agent.talking import Reply, room
 
+from pawl.agent.agent_loop import ask, composed, converse
 from pawl.agent.context import LoopEnd
-from pawl.agent.loop import ask, composed, converse
 from pawl.core.dialogue import Request, Speaker, TextDelta, user
 from pawl.core.errors import ContextTooLong, NotAuthorized, PolicyViolation, SchemaUnmet
 from pawl.core.events import Corrected, ReasoningShown, Shortened, ToolEnded

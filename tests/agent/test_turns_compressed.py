@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from agent.talking import Reply, room
 
+from pawl.agent.agent_loop import converse
 from pawl.agent.compression import CompressionLimits, Compressor, is_summary
-from pawl.agent.loop import converse
 from pawl.core.dialogue import Message, Request, dialogue_tokens, user
 from pawl.core.errors import ContextTooLong
 from pawl.core.events import Shortened

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from pawl.agent.agent_loop import converse
 from pawl.agent.briefing import BundleSubject, configured, handed_over, instructions, read_ahead, standing_context
 from pawl.agent.context import AgentContext, LoopEnd, Spoken, TurnInput, Unanswered
 from pawl.agent.context_watch import ContextWatch, afresh, later_tasks
 from pawl.agent.inbox import Inbox
 from pawl.agent.intents import mentioned
-from pawl.agent.loop import converse
 from pawl.agent.policy import Policy, model_of, policy_of, prompts, standard_policy
 from pawl.agent.record import KeptRuling, RunRecord, WorkName
 from pawl.agent.replay import CALL, ReplayLog, TapedModel, TapedTools, refusal_of
