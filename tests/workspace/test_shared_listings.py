@@ -6,7 +6,7 @@ import pytest
 from opened import Site
 
 from pawl.core.execution import Execution, Limits
-from pawl.workspace import masks as hiding
+from pawl.workspace import masks
 from pawl.workspace.benches import open_bench
 from pawl.workspace.project import Project
 
@@ -23,13 +23,13 @@ def test_a_fresh_bench_lists_no_folder_again_that_has_not_changed(site: Site, mo
     for at in range(20):
         site.write(f"d{at}/notes.txt", b"n")
     listed: list[str] = []
-    real = hiding.HiddenSearch._list
+    real = masks.HiddenSearch._list
 
-    def counting(search: hiding.HiddenSearch, fd: int, folder: str) -> object:
+    def counting(search: masks.HiddenSearch, fd: int, folder: str) -> object:
         listed.append(folder)
         return real(search, fd, folder)
 
-    monkeypatch.setattr(hiding.HiddenSearch, "_list", counting)
+    monkeypatch.setattr(masks.HiddenSearch, "_list", counting)
     monkeypatch.setattr(hiding, "_SETTLED_NS", -(1 << 62))
     with site.open() as shop:
         assert shown(shop, "d1/notes.txt") == "n" and len(listed) >= 21

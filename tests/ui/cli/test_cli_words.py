@@ -183,10 +183,10 @@ def test_spaces_and_other_scripts_in_names_are_no_trouble(pawl: Pawl, tmp_path: 
 DEFECT = """
 import sys
 from pawl import __main__
-from pawl.ui.cli import history_commands as history
+from pawl.ui.cli import history_commands
 def broken(shop, call):
     raise ZeroDivisionError("token=abcdefgh12345678 \\x1b[2J")
-history.history = broken
+history_commands.history = broken
 sys.argv = ["pawl", "history", *sys.argv[1:]]
 sys.exit(__main__.main())
 """
