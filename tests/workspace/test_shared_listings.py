@@ -30,7 +30,7 @@ def test_a_fresh_bench_lists_no_folder_again_that_has_not_changed(site: Site, mo
         return real(search, fd, folder)
 
     monkeypatch.setattr(masks.HiddenSearch, "_list", counting)
-    monkeypatch.setattr(hiding, "_SETTLED_NS", -(1 << 62))
+    monkeypatch.setattr(masks, "_SETTLED_NS", -(1 << 62))
     with site.open() as shop:
         assert shown(shop, "d1/notes.txt") == "n" and len(listed) >= 21
         listed.clear()
