@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from models.provider_socket import hold, provider, refusal, streamed
+from models.provider_socket import PATIENCE, chunk, head, hold, provider, refusal, streamed
 from models.wire_scripts import Said, anthropic, gemini, openai
-from ui.cli.console import Pawl
+from ui.cli.console import PAWL, Pawl
 
 CANARY = "sk-canary-9f8e7d6c5b4a39281706"
 SCRIPT = """
@@ -239,14 +241,16 @@ def test_a_trusted_workspace_may_bring_its_key(asked: Pawl, configured):
 def test_an_interrupt_stops_the_request_and_leaves_nothing_behind(asked: Pawl, configured, monkeypatch):
     monkeypatch.setenv("HERE_API_KEY", CANARY)
     first = openai(Said(text=("It begins",)), is_done=False)[:2]
-    from models.provider_socket import chunk, head
-
-    with provider([head(), *(chunk(piece) for piece in first), hold]) as playing:
+    begun = threading.Event()
+    with provider([head(), *(chunk(piece) for piece in first), lambda _: begun.set(), hold]) as playing:
         configured(server(playing.port))
-        with asked.started("ask", "hello", until="It begins") as process:
+        words = [*PAWL, "ask", "hello"]
+        with subprocess.Popen(words, cwd=asked.workspace, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert begun.wait(PATIENCE)
             process.send_signal(signal.SIGINT)
-            assert process.wait(10) == 130
-        assert playing.gone.wait(10)
+            process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
+        assert playing.gone.wait(PATIENCE)
 
 
 @pytest.mark.spec("B13")
