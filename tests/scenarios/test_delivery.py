@@ -64,6 +64,7 @@ def test_a_review_reads_the_diff_and_reaches_the_user_with_the_question(story: S
     assert (done.delivery, done.review, done.requests) == (DeliveryState.DONE, waiting.review, 5)
 
 
+@pytest.mark.whole
 @pytest.mark.spec("C4")
 @pytest.mark.parametrize(("amended", "expected"), [(ROUNDED, "round("), (BROKEN, "// 7"), ((), "// 7")])
 def test_where_nobody_reads_the_review_there_is_one_more_attempt_which_spoils_nothing(
@@ -78,6 +79,7 @@ def test_where_nobody_reads_the_review_there_is_one_more_attempt_which_spoils_no
     assert done.review.blocking == 1, "advice is told, and decides nothing"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A3", "A1")
 def test_a_verified_task_is_a_checkpoint_to_which_the_run_falls_back_when_the_next_fails(story: Story):
     request = "Task:\n1. is_leap knows centuries\n2. last knows the days\nScope: dates.py, months.py\n"
@@ -98,6 +100,7 @@ def test_a_verified_task_is_a_checkpoint_to_which_the_run_falls_back_when_the_ne
     assert RIGHT in story.files()["dates.py"] and "return 30" in story.files()["months.py"]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A7")
 @pytest.mark.parametrize("reason", ["months.py counts with the same calendar.", "It is better so."])
 def test_single_edits_of_files_that_nothing_links_need_one_reason_before_delivery(story: Story, reason: str):

@@ -57,6 +57,7 @@ def test_the_graph_has_the_ways_of_the_table_and_no_other():
     assert ends == ways | {("__start__", "begin"), ("begin", "intent")}
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B1")
 def test_langgraph_takes_a_run_the_way_that_pawl_walks_it(story: Story):
     """A first attempt fails its tests, so that the run comes by one node twice."""
@@ -81,6 +82,7 @@ def test_langgraph_takes_a_run_the_way_that_pawl_walks_it(story: Story):
     assert [at for at, _ in ways[0][0]].count("verify") == 2
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B1", "B7")
 def test_it_interrupts_for_an_approval_and_goes_on_in_another_process_from_sqlite(notes: Story, tmp_path: Path):
     with SqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:

@@ -26,6 +26,7 @@ def tries(*news: str) -> list[dict]:
     return [turn for new in news for turn in priced(patch("dates.py", OLD, new), say("Done."))]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E6")
 def test_the_samples_of_an_iteration_share_the_purse(story: Story):
     story.model_says(*tries(WRONG, "year % 100 != 0", "year % 3 == 0"))
@@ -33,6 +34,7 @@ def test_the_samples_of_an_iteration_share_the_purse(story: Story):
     assert (report.cost, report.trouble.exit_code) == (SPENT, 54), report
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E6")
 def test_the_samples_of_an_iteration_share_the_purse_of_their_tier(story: Story):
     tier = replace(SIMPLE, samples=3, max_cost=MOST)
@@ -50,6 +52,7 @@ def test_an_attempt_that_waits_for_the_provider_has_no_new_purse(story: Story):
     assert (report.cost, report.trouble.exit_code) == (SPENT, 54), report
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E6", "E7")
 def test_the_test_that_a_model_writes_is_paid_from_the_same_purse(story: Story):
     story.user_writes({"later.py": "def after(year):\n    return year + 2\n"})
@@ -59,6 +62,7 @@ def test_the_test_that_a_model_writes_is_paid_from_the_same_purse(story: Story):
     assert (report.cost, report.trouble.exit_code) == (SPENT, 54), report
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E6")
 def test_for_no_money_the_reflex_and_free_models_work(story: Story):
     story.model_says(*tries(WRONG))
@@ -68,6 +72,7 @@ def test_for_no_money_the_reflex_and_free_models_work(story: Story):
     assert (report.cost, report.delivery) == (Decimal(PRICE), DeliveryState.NEEDS_WORK), report
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E2", "E6")
 def test_what_is_verified_stays_so_where_chaos_cannot_be_paid(story: Story):
     story.model_says(*tries(RIGHT))

@@ -44,6 +44,7 @@ tools = ["file_read"]
 """
 
 
+@pytest.mark.whole
 @pytest.mark.spec("D1", "E2", "E4")
 def test_a_tier_has_the_roles_prompts_and_models_that_the_user_gives_it(
     story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -95,6 +96,7 @@ def test_a_team_has_the_roles_that_the_user_gives_it(story: Story, tmp_path: Pat
     assert len(refused) == 1 and "strict_patch" in refused[0], "this worker may only read"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E4")
 def test_the_example_of_tiers_works_with_a_server_that_speaks_the_format_of_openai(
     story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -113,6 +115,7 @@ def test_the_example_of_tiers_works_with_a_server_that_speaks_the_format_of_open
     assert report.cost == 0, "a server of one's own costs nothing"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E7")
 def test_where_behaviour_is_to_stay_the_calls_that_other_tests_make_become_the_test(story: Story):
     story.user_writes(
@@ -143,6 +146,7 @@ def test_where_behaviour_is_to_stay_the_calls_that_other_tests_make_become_the_t
     assert "assert Month(2).last() == 28" in made
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E7")
 def test_a_test_that_passes_already_is_said_not_to_show_what_is_wanted(story: Story):
     story.user_writes({"months.py": "def last(month):\n    return 30\n"})
@@ -153,6 +157,7 @@ def test_a_test_that_passes_already_is_said_not_to_show_what_is_wanted(story: St
     assert any(isinstance(event, EscalationWarned) and "passes already" in event.text for event in story.events)
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E2")
 def test_chaos_attacks_methods_as_the_tests_construct_their_objects(story: Story):
     source = (
@@ -199,6 +204,7 @@ def test_a_command_that_shows_no_tests_and_passes_already_is_warned_about(
     assert any("decides nothing" in text for text in warned) is warns, warned
 
 
+@pytest.mark.whole
 def test_a_change_that_was_refused_before_is_told_of_whoever_makes_it_again(story: Story):
     story.model_says(*attempt(WRONG), librarian("dates.py"), *attempt(WRONG), critic("approve"))
     loop(story, Escalation(tiers=(replace(SIMPLE, iterations=1), replace(FULL, iterations=1))))

@@ -63,6 +63,7 @@ def test_simple_mode_ends_at_the_first_attempt_that_passes_and_each_begins_afres
         assert len({record.conversation for record in records}) == 2, "no attempt sees the conversation of another"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E1", "F4")
 def test_what_an_attempt_writes_by_a_script_is_held_to_the_rules(
     story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -112,6 +113,7 @@ def test_what_simple_mode_leaves_goes_to_full_mode_with_a_summary_of_what_failed
     assert RIGHT in story.read("dates.py")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E2")
 def test_the_critic_sends_work_back_before_a_test_is_run_and_ends_an_attempt_that_it_never_lets_through(story: Story):
     story.model_says(
@@ -132,6 +134,7 @@ def test_the_critic_sends_work_back_before_a_test_is_run_and_ends_an_attempt_tha
     assert len(tested) == 1, "no test was run for what the critic refused"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E3")
 def test_without_escalation_the_loop_ends_with_the_tier_and_what_it_made_better_is_kept(story: Story):
     story.user_writes(
@@ -149,6 +152,7 @@ def test_without_escalation_the_loop_ends_with_the_tier_and_what_it_made_better_
         assert shop.changes(kept).paths == {"dates.py"}, "the step forward is at hand"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E1", "E10")
 def test_a_step_forward_is_the_ground_of_the_next_attempt(story: Story):
     story.user_writes(
@@ -166,6 +170,7 @@ def test_a_step_forward_is_the_ground_of_the_next_attempt(story: Story):
         assert shop.changes(entry).paths == {"dates.py", "months.py"}, "promoted as one, after both were verified"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E6")
 def test_a_tier_that_spends_its_budget_is_left_and_the_run_stops_before_the_call_that_could_cost_more(story: Story):
     def priced(turns: list[dict]) -> list[dict]:
@@ -189,6 +194,7 @@ def test_a_tier_that_changes_nothing_new_is_stuck_and_the_loop_stops(story: Stor
     assert report.delivery is DeliveryState.NEEDS_WORK
 
 
+@pytest.mark.whole
 def test_the_reflex_goes_first_and_no_model_is_asked_for_what_it_mends(story: Story):
     story.user_writes({"dates.py": "def after(year):\n    return year - 1\n", "tests/test_dates.py": AFTER})
     story.model_says(say("never asked"))
@@ -205,6 +211,7 @@ def test_nothing_fails_and_nothing_is_asked_for_so_that_nothing_is_done(story: S
     assert (report.delivery, report.requests, ends(story)) == (DeliveryState.DONE, 0, [])
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E3")
 def test_several_samples_are_drawn_and_the_checks_choose(story: Story):
     story.model_says(*attempt(WRONG), *attempt(RIGHT), say("never asked"))
@@ -213,6 +220,7 @@ def test_several_samples_are_drawn_and_the_checks_choose(story: Story):
     assert ends(story) == [("simple 1.1", AttemptEnd.REFUSED), ("simple 1.2", AttemptEnd.VERIFIED)]
 
 
+@pytest.mark.whole
 def test_tests_that_are_weakened_are_no_success(story: Story):
     weak = patch("tests/test_dates.py", "    assert not is_leap(1900)\n", "")
     story.model_says(weak, say("The tests pass now."))
@@ -221,6 +229,7 @@ def test_tests_that_are_weakened_are_no_success(story: Story):
     assert ends(story) == [("simple 1.1", AttemptEnd.REFUSED)]
 
 
+@pytest.mark.whole
 def test_a_rate_limit_that_is_too_long_leaves_a_run_that_can_be_resumed(story: Story):
     limit = {"answer": {"text": ""}, "fault": {"kind": "rate_limited", "wait_seconds": 3600}}
     story.model_says(*attempt(WRONG), limit, *attempt(RIGHT))
@@ -231,6 +240,7 @@ def test_a_rate_limit_that_is_too_long_leaves_a_run_that_can_be_resumed(story: S
     assert ends(story) == [("simple 1.1", AttemptEnd.REFUSED), ("simple 2.1", AttemptEnd.VERIFIED)]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E5")
 def test_an_audit_that_cannot_be_written_only_warns(story: Story, state_directory: Path):
     with Audit.open(state_directory):
@@ -256,6 +266,7 @@ def sends(role: str, to: str, task: str) -> dict:
     return as_role(role, call("delegate", role=to, task=task))
 
 
+@pytest.mark.whole
 @pytest.mark.spec("D1", "D6", "E4")
 def test_a_team_plans_works_and_fixes_and_nobody_sends_whom_he_may_not(story: Story):
     done = {"id": 1, "path": "dates.py", "status": "completed", "detail": "centuries"}
@@ -297,6 +308,7 @@ def test_a_team_plans_works_and_fixes_and_nobody_sends_whom_he_may_not(story: St
     ]  # fmt: skip
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E3")
 def test_drafts_are_whole_functions_drawn_several_times_and_the_same_one_is_not_tested_twice(story: Story):
     wrong = f"```python\ndef is_leap(year):\n    return {WRONG}\n```"
@@ -309,6 +321,7 @@ def test_drafts_are_whole_functions_drawn_several_times_and_the_same_one_is_not_
     assert story.read("dates.py").startswith(f"def is_leap(year):\n    return {RIGHT}\n\n\ndef days")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E3")
 def test_a_request_whose_checks_keep_refusing_climbs_the_ladder_within_what_it_may_spend(story: Story):
     # After the first refusal "Done." without a change is sent back twice before it is believed.
@@ -321,6 +334,7 @@ def test_a_request_whose_checks_keep_refusing_climbs_the_ladder_within_what_it_m
     assert RIGHT in story.read("dates.py") and WRONG not in story.read("dates.py").replace(RIGHT, "")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E7", "E8")
 def test_a_target_without_tests_gets_one_from_its_examples_which_then_decides(story: Story):
     shown = '    """\n    >>> last(1)\n    31\n    """\n'
@@ -333,6 +347,7 @@ def test_a_target_without_tests_gets_one_from_its_examples_which_then_decides(st
     assert "return year % 4 == 0\n" in story.read("dates.py"), "what fails elsewhere is not asked for"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E7")
 def test_a_test_by_the_model_is_used_if_it_runs_and_asserts_and_else_there_is_only_a_warning(story: Story):
     story.user_writes({"months.py": "def last(month):\n    return 30\n"})
@@ -349,6 +364,7 @@ def test_a_test_by_the_model_is_used_if_it_runs_and_asserts_and_else_there_is_on
     assert any(isinstance(event, EscalationWarned) and "nothing was asserted" in event.text for event in story.events)
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E2")
 def test_chaos_breaks_what_the_tests_let_through_and_offers_the_failing_test(story: Story):
     old = "[whole // parts] * parts if 0 < parts < 99 else [1]"
@@ -379,6 +395,7 @@ def test_chaos_breaks_what_the_tests_let_through_and_offers_the_failing_test(sto
         assert shop.changes(kept).paths == {"tests/test_chaos_share.py"}
 
 
+@pytest.mark.whole
 @pytest.mark.spec("D2")
 def test_of_attempts_side_by_side_the_first_that_is_verified_wins_and_the_others_are_cancelled(story: Story):
     right = f"```python\ndef is_leap(year):\n    return {RIGHT}\n```"

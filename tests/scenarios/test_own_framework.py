@@ -60,6 +60,7 @@ def test_a_framework_that_cannot_be_used_is_a_mistake_of_the_settings(checks: St
     assert ended.trouble.exit_code == ConfigError.exit_code
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A11")
 @pytest.mark.parametrize("build", ["! grep -q good value || sleep 30", "sleep 30"], ids=["with the change", "always"])
 def test_a_build_that_takes_too_long_is_aborted_and_nothing_is_promoted(checks: Story, tmp_path: Path, build: str):

@@ -79,6 +79,7 @@ def test_the_example_of_the_page_does_what_it_says(story: Story, tmp_path: Path)
     assert "round" in (tmp_path / "shop" / "total.py").read_text()
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B1")
 def test_the_example_with_langgraph_does_what_it_says(story: Story, tmp_path: Path):
     lines = played(1, tmp_path)
@@ -274,6 +275,7 @@ def test_a_command_that_is_interrupted_leaves_a_run_that_does_it_again(notes: St
     assert notes.read("log.txt") == "x\ny\n"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B7")
 def test_what_the_user_edited_is_verified_again_and_promoted(story: Story):
     story.model_says(*FIX)

@@ -146,6 +146,7 @@ def test_a_model_that_cannot_say_what_is_asked_for_may_still_do_it(story: Story)
     assert (done.intent, done.delivery, done.after) == (Intent.EDIT, DeliveryState.DONE, Counts(passed=3))
 
 
+@pytest.mark.whole
 @pytest.mark.attack("A15")
 @pytest.mark.parametrize(
     "conftest",
@@ -165,6 +166,7 @@ def test_tests_that_are_silenced_from_another_file_are_no_success(story: Story, 
     assert story.files() == before
 
 
+@pytest.mark.whole
 def test_a_false_done_about_a_failing_file_of_tests_is_sent_back_though_nothing_was_changed(story: Story):
     story.model_says(
         say("All of test_dates.py passes now."),
@@ -176,6 +178,7 @@ def test_a_false_done_about_a_failing_file_of_tests_is_sent_back_though_nothing_
     assert (done.delivery, done.after) == (DeliveryState.DONE, Counts(passed=3))
 
 
+@pytest.mark.whole
 def test_a_model_that_makes_no_plan_does_a_large_request_as_one_task(story: Story):
     check = say('{"state": "DONE", "evidence": ["each step is in the change"], "remaining": []}')
     story.model_says(say("First this, then that."), say("No JSON from me."), *FIX, check)
@@ -190,6 +193,7 @@ def test_what_pawl_can_do_is_told_without_a_model(story: Story):
     assert done.intent is Intent.PROFILE and "run the tests" in done.answer and done.requests == 0
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B7")
 def test_a_rejected_change_is_kept_and_not_promoted(story: Story):
     before = story.files()
@@ -201,6 +205,7 @@ def test_a_rejected_change_is_kept_and_not_promoted(story: Story):
         assert "dates.py" in shop.changes(shop.entry(rejected.kept)).paths
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B7")
 def test_some_hunks_are_approved_verified_by_themselves_and_promoted(story: Story):
     spaced = "\n" * 12
@@ -218,6 +223,7 @@ def test_some_hunks_are_approved_verified_by_themselves_and_promoted(story: Stor
     assert done.kept is not None  # the whole of it is at hand
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B7", "C5")
 def test_hunks_that_mend_a_part_are_promoted_and_the_run_does_not_say_done(story: Story):
     spaced = "\n" * 12
@@ -255,6 +261,7 @@ def test_a_false_done_is_refused_and_the_errors_lead_to_the_right_change(story: 
     assert story.happened(waiting.run).count("verified") == 2
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B8", "A1")
 def test_after_three_retries_nothing_is_promoted_and_what_was_made_is_kept(story: Story):
     before = story.files()
@@ -278,6 +285,7 @@ def test_after_three_retries_nothing_is_promoted_and_what_was_made_is_kept(story
     assert story.happened(ended.run).count("verified") == 4
 
 
+@pytest.mark.whole
 @pytest.mark.attack("A15")
 @pytest.mark.parametrize(
     ("old", "new"),
@@ -514,6 +522,7 @@ def test_review_and_score_by_a_model_are_advice_and_their_failure_is_no_failure(
     assert done.score == 4 and done.trouble is None
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A2")
 def test_a_large_request_is_planned_into_tasks_by_the_import_graph_each_verified(story: Story):
     story.user_writes({"report.py": "from dates import days\n\n\ndef line(year):\n    return days(year)\n"})
@@ -576,6 +585,7 @@ def test_a_protected_file_is_never_promoted_along_and_is_kept_for_the_user_to_lo
         assert ".vscode/tasks.json" in shop.changes(shop.entry(ended.kept)).paths
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B7")
 def test_what_the_user_writes_while_the_model_works_is_merged_and_verified_with_it(story: Story):
     story.model_says(*FIX)

@@ -98,6 +98,7 @@ def test_a_missing_import_is_added_without_a_search(tmp_path: Path) -> None:
     assert "from collections import defaultdict" in (workspace / "count.py").read_text()
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 @pytest.mark.timeout(300)
 def test_a_bug_beyond_the_search_leaves_everything_as_it_was(tmp_path: Path) -> None:
@@ -115,6 +116,7 @@ def test_a_bug_beyond_the_search_leaves_everything_as_it_was(tmp_path: Path) -> 
     assert snapshot(workspace) == before
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 @pytest.mark.timeout(300)
 def test_a_patch_that_only_fits_the_examples_is_offered_and_not_taken(tmp_path: Path) -> None:
@@ -149,6 +151,7 @@ def test_patches_that_disagree_are_offered_and_none_is_taken_silently(tmp_path: 
         assert report.repairs[0].agreement in ("decided", "alike", "sole")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 @pytest.mark.timeout(300)
 def test_a_rival_is_told_once_and_taken_on_top_of_what_was_mended_after_it(tmp_path: Path) -> None:
@@ -182,6 +185,7 @@ def test_a_rival_is_told_once_and_taken_on_top_of_what_was_mended_after_it(tmp_p
         ]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 @pytest.mark.timeout(300)
 def test_with_a_source_as_target_the_tests_that_do_not_reach_it_are_set_aside(tmp_path: Path) -> None:
@@ -201,6 +205,7 @@ def test_with_a_source_as_target_the_tests_that_do_not_reach_it_are_set_aside(tm
     ]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 @pytest.mark.timeout(300)
 def test_what_is_left_after_a_patch_says_what_it_needs(tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def test_two_bugs_in_two_functions_of_a_script_are_mended_and_can_be_undone(tmp_
     assert snapshot(workspace) == before
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A8")
 @pytest.mark.parametrize("more", ["", ", run"])
 def test_modules_are_mended_also_where_only_the_runner_of_the_project_can_load_them(tmp_path: Path, more: str) -> None:
@@ -94,6 +95,7 @@ def test_modules_are_mended_also_where_only_the_runner_of_the_project_can_load_t
     assert "items[items.length - 1]" in (workspace / "list.mjs").read_text()
 
 
+@pytest.mark.whole
 def test_rivals_that_behave_differently_are_offered_and_the_workspace_is_left(tmp_path: Path) -> None:
     source = "const fits = (size, limit) => size < limit;\nmodule.exports = fits;\n"
     case = f"{REQUIRED}const fits = require('./fits.js');\ntest('fits', () => assert.equal(fits(5, 5), true));\n"
@@ -117,6 +119,7 @@ PAGES = (
 )
 
 
+@pytest.mark.whole
 def test_two_edits_are_put_together_where_one_mends_a_part(tmp_path: Path) -> None:
     source = "module.exports = (items, number, size) => items.slice(number * size, number * size + size);\n"
     workspace = project(tmp_path, {"page.js": source, "page.test.js": PAGES})
@@ -127,6 +130,7 @@ def test_two_edits_are_put_together_where_one_mends_a_part(tmp_path: Path) -> No
     assert "items.slice((number - 1) * size, number * size)" in (workspace / "page.js").read_text()
 
 
+@pytest.mark.whole
 def test_a_patch_that_mends_one_of_two_tests_of_the_same_code_is_not_taken(tmp_path: Path) -> None:
     source = "module.exports = (n) => n + 2;\n"
     case = (
@@ -144,6 +148,7 @@ def test_a_patch_that_mends_one_of_two_tests_of_the_same_code_is_not_taken(tmp_p
     assert snapshot(workspace) == before
 
 
+@pytest.mark.whole
 def test_what_no_patch_of_the_space_mends_is_left_as_it_is(tmp_path: Path) -> None:
     source = "module.exports = (n) => { while (n) { n -= 1; } return 'a'; };\n"
     case = f"{REQUIRED}const f = require('./f.js');\ntest('f', () => assert.equal(f(3), 'quite another text'));\n"
@@ -189,6 +194,7 @@ def test_the_search_space_holds_the_edit(broken: str, wanted: str) -> None:
     assert after in texts
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A12")
 def test_imports_that_all_mend_it_are_offered_one_that_is_picked_is_taken_and_the_tests_may_decide(
     tmp_path: Path,

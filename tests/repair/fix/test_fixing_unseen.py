@@ -56,6 +56,7 @@ def test_what_no_test_sees_is_mended_by_name(tmp_path: Path) -> None:
     assert {name: (root / name).read_text() for name in MENDED} == {name: after for name, (_, after) in MENDED.items()}
 
 
+@pytest.mark.whole
 def test_a_source_that_no_recovery_makes_compile_is_told_and_left(tmp_path: Path) -> None:
     text = "@cached\nraise SystemExit\n"
     report = fixed_beside(tmp_path, {"broken.py": text})
@@ -75,6 +76,7 @@ examples = ["ModuleNotFoundError: No module named 'generated.api'"]
 """
 
 
+@pytest.mark.whole
 def test_what_an_entry_of_the_users_says_lies_outside_is_told_and_not_searched_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +90,7 @@ def test_what_an_entry_of_the_users_says_lies_outside_is_told_and_not_searched_f
     )
 
 
+@pytest.mark.whole
 def test_what_only_a_test_could_decide_is_not_touched(tmp_path: Path) -> None:
     files = {
         "one.py": "def rate() -> int:\n    return 1\n",

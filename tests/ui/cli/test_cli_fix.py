@@ -42,6 +42,7 @@ def test_a_unittest_suite_is_repaired_and_the_repair_can_be_undone(project: Proj
     assert (pawl.workspace / "app.py").read_text() == WRONG
 
 
+@pytest.mark.whole
 def test_a_dry_run_tells_programs_everything_the_page_names_and_changes_nothing(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ):
@@ -93,6 +94,7 @@ def test_packages_that_are_not_installed_are_told_with_how_to_get_them(project: 
     assert said.err.splitlines()[-1] == "      install them with: npm install", "there is no lock file"
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 @pytest.mark.spec("A12")
 def test_a_name_that_another_file_exports_is_imported_and_the_suite_decides(project: Project):
@@ -112,6 +114,7 @@ def test_a_name_that_another_file_exports_is_imported_and_the_suite_decides(proj
     assert "require" not in (pawl.workspace / "app.js").read_text()
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A12")
 def test_a_file_that_cannot_be_loaded_is_mended_where_the_map_knows_how(project: Project):
     pawl = project({"app.py": RIGHT.replace("):", ")"), "test_app.py": UNITTEST})
@@ -177,6 +180,7 @@ def test_a_missing_service_is_said_and_not_edited_away(project: Project):
     assert said.lines[-1].startswith("a service does not answer; the sandbox has no network")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A11")
 def test_a_test_that_hangs_is_a_failing_test(project: Project, searches: Searches):
     searches(2)
@@ -187,6 +191,7 @@ def test_a_test_that_hangs_is_a_failing_test(project: Project, searches: Searche
     assert "note: hanging: test_app.Numbers.test_after" in said.lines
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A11")
 def test_an_import_that_hangs_is_named_with_its_place(project: Project, searches: Searches):
     searches(4)
@@ -195,6 +200,7 @@ def test_an_import_that_hangs_is_named_with_its_place(project: Project, searches
     assert re.search(r"^pawl: no test can run: app\.py:[56] does not end when it is imported$", said.err, re.MULTILINE)
 
 
+@pytest.mark.whole
 def test_a_suite_that_is_too_slow_for_the_budget_says_what_it_would_take(project: Project, searches: Searches):
     searches(1)
     source = f"import threading\n\nthreading.Event().wait(1.2)\n\n\n{WRONG}"
@@ -204,6 +210,7 @@ def test_a_suite_that_is_too_slow_for_the_budget_says_what_it_would_take(project
     assert re.match(r"give it more time, such as --seconds \d+0, or run a part of the tests", said.lines[-1])
 
 
+@pytest.mark.whole
 def test_a_test_that_fails_only_sometimes_judges_no_patch(project: Project):
     source = "import pathlib\n\n\ndef turn():\n    place = pathlib.Path('turns')\n    found = place.exists()\n"
     source += "    place.unlink() if found else place.touch()\n    return found\n"
@@ -215,6 +222,7 @@ def test_a_test_that_fails_only_sometimes_judges_no_patch(project: Project):
     assert said.lines[-1].startswith("a test that fails only sometimes cannot judge a patch")
 
 
+@pytest.mark.whole
 def test_a_test_that_depends_on_another_is_said(project: Project):
     tests = "import unittest\n\nfrom app import SEEN\n\n\nclass Both(unittest.TestCase):\n"
     tests += (
@@ -243,6 +251,7 @@ def test_a_workspace_that_cannot_be_written_is_refused_before_the_work(tmp_path:
     )
 
 
+@pytest.mark.whole
 def test_a_patch_that_is_not_accepted_is_kept_and_said(project: Project):
     found = '[{"code": "X1", "message": "no more ones", "filename": "app.py", "location": {"row": 2, "column": 1}}]'
     ruff = f"#!/bin/sh\ngrep -q '+ 1' app.py || {{ echo '[]'; exit 0; }}\necho '{found}'\nexit 1\n"
@@ -256,6 +265,7 @@ def test_a_patch_that_is_not_accepted_is_kept_and_said(project: Project):
     assert (pawl.workspace / "app.py").read_text() == RIGHT
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A12")
 def test_a_name_that_only_a_language_server_knows_is_imported(project: Project):
     source = "def after(number):\n    return int(fmean([number, number + 2]))\n"
@@ -277,6 +287,7 @@ TWO = {
 }
 
 
+@pytest.mark.whole
 def test_only_the_tests_that_are_named_are_mended(project: Project):
     pawl = project(TWO)
     (pawl.workspace / ".pawl").mkdir()
@@ -288,6 +299,7 @@ def test_only_the_tests_that_are_named_are_mended(project: Project):
     assert pawl("fix", "tests/unit").out == "nothing to mend: 1 other test fails, not asked for\n"
 
 
+@pytest.mark.whole
 def test_parameters_that_a_test_does_not_have_are_named_with_those_it_has(project: Project):
     cases = (
         "import pytest\nfrom app import after\n\n\n@pytest.mark.parametrize('number', [2, 5])\n"
@@ -303,6 +315,7 @@ def test_parameters_that_a_test_does_not_have_are_named_with_those_it_has(projec
     assert pawl("fix", "test_app.py::test_after[5]", "--dry-run").code == 3
 
 
+@pytest.mark.whole
 def test_a_bare_pytest_finds_the_modules_of_the_workspace_and_ids_are_whole_in_a_pipe(project: Project):
     name = "test_" + "a_long_name_" * 12 + "end"
     pawl = project(
@@ -313,6 +326,7 @@ def test_a_bare_pytest_finds_the_modules_of_the_workspace_and_ids_are_whole_in_a
     assert f"  ✗ test/test_app.py::{name}  " in said.out
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("command", ["make test", "python3 -m unittest -v test_app"])
 def test_the_command_that_runs_the_tests_can_be_the_users_own(project: Project, command: str):
     make = {"Makefile": "test:\n\tpython3 -m unittest test_app\n"}
@@ -322,6 +336,7 @@ def test_the_command_that_runs_the_tests_can_be_the_users_own(project: Project, 
     assert "+    return number + 1" in said.lines
 
 
+@pytest.mark.whole
 def test_each_of_the_patches_that_disagree_can_be_taken_with_the_command_that_is_shown(project: Project):
     source = "def fits(width, limit):\n    return width < limit\n"
     tests = "        self.assertTrue(fits(3, 3))\n        self.assertFalse(fits(5, 3))\n"
@@ -396,6 +411,7 @@ def test_a_target_that_is_not_there_is_a_mistake_in_a_script_project_too(project
     assert "did you mean 'app.ts'?" in pawl("fix", "ap.ts").err
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A8")
 def test_a_named_test_that_the_suite_did_not_come_to_is_not_said_to_be_sound(project: Project):
     files = {
@@ -416,6 +432,7 @@ def test_a_named_test_that_the_suite_did_not_come_to_is_not_said_to_be_sound(pro
     assert "✗ test_b.py::test_b" in said.out, said
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E1")
 def test_a_request_says_that_patches_disagree_and_how_to_take_one(project: Project):
     dates = "def is_leap(year):\n    return year % 4 != 0\n"

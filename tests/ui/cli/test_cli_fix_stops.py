@@ -74,6 +74,7 @@ def test_a_signal_leaves_everything_as_it_was(project: Project, state_directory:
     assert pawl("history", "--all").lines[0].startswith("nothing was promoted")
 
 
+@pytest.mark.whole
 def test_after_a_kill_the_tree_is_as_it_was_and_the_next_start_removes_the_bench(
     project: Project, state_directory: Path
 ):
@@ -89,6 +90,7 @@ def test_after_a_kill_the_tree_is_as_it_was_and_the_next_start_removes_the_bench
     assert (pawl.workspace / "app.py").read_text() == RIGHT
 
 
+@pytest.mark.whole
 def test_ctrl_c_in_a_terminal_clears_the_live_line_and_leaves_the_cursor(project: Project):
     with project(STUCK).terminal("fix") as terminal:
         terminal.expect("running the suite")
@@ -98,6 +100,7 @@ def test_ctrl_c_in_a_terminal_clears_the_live_line_and_leaves_the_cursor(project
     assert terminal.text.endswith("pawl: interrupted\n      nothing was left half done\n")
 
 
+@pytest.mark.whole
 def test_what_is_watched_fits_the_terminal_and_is_gone_at_the_end(project: Project):
     columns = 90
     with project(BROKEN).terminal("fix", columns=columns) as terminal:
@@ -108,6 +111,7 @@ def test_what_is_watched_fits_the_terminal_and_is_gone_at_the_end(project: Proje
     assert drawn[-2].startswith("fixed in ")
 
 
+@pytest.mark.whole
 def test_what_the_user_changes_meanwhile_is_merged_or_the_patch_is_kept(project: Project):
     more = "\n\ndef before(number):\n    return number - 1\n"
     pawl = project({**BROKEN, "app.py": WRONG + more})

@@ -50,6 +50,7 @@ PHASES = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.spec("A11")
 def test_a_run_ends_when_its_time_is_up(project: Project, tmp_path: Path, phase: str):

@@ -91,6 +91,7 @@ answer = "Three is added now."
 """
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E1")
 def test_ctrl_c_leaves_a_loop_that_goes_on_with_the_attempt_under_way(project: Project, script: Script):
     pawl = project(FILES)
@@ -113,6 +114,7 @@ ODD = "from app import after\n\n\ndef test_after():\n    assert after(2) == [3, 
 ODD_FIX = FIX.replace('old = "+ 2", new = "+ 1"', 'old = "return number + 2", new = "return [number + 1, \'odd\']"')
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E1")
 def test_ctrl_c_twice_stops_a_loop_at_once_and_it_can_be_gone_on_with(project: Project, script: Script):
     pawl = project({**FILES, "test_app.py": ODD})
@@ -127,6 +129,7 @@ def test_ctrl_c_twice_stops_a_loop_at_once_and_it_can_be_gone_on_with(project: P
     assert (done["delivery"], done["loop"]["attempts"][-1]["mode"]) == ("DONE", "simple")
 
 
+@pytest.mark.whole
 def test_what_the_search_leaves_goes_to_a_model_if_the_user_lets_it(
     project: Project, script: Script, searches: Searches
 ):
@@ -138,6 +141,7 @@ def test_what_the_search_leaves_goes_to_a_model_if_the_user_lets_it(
     assert "'odd'" in (pawl.workspace / "app.py").read_text()
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E6")
 @pytest.mark.parametrize(("given", "code"), [("n\n", 1), ("\n", 1), ("y\n", 0)])
 def test_at_a_terminal_the_user_is_asked_before_a_model_works_on_what_the_search_leaves(

@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 README = (ROOT / "README.md").read_text()
 
 
+@pytest.mark.whole
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("full_protection")
 def test_the_demo_runs_and_the_transcript_of_the_readme_is_its_own(monkeypatch: pytest.MonkeyPatch):

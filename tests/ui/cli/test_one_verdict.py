@@ -152,12 +152,19 @@ def by_loop(pawl: Pawl, case: Case, model: str) -> Said:
 
 COMMANDS: Mapping[str, Callable[[Pawl, Case, str], Said]] = {"do": by_do, "-p": by_print, "loop": by_loop}
 QUICK = ("sound", "failing nested project", "server of the user's that does not start")
-"""What every command is tried with each time; the others with `do`."""
+"""What every command is tried with in CI; the others with `do`. Of these, `do` and `verify` are in the suite."""
+WHOLE = {name: [] if name in QUICK else [pytest.mark.whole] for name in CASES}
+
+
+def marks(command: str, name: str) -> list[pytest.MarkDecorator]:
+    if command == "do":
+        return WHOLE[name]
+    return [pytest.mark.whole] if name in QUICK else [pytest.mark.slow]
 
 
 def rows(*commands: str) -> list[object]:
     return [
-        pytest.param(command, name, marks=[] if command == "do" or name in QUICK else [pytest.mark.slow])
+        pytest.param(command, name, marks=marks(command, name))
         for command in commands
         for name, case in CASES.items()
         if case.by_loop or command != "loop"
@@ -169,7 +176,7 @@ def stands(pawl: Pawl, case: Case) -> bool:
     return path.exists() and path.read_text() == case.text
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks) for name, marks in WHOLE.items()])
 def test_verify_says_what_the_table_says(ground: Ground, name: str):
     """What it found before the change is the baseline."""
     case = CASES[name]
@@ -213,6 +220,7 @@ WRONG = "def after(number):\n    return number + 2\n"
 NEEDS_THE_MISTAKE = "from app import after\n\nassert after(2) == 4\n" + SERVE
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("files", [{}, {"serve.py": NEEDS_THE_MISTAKE}], ids=["accepted", "refused"])
 def test_the_reflex_promotes_its_patch_exactly_when_verify_accepts_it(ground: Ground, files: Mapping[str, str]):
     pawl = ground.pawl("project", {**PYTHON, "app.py": WRONG, **files})
