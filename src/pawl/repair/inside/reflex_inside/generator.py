@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Iterator
 
-from reflex_inside import expressions, missing, statements
+from reflex_inside import expressions, missing_statements, statements
 from reflex_inside.program import FUNCTION_NODES, Candidate, Facts, Portion, blocks_in
 from reflex_inside.site import RULES, Proposal, Proposals, Site, Template
 
@@ -67,7 +67,7 @@ class Generator:
     def __init__(self, facts: Facts, suspicion: dict[int, float]) -> None:
         self.facts = facts
         self.suspicion = suspicion
-        self.undefined = missing.undefined_names(facts)
+        self.undefined = missing_statements.undefined_names(facts)
 
     def price(self, score: float) -> float:
         return -SUSPICION_WEIGHT * math.log(max(score, LEAST_SUSPICION))
@@ -96,7 +96,7 @@ class Generator:
                 yield from self._statement_portions(block, place, score)
 
     def _about_function(self) -> Proposals:
-        yield from missing.mutable_defaults(self.facts)
+        yield from missing_statements.mutable_defaults(self.facts)
         yield from statements.everywhere(self.facts)
         arguments = self.facts.function.node.args
         for default in [each for each in [*arguments.defaults, *arguments.kw_defaults] if each is not None]:
@@ -132,9 +132,12 @@ class Generator:
         facts, price = self.facts, self.price(score)
         yield 1.8 + price, lambda: self.candidates(statements.changed_statements(facts, block, place), score)
         yield 4.4 + price, lambda: self.candidates(statements.exchanged_statements(facts, block, place), score)
-        less = missing.HOLE_BONUS if missing.is_hole(block, place) else 0.0
-        yield 2.6 - less + price, lambda: self.candidates(missing.inserted_statements(facts, block, place), score)
-        yield 4.4 - less + price, lambda: self.candidates(missing.guards(facts, block, place), score)
+        less = missing_statements.HOLE_BONUS if missing_statements.is_hole(block, place) else 0.0
+        yield (
+            2.6 - less + price,
+            lambda: self.candidates(missing_statements.inserted_statements(facts, block, place), score),
+        )
+        yield 4.4 - less + price, lambda: self.candidates(missing_statements.guards(facts, block, place), score)
         # With no name left open and no hole, only statements from elsewhere come, and those are dear.
         least = 2.0 - less if less or self.undefined else 4.6
-        yield least + price, lambda: self.candidates(missing.missing_statements(facts, block, place), score)
+        yield least + price, lambda: self.candidates(missing_statements.missing_statements(facts, block, place), score)
