@@ -11,10 +11,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 
 from pawl.agent.session_memory import AccessKind, Worksheet
 from pawl.core.dialogue import Message, Speaker, ToolAnswer, ToolCall, characters_of, dialogue_tokens, user
-from pawl.core.text import CHARACTERS_PER_TOKEN
+from pawl.core.text import CHARACTERS_PER_TOKEN, one_line
 
 OPENING = "[Summary, made by Pawl, of the earlier part of this dialogue]"
 WORKSHEET = "Worksheet"
@@ -46,12 +47,12 @@ _STEP = re.compile(r"\s*(?:\d+[.)]|[-*] \[[ xX]\])\s+\S")
 _GOAL_CHARACTERS = 800
 _ANSWER_CHARACTERS = 300
 _OUTPUT_CHARACTERS = 500
-_LINE_CHARACTERS = 300
 _RULE_CHARACTERS = 4_000
 """A rule is kept word for word up to this; of a longer line, the sentences that are rules."""
 _RULES_CHARACTERS = 16_000
 """All rules together; those that were given first stay."""
 _MOST = {"rules": 20, "goals": 8, "decisions": 12, "plan": 12, "issues": 6, "files": 40, "outputs": 8}
+_line = partial(one_line, most=300)
 _SHED = ("outputs", "files", "decisions", "goals", "issues", "plan")
 """Dropped first when the summary is too long; rules never are."""
 
@@ -217,11 +218,6 @@ def _parsed(text: str) -> dict[str, list[str]]:
         elif line.startswith("  ") and items:
             items[-1] += f"\n{line[2:]}"
     return found
-
-
-def _line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LINE_CHARACTERS else f"{line[: _LINE_CHARACTERS - 1]}…"
 
 
 def _part(text: str, most: int, *, last: bool = False) -> str:

@@ -16,6 +16,7 @@ from pawl.agent.corrections import FIELD
 from pawl.agent.reasoning import json_object
 from pawl.core.errors import SchemaUnmet, UsageError
 from pawl.core.formats import Unreadable, read_json
+from pawl.core.typed import shown
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -78,7 +79,7 @@ def _mistakes(error: ValidationError) -> Iterator[str]:
             case "value_error" if isinstance(cause, Disagreements):
                 yield from (f"{place}: {wrong}" if place else wrong for wrong in cause.wrong)
             case "value_error":
-                yield f"{place}: {cause}, not {_shown(one['input'])}"
+                yield f"{place}: {cause}, not {shown(one['input'])}"
             case "missing":
                 yield f"{place}: missing"
             case "extra_forbidden":
@@ -86,16 +87,11 @@ def _mistakes(error: ValidationError) -> Iterator[str]:
             case "json_invalid":
                 yield f"it is not JSON: {cause}"
             case _:
-                yield f"{place or 'answer'}: {one['msg'][:1].lower()}{one['msg'][1:]}, not {_shown(one['input'])}"
+                yield f"{place or 'answer'}: {one['msg'][:1].lower()}{one['msg'][1:]}, not {shown(one['input'])}"
 
 
 def _place(location: tuple[int | str, ...]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def _inlined(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, object]:

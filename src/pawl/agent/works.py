@@ -19,6 +19,7 @@ from pawl.core.history import Checkpoint, EntryKind, EntryState, NewEntry
 from pawl.core.patch import content, hunks, select, summary
 from pawl.core.redact import redacted, without_known
 from pawl.core.run import Mode, Task
+from pawl.core.text import one_line
 from pawl.workspace import capture
 from pawl.workspace.bench import Bench
 from pawl.workspace.bench_files import Files
@@ -296,7 +297,7 @@ class BenchWorks:
         )
         records = self.shop.store.requests.records(self.shop.workspace, run=self.record.run)
         trailer = _trailer(settings.attribution, records[-1].model if records else "")
-        return commits.commit(changes, f"{_short(title)}\n{trailer}")
+        return commits.commit(changes, f"{one_line(redacted(title), LONGEST_TITLE)}\n{trailer}")
 
     def keep(self, changes: ChangeSet, title: str, reason: str) -> int:
         for entry in self.shop.entries(run=self.record.run):
@@ -305,7 +306,7 @@ class BenchWorks:
         return self.shop.keep(self._entry(title, reason), changes)
 
     def _entry(self, title: str, reason: str = "") -> NewEntry:
-        return self.shop.new_entry(EntryKind.EDIT, f"do: {_short(title)}", reason)
+        return self.shop.new_entry(EntryKind.EDIT, f"do: {one_line(redacted(title), LONGEST_TITLE)}", reason)
 
     def _captured(self) -> tuple[ChangeSet, tuple[capture.HeldBack, ...]]:
         """The changes of the bench, and those that are protected or denied. What a rule asks about is asked with the
@@ -348,11 +349,6 @@ def is_there(shop: Project, path: str) -> bool:
 def shortened(result: CheckResult) -> CheckResult:
     """With as many findings as the record keeps."""
     return replace(result, findings=result.findings[:MOST_FINDINGS], old=result.old[:MOST_FINDINGS])
-
-
-def _short(title: str) -> str:
-    line = redacted(" ".join(title.split()))
-    return line if len(line) <= LONGEST_TITLE else f"{line[: LONGEST_TITLE - 1]}…"
 
 
 def _trailer(attribution: str, model: str) -> str:

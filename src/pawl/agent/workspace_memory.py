@@ -30,7 +30,7 @@ from pawl.core.history import EntryKind, EntryState
 from pawl.core.memory import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory
 from pawl.core.redact import MARK, redacted
 from pawl.core.run import DeliveryState
-from pawl.core.text import CHARACTERS_PER_TOKEN, Text
+from pawl.core.text import CHARACTERS_PER_TOKEN, Text, one_line
 from pawl.core.typed import plain, typed
 from pawl.settings.trust import is_trusted
 from pawl.workspace.bench_files import Files
@@ -449,7 +449,7 @@ def _learn(shop: Project, record: RunRecord) -> None:
         add_to_bank(shop, done=f"{outcome} (entry {data.entry})", fact=facts[0] if facts else "")
         _note_edits(shop, record, paths, data.entry)
     elif data.rejected:
-        decision = f"The user refused {_short(record.order.text)!r}: {data.rejected}"
+        decision = f"The user refused {one_line(record.order.text, _LONGEST_REQUEST)!r}: {data.rejected}"
         remember(shop, [(MemoryTier.DECISION, decision)], succeeded=False, decided=True)
 
 
@@ -473,7 +473,7 @@ def _decisions(record: RunRecord) -> list[str]:
     decided, answer = [f"The user said: {one}" for one in standing_decisions(record.order.text)], record.data.decision
     if answer is not None and (answer.hunks or answer.edited):
         part = "a part of the change" if answer.hunks else "the change with edits of their own"
-        decided.append(f"Of {_short(record.order.text)!r} the user took {part}.")
+        decided.append(f"Of {one_line(record.order.text, _LONGEST_REQUEST)!r} the user took {part}.")
     return decided
 
 
@@ -497,7 +497,7 @@ def _outcome(record: RunRecord, paths: list[str]) -> str:
     shown = ", ".join(paths[:_MOST_PATHS]) + (
         f" and {len(paths) - _MOST_PATHS} more" if len(paths) > _MOST_PATHS else ""
     )
-    return f"{_short(record.order.text)}: changed {shown}{_proof(record.data)}"
+    return f"{one_line(record.order.text, _LONGEST_REQUEST)}: changed {shown}{_proof(record.data)}"
 
 
 def _proof(data: RunData) -> str:
@@ -519,11 +519,6 @@ def _facts(record: RunRecord) -> list[str]:
     return [*facts, f"The checks of this project are {', '.join(ran)}."] if data.verdict is Verdict.VERIFIED else facts
 
 
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_REQUEST else f"{line[: _LONGEST_REQUEST - 1]}…"
-
-
 def _note_edits(shop: Project, record: RunRecord, paths: list[str], entry: int) -> None:
     """The session of the conversation knows what was edited in it."""
     conversation = record.data.conversation
@@ -532,6 +527,6 @@ def _note_edits(shop: Project, record: RunRecord, paths: list[str], entry: int) 
         kept = shop.store.snapshots.get(shop.workspace, conversation, SESSION)
         session = typed(SessionMemory, kept or {})
     for path in paths:
-        session = session.with_edit(path, _short(record.order.text), entry)
+        session = session.with_edit(path, one_line(record.order.text, _LONGEST_REQUEST), entry)
     with suppress(StoreError):
         shop.store.snapshots.put(shop.workspace, conversation, SESSION, plain(session))

@@ -22,7 +22,7 @@ from pawl.code.code_model import (
 )
 from pawl.core.errors import UsageError
 from pawl.core.redact import MARK, redacted
-from pawl.core.text import CHARACTERS_PER_TOKEN
+from pawl.core.text import CHARACTERS_PER_TOKEN, shortened
 
 LONGEST_LINE = 1_000
 """A longer one is data, and stands as a mark."""
@@ -185,9 +185,8 @@ def _signatures(ranked: Sequence[tuple[Hit, PackFile]], room: int) -> tuple[list
 
 def _head(hit: Hit, file: PackFile) -> str:
     reasons = redacted("; ".join(" ".join(reason.split()) for reason in hit.reasons))
-    if len(reasons) > _LONGEST_REASONS:
-        reasons = f"{reasons[: _LONGEST_REASONS - 1]}…"
-    return f"{one_line(file.path)} ({len(file.lines)} lines)" + (f": {reasons}" if reasons else "")
+    told = f": {shortened(reasons, _LONGEST_REASONS)}" if reasons else ""
+    return f"{one_line(file.path)} ({len(file.lines)} lines){told}"
 
 
 def _defined(hit: Hit, file: PackFile, room: int) -> list[str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pawl.code.code_model import Definition, DefinitionKind
 from pawl.code.languages import Docs, Language, languages
+from pawl.core.text import shortened
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
@@ -410,14 +411,14 @@ class _Page:
             end = close if close >= 0 else end
         text = " ".join(self._text(begin, min(end, begin + _READ_OF_SIGNATURE)).split())
         text = text.rstrip("{:;=, ")
-        return text if len(text) <= _LONGEST_SIGNATURE else f"{text[: _LONGEST_SIGNATURE - 1]}…"
+        return shortened(text, _LONGEST_SIGNATURE)
 
     def doc(self, place: DefinitionPlace, start: int) -> str:
         if self._language.docs is Docs.INSIDE:
             found = self._inside(place.body) if place.body >= 0 else ""
         else:
             found = self._above(start) if self._opens_its_line(place) else ""
-        return found if len(found) <= _LONGEST_DOC else f"{found[: _LONGEST_DOC - 1]}…"
+        return shortened(found, _LONGEST_DOC)
 
     def _inside(self, body: int) -> str:
         match = _DOCSTRING.match(self._source, body, body + _READ_OF_DOC)

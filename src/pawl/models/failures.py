@@ -21,6 +21,7 @@ import httpx2
 
 from pawl.core import errors
 from pawl.core.redact import MARK, redacted
+from pawl.core.text import one_line
 from pawl.core.typed import written
 from pawl.models.calls import scrubbed
 from pawl.models.endpoint import LOOPBACK, Endpoint
@@ -134,8 +135,7 @@ def quoted(endpoint: Endpoint, text: str) -> str:
     """Words of a provider that may be shown: without the key, without other secrets, on one line, not too long."""
     if endpoint.key:
         text = text.replace(endpoint.key, MARK)
-    line = " ".join(redacted(scrubbed(text)).split())
-    return line if len(line) <= _LONGEST_QUOTE else f"{line[:_LONGEST_QUOTE]}…"
+    return one_line(redacted(scrubbed(text)), _LONGEST_QUOTE)
 
 
 def _said(endpoint: Endpoint, status: int, body: str, wait_seconds: float | None) -> ProviderError:

@@ -27,6 +27,7 @@ from typing import Any
 from pawl.core.errors import ConfigError, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
 from pawl.core.guardrails import Decision, Permission
+from pawl.core.text import shortened
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.process_limits import tree_use
 from pawl.sandbox.visibility import is_below
@@ -301,7 +302,7 @@ class HookOutcome:
         strictest = max(self.permission, other.permission, key=_STRENGTH.index)
         return HookOutcome(
             blocked=self.blocked or other.blocked,
-            reason=_cut("\n".join(one for one in (self.reason, other.reason) if one)),
+            reason=shortened("\n".join(one for one in (self.reason, other.reason) if one), MOST_CHARACTERS),
             permission=strictest,
             updated_input=other.updated_input or self.updated_input,
             context=(*self.context, *other.context),
@@ -415,7 +416,7 @@ def _has_hooks(workspace: str) -> bool:
 
 def said(command: HookCommand, ended: HookEnded) -> HookOutcome:
     """One hook's answer, from how it ended and what it wrote."""
-    name = _cut(command.command, 80)
+    name = shortened(command.command, 80)
     if command.host:
         told = f"the hook {name!r} of your settings runs on this machine, outside of the sandbox (host = true)"
         return replace(_said(command, ended, name), remarks=(told,))
@@ -426,11 +427,11 @@ def _said(command: HookCommand, ended: HookEnded, name: str) -> HookOutcome:
     if ended.code == 0:
         return _answer(command, ended.stdout)
     if ended.code == BLOCKS:
-        reason = _cut(ended.stderr.strip()) or f"the hook {name!r} says no"
+        reason = shortened(ended.stderr.strip(), MOST_CHARACTERS) or f"the hook {name!r} says no"
         if command.event not in CAN_BLOCK:
             return HookOutcome(messages=(reason,))
         return _denied(command, reason)
-    why = ended.stopped or f"it ended with {ended.code}: {_cut(ended.stderr.strip(), 400)}"
+    why = ended.stopped or f"it ended with {ended.code}: {shortened(ended.stderr.strip(), 400)}"
     if command.event in GUARDS and (ended.code is None or not 0 <= ended.code < _NOT_RUN):
         missing = ended.code in (126, 127) and not command.host
         remedy = "give it host = true and an absolute program, or put it into the workspace" if missing else "mend it"
@@ -453,7 +454,9 @@ def _answer(command: HookCommand, text: str) -> HookOutcome:
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        return HookOutcome(context=(_cut(plain),) if plain and command.event in SAYS_CONTEXT else ())
+        return HookOutcome(
+            context=(shortened(plain, MOST_CHARACTERS),) if plain and command.event in SAYS_CONTEXT else ()
+        )
     specific = body.get("hookSpecificOutput")
     specific = specific if isinstance(specific, dict) else {}
     ruling, reason, updated = _decision(command.event, body, specific)
@@ -483,7 +486,7 @@ def _decision(
     words = (specific.get("permissionDecision"), inner.get("behavior"), body.get("decision"))
     ruling = next((_DECISIONS[word] for word in words if isinstance(word, str) and word in _DECISIONS), None)
     reasons = (specific.get("permissionDecisionReason"), inner.get("message"), body.get("reason"))
-    reason = next((_cut(one) for one in reasons if isinstance(one, str) and one), "")
+    reason = next((shortened(one, MOST_CHARACTERS) for one in reasons if isinstance(one, str) and one), "")
     updated = next(
         (one for one in (specific.get("updatedInput"), inner.get("updatedInput")) if isinstance(one, dict)), None
     )
@@ -495,11 +498,7 @@ def _texts(*tables: Mapping[str, Any], key: str) -> Iterator[str]:
     for table in tables:
         value = table.get(key)
         if isinstance(value, str) and value.strip():
-            yield _cut(value)
-
-
-def _cut(text: str, most: int = MOST_CHARACTERS) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+            yield shortened(value, MOST_CHARACTERS)
 
 
 def hooks_notice(config: Config, workspace: str) -> str:

@@ -15,6 +15,7 @@ from pawl.core.change import BlobReader, Change, ChangeSet, Node, NodeKind
 from pawl.core.display import ERASE_LINE, Flag, safe_drawing, safe_text, safe_words
 from pawl.core.patch import FileSummary, What, git_patch, summary, unified
 from pawl.core.redact import without_known
+from pawl.core.text import one_line as on_one_line
 
 _LINE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _MARK_STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "bold red"}
@@ -232,8 +233,7 @@ def one_line(text: str) -> str:
 
 def brief(title: str, most: int = 60) -> str:
     """The start of a title, on one line."""
-    line = " ".join(title.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return on_one_line(title, most)
 
 
 def warnings(name: str) -> str:
