@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.agent.shown_call import shown_call
+from pawl.agent.run_hooks import shown_call
 from pawl.core.display import safe_drawing, safe_text, safe_words, shown_line, shown_text
 
 pytestmark = pytest.mark.attack("A44")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from pawl.agent.briefing import shown_diff
 from pawl.agent.context import TurnInput
+from pawl.agent.delivery import UNCHANGED
 from pawl.agent.demands import demanded, speaks_of_tests
 from pawl.agent.intents import listed_parts, own_words
 from pawl.agent.nodes import PASSED_OVER, Workbench
 from pawl.agent.record import Fulfilment
 from pawl.agent.routes import NodeOutcome
-from pawl.agent.task_ends import UNCHANGED
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import Verdict
 from pawl.core.run import RoleName, RunCursor, Stage, TaskOutcome, TaskState

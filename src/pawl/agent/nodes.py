@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pawl.agent.context import LoopEnd, TurnInput, Unanswered
-from pawl.agent.delivery import delivery_of
+from pawl.agent.delivery import UNCHANGED, delivery_of, end_task, give_up_task
 from pawl.agent.demands import demanded
 from pawl.agent.inbox import Event
 from pawl.agent.intents import as_one, task_text, tests_may_change
@@ -16,7 +16,6 @@ from pawl.agent.record import GivenAnswer, RunData, RunRecord, WorkName
 from pawl.agent.routes import RETRIES, NodeOutcome
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talker import Talker
-from pawl.agent.task_ends import UNCHANGED, end_task, give_up_task
 from pawl.agent.works import BenchWorks, Work
 from pawl.checks.verdict import ChangeVerdict, Evidence, Requirements, Verification, decide, failing, to_pass, told
 from pawl.core.change import ChangeSet
