@@ -6,6 +6,8 @@ SETUP = scripts/setup --venv $(VENV)
 LOCK = $(UV) pip compile -q --universal --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links
 UV = $$(command -v uv || echo $(BIN)/uv)
 WORKERS = 2
+# The files with tests of that mark: collecting all others takes longer than some of them run.
+MARKED = $$(grep -rl --include='test_*.py' 'mark\.$(1)' tests)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-hostile test-whole test-slow test-npm lint format bench bench-repair lock clean
@@ -24,10 +26,10 @@ test: setup ## run the test suite
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 test-hostile: setup ## run the tests that play attackers, crashes and broken disks
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'hostile and not slow' --timeout 300
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'hostile and not slow' --timeout 300 $(call MARKED,hostile)
 
 test-whole: setup ## run the tests that play whole runs on real projects
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'whole and not slow and not hostile' --timeout 300
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'whole and not slow and not hostile' --timeout 300 $(call MARKED,whole)
 
 test-slow: setup ## run the exhaustive tests that the suite leaves out
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow --timeout 1800

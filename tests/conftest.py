@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import os
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from opened import memory, run, shop, site  # noqa: F401 (fixtures of every room
 settings.register_profile("pawl", deadline=None, derandomize=os.getenv("CI") is not None)
 settings.load_profile("pawl")
 
+_HOMES = itertools.count()
 GIT_SETTINGS = """\
 [user]
     name = Test
@@ -57,7 +59,9 @@ def _plain_umask() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _foreign_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """HOME and the XDG folders are temporary, so that no test reads or writes the developer's own."""
-    home = tmp_path_factory.mktemp("home")
+    # Not by `mktemp`, which looks through all that were made before.
+    home = tmp_path_factory.getbasetemp() / "homes" / str(next(_HOMES))
+    home.mkdir(mode=0o700, parents=True)
     (home / ".gitconfig").write_text(GIT_SETTINGS)
     monkeypatch.setenv("HOME", str(home))
     for name, folder in {
