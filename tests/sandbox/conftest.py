@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import zlib
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,8 @@ from sandbox.site import PYTHON, Site
 from users import NAMES, User, become
 
 from pawl.sandbox.launcher import landlock_version
+
+KINDS = ("namespaces", "landlock")
 
 
 @pytest.fixture(params=NAMES)
@@ -24,7 +27,15 @@ def me() -> User:
     return become("root" if os.geteuid() == 0 else "ordinary")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of both users with both sandboxes, two pairs hold each of the four; the others are for the slow suite."""
+    for item in items:
+        played = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        if os.geteuid() == 0 and {"user", "any_site"} <= played.keys():
+            pair = NAMES.index(played["user"]) + KINDS.index(played["any_site"])
+            if (pair + zlib.crc32(item.originalname.encode())) % 2:
+                item.add_marker(pytest.mark.slow)
     reason = None
     if sys.platform != "linux":
         reason = "the sandbox is for Linux"
@@ -44,7 +55,7 @@ def site(user: User) -> Iterator[Site]:
         yield Site(user, folder)
 
 
-@pytest.fixture(params=["namespaces", "landlock"])
+@pytest.fixture(params=KINDS)
 def any_site(user: User, request: pytest.FixtureRequest) -> Iterator[Site]:
     """Each sandbox: namespaces on an overlay, Landlock on a copy."""
     yield from _any_site(user, request.param)
@@ -57,7 +68,7 @@ def _any_site(user: User, kind: str) -> Iterator[Site]:
         yield Site(user, folder, kind, "overlay" if kind == "namespaces" else "copy")
 
 
-@pytest.fixture(params=["namespaces", "landlock"])
+@pytest.fixture(params=KINDS)
 def any_site_of_mine(me: User, request: pytest.FixtureRequest) -> Iterator[Site]:
     """Each sandbox, for what does not depend on the user."""
     yield from _any_site(me, request.param)
