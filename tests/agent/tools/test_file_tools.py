@@ -99,6 +99,19 @@ def test_binary_and_large_files_are_left_out_and_counted(tools: ToolRegistry, wo
 
 
 @pytest.mark.spec("B13")
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"query": "greet(", "where": "names"}, 'with where="content" it is found:\n'),
+        ({"query": "GREET("}, "with ignore_case it is found:\n"),
+        ({"query": "greet(", "extensions": ["rs"]}, "without extensions it is found:\n"),
+    ],
+)
+def test_a_search_that_finds_nothing_says_how_it_would_find_something(tools: ToolRegistry, asked: dict, told: str):
+    advice = failure(tools.call("file_search", asked)).advice
+    assert advice.startswith(told) and ".py:" in advice
+
+
 def test_secrets_and_the_folder_of_git_are_not_searched(tools: ToolRegistry, workspace: Path):
     (workspace / ".env").write_text("TOKEN=canary\n")
     (workspace / ".git").mkdir()

@@ -10,8 +10,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -25,6 +25,9 @@ from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 from pawl.workspace.bench_files import Files
 
 LONGEST_PATTERN = 1_000
+WIDER_SECONDS = 2.0
+WIDER_SHOWN = 3
+"""Of what a search that found nothing would find if it asked otherwise."""
 _MATCHER = Path(__file__).with_name("matcher.py")
 
 
@@ -179,11 +182,35 @@ def file_search(ports: Ports, given: FileSearch) -> Matches:
         found = _found(ports, given, paths, matcher)
     if not found.matches:
         left_out = f" ({found.skipped} left out)" if found.skipped else ""
+        place = "the names of " if given.where is Where.NAMES else ""
         raise NoMatches(
-            f"no match for {given.query!r} in {found.files} files{left_out}",
-            advice="try fewer words, ignore_case, another path or other extensions",
+            f"no match for {given.query!r} in {place}{found.files} files{left_out}",
+            advice=_elsewhere(ports, given) or "try fewer words, another expression or another path",
         )
     return found
+
+
+def _elsewhere(ports: Ports, given: FileSearch) -> str:
+    """Where a wider search finds it, so that the next call can; empty where none does soon."""
+    content = given.where is Where.CONTENT
+    wider = {
+        'with where="content"': replace(given, where=Where.CONTENT),
+        "with ignore_case": replace(given, ignore_case=True),
+        "without extensions": replace(given, extensions=()),
+        "without path": replace(given, path=""),
+        'with where="names"': replace(given, where=Where.NAMES) if content else given,
+        'everywhere, with where="content" and ignore_case': FileSearch(query=given.query, ignore_case=True),
+    }
+    until = time.monotonic() + WIDER_SECONDS
+    for how, other in wider.items():
+        if other == given or (given.regex and how.startswith("everywhere")):
+            continue
+        with ExitStack() as stack, suppress(ToolError):
+            shown = replace(other, limit=WIDER_SHOWN)
+            found = _found(ports, shown, _paths(ports, shown, until), _matcher(ports, shown, stack))
+            if found.matches:
+                return f"{how} it is found:\n{found.text}"
+    return ""
 
 
 def _matcher(ports: Ports, given: FileSearch, stack: ExitStack) -> Matcher:
