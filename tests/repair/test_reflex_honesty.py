@@ -113,6 +113,7 @@ def test_only_the_given_targets_are_edited(repair):
     assert {patch.path for patch in repaired.ended.patches} <= {"outer.py"}
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 def test_a_test_that_hangs_is_said_and_can_be_repaired(repair):
     source = """
@@ -137,6 +138,7 @@ def test_a_test_that_hangs_is_said_and_can_be_repaired(repair):
     assert "number -= 1" in repaired.patched()
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 def test_a_flaky_test_is_said_and_does_not_count(repair):
     tests = """
@@ -160,6 +162,7 @@ def test_a_flaky_test_is_said_and_does_not_count(repair):
     assert "first + second" in repaired.patched()
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 def test_tests_that_depend_on_their_order_are_said_and_run_in_it(repair):
     tests = """
@@ -209,6 +212,7 @@ def test_suites_of_the_standard_library_are_repaired(repair, framework):
     assert "first + second" in repaired.patched()
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 def test_patches_that_behave_differently_are_told_apart(repair):
     source = """
@@ -271,6 +275,7 @@ def test_what_tests_print_does_not_mix_with_events(repair):
     assert repair({"sums.py": BAD, "test_sums.py": noisy}).ended.status is RepairStatus.REPAIRED
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 def test_a_candidate_that_eats_memory_ends_alone(repair):
     source = """

@@ -107,6 +107,7 @@ def test_every_event_is_a_line_and_the_last_is_the_result(project: Project, scri
     }
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E13")
 def test_a_fix_that_brings_a_file_back_to_head_is_not_said_to_be_committed(project: Project, script: Script):
     pawl = project(FILES)
@@ -200,6 +201,7 @@ answer = "Written."
     assert done["run"] == result["session_id"] and done["answer"] == "Written."
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F5")
 def test_turns_and_money_have_their_own_ends(project: Project, script: Script):
     pawl = project({"notes.txt": "x\n"})
@@ -236,6 +238,7 @@ answer = '{"lines": 1}'
     assert (spoilt.code, json.loads(spoilt.out)["subtype"]) == (1, "error_max_structured_output_retries")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F5")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_it_with_a_result_and_the_run_can_go_on(project: Project, script: Script, number: int, code: int):
@@ -325,6 +328,7 @@ answer = "Done."
 """
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B7")
 def test_a_patch_of_two_files_that_the_user_edits_is_reported_as_it_came_out(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch

@@ -237,6 +237,7 @@ def test_the_keys_of_one_prompt_and_of_its_faults_are_documented(pawl: Pawl):
     assert unnamed == set()
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("full_protection")
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("page", PLAYED)

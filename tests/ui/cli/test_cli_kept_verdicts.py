@@ -27,6 +27,7 @@ def verdict_of(pawl: Pawl, code: int) -> tuple[bool, str]:
     return tests["cached"], tests["standing"]
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 @pytest.mark.parametrize("folder", ["", "packages/deep/"])
 def test_an_edit_deep_in_node_modules_is_seen(project: Project, monkeypatch: pytest.MonkeyPatch, folder: str):

@@ -39,6 +39,7 @@ def is_sound(site: DevSite, *, benches: int = 0) -> None:
     assert (told["ok"], told["problems"], told["benches"]) == (True, [], benches)
 
 
+@pytest.mark.whole
 def test_a_history_of_every_kind_is_sound_at_each_step(site: DevSite):
     is_sound(site)
     write = ("run", "--apply", "--", "sh", "-c")
@@ -141,6 +142,7 @@ with Store.open(Path(sys.argv[1])) as store:
 """
 
 
+@pytest.mark.whole
 def test_what_another_process_stores_and_drops_meanwhile_is_no_problem(state_directory: Path):
     words = [PAWL[0], "-c", BUSY, str(state_directory), "150"]
     with Store.open(state_directory) as store:
