@@ -6,6 +6,7 @@ SETUP = scripts/setup --venv $(VENV)
 LOCK = $(UV) pip compile -q --universal --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links
 UV = $$(command -v uv || echo $(BIN)/uv)
 WORKERS = 2
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist worksteal --durations 10 --durations-min 3
 # The files with tests of that mark: collecting all others takes longer than some of them run.
 MARKED = $$(grep -rl --include='test_*.py' 'mark\.$(1)' tests)
 
@@ -23,19 +24,19 @@ demo: setup ## see it work: a minute, no key, nothing of yours touched
 	@PAWL="$(abspath $(BIN))/pawl" scripts/demo
 
 test: setup ## run the test suite
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(PYTEST)
 
 test-hostile: setup ## run the tests that play attackers, crashes and broken disks
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'hostile and not slow' --timeout 300 $(call MARKED,hostile)
+	$(PYTEST) -m 'hostile and not slow' --timeout 300 $(call MARKED,hostile)
 
 test-whole: setup ## run the tests that play whole runs on real projects
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'whole and not slow and not hostile' --timeout 300 $(call MARKED,whole)
+	$(PYTEST) -m 'whole and not slow and not hostile' --timeout 300 $(call MARKED,whole)
 
 test-slow: setup ## run the exhaustive tests that the suite leaves out
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow --timeout 1800
+	$(PYTEST) -m slow --timeout 1800
 
 test-npm: setup ## run the tests on real projects, which install packages
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m npm --timeout 300 tests/npm
+	$(PYTEST) -m npm --timeout 300 tests/npm
 
 lint: setup ## check format, lint, types and import direction
 	$(BIN)/ruff format --check .
