@@ -24,7 +24,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec") and item.path.parent == HERE:
             for user in set(NAMES).intersection(item.callspec._idlist):
-                by_test.setdefault(item.nodeid.replace(user, "user"), {})[user] = item
+                others = [one for one in item.callspec._idlist if one != user]
+                by_test.setdefault(f"{item.path.name} {item.originalname} {others}", {})[user] = item
     for test, played in by_test.items():
         if len(played) == len(NAMES) and os.geteuid() == 0:
             played[NAMES[zlib.crc32(test.encode()) % len(NAMES)]].add_marker(pytest.mark.slow)
