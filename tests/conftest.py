@@ -16,7 +16,7 @@ from hypothesis import settings
 from opened import memory, run, shop, site  # noqa: F401 (fixtures of every room)
 
 # No deadline: two busy cores are not a failure. In CI the examples are the same each time.
-settings.register_profile("pawl", deadline=None, derandomize=os.getenv("CI") is not None)
+settings.register_profile("pawl", deadline=None, max_examples=60, derandomize=os.getenv("CI") is not None)
 settings.load_profile("pawl")
 
 _HOMES = itertools.count()

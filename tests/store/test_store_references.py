@@ -104,7 +104,7 @@ class Keeping(RuleBasedStateMachine):
                         self.store.blobs.get(name)
 
 
-Keeping.TestCase.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+Keeping.TestCase.settings = settings(max_examples=8, stateful_step_count=20, deadline=None)
 
 
 @pytest.mark.spec("A16")
