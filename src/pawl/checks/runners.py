@@ -73,7 +73,7 @@ def own_packages(files: Folder) -> dict[str, list[str]]:
     if not any(map(files.exists, PROJECT_FILES)):
         return {}
     name = project_name(files)
-    found = {"": [name]} if any(map(files.exists, _places([""], name))) else {}
+    found = {"": [name]} if name and any(map(files.exists, _places([""], name))) else {}
     for folder in _SOURCES[1:]:
         inner = (path.removeprefix(f"{folder}/") for path in files.walk(folder) if path.endswith(".py"))
         names = {path.partition("/")[0].removesuffix(".py") for path in inner}
