@@ -47,6 +47,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--only", type=int, help="this case alone")
+    parser.add_argument("--first", type=int, default=0, help="begin with this case")
     parser.add_argument("--command", default="", help="this command alone")
     parser.add_argument("--each-class", action="store_true", help="one workspace of each class of ingredients")
     parser.add_argument("--half", type=int, choices=[0, 1], help="every other workspace alone")
@@ -78,6 +79,7 @@ def _workspaces(options: argparse.Namespace) -> int:
         else [(options.only, wanted[options.only] if options.each_class else "")]
     )
     cases = cases[options.half :: 2] if options.half is not None else cases
+    cases = [case for case in cases if case[0] >= options.first]
     print(f"seed {options.seed}, {len(cases)} workspaces, user {os.getuid()}", flush=True)
     started = time.monotonic()
     found = 0

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import stat
 import subprocess
 import zipfile
 from collections.abc import Callable, Mapping
@@ -137,6 +138,17 @@ def _filled(site: Site, text: str) -> str:
     return text.format(**words)
 
 
+def _endless(folder: str, names: list[str]) -> list[str]:
+    """Devices and huge files among the names: copying them would fill the disk."""
+    found = [os.lstat(os.path.join(folder, name)) for name in names]
+    return [
+        name
+        for name, seen in zip(names, found, strict=True)
+        if seen.st_size > 1 << 20
+        or not (stat.S_ISREG(seen.st_mode) or stat.S_ISDIR(seen.st_mode) or stat.S_ISLNK(seen.st_mode))
+    ]
+
+
 def _git(site: Site, name: str) -> None:
     """A configuration that would run something, with attributes, hooks and objects that make git obey it."""
     if not (site.workspace / ".git").is_dir():
@@ -170,7 +182,7 @@ def _bare(site: Site) -> None:
     """A bare repository in a folder of the workspace, with a payload configuration."""
     if (site.workspace / ".git").is_dir():
         folder = site.workspace / "docs/sub"
-        shutil.copytree(site.workspace / ".git", folder, dirs_exist_ok=True, symlinks=True)
+        shutil.copytree(site.workspace / ".git", folder, dirs_exist_ok=True, symlinks=True, ignore=_endless)
         run = f"sh -c 'echo bare >> {site.marker}'"
         site.write(
             "docs/sub/config",

@@ -134,24 +134,17 @@ class BenchWorks:
         return workspace_import_graph(self.shop).order(wanted)
 
     def unjustified(self, changes: ChangeSet, words: str) -> tuple[str, ...]:
-        """The sources of a change over several files that the words do not name and no import links to the rest (A7).
+        """The files of a change that neither the words nor an import explain (A7)."""
+        from pawl.code.editor import unexplained
 
-        Tests and documents go with what they are about.
-        """
-        from pawl.code.editor import names, unlinked
-        from pawl.code.languages import is_test, language_of
-
-        paths = {change.path for change in changes if language_of(change.path) and not is_test(change.path)}
-        unnamed = [path for path in sorted(paths) if not names(words, path)]
-        if len(paths) < 2 or not unnamed:
-            return ()
+        paths = {change.path for change in changes}
         if all(path.endswith(".py") for path in paths):
-            return tuple(unlinked(paths, unnamed, self.desk.dependencies()))
+            return tuple(unexplained(paths, words, self.desk.dependencies()))
         from pawl.code.librarian import workspace_import_graph
 
         graph = workspace_import_graph(self.shop)
         # The graph is that of the workspace: of new files it knows nothing.
-        return tuple(unlinked(paths, unnamed, graph)) if paths <= graph.imported.keys() else ()
+        return tuple(unexplained(paths & graph.imported.keys(), words, graph))
 
     def before(self) -> CheckResult:
         """The tests without any change; run once."""

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pawl.code.code_model import Edited, EditType, FileOperation, LineEdit, Modification
 from pawl.code.file_edits import EditOutcome, check_content, decoded, line_edits, modify, strict_patch, there
 from pawl.code.import_map import ImportMap
+from pawl.code.languages import is_test, language_of
 from pawl.core.change import blob_digest
 from pawl.core.errors import (
     NeverRead,
@@ -24,7 +25,6 @@ from pawl.core.errors import (
     RestoreFailed,
     SecretRefused,
     StaleRead,
-    Unjustified,
     WriteFailed,
 )
 from pawl.core.guardrails import Guardrails
@@ -78,14 +78,14 @@ class BenchEditor:
     ) -> tuple[Edited, ...]:
         """Imported files come before their importers and deletions last, so that no step breaks what stands.
 
-        A file is judged once, as all of its steps leave it.
+        A file is judged once, as all of its steps leave it. One that nothing links to the others is noted; the run
+        asks for its reason before it is delivered.
         """
         if not modifications:
             raise NothingToDo("the chain has no modification", advice="name at least one file")
         steps = [replace(step, path=self._writable(step.path)) for step in modifications]
         paths = {step.path for step in steps}
-        if len(paths) > 1:
-            _check_justified(paths, justification, dependencies)
+        asked = unexplained(paths, justification, dependencies)
         place = {path: number for number, path in enumerate(dependencies.order(paths))}
         steps.sort(key=lambda step: (step.action is FileOperation.DELETE, place[step.path]))
         before: dict[str, bytes | None] = {}
@@ -99,7 +99,8 @@ class BenchEditor:
             for path, number in last.items():
                 after = self._current(path)
                 notes = () if after is None else check_content(path, before[path], after)
-                done[number] = replace(done[number], notes=self._untold(notes))
+                asks = (_WHY,) if path in asked else ()
+                done[number] = replace(done[number], notes=(*self._untold(notes), *asks))
         except (OSError, PawlError) as error:
             self._known, self._read = known, read
             self._take_back(before)
@@ -214,22 +215,22 @@ class BenchEditor:
         return path
 
 
-def _check_justified(paths: set[str], justification: str, dependencies: ImportMap) -> None:
-    if not justification.strip():
-        raise Unjustified(
-            f"{len(paths)} files change together without a reason", advice="say why they have to change together"
-        )
-    unnamed = unlinked(paths, [path for path in sorted(paths) if not names(justification, path)], dependencies)
-    if unnamed:
-        raise Unjustified(
-            f"no import links {', '.join(map(repr, unnamed))} to the other files of the chain",
-            advice="name these files in the justification and say why they change too, or change them on their own",
-        )
+_WHY = "no import links it to the other files: name it in your answer and say why it changes too"
 
 
-def unlinked(paths: set[str], some: Sequence[str], dependencies: ImportMap) -> list[str]:
-    """Those of some paths that no import links to another one of the change."""
-    return [path for path in some if not dependencies.neighbours(path) & (paths - {path})]
+def unexplained(paths: Iterable[str], words: str, dependencies: ImportMap) -> list[str]:
+    """The sources of a change over several files that the words do not name and no import links to the rest (A7).
+
+    Tests and documents go with what they are about.
+    """
+    sources = {path for path in paths if language_of(path) and not is_test(path)}
+    if len(sources) < 2:
+        return []
+    return [
+        path
+        for path in sorted(sources)
+        if not names(words, path) and not dependencies.neighbours(path) & (sources - {path})
+    ]
 
 
 def names(justification: str, path: str) -> bool:

@@ -353,10 +353,6 @@ class BadEncoding(ToolError):
     pass
 
 
-class Unjustified(ToolError):
-    pass
-
-
 class WriteFailed(ToolError):
     """The file reads back otherwise than it was written; it is as it was before."""
 

@@ -102,7 +102,6 @@ def test_linked_files_change_together_or_not_at_all(tools: ToolRegistry, workspa
         {"path": "src/greeter.py", "action": "edit", "edit_type": "replace", "target": "Hello", "content": "Hi"},
     ]
     before = snapshot(workspace)
-    assert code_of(tools, "change_files", justification="", changes=rename) == "unjustified"
     assert code_of(tools, "change_files", justification="shorter", changes=rename) == "never_read"
     assert snapshot(workspace) == before
     called(tools, "file_read", path="src/main.py")
