@@ -37,13 +37,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pawl.code.code_model import Commit, Query
+from pawl.code.code_model import Query
 from pawl.code.languages import is_test
 from pawl.code.librarian import CodeLibrarian
 from pawl.settings.guardrail_presets import preset
 from pawl.settings.tree import Tree
 from pawl.workspace.bench_files import WorkspaceFiles
-from pawl.workspace.git import commits_in, log_words
+from pawl.workspace.git import Commit, commits_in, log_words
 
 CUTS = (1, 3, 5, 10)
 
