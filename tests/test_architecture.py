@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -475,3 +476,18 @@ def test_no_public_class_name_stands_twice():
 def test_a_room_has_no_more_lines_than_it_may(room: str):
     lines = sum(read_module(path).text.count("\n") for path in python_files(f"src/pawl/{room}"))
     assert lines <= ROOM_LINES[room], f"{room}: {lines} lines; make them fewer, or raise the cap and say why"
+
+
+def is_there(name: str) -> bool:
+    module, _, attribute = name.rpartition(".")
+    try:
+        return hasattr(importlib.import_module(module), attribute) or bool(importlib.import_module(name))
+    except ModuleNotFoundError:
+        return False
+
+
+def test_what_benchmarks_import_is_there():
+    """Nobody else looks: no type checker reads them, and no test runs them."""
+    names = {name for path in python_files("benchmarks") for _, name in imports_of(read_module(path))}
+    assert [name for name in sorted(names) if name.startswith("pawl.") and not is_there(name)] == []
+    assert not is_there("pawl.code.code_model.Commit") and not is_there("pawl.nothing")
