@@ -8,7 +8,7 @@ import pytest
 from ui.cli.console import Pawl
 from world import lay
 
-from pawl.checks.test_commands import WorkspaceFiles, candidates
+from pawl.checks.test_commands import TreeFolder, candidates
 from pawl.settings.tree import Tree
 
 TOX = "[tox]\nenv_list = py3\n\n[testenv]\ncommands = pytest -v --tb=short --basetemp={envtmpdir} {posargs:tests}\n"
@@ -63,7 +63,7 @@ FOUND = {
 def found(root: Path, files: dict[str, str]) -> list[str]:
     lay(root, {name: text.encode() for name, text in files.items()})
     with Tree(root) as tree:
-        return [one.shown for one in candidates(WorkspaceFiles(tree))]
+        return [one.shown for one in candidates(TreeFolder(tree))]
 
 
 @pytest.mark.spec("A8")

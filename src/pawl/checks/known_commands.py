@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pawl.checks.cache import workspace_key, write_private
-from pawl.checks.test_commands import TestCommand, WorkspaceFiles, candidates
+from pawl.checks.test_commands import TestCommand, TreeFolder, candidates
 from pawl.core.redact import redacted
 from pawl.core.typed import typed
 from pawl.settings.config import Config
@@ -38,7 +38,7 @@ class KnownCommands:
 
 def test_commands(shop: Project) -> tuple[TestCommand, ...]:
     """The commands that may run the tests of a workspace: one that is known to, then those of its files."""
-    found = candidates(WorkspaceFiles(shop.tree))
+    found = candidates(TreeFolder(shop.tree))
     known = known_commands(shop.config).load(shop.workspace)
     return tuple(sorted(found, key=lambda one: known is None or one.words != known.words))
 

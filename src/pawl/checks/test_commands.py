@@ -92,7 +92,7 @@ class TestCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkspaceFiles:
+class TreeFolder:
     """Fits `Folder`: files of a workspace as it stands, of which a folder's names are not walked further."""
 
     tree: Tree

@@ -71,7 +71,7 @@ class InstalledFirst:
         return _is_inside(file)
 
 
-class Sources:
+class OwnSources:
     """The project's own packages: found in the workspace, not where another copy of them is installed."""
 
     def __init__(self, given: str, workspace: str) -> None:
@@ -185,7 +185,7 @@ class TestWatch:
 
         return note
 
-    def told(self, sources: Sources) -> str:
+    def told(self, sources: OwnSources) -> str:
         """All of it as one word of a line."""
         import base64
         import json
@@ -236,7 +236,7 @@ def main() -> None:
     listed = (name.partition(".")[0] for name in os.listdir(os.path.dirname(os.__file__)))
     names = set(getattr(sys, "stdlib_module_names", listed)) - set(sys.builtin_module_names) - {"test"}
     sys.meta_path.insert(0, InstalledFirst((names | set(runner.split(","))) - set(own.split(","))))
-    sources = Sources(given, os.getcwd())
+    sources = OwnSources(given, os.getcwd())
     watch = TestWatch() if first == "-m" and words[0] in ("pytest", "unittest") else None
     code: object = 1
     try:
@@ -254,7 +254,7 @@ def main() -> None:
     sys.exit(code)  # type: ignore[arg-type]
 
 
-def _run(first: str, words: "list[str]", sources: Sources, watch: "TestWatch | None") -> object:
+def _run(first: str, words: "list[str]", sources: OwnSources, watch: "TestWatch | None") -> object:
     if first == "-m":
         sys.path.insert(0, os.getcwd())
         sources.put_first()
