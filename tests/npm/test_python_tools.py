@@ -180,3 +180,37 @@ def test_requirements_are_installed_with_leave_only_and_never_reach_another_work
     assert suite(other.json("verify", "--all", code=1))["standing"] == "fail"
     (pawl.workspace / "requirements.txt").write_text(files["requirements.txt"] + "# another\n")
     assert suite(pawl.json("verify", "--all", "--fresh", code=1))["standing"] == "fail"
+
+
+FIX = """
+[[turn]]
+answer = { calls = [{ name = "strict_patch", arguments = { path = "app.py", old = "+ 2", new = "+ 1" } }] }
+[[turn]]
+answer = "One is added now."
+"""
+USES_BOTH = (
+    "import unittest\n\nfrom app import after\nfrom greet import WORD\n\n\nclass After(unittest.TestCase):\n"
+    "    def test_after(self):\n        self.assertEqual((after(1), WORD), (2, 'hello'))\n"
+)
+
+
+def test_a_run_installs_what_lacks_with_leave_and_else_says_how(lay, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{Path(sys.base_prefix) / 'bin'}:/usr/bin:/bin")
+    (tmp_path / "script.toml").write_text(FIX)
+    words = ("do", "fix the bug in after", "--approve", "never", "--model", f"scripted:{tmp_path / 'script.toml'}")
+    wrong = "def after(number):\n    return number + 2\n"
+    requirements = "--no-index\n--find-links vendor\ngreet\n"
+    pawl = lay({"app.py": wrong, "test_app.py": USES_BOTH, "requirements.txt": requirements, "vendor/README": "\n"})
+    wheel(pawl.workspace / "vendor/greet-1-py3-none-any.whl", "hello")
+    said = pawl(*words)
+    assert said.code != 0 and "pawl verify --install" in said.out, said
+    assert (pawl.workspace / "app.py").read_text() == wrong
+    done = pawl(*words, "--install")
+    assert done.code == 0, done
+    assert (pawl.workspace / "app.py").read_text() == "def after(number):\n    return number + 1\n"
+    assert sorted(one.name for one in pawl.workspace.iterdir()) == [
+        "app.py",
+        "requirements.txt",
+        "test_app.py",
+        "vendor",
+    ]

@@ -223,6 +223,7 @@ class RunExecutor:
     def _verifier(self) -> Verifier:
         # The checks take longer to load than all the rest of a question.
         from pawl.agent.request_scope import scope_of
+        from pawl.checks.packages import PackagePolicy
         from pawl.checks.verifier import Verifier
 
         text = self.record.order.text
@@ -231,6 +232,7 @@ class RunExecutor:
             test_command=self.record.order.test_command,
             commands=verification_of(text),
             scope=scope_of(text, self.shop.workspace, partial(is_there, self.shop)),
+            packages=PackagePolicy(install=self.record.order.install),
             listen=self._hear,
         )
 
@@ -288,6 +290,7 @@ def as_order(text: str, like: RunRequest) -> RunRequest:
         approval=like.approval,
         model=like.model,
         test_command=like.test_command,
+        install=like.install,
         reasoning=like.reasoning,
         budget=like.budget,
         loop=like.loop if "escalate" in like.loop else {},

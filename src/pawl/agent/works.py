@@ -70,7 +70,7 @@ class BenchWorks:
             # Who only reads needs neither the packages of the project nor its checks.
             self.desk = ToolSession(self.shop)
         else:
-            bench = LateBench(self.shop, _opened)
+            bench = LateBench(self.shop, partial(_opened, install=self.record.order.install))
             self.desk = ToolSession(self.shop, bench=bench, checker=self._checker)
 
     @property
@@ -361,14 +361,14 @@ def chosen_hunks(shop: Project, changes: ChangeSet, numbers: Sequence[int]) -> l
     return [every[number - 1] for number in numbers]
 
 
-def _opened(shop: Project) -> Bench:
+def _opened(shop: Project, *, install: bool) -> Bench:
     """A bench on which the project's own tools can run, with its packages where they are no change of the project."""
     from pawl.checks.lsp.verdicts import readable
     from pawl.checks.packages import PackagePolicy, provide
 
     opened = open_bench(shop, extra_readonly=readable())
     try:
-        provide(shop, opened, PackagePolicy(only_ignored=True))
+        provide(shop, opened, PackagePolicy(install=install, only_ignored=True))
     except BaseException:
         opened.discard()
         raise

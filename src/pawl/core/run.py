@@ -228,6 +228,8 @@ class RunRequest:
     """Short files that the text names are read before the model is asked."""
     accept_unverified: bool = False
     """Promote unproved work all the same."""
+    install: bool = False
+    """Packages that the project lacks may be installed on its benches, with a network."""
     fresh: bool = False
     """A question is asked anew, also where an answer that was given before still holds."""
     loop: Mapping[str, object] = field(default_factory=dict)

@@ -27,6 +27,7 @@ from pawl.ui.cli.parser import (
     Command,
     accept_option,
     continue_option,
+    install_option,
     mixed,
     mode_options,
     model_option,
@@ -59,6 +60,7 @@ def do_words(parser: ArgumentParser) -> None:
     )
     accept_option(parser)
     test_option(parser)
+    install_option(parser)
     model_option(parser)
     thinking_options(parser)
     spending_options(parser)
@@ -203,6 +205,7 @@ def _order(call: Call, conversation: str) -> RunRequest:
         model=options.model or "",
         test_command=call.test_command,
         accept_unverified=options.accept_unverified,
+        install=options.install,
         reasoning=options.reasoning or "",
         budget=spending(call),
         conversation=conversation,
