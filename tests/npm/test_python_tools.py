@@ -28,7 +28,6 @@ PROJECT = f'[project]\nname = "shop"\nversion = "1"\nrequires-python = ">=3.11"\
 GROUP = '[dependency-groups]\ndev = ["pytest"]\n'
 MADE = {
     "uv": (PROJECT.format(GROUP), [["uv", "sync", "-q"]], "the workspace's own"),
-    "poetry": (PROJECT.format(GROUP), [["poetry", "install", "-q", "--with", "dev"]], "poetry's"),
     "pdm": (
         PROJECT.format(GROUP),
         [["pdm", "config", "-q", "--local", "venv.in_project", "false"], ["pdm", "install", "-q"]],
@@ -67,6 +66,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for words in (
                 [sys.executable, "-m", "venv", str(place / "tools")],
                 [f"{place}/tools/bin/pip", "install", "-q", "uv"],
+                [f"{place}/tools/bin/uv", "venv", "-q", "--python", sys.executable, str(place / "bare")],
                 [*f"{place}/tools/bin/uv pip install -q --python {place}/tools/bin/python -r".split(), str(PINNED)],
             ):
                 subprocess.run(words, check=True, capture_output=True, env=home)
@@ -82,7 +82,8 @@ def lay(tmp_path: Path, state_directory: Path, tools: Path, monkeypatch: pytest.
     programs.mkdir()
     for name in ("uv", "poetry", "pdm", "hatch", "tox", "nox"):
         (programs / name).symlink_to(tools / name)
-    monkeypatch.setenv("PATH", f"{programs}:{Path(sys.base_prefix) / 'bin'}:/usr/local/bin:/usr/bin:/bin")
+    # An interpreter without packages: this one's may have them.
+    monkeypatch.setenv("PATH", f"{programs}:{tools.parent.parent / 'bare/bin'}:/usr/local/bin:/usr/bin:/bin")
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
 
     def lay(files: dict[str, str]) -> Pawl:
@@ -132,7 +133,7 @@ def test_the_command_of_the_tool_runs_the_tests_that_the_tool_runs(lay, tool):
     assert (told["words"], told["source"]) == (["pytest", "checks"], name)
 
 
-LOCKED = {"uv": ["uv", "lock", "-q"], "poetry": ["poetry", "lock", "-q"], "pdm": ["pdm", "lock", "-q"]}
+LOCKED = {"uv": ["uv", "lock", "-q"], "pdm": ["pdm", "lock", "-q"]}
 
 
 @pytest.mark.parametrize("tool", LOCKED)
@@ -164,9 +165,36 @@ UNITTEST = (
 )
 
 
+POETRY = (
+    '[project]\nname = "shop"\nversion = "1"\nrequires-python = ">=3.11"\n\n'
+    '[tool.poetry]\npackages = [{include = "shop", from = "src"}]\n\n'
+    '[tool.poetry.dependencies]\ngreet = {path = "vendor/greet-1-py3-none-any.whl"}\n\n'
+    '[build-system]\nrequires = ["poetry-core"]\nbuild-backend = "poetry.core.masonry.api"\n'
+)
+
+
+def test_poetry_installs_on_the_bench_and_its_own_environment_is_found(lay):
+    """With a package of the project's own folder, because poetry asks registries in a way that not every one answers."""
+    files = {
+        "pyproject.toml": POETRY,
+        "src/shop/__init__.py": "",
+        "test_greet.py": UNITTEST,
+        "vendor/README": "wheels\n",
+    }
+    pawl = lay(files)
+    wheel(pawl.workspace / "vendor/greet-1-py3-none-any.whl", "hello")
+    called(pawl, ["poetry", "lock"])
+    assert "greet not installed; 'pawl verify --install'" in suite(pawl.json("verify", "--all", code=1))["reason"]
+    assert suite(pawl.json("verify", "--all", "--install"))["standing"] == "pass"
+    assert "python" not in pawl.json("doctor")["environment"]
+    called(pawl, ["poetry", "install"])
+    assert pawl.json("doctor")["environment"]["python"] == "poetry's"
+    ran = pawl("run", "--", "python", "-c", "import greet, shop; print(greet.WORD, shop.__file__)")
+    assert ran.out == f"hello {pawl.workspace}/src/shop/__init__.py\n"
+
+
 @pytest.mark.attack("A54")
-def test_requirements_are_installed_with_leave_only_and_never_reach_another_workspace(lay, tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", f"{Path(sys.base_prefix) / 'bin'}:/usr/bin:/bin")
+def test_requirements_are_installed_with_leave_only_and_never_reach_another_workspace(lay, tmp_path):
     files = {"test_greet.py": UNITTEST, "requirements.txt": "--no-index\n--find-links vendor\ngreet\n"}
     pawl = lay({**files, "vendor/README": "wheels\n"})
     wheel(pawl.workspace / "vendor/greet-1-py3-none-any.whl", "hello")
@@ -194,8 +222,7 @@ USES_BOTH = (
 )
 
 
-def test_a_run_installs_what_lacks_with_leave_and_else_says_how(lay, tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", f"{Path(sys.base_prefix) / 'bin'}:/usr/bin:/bin")
+def test_a_run_installs_what_lacks_with_leave_and_else_says_how(lay, tmp_path):
     (tmp_path / "script.toml").write_text(FIX)
     words = ("do", "fix the bug in after", "--approve", "never", "--model", f"scripted:{tmp_path / 'script.toml'}")
     wrong = "def after(number):\n    return number + 2\n"
