@@ -174,7 +174,7 @@ POETRY = (
 
 
 def test_poetry_installs_on_the_bench_and_its_own_environment_is_found(lay):
-    """With a package of the project's own folder, because poetry asks registries in a way that not every one answers."""
+    """With a package of its own folder: poetry asks registries in a way that not every one answers."""
     files = {
         "pyproject.toml": POETRY,
         "src/shop/__init__.py": "",
