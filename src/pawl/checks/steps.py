@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pawl.checks import catalog as commands
-from pawl.checks.catalog import Detection, detect, named, read
+from pawl.checks.catalog import Detection, Framework, detect, named, read
 from pawl.checks.output import Origin, printed
 from pawl.checks.project_facts import Folder, missing_modules
 from pawl.checks.python_packages import offer
@@ -206,32 +206,33 @@ class Tests:
 
     def run(self, subject: Subject) -> CheckResult:
         """The first command that reports tests decides; where none does, the user's own or the framework's."""
-        last = skipped(self.name, self._detected(subject, None).reason)
-        for command in self._commands(subject):
+        usual = Detection(framework=None, reason="") if subject.test_command else self._detected(subject, None)
+        last = skipped(self.name, usual.reason)
+        for command in self._commands(subject, usual.framework):
             argv = command.with_python(subject.python)
-            last = self._ran(subject, command, argv) or self._missing(subject, argv)
+            told = argv in (subject.test_command, self.command) or command.source
+            detection = self._detected(subject, shlex.join(argv)) if told else usual
+            last = self._ran(subject, argv, detection) or self._missing(subject, argv)
             if last.counts is not None and last.counts.total and not subject.test_command:
                 subject.believe(dataclasses.replace(command, tests=last.counts.total))
             if last.counts is not None and (last.counts.total or last.incomplete.startswith(STOPPED)):
                 return last
         return last
 
-    def _commands(self, subject: Subject) -> Iterator[TestCommand]:
+    def _commands(self, subject: Subject, framework: Framework | None) -> Iterator[TestCommand]:
         """The user's own alone, or those that the project's files name and then its framework's."""
         if subject.test_command:
             yield TestCommand(words=subject.test_command)
             return
-        framework = self._detected(subject, None).framework
         usual = self.command or (commands.all_tests(framework, python=subject.python) if framework else ())
         if not self.framework and (framework is None or framework.language == "python"):
             yield from (one for one in subject.candidates if one.with_python(subject.python) != usual)
         if usual:
             yield TestCommand(words=usual)
 
-    def _ran(self, subject: Subject, command: TestCommand, argv: tuple[str, ...]) -> CheckResult | None:
+    def _ran(self, subject: Subject, argv: tuple[str, ...], detection: Detection) -> CheckResult | None:
         """How the command ended; None where its program is not there."""
         asked = argv in (subject.test_command, self.command)
-        detection = self._detected(subject, shlex.join(argv) if asked or command.source else None)
         for words in (*_by_module(argv, subject), *_without_npx(argv, subject)):
             # Not to be guessed by what is tested.
             sign = f"pawl-{secrets.token_hex(8)}" if starts_runner(words) else ""
