@@ -16,6 +16,9 @@ class Secrets(StrEnum):
     """Whether files that hold secrets (.env, keys) can be read by the command."""
 
     HIDDEN = "hidden"
+    """Those in which a value looks like a secret, and all that git does not track."""
+    MASKED = "masked"
+    """All that are named like one: for what is sent to a model."""
     SHOWN = "shown"
 
 

@@ -256,7 +256,7 @@ class Bench:
                 masks = harmless(self._surface.workspace, masks, self._means.settings.listings, self._tracked)
             while True:
                 try:
-                    self._surface.cover(masks, secrets=execution.secrets is Secrets.HIDDEN)
+                    self._surface.cover(masks, secrets=execution.secrets is not Secrets.SHOWN)
                     done = self._means.sandbox.run(
                         self.view, execution, on_output=on_output, cancel=cancel or self.stop
                     )

@@ -116,7 +116,7 @@ class Git:
         start = self.head or empty
         shown: list[str] = []
         left_out: set[str] = set()
-        words = iter(_split(self._git("changed", start, secrets=Secrets.HIDDEN)))
+        words = iter(_split(self._git("changed", start, secrets=Secrets.MASKED)))
         for status in words:
             paths = [next(words) for _ in range(2 if status[:1] in ("R", "C") else 1)]
             if any(map(hides, paths)):
@@ -124,7 +124,7 @@ class Git:
             else:
                 shown += paths
         shown = [path for path in dict.fromkeys(shown) if path not in left_out]
-        texts = [self._git("diff", start, *part, secrets=Secrets.HIDDEN) for part in _parts(shown)]
+        texts = [self._git("diff", start, *part, secrets=Secrets.MASKED) for part in _parts(shown)]
         return b"".join(texts).decode("utf-8", "replace"), tuple(sorted(left_out))
 
     def _git(self, what: str, *words: str, secrets: Secrets = Secrets.SHOWN) -> bytes:
