@@ -57,12 +57,12 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 
 ROOM_LINES = {
     "ui": 7300,
-    "agent": 14700,
+    "agent": 14800,
     "repair": 11100,
     "checks": 8700,
     "code": 6500,
     "models": 6700,
-    "workspace": 7000,
+    "workspace": 7100,
     "sandbox": 2700,
     "store": 1900,
     "settings": 3600,

@@ -116,6 +116,13 @@ def test_single_edits_of_files_that_nothing_links_need_one_reason_before_deliver
         assert report.question.why == ("'months.py' is changed too, and nothing says why",)
 
 
+def test_work_of_a_model_that_then_refuses_is_not_called_done(story: Story):
+    story.model_says(patch("dates.py", LEAP, RIGHT), {**say("I will not go on."), "fault": "refused"})
+    report = story.do("fix is_leap: test_century fails", approve="never")
+    assert (report.delivery, report.entry) == (DeliveryState.NEEDS_WORK, None), report
+    assert RIGHT not in story.read("dates.py") and report.kept is not None
+
+
 REVIEW = {"summary": "read", "findings": [], "missing_tests": [], "confidence": "high"}
 
 

@@ -60,7 +60,7 @@ def test_a_call_that_waits_is_answered_and_the_talk_goes_on(before: Story):
     with before.session() as session:
         waiting = session.report(CALL)
     asked = before.approve(waiting)
-    assert (asked.state, asked.question.kind, asked.requests) == (RunState.WAITING, "change", 4)
+    assert (asked.state, asked.question.kind, asked.requests) == (RunState.WAITING, "change", 3)
     done = before.approve(asked)
     assert (done.delivery, before.read("notes.txt")) == (DeliveryState.DONE, "begin\nend\n")
 

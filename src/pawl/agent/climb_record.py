@@ -54,17 +54,17 @@ class Tried:
 def judged_attempt(begun: Attempt, changes: ChangeSet, verifier: Verifier, task: Assignment) -> Tried:
     """The attempt with its changes and what the checks say about them."""
     checked = verifier.evidence(changes, task.before, task.ground)
-    judgement = decide(checked, task.wanted)
+    judgement, gate = decide(checked, task.wanted), verifier.shop.read_gate()
     made = replace(
         with_change(verifier.shop, begun, changes),
         end=AttemptEnd.VERIFIED if judgement.accepted else AttemptEnd.REFUSED,
         failing=failing(findings_of(checked.tests)),
-        messages=messages_of([finding for verdict in checked.verdicts for finding in findings_of(verdict)]),
+        messages=messages_of(gate.told(one for each in checked.verdicts for one in findings_of(each))),
         refused=(*judgement.refused, *judgement.unproved),
         verdicts=tuple((one.step, str(one.standing), one.reason) for one in checked.verdicts),
     )
     # Nothing may be worse, whatever the request wants.
-    least = decide(checked, replace(task.wanted, all_tests=False, tests=(), files=(), named=""))
+    least = decide(checked, task.wanted.least)
     better = not judgement.accepted and least.accepted and is_progress(made, task.climb.best)
     return Tried(
         attempt=replace(made, better=better),

@@ -1,17 +1,23 @@
-"""The delivery of a request: how each of its tasks ended, and the one decision on what came of it."""
+"""The delivery of a request: how each of its tasks ended, the one decision on what came of it, and the verdict on what
+was kept, when the user promotes it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from pawl.agent.context import LoopEnd
+from pawl.agent.demands import requirements
 from pawl.agent.record import RunData, RunRecord
 from pawl.agent.routes import NodeOutcome
 from pawl.agent.works import BenchWorks
+from pawl.checks.verdict import ChangeVerdict, Evidence, Requirements, decide
+from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import TestCounts, Verdict
-from pawl.core.errors import Conflicted
-from pawl.core.run import DeliveryState, RunCursor, TaskOutcome, TaskState
+from pawl.core.errors import Conflicted, Refused
+from pawl.core.history import Checkpoint, Entry
+from pawl.core.run import DeliveryState, Intent, RunCursor, TaskOutcome, TaskState
 from pawl.core.typed import typed
+from pawl.workspace.project import Project
 
 UNCHANGED = "nothing was changed for it"
 """Why a task counts as failed unless the delivery check finds it fulfilled."""
@@ -58,7 +64,7 @@ def give_up_task(record: RunRecord, works: BenchWorks, place: RunCursor) -> Node
         works.clear()
     own = settled.inverted().then(made)
     title = f"task {place.task}: {plan[place.task - 1].what}"
-    entry = works.keep(own, title, str(data.verdict or "not verified")) if own else None
+    entry = works.keep(own, title, str(data.verdict or "not verified"), made.digest) if own else None
     end_task(record, place.task, TaskState.FAILED, reason, entry)
     record.note("task failed", {"task": place.task, "entry": entry})
     if place.task < len(plan) and not out:
@@ -66,15 +72,74 @@ def give_up_task(record: RunRecord, works: BenchWorks, place: RunCursor) -> Node
     if known is None:
         record.keep(replace(record.data, kept=entry))
         return NodeOutcome.GIVE_UP
+    _stand_at(record, known, is_verified=known.changes.digest == settled.digest)
+    return NodeOutcome.DONE
+
+
+def deliver_verified(record: RunRecord, works: BenchWorks) -> bool:
+    """Nothing proves the last tasks: fall back to those before them that are verified; whether there are any."""
+    whole = works.settled
+    known = works.roll_back(accepted=True)
+    if known is None or not known.changes or known.changes.digest == whole.digest:
+        return False
+    last, reason = int(str(known.progress["task"])), "; ".join(record.data.unproved)
+    rest = known.changes.inverted().then(whole)
+    entry = works.keep(rest, f"after task {last}: {record.order.text}", str(Verdict.UNVERIFIED), whole.digest)
+    for task in record.data.plan[last:]:
+        end_task(record, task.number, TaskState.FAILED, f"unverified: {reason}", entry)
+    _stand_at(record, known, is_verified=True)
+    return True
+
+
+def keep_tasks(record: RunRecord, works: BenchWorks) -> None:
+    """Nothing was promoted: each task that has ended has an entry of its own, which can be promoted alone."""
+    newest = {int(str(one.progress["task"])): one for one in reversed(works.checkpoints())}
+    before, ends = ChangeSet(), {one.number: one for one in record.data.task_ends}
+    for task, one in sorted(newest.items()) if len(record.data.plan) > 1 else ():
+        own, before = before.inverted().then(one.changes), one.changes
+        if own:
+            verdict = str(one.verification["verdict"])
+            entry = works.keep(own, f"task {task}: {one.progress['what']}", verdict, one.changes.digest)
+            state = TaskState.FAILED if verdict == Verdict.UNVERIFIED else TaskState.DONE
+            known = ends.get(task, TaskOutcome(number=task, what="", state=state))
+            end_task(record, task, known.state, known.reason or f"{verdict}, not promoted", entry)
+
+
+def _stand_at(record: RunRecord, known: Checkpoint, *, is_verified: bool) -> None:
+    """The run stands where the checkpoint was made, and so does what the checks said."""
     verified = known.verification
     record.keep(
         replace(
             record.data,
-            verified=known.changes.digest if known.changes.digest == settled.digest else "",
+            verified=known.changes.digest if is_verified else "",
             verdict=Verdict(str(verified["verdict"])),
             refused=(),
+            unproved=(),
             after=typed(TestCounts, verified["tests"]) if verified["tests"] else None,
             verdicts=tuple((step, str(standing), "") for step, standing in dict(verified["checks"]).items()),  # type: ignore[call-overload]
         )
     )
-    return NodeOutcome.DONE
+
+
+def proved_entry(shop: Project, entry: Entry, changes: ChangeSet) -> tuple[ChangeVerdict, Evidence]:
+    """Verify what an agent made and the user promotes; `Refused` where it makes something worse.
+
+    The request of its run says what must pass; what it does not reach by itself is told, and is the user's choice.
+    """
+    rows = [row for row in shop.store.runs.list(shop.workspace) if row.id == entry.run]
+    # Loaded where something is verified.
+    from pawl.checks.verifier import Verifier
+
+    wanted, command = Requirements(fixes=True), tuple[str, ...]()
+    if rows:
+        intent, order = RunRecord(shop, rows[0].order, entry.run).data.intent, rows[0].order
+        mends = intent is not None and intent.intent in (Intent.MEND, Intent.LOOP)
+        wanted, command = requirements(order.text, mends=mends), order.test_command
+    checked, judgement = Verifier(shop=shop, test_command=command).proved(changes, wanted)
+    worse = decide(checked, wanted.least)
+    if worse.verdict is Verdict.FAILED:
+        raise Refused(
+            f"entry {entry.id} does not pass: {'; '.join(worse.refused)}",
+            advice="promote a part of it with --file F, or all of it as it is with --unchecked",
+        )
+    return judgement, Evidence.of(checked, judgement)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from pawl.agent.briefing import shown_diff
 from pawl.agent.context import TurnInput
 from pawl.agent.delivery import UNCHANGED
-from pawl.agent.demands import demanded, speaks_of_tests
+from pawl.agent.demands import demanded, has_further_wish, speaks_of_tests
 from pawl.agent.intents import listed_parts, own_words
 from pawl.agent.nodes import PASSED_OVER, Workbench
 from pawl.agent.record import Fulfilment
 from pawl.agent.routes import NodeOutcome
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import Verdict
-from pawl.core.run import RoleName, RunCursor, Stage, TaskOutcome, TaskState
+from pawl.core.run import Approval, RoleName, RunCursor, Stage, TaskOutcome, TaskState
 
 if TYPE_CHECKING:
     from pawl.agent import contract_models
@@ -30,8 +30,9 @@ def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> No
     record = bench.record
     data, parts = record.data, _parts(bench)
     failed = any(one.state is TaskState.FAILED and one.reason != UNCHANGED for one in data.task_ends)
+    several = len(parts) > 1 or has_further_wish(record.order.text)
     known = data.fulfilment is not None and data.fulfilment.digest == changes.digest
-    if known or failed or not bench.talks.configured or not (len(parts) > 1 or _is_unproved(bench)):
+    if known or failed or not bench.talks.configured or not (several or _is_unproved(bench)):
         return NodeOutcome.DONE
     first = data.fulfilment is None
     found = _asked(bench, changes, parts)
@@ -54,9 +55,14 @@ def _parts(bench: Workbench) -> tuple[str, ...]:
 
 
 def _is_unproved(bench: Workbench) -> bool:
-    """Whether no test proves the work, or tests fail of which the words do not tell whether they are to pass."""
+    """Whether no test speaks for what was asked, or tests fail of which the words do not tell whether they are to pass.
+
+    Of text that no check reads the user judges, who is shown it; the check is made where nobody is.
+    """
     data, request = bench.record.data, bench.record.order.text
-    if data.verdict in (Verdict.UNVERIFIED, Verdict.NOTHING_TO_PROVE):
+    if data.verdict is Verdict.NOTHING_TO_PROVE:
+        return bench.record.order.approval is Approval.NEVER
+    if not data.witnessed:
         return True
     fails = data.after is not None and data.after.failed + data.after.errors > 0
     demand = demanded(request)
@@ -88,7 +94,11 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
     if value is None:
         return replace(empty, error="it gave no answer")
     return replace(
-        empty, fulfilled=value.state == "DONE", evidence=tuple(value.evidence), remaining=tuple(value.remaining)
+        empty,
+        fulfilled=value.state == "DONE",
+        evidence=tuple(value.evidence),
+        remaining=tuple(value.remaining),
+        several=empty.several or has_further_wish(record.order.text),
     )
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from pawl.agent.intents import own_words
+from pawl.agent.intents import own_words, tests_may_change
+from pawl.checks.verdict import Requirements
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|[。！？；]|\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)]))")
 _CLAUSE = ",，、;："
@@ -71,6 +72,25 @@ def demanded(request: str) -> Demand:
     return Demand(all_tests=all_tests, files=tuple(files), tests=tests, left_out=left_out, fixes=fixes, words=words)
 
 
+def requirements(request: str, words: str = "", *, mends: bool = False) -> Requirements:
+    """The demands of a request, or of its part in these words, on the checks; `mends` where failing tests are all."""
+    demand = demanded(words or request)
+    return Requirements(
+        all_tests=mends or demand.all_tests,
+        tests=demand.tests,
+        files=demand.files,
+        left_out=demand.left_out,
+        named=demand.words,
+        fixes=mends or demand.fixes,
+        tests_may_change=tests_may_change(request),
+    )
+
+
+def has_further_wish(request: str) -> bool:
+    """Whether the words bring in a second wish, of which a test for the first says nothing."""
+    return _names()["further"].search(own_words(request)) is not None
+
+
 def speaks_of_tests(request: str) -> bool:
     """Whether tests are a matter of the request at all, whatever it wants of them."""
     return any(words.tests.search(own_words(request)) for words in _languages())
@@ -110,7 +130,7 @@ def _names() -> Mapping[str, re.Pattern[str]]:
     test, some = rows["test"], r"(?:\W+(?!test_)\w+){0,3}?\W+"
     several = rf"{test}(?:\s*(?:,|\w{{1,3}}|和|、)\s*{test})*"
     made = {
-        **{name: rows[name] for name in ("file", "all", "in_file", "fixes")},
+        **{name: rows[name] for name in ("file", "all", "in_file", "fixes", "further")},
         "left_out": rf"(?:{rows['left_out']}){some}{several}",
         "may_fail": rf"{several}(?:\W+\w+){{0,3}}?\W+(?:{rows['may_fail']})",
     }

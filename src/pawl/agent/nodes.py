@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pawl.agent.context import LoopEnd, TurnInput, Unanswered
-from pawl.agent.delivery import UNCHANGED, delivery_of, end_task, give_up_task
-from pawl.agent.demands import demanded
+from pawl.agent.delivery import UNCHANGED, deliver_verified, delivery_of, end_task, give_up_task, keep_tasks
+from pawl.agent.demands import requirements
 from pawl.agent.inbox import Event
-from pawl.agent.intents import as_one, task_text, tests_may_change
+from pawl.agent.intents import as_one, task_text
 from pawl.agent.record import GivenAnswer, RunData, RunRecord, WorkName
 from pawl.agent.routes import RETRIES, NodeOutcome
 from pawl.agent.run_hooks import Hooking
@@ -47,7 +46,6 @@ from pawl.core.run import (
     trouble_of,
 )
 from pawl.core.tiers import AttemptEnd, EscalationEnd
-from pawl.core.version import __version__
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.project import Project
 
@@ -135,10 +133,10 @@ def verify(bench: Workbench, place: RunCursor) -> NodeOutcome:
     checked = bench.works.verify(work.changes)
     some_failed = any(one.number == place.task and one.entry is not None for one in record.data.task_ends)
     wishes = wanted(bench, place.task)
-    judgement = decide(checked, least(wishes) if some_failed else wishes)
+    judgement = decide(checked, wishes.least if some_failed else wishes)
     _keep(bench, checked, judgement)
     if judgement.verdict is not Verdict.FAILED:
-        if record.data.ended in (LoopEnd.OUT_OF_TIME, LoopEnd.OUT_OF_TURNS, LoopEnd.STUCK):
+        if record.data.ended in (LoopEnd.OUT_OF_TIME, LoopEnd.OUT_OF_TURNS, LoopEnd.STUCK, LoopEnd.REFUSED):
             # What is there holds, but the role says itself that it is not all.
             return give_up_task(record, bench.works, place)
         if not some_failed:
@@ -149,7 +147,7 @@ def verify(bench: Workbench, place: RunCursor) -> NodeOutcome:
             elif not any(one.number == place.task for one in record.data.task_ends):
                 end_task(record, place.task, TaskState.FAILED, UNCHANGED)
         return NodeOutcome.NEXT if place.task < len(record.data.plan) else NodeOutcome.DONE
-    outcome = NodeOutcome.GIVE_UP if some_failed else _again(bench, place, told(judgement))
+    outcome = NodeOutcome.GIVE_UP if some_failed else _again(bench, place, judgement)
     return give_up_task(record, bench.works, place) if outcome is NodeOutcome.GIVE_UP and not some_failed else outcome
 
 
@@ -186,13 +184,14 @@ def _unchanged(bench: Workbench, place: RunCursor) -> NodeOutcome:
         reason = f"tests: {before.reason}; nothing was changed"
         judgement = ChangeVerdict(verdict=Verdict.FAILED, refused=(reason,), findings=tuple(left))
         _keep(bench, checked, judgement)
-        return _again(bench, place, told(judgement))
+        return _again(bench, place, judgement)
     return NodeOutcome.NEXT if place.task < len(bench.record.data.plan) else NodeOutcome.NOTHING
 
 
-def _again(bench: Workbench, place: RunCursor, words: str) -> NodeOutcome:
+def _again(bench: Workbench, place: RunCursor, judgement: ChangeVerdict) -> NodeOutcome:
     """Another attempt with the errors as context, as long as attempts, time and a model are left."""
     record = bench.record
+    words = told(replace(judgement, findings=bench.shop.read_gate().told(judgement.findings)))
     name = f"{place.task}.{place.attempt}"
     record.keep_talk(name, replace(record.talk(name), refused=words))
     out = record.data.ended in (LoopEnd.OUT_OF_TIME, LoopEnd.OUT_OF_TURNS, LoopEnd.REFUSED)
@@ -208,7 +207,7 @@ def _again(bench: Workbench, place: RunCursor, words: str) -> NodeOutcome:
 
 def _keep(bench: Workbench, checked: Verification, judgement: ChangeVerdict) -> None:
     record = bench.record
-    record.keep(replace(_checked(record.data, checked, judgement), notes=judgement.notes))
+    record.keep(replace(_checked(record, checked, judgement), notes=judgement.notes))
     record.note(
         "verified",
         {
@@ -220,13 +219,13 @@ def _keep(bench: Workbench, checked: Verification, judgement: ChangeVerdict) -> 
     )
 
 
-def _checked(data: RunData, checked: Verification, judgement: ChangeVerdict) -> RunData:
-    system = {"pawl": __version__, "system": f"{platform.system()} {platform.release()} {platform.machine()}"}
+def _checked(record: RunRecord, checked: Verification, judgement: ChangeVerdict) -> RunData:
+    record.keep_evidence(Evidence.of(checked, judgement))
     return replace(
-        data,
-        evidence=Evidence.of(checked, judgement, system),
+        record.data,
         verified=checked.digest,
         verdict=judgement.verdict,
+        witnessed=judgement.witnessed,
         refused=judgement.refused,
         unproved=judgement.unproved,
         verdicts=tuple((one.step, str(one.standing), one.reason) for one in checked.verdicts),
@@ -240,21 +239,7 @@ def wanted(bench: Workbench, task: int = 0) -> Requirements:
     order, intent, plan = bench.record.order, bench.record.data.intent, bench.record.data.plan
     early = 0 < task < len(plan)
     mends = not early and intent is not None and intent.intent in (Intent.MEND, Intent.LOOP)
-    demand = demanded(plan[task - 1].what.partition("\n\n")[0] if early else order.text)
-    return Requirements(
-        all_tests=mends or demand.all_tests,
-        tests=demand.tests,
-        files=demand.files,
-        left_out=demand.left_out,
-        named=demand.words,
-        fixes=mends or demand.fixes,
-        tests_may_change=tests_may_change(order.text),
-    )
-
-
-def least(wishes: Requirements) -> Requirements:
-    """Nothing gets worse, and that is all."""
-    return replace(wishes, all_tests=False, tests=(), files=(), named="")
+    return requirements(order.text, plan[task - 1].what.partition("\n\n")[0] if early else "", mends=mends)
 
 
 def _failing_now(bench: Workbench) -> str:
@@ -301,7 +286,7 @@ def climb(bench: Workbench, place: RunCursor) -> NodeOutcome:
     # Where the user has changed the files meanwhile, the work is verified as one task.
     plan = as_one(record.order.text)
     judgement = decide(came.checked, wanted(bench))
-    record.keep(replace(_checked(record.data, came.checked, judgement), plan=plan))
+    record.keep(replace(_checked(record, came.checked, judgement), plan=plan))
     record.keep_work(WorkName.SHOWN, came.changes)
     bench.works.settle(1)
     return NodeOutcome.DONE
@@ -372,7 +357,7 @@ def deliver(bench: Workbench, place: RunCursor) -> NodeOutcome:
     record.note("proposed", {"digest": digest, "paths": sorted(work.changes.paths)})
     if record.order.approval is Approval.NEVER and unproved and not record.order.accept_unverified:
         # Nobody is there to say yes.
-        return NodeOutcome.GIVE_UP
+        return deliver(bench, place) if deliver_verified(record, bench.works) else NodeOutcome.GIVE_UP
     if record.order.approval is Approval.NEVER and not breaches:
         record.keep(replace(record.data, decision=GivenAnswer(answer=ApprovalAnswer.APPROVE, digest=digest)))
         return NodeOutcome.APPROVED
@@ -468,26 +453,19 @@ def keep(bench: Workbench, place: RunCursor) -> NodeOutcome:
     everything = (
         record.work(WorkName.BENCH) if work is None else work.changes.then(work.spare.without(work.changes.paths))
     )
+    digest = work.changes.digest if work is not None else ""
+    if record.data.verified != digest and record.data.verdict is not Verdict.FAILED:
+        # The word was on something else than what stands there now.
+        record.keep(replace(record.data, verdict=None, verdicts=()))
     if everything:
         reason = "rejected" if record.data.rejected is not None else str(record.data.verdict or "not verified")
-        kept = bench.works.keep(everything, record.order.text, reason)
+        kept = bench.works.keep(everything, record.order.text, reason, digest)
         record.keep(replace(record.data, kept=kept))
         record.keep_work(WorkName.SHOWN, everything)
         if record.data.rejected is None:
-            _keep_verified(bench, everything)
+            keep_tasks(record, bench.works)
     record.note("kept", {"entry": record.data.kept})
     return NodeOutcome.DONE
-
-
-def _keep_verified(bench: Workbench, everything: ChangeSet) -> None:
-    """The run falls back to its last checkpoint: what was verified has an entry without the task that failed."""
-    record, known = bench.record, bench.works.roll_back()
-    if known is None or not known.changes or known.changes.digest == everything.digest:
-        return
-    reason = f"{known.verification['verdict']} up to task {known.progress['task']}"
-    entry = bench.works.keep(known.changes, record.order.text, reason)
-    told = f"{reason} of {known.progress['of']}, kept alone as entry {entry}"
-    record.keep(replace(record.data, notes=(*record.data.notes, f"{told}: pawl promote {entry}")))
 
 
 def _delivered(bench: Workbench) -> NodeOutcome:
@@ -537,10 +515,10 @@ def _unverified(bench: Workbench, chosen: ChangeSet, whose: str) -> str:
     """Why what was chosen cannot stand by itself; empty when it makes nothing worse, for the user chose it."""
     checked = bench.works.verify(chosen)
     whole = wanted(bench)
-    harmless = decide(checked, least(whole))
+    harmless = decide(checked, whole.least)
     if harmless.verdict is Verdict.FAILED:
         return f"{whose} not pass: " + "; ".join(harmless.refused)
-    bench.record.keep(_checked(bench.record.data, checked, decide(checked, whole)))
+    bench.record.keep(_checked(bench.record, checked, decide(checked, whole)))
     return ""
 
 

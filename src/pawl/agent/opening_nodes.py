@@ -304,8 +304,8 @@ def _told_of(verdicts: tuple[CheckResult, ...]) -> Action:
         lines += [_line(finding) for finding in verdict.findings[:MOST_SHOWN]]
         if len(verdict.findings) > MOST_SHOWN:
             lines.append(f"  … and {len(verdict.findings) - MOST_SHOWN} more")
-    bad = any(verdict.standing is not Status.PASS for verdict in verdicts)
-    return Action(text="\n".join(lines), exit_code=int(bad), verdicts=verdicts)
+    bad = not verdicts or any(verdict.standing is not Status.PASS for verdict in verdicts)
+    return Action(text="\n".join(lines) or "the project has no such check", exit_code=int(bad), verdicts=verdicts)
 
 
 def _line(finding: Diagnostic) -> str:

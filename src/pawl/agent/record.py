@@ -19,6 +19,7 @@ from pawl.core.diagnostic import CheckResult, TestCounts, Verdict
 from pawl.core.dialogue import Message, StopReason
 from pawl.core.errors import StoreCorrupt
 from pawl.core.guardrails import Decision
+from pawl.core.history import Entry
 from pawl.core.run import (
     ApprovalAnswer,
     ApprovalRequest,
@@ -180,9 +181,12 @@ class RunData:
     before: TestCounts | None = None
     after: TestCounts | None = None
     verdict: Verdict | None = None
+    witnessed: bool = False
+    """A test speaks for the change that was verified last."""
     verdicts: tuple[tuple[str, str, str], ...] = ()
     """Step, standing, reason."""
     evidence: Evidence | None = None
+    """Of the version before; now each verified change set has its own."""
     verified: str = ""
     """The digest of the change set that was verified last."""
     refused: tuple[str, ...] = ()
@@ -306,6 +310,14 @@ class RunRecord:
         self.shop.store.runs.put_all(self.run, {**self._old, f"talk {name}": plain(talk)}, self._named(""))
         self._old = {}
 
+    def evidence(self, digest: str) -> object:
+        """The evidence of the verdict on a change set; None where it was not verified."""
+        return self.shop.store.runs.value(self.run, f"evidence {digest}")
+
+    def keep_evidence(self, evidence: Evidence) -> None:
+        """Keep it until the run has ended: its entries have it then."""
+        self.shop.store.runs.put(self.run, f"evidence {evidence.checked.digest}", plain(evidence))
+
     def note(self, kind: str, body: Mapping[str, object]) -> None:
         self.shop.note(kind, body)
 
@@ -402,6 +414,16 @@ def task_states(data: RunData, delivery: DeliveryState | None) -> tuple[TaskOutc
         )
         for task in data.plan
     )
+
+
+def evidence_of(shop: Project, entry: Entry) -> Evidence | None:
+    """The evidence that an entry keeps, or that its run kept for it in the version before."""
+    kept = shop.store.journal.evidence(entry.id)
+    if kept is not None:
+        return typed(Evidence, kept)
+    rows = [row for row in shop.store.runs.list(shop.workspace) if row.id == entry.run]
+    data = RunRecord(shop, rows[0].order, entry.run).data if rows else RunData()
+    return data.evidence if data.entry == entry.id else None
 
 
 _STOPS = frozenset(StopReason)

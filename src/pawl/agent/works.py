@@ -12,7 +12,7 @@ from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.request_scope import programs_of
 from pawl.agent.tools.toolbox import LateBench, ToolSession
 from pawl.core.change import EMPTY, Change, ChangeSet, Node
-from pawl.core.diagnostic import CheckResult, counts_json
+from pawl.core.diagnostic import CheckResult, Verdict, counts_json
 from pawl.core.errors import Conflicted, PawlError, UsageError
 from pawl.core.guardrails import Touched
 from pawl.core.history import Checkpoint, EntryKind, EntryState, NewEntry
@@ -187,7 +187,7 @@ class BenchWorks:
         data, changes = self.record.data, self.record.work(WorkName.SHOWN) or EMPTY
         if self.desk.bench.is_open:
             self.record.keep_work(WorkName.BENCH, self.standing())
-        known = self._checkpoints()
+        known = self.checkpoints()
         if not known or known[0].changes.digest != changes.digest:
             what = data.plan[task - 1].what[:LONGEST_WHAT] if data.plan else ""
             tests = None if data.after is None else counts_json(data.after)
@@ -202,17 +202,20 @@ class BenchWorks:
     @property
     def settled(self) -> ChangeSet:
         """The changes of the newest checkpoint of the run."""
-        known = self._checkpoints()
+        known = self.checkpoints()
         return known[0].changes if known else EMPTY
 
-    def roll_back(self) -> Checkpoint | None:
-        """Fall back to the newest checkpoint of the run that still fits the workspace, as far as its policy allows.
+    def roll_back(self, *, accepted: bool = False) -> Checkpoint | None:
+        """Fall back to the newest checkpoint of the run that still fits the workspace, as far as its policy allows;
+        with `accepted`, to one that needs no person's yes.
 
         Its changes are what stands on the bench then; None where there is nothing to fall back to.
         """
-        for number, one in enumerate(self._checkpoints()):
+        for number, one in enumerate(self.checkpoints()):
             if not one.policy.automatic_on_error or number >= one.policy.depth:
                 break
+            if accepted and one.verification["verdict"] == Verdict.UNVERIFIED:
+                continue
             with suppress(Conflicted):
                 changes = self.shop.rebased(one.changes)
                 self.clear()
@@ -221,7 +224,7 @@ class BenchWorks:
                 return replace(one, changes=changes)
         return None
 
-    def _checkpoints(self) -> list[Checkpoint]:
+    def checkpoints(self) -> list[Checkpoint]:
         """Those of the run, newest first."""
         return [one for one in self.shop.checkpoints() if one.run == self.record.run]
 
@@ -260,9 +263,7 @@ class BenchWorks:
 
     def promote(self, changes: ChangeSet, title: str) -> int:
         """As it was shown, with no merge in between."""
-        promotion = self.shop.promoter.promote(self._entry(title), changes)
-        self.shop.note("promoted", {"entry": promotion.entry, "digest": promotion.changes.digest})
-        return promotion.entry
+        return self.shop.promote(self._entry(title, "", changes.digest), changes, merge=False).entry
 
     def commit(self, changes: ChangeSet, title: str) -> tuple[str, tuple[str, ...]]:
         """The commit of what was promoted, empty where the user wants none, and notes on it.
@@ -292,14 +293,16 @@ class BenchWorks:
         trailer = _trailer(settings.attribution, records[-1].model if records else "")
         return commits.commit(changes, f"{one_line(redacted(title), LONGEST_TITLE)}\n{trailer}")
 
-    def keep(self, changes: ChangeSet, title: str, reason: str) -> int:
+    def keep(self, changes: ChangeSet, title: str, reason: str, verified: str = "") -> int:
+        """Keep the changes as an entry; `verified` is the digest of what its verdict is about, if not of them alone."""
         for entry in self.shop.entries(run=self.record.run):
             if entry.state is EntryState.CAPTURED and self.shop.changes(entry).digest == changes.digest:
                 return entry.id
-        return self.shop.keep(self._entry(title, reason), changes)
+        return self.shop.keep(self._entry(title, reason, verified or changes.digest), changes)
 
-    def _entry(self, title: str, reason: str = "") -> NewEntry:
-        return self.shop.new_entry(EntryKind.EDIT, f"do: {one_line(redacted(title), LONGEST_TITLE)}", reason)
+    def _entry(self, title: str, reason: str, verified: str) -> NewEntry:
+        short, evidence = one_line(redacted(title), LONGEST_TITLE), self.record.evidence(verified)
+        return self.shop.new_entry(EntryKind.EDIT, f"do: {short}", reason, evidence=evidence)
 
     def _captured(self) -> tuple[ChangeSet, tuple[capture.HeldBack, ...]]:
         """The changes of the bench, and those that are protected or denied. What a rule asks about is asked with the
@@ -319,7 +322,14 @@ class BenchWorks:
                 )
             if first.before != conflict.ours:
                 changes[conflict.path] = Change(conflict.path, first.before, conflict.ours)
-        return ChangeSet.of(changes.values()), tuple(one for one in captured.held if one.reason in (*HELD, *DROPPED))
+        held = [one for one in captured.held if one.reason in (*HELD, *DROPPED)]
+        gated = self.desk.gated
+        for path in [one.path for one in changes.values() if gated.was_hidden and one.before and one.after]:
+            # A command changed a file that it was shown empty.
+            if rule := gated.refusal(path):
+                held.append(capture.HeldBack(path, HeldReason.DENIED, None, rule))
+                del changes[path]
+        return ChangeSet.of(changes.values()), tuple(held)
 
     def _checker(self, files: Files, runner: CommandRunner) -> BenchChecker:
         from pawl.checks.verifier import BenchChecker

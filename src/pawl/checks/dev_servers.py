@@ -215,8 +215,9 @@ class ServerAnswers:
             said = stopped(completed) or f"{name} gave up: {completed.stderr.text.strip()[-300:]}"
             return _unserved(self.name, name, said)
         told = read_told(marked[-1])
+        taken = f"; port {told['taken']} is taken" if "taken" in told else ""
         if "ready" in told:
-            return passed(self.name, f"{name} answers on port {told['ready']} with status {told.get('status')}")
+            return passed(self.name, f"{name} answers on port {told['ready']} with status {told.get('status')}{taken}")
         output = told.get("output", "")
         if told.get("missing") or "No module named " + name in output:
             return skipped(self.name, f"{name} is not installed")

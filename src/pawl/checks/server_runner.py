@@ -94,11 +94,12 @@ def _tell(body: Mapping[str, Any]) -> None:
 def _served(question: Mapping[str, Any]) -> dict[str, Any]:
     """Tries the wanted port, and others that are free while the server says that one is taken."""
     outcome: dict[str, Any] = {}
-    for port in _ports(int(question["port"])):
+    wanted = int(question["port"])
+    for port in _ports(wanted):
         outcome = _Server(question, port).run()
         if not outcome.get("busy"):
             break
-    return outcome
+    return outcome if port == wanted else {"taken": wanted, **outcome}
 
 
 def _ports(wanted: int) -> Iterator[int]:

@@ -5,6 +5,7 @@ The checks count, the words of a model do not. Tests that were edited prove noth
 
 from __future__ import annotations
 
+import platform
 import re
 import shlex
 from collections import Counter
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from pawl.checks.report import UNLISTED
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun, Verdict
+from pawl.core.version import __version__
 
 MOST_TOLD = 20
 MOST_CHARACTERS = 6_000
@@ -103,8 +105,9 @@ class Evidence:
     environment: Mapping[str, str]
 
     @classmethod
-    def of(cls, checked: Verification, judgement: ChangeVerdict, environment: Mapping[str, str]) -> Evidence:
+    def of(cls, checked: Verification, judgement: ChangeVerdict) -> Evidence:
         """With at most `MOST_KEPT` tests of each run."""
+        system = {"pawl": __version__, "system": f"{platform.system()} {platform.release()} {platform.machine()}"}
 
         def kept(result: CheckResult) -> CheckResult:
             findings, old = (tuple(replace(one, message=one.first_line, frames=()) for one in several[:MOST_TOLD])
@@ -117,12 +120,13 @@ class Evidence:
         smaller = replace(
             checked,
             before=kept(checked.before),
+            others=tuple(map(kept, checked.others)),
             verdicts=tuple(map(kept, checked.verdicts)),
             as_they_were=several(checked.as_they_were),
             alone=several(checked.alone),
         )
         reasons = (*judgement.refused, *judgement.unproved, *judgement.notes)
-        return cls(verdict=judgement.verdict, reasons=reasons, checked=smaller, environment=environment)
+        return cls(verdict=judgement.verdict, reasons=reasons, checked=smaller, environment=system)
 
     def lines(self) -> Iterator[str]:
         """For a person to read."""
@@ -132,7 +136,7 @@ class Evidence:
         yield f"digest       {checked.digest}"
         yield from (f"{name:<12} {value}" for name, value in self.environment.items())
         runs = {
-            "before": (checked.before,),
+            "before": (checked.before, *checked.others),
             "with it": checked.verdicts,
             "as they were": checked.as_they_were or (),
             "alone": checked.alone or (),
@@ -187,6 +191,11 @@ class Requirements:
     """Something is to be fixed: what tests expect is right, and is not to be changed."""
     tests_may_change: bool = False
 
+    @property
+    def least(self) -> Requirements:
+        """Nothing gets worse, and that is all."""
+        return replace(self, all_tests=False, tests=(), files=(), named="")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeVerdict:
@@ -198,6 +207,8 @@ class ChangeVerdict:
     notes: tuple[str, ...] = ()
     """Remarks that the user should see all the same."""
     findings: tuple[Diagnostic, ...] = field(default=())
+    witnessed: bool = False
+    """A test speaks for the change itself, not only that nothing got worse."""
 
     @property
     def accepted(self) -> bool:
@@ -224,6 +235,7 @@ def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
         unproved=tuple(unproved) if verdict is Verdict.UNVERIFIED else (),
         notes=tuple(case.notes),
         findings=tuple(case.findings),
+        witnessed=bool(checked.witnesses or checked.own) or case.named_passes(),
     )
 
 
@@ -312,6 +324,8 @@ class _Case:
         failed = [finding for one in (checked.before, *checked.others) for finding in one.findings]
         if self.wanted.fixes and failing(failed) and not (checked.witnesses or checked.own):
             self.unproved.append("no test was seen failing before and passing now")
+        if not (checked.witnesses or checked.own):
+            self.notes += [f"{name}, which the request names, did not run" for name in self._missing()]
         others = checked.before.counts is not None and checked.before.counts.passed > 0
         if checked.alone is not None and not checked.own and not others:
             self.unproved.append("the only tests that pass were written in the run, and pass without the change too")
@@ -321,6 +335,21 @@ class _Case:
         self.unproved += [
             f"{test} passes and executes none of its own checks" for test in checked.witnesses if test in idle
         ]
+
+    def _missing(self) -> list[str]:
+        """Names of tests to be fixed that no test has which ran; empty where it is not known which did."""
+        ran = {one.id for suite in self.checked.suites for one in suite.ran}
+        known = {part for test in (*ran, *failing(self.findings)) for part in _SEPARATORS.split(test.partition("[")[0])}
+        named = self.wanted.tests if self.wanted.fixes and ran else ()
+        return [name for name in named if _SEPARATORS.split(name.partition("[")[0])[-1] not in known]
+
+    def named_passes(self) -> bool:
+        """Whether a test that the request names, and that stood there before, passes."""
+        before = (self.checked.before, *self.checked.others)
+        known = {one.id for each in before for one in each.ran}
+        passed = (one.id for suite in self.checked.measure for one in suite.ran if one.outcome is TestOutcome.PASSED)
+        named = replace(self.wanted, named="")
+        return any(test in known and _is_named(test, named) for test in passed)
 
     def _answers(self, result: CheckResult) -> bool:
         """A command that the user named says by its exit code what it has to say, where it said otherwise before."""

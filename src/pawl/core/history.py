@@ -51,6 +51,8 @@ class NewEntry:
     """The entries that this one takes back at once, for the undo of a run and for a restore."""
     allows_protected: bool = False
     """The user's own yes is there."""
+    evidence: Mapping[str, object] | None = None
+    """The evidence that its verdict rests on, as JSON can hold it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from pawl.checks.packages import PackagePolicy, provide
 from pawl.checks.steps import amount
-from pawl.checks.verifier import StopPolicy
+from pawl.checks.verdict import Evidence, Requirements
+from pawl.checks.verifier import StopPolicy, Verifier
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused
 from pawl.core.history import EntryKind
+from pawl.core.typed import plain
 from pawl.repair import reasons
 from pawl.repair.ground import PythonGround, failing_tests, is_uncollected, shown, start_script
 from pawl.repair.model import (
@@ -75,18 +77,18 @@ def fix(shop: Project, request: FixRequest, listen: Listener) -> FixReport:
         changes = fixer.changes()
     report = replace(report, seconds=time.monotonic() - started)
     if changes:
-        report = _landed(shop, report, changes, dry_run=request.dry_run)
+        report = _landed(shop, report, changes, request)
     shop.note("fixed", {"outcome": report.outcome, "repairs": len(report.repairs), "seconds": round(report.seconds, 2)})
     return report
 
 
-def _landed(shop: Project, report: FixReport, changes: ChangeSet, *, dry_run: bool) -> FixReport:
+def _landed(shop: Project, report: FixReport, changes: ChangeSet, request: FixRequest) -> FixReport:
     """Promotes what was accepted. What was not, or cannot be promoted, is kept as an entry, so that it is not lost."""
     titles = ", ".join(dict.fromkeys(repair.what for repair in report.repairs)) or "a patch that was not accepted"
-    entry = shop.new_entry(EntryKind.EDIT, f"fix: {titles}")
+    entry = shop.new_entry(EntryKind.EDIT, f"fix: {titles}", evidence=report.evidence)
     if report.outcome not in (FixOutcome.FIXED, FixOutcome.PARTLY):
-        return report if dry_run else replace(report, kept=shop.keep(entry, changes))
-    if dry_run:
+        return report if request.dry_run else replace(report, kept=shop.keep(entry, changes))
+    if request.dry_run:
         return replace(report, changes=changes)
     try:
         protected = [change.path for change in changes if shop.guardrails.protects(change)]
@@ -94,7 +96,15 @@ def _landed(shop: Project, report: FixReport, changes: ChangeSet, *, dry_run: bo
             raise ProtectedRefused(f"{protected[0]!r} is protected", advice="look at it first")
         if asked := shop.asked_about(changes):
             raise ProtectedRefused(asked[0], advice="look at it first")
-        promotion = shop.promote(entry, changes)
+        if (rebased := shop.rebased(changes)).digest != changes.digest:
+            # What the user changed meanwhile is merged, and the whole is verified anew.
+            verifier = Verifier(shop=shop, test_command=request.test_command)
+            checked, judgement = verifier.proved(rebased, Requirements(fixes=True))
+            if not judgement.accepted:
+                why = "; ".join((*judgement.refused, *judgement.unproved))
+                raise Refused(f"with what you changed meanwhile it does not pass: {why}")
+            entry, changes = replace(entry, evidence=plain(Evidence.of(checked, judgement))), rebased
+        promotion = shop.promote(entry, changes, merge=False)
     except (Conflicted, PromotionFailed, Refused) as error:
         kept = shop.keep(entry, changes)
         raise PromotionFailed(

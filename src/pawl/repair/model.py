@@ -15,6 +15,7 @@ from pawl.core.diagnostic import CheckResult, Diagnostic, TestCounts
 from pawl.core.errors import ParseFailed
 
 if TYPE_CHECKING:
+    from pawl.checks.verdict import Evidence
     from pawl.workspace.promotion import Promotion
 
 
@@ -210,6 +211,8 @@ class FixOutcome(StrEnum):
     DISPUTED = "disputed"
     """Patches were found that behave differently, and nothing decides between them."""
     NOT_FIXED = "not fixed"
+    UNVERIFIED = "unverified"
+    """A patch was found, and nothing proves it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,6 +276,8 @@ class FixReport:
     rivals: tuple[Alternative, ...] = ()
     suspicious: tuple[SuspiciousLine, ...] = ()
     verdicts: tuple[CheckResult, ...] = ()
+    evidence: Evidence | None = None
+    """The word on the patch, and what it rests on; None where none was found."""
     notes: tuple[str, ...] = ()
     changes: ChangeSet = EMPTY
     promotion: Promotion | None = None

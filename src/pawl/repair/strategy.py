@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from pawl.checks.steps import skipped
-from pawl.checks.verdict import TESTS
-from pawl.checks.verifier import accepted
+from pawl.checks.verdict import TESTS, Evidence, Requirements, Verification, decide
 from pawl.core.change import Change, ChangeSet, Node
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status, Verdict
 from pawl.core.errors import UsageError
 from pawl.core.history import EntryKind
 from pawl.repair import reasons
@@ -200,16 +199,35 @@ class RepairStrategy(Generic[G]):
         with self.bench() as clean, self.ground.fresh(clean):
             verdicts = self.verify()
         after, left = suite_of(verdicts), self.left(verdicts)
-        report = replace(report, verdicts=verdicts, after=after.counts, failing_after=left)
-        if not accepted(verdicts):
-            broken = next((one for one in verdicts if one.standing is Status.FAIL), after)
-            first = "".join(f", such as {one.path}:{one.line} {one.message.strip()}" for one in broken.findings[:1])
-            reason = f"a patch was found, but {broken.step} says: {broken.reason}{first}"
+        found = self._evidence(verdicts)
+        report = replace(report, verdicts=verdicts, evidence=found, after=after.counts, failing_after=left)
+        broken = next((one for one in verdicts if one.standing is Status.FAIL), None)
+        if found.verdict is Verdict.FAILED:
+            finding = broken.findings[0] if broken is not None and broken.findings else None
+            first = f", such as {finding.path}:{finding.line} {finding.message.strip()}" if finding is not None else ""
+            says = found.reasons[0] if broken is None else f"{broken.step} says: {broken.reason}{first}"
+            reason = f"a patch was found, but {says}"
             return replace(report, outcome=FixOutcome.NOT_FIXED, reason=reason, after=self.verdict.counts)
+        if found.verdict is Verdict.UNVERIFIED:
+            reason = f"a patch was found, but nothing proves it: {found.reasons[0]}"
+            return replace(report, outcome=FixOutcome.UNVERIFIED, reason=reason)
         report = replace(report, repairs=tuple(self.repairs))
         if any(self.asked_for(finding) for finding in left):
             return replace(report, outcome=FixOutcome.PARTLY)
         return replace(report, outcome=FixOutcome.FIXED, reason=self.not_asked(after), advice="")
+
+    def _evidence(self, verdicts: tuple[CheckResult, ...]) -> Evidence:
+        """The word on the patch. Where no test ran, what a compiler found before and does not now speaks for it."""
+        tested = suite_of(verdicts).counts is not None
+        passing = tuple(one.step for one in verdicts if one.standing is Status.PASS)
+        checked = Verification(
+            digest=self.changes().digest,
+            before=self.first if tested else replace(self.first, findings=()),
+            verdicts=verdicts,
+            paths=tuple(sorted(self.ground.edited)),
+            asked=() if tested else passing,
+        )
+        return Evidence.of(checked, decide(checked, Requirements(fixes=True)))
 
     def changes(self) -> ChangeSet:
         """The edits, from what the files were when the bench was made, whatever the user has changed since."""

@@ -17,6 +17,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 from pawl.core.change import Change, ChangeSet, NodeKind
+from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ConfigError, UsageError
 from pawl.core.guardrails import Decision, Guardrails, Judge, OtherNames, Permission, folded
 from pawl.core.run import Mode
@@ -112,6 +113,10 @@ class Permissions:
         if said.ruling is not Decision.ASK:
             return said
         return replace(said, suggestions=self._suggestions(tool, arguments))
+
+    @property
+    def has_read_rules(self) -> bool:
+        return bool(self._speaking(lambda rule: rule.is_about(READ_TOOL)))
 
     def judge_reads(self, *, searching: bool = False) -> Callable[[str], Permission | None]:
         """Says of a path which rule denies reading it, or asks about it; with `searching`, finding it in a search."""
@@ -487,6 +492,8 @@ class ReadGate:
 
     def __init__(self, permissions: Permissions, guardrails: Guardrails) -> None:
         self._guardrails = guardrails
+        self.is_open = not permissions.has_read_rules
+        """No rule is about reading."""
         self._reads = permissions.judge_reads()
         self._lists = permissions.judge_reads(searching=True)
 
@@ -501,6 +508,13 @@ class ReadGate:
     def shows(self, path: str) -> bool:
         """Whether the file may be named and quoted: no rule is against it, and it holds no secrets."""
         return self.lists(path) and not self._guardrails.is_secret(path) and not self._guardrails.never(path)
+
+    def told(self, findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+        """The findings of checks, without the messages of those in files that may not be quoted."""
+        left_out = "[it is in a file that may not be read]"
+        return tuple(
+            replace(one, message=left_out) if one.path and not self.shows(one.path) else one for one in findings
+        )
 
     def shown(self, changes: ChangeSet) -> ChangeSet:
         """The changes of files that may be quoted."""

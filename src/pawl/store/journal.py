@@ -14,6 +14,7 @@ from typing import Any
 from pawl.core.change import ChangeSet
 from pawl.core.errors import Conflicted, StoreError, UnknownEntry
 from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry, Retention, RollbackPolicy
+from pawl.core.redact import redacted_value
 from pawl.store.blobs import Blobs
 from pawl.store.database import CHANGE_COLUMNS, StorePart, change_set, insert_changes, iso, readable
 
@@ -115,7 +116,15 @@ class Journal(StorePart):
             self._database.run_many("INSERT INTO entry_mode (entry, path, mode) VALUES (?, ?, ?)", rows)
             pairs = ((number, target) for target in entry.reverses_all)
             self._database.run_many("INSERT INTO entry_reversal (entry, reversed) VALUES (?, ?)", pairs)
+            if entry.evidence is not None:
+                body = json.dumps(redacted_value(entry.evidence))
+                self._database.insert("entry_evidence", entry=number, body=body)
         return number
+
+    def evidence(self, number: int) -> object:
+        """The evidence that an entry keeps; None where it has none."""
+        row = self._database.first("SELECT body FROM entry_evidence WHERE entry = ?", (number,))
+        return None if row is None else json.loads(row[0])
 
     def _columns(self, entry: NewEntry, state: EntryState, files: int) -> dict[str, Any]:
         return {
@@ -288,6 +297,7 @@ class Journal(StorePart):
             found = self._database.rows(_PRUNABLE, {"cutoff": cutoff, "backups": retention.backups})
             self._database.run_many("DELETE FROM entry_change WHERE entry = ?", found)
             self._database.run_many("DELETE FROM entry_mode WHERE entry = ?", found)
+            self._database.run_many("DELETE FROM entry_evidence WHERE entry = ?", found)
             self._database.run_many("UPDATE entry SET pruned = 1 WHERE id = ?", found)
             self._database.run(
                 "DELETE FROM said WHERE conversation IN"

@@ -127,6 +127,7 @@ class Runs(StorePart):
             self.stand(place, RunState.ENDED)
             self._drop("run = ?", (place.run,))
             self._database.run("DELETE FROM run_step WHERE run = ?", (place.run,))
+            self._database.run("DELETE FROM run_value WHERE run = ? AND name LIKE 'evidence %'", (place.run,))
 
     def evaluate(self, workspace: str, run: str, score: int, *, reason: str, judge: str) -> None:
         """Appends to the evaluation log, once for each run."""

@@ -32,6 +32,7 @@ MIGRATIONS = (
     _migration("004_memories_answers_snapshots"),
     _migration("005_runs", "work"),
     _migration("006_partly_and_unverified_runs"),
+    _migration("007_evidence_of_entries"),
 )
 NEWEST = len(MIGRATIONS)
 

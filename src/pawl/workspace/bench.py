@@ -244,16 +244,20 @@ class Bench:
         execution: Execution,
         on_output: Callable[[Stream, bytes], None] | None = None,
         cancel: CancelToken | None = None,
+        hides: Callable[[str], bool] | None = None,
     ) -> Completed:
         """Runs a command on the bench. Where an overlay cannot be mounted the bench becomes a copy, and says so.
 
-        A bench that is stopped raises `Cancelled`; `cancel` ends this command alone.
+        A bench that is stopped raises `Cancelled`; `cancel` ends this command alone. Files that it `hides` are shown
+        empty, as secrets are.
         """
         with self._held():
             known = len(self.notices)
             masks = self._names.masks()
             if masks.secrets and execution.secrets is Secrets.HIDDEN:
                 masks = harmless(self._surface.workspace, masks, self._means.settings.listings, self._tracked)
+            if hides is not None:
+                masks = self._names.hiding(masks, hides)
             while True:
                 try:
                     self._surface.cover(masks, secrets=execution.secrets is not Secrets.SHOWN)

@@ -201,6 +201,8 @@ class GatedFiles:
         self._gate = gate
         self._granted: set[str] = set()
         self._written: dict[str, bytes] = {}
+        self.was_hidden = False
+        """A command was run that was shown some files empty."""
 
     def grant(self, path: str) -> None:
         """The user lets this file be read that a rule asks about; what a rule denies stays denied."""
@@ -230,6 +232,18 @@ class GatedFiles:
 
     def walk(self, under: str = "") -> Iterator[str]:
         return filter(self._gate.lists, self._files.walk(under))
+
+    def refusal(self, path: str) -> str:
+        """The rule that keeps a file from the model; empty where it may read it, or has written it itself."""
+        plain, said = posixpath.normpath(path), self._gate.judge(path)
+        if said is None or plain in self._written or (said.ruling is Decision.ASK and plain in self._granted):
+            return ""
+        return said.rule or said.reason
+
+    @property
+    def hides(self) -> Callable[[str], bool] | None:
+        """Says which files a command of the model's is not shown; None where no rule is about reading."""
+        return None if self._gate.is_open else lambda path: bool(self.refusal(path))
 
 
 INDEX_IGNORE_FILES = (*IGNORE_FILES, ".pawlignore")

@@ -164,8 +164,8 @@ class CopiedSurface(Surface):
         super().__init__(workspace, folder, OwnTree(folder / "copy"))
         self.view = CopyView(workspace=workspace.root, copy=str(folder / "copy"))
         self.manifest = manifest
-        self._hidden: dict[str, bool] = {}
-        """Of each secret of the workspace: whether an empty file stands for it now."""
+        self._hidden: set[str] = set()
+        """The files of the workspace for which an empty one stands now."""
 
     @classmethod
     def create(
@@ -186,7 +186,7 @@ class CopiedSurface(Surface):
         newest = 0
         for copied in Copier(self.workspace, self.tree, limit, masked=hides).copied():
             if copied.source.kind is NodeKind.FILE and hides(copied.path):
-                self._hidden[copied.path] = True
+                self._hidden.add(copied.path)
             self.manifest[copied.path] = CopyRecord(copied.source, copied.copy)
             newest = max(newest, copied.copy.changed_ns)
         self.tree.set_mode("", Seen.of(os.fstat(self.workspace.fd)).mode)
@@ -232,15 +232,15 @@ class CopiedSurface(Surface):
 
     def cover(self, masks: Masks, *, secrets: bool) -> None:
         """Changes only what commands left alone. Special files are not copied at all."""
-        del masks
-        copier = Copier(self.workspace, self.tree, LARGEST_COPY, masked=lambda _: secrets)
-        for path in [path for path, hidden in self._hidden.items() if hidden is not secrets]:
-            source, copy = self.workspace.find(path), self.tree.find(path)
-            alone = copy is not None and _same(self.manifest[path].copy, copy)
+        wanted = masks.secrets if secrets else frozenset()
+        copier = Copier(self.workspace, self.tree, LARGEST_COPY, masked=wanted.__contains__)
+        for path in self._hidden ^ wanted:
+            source, copy, record = self.workspace.find(path), self.tree.find(path), self.manifest.get(path)
+            alone = copy is not None and record is not None and _same(record.copy, copy)
             if alone and source is not None and source.kind is NodeKind.FILE:
                 copier.copy_over(path, source)
                 self.manifest[path] = CopyRecord(source, self.tree.find(path))
-                self._hidden[path] = secrets
+                self._hidden ^= {path}
 
     def renew(self) -> None:
         """Nothing is remembered of the copy."""

@@ -131,6 +131,18 @@ class HiddenSearch:
         special = frozenset(_join(folder, name) for folder, listing in found.items() for name in listing.special)
         return Masks(frozenset(secrets), special, frozenset(closed), certificates)
 
+    def hiding(self, masks: Masks, also: Callable[[str], bool]) -> Masks:
+        """These masks with all names of the files that `also` says, as of the last look."""
+        found = set(masks.secrets)
+        for folder, listing in self._listings.items():
+            links = {name for name, _ in listing.links}
+            with suppress(OSError, PawlError):
+                for name in self.tree.names(folder) if not self.guardrails.never(folder) else ():
+                    path = _join(folder, name)
+                    if path not in self._listings and name not in links and also(path):
+                        found.add(path)
+        return replace(masks, secrets=frozenset({*found, *self._same_files(found)}))
+
     def _listed(self, folder: str, known: _Listing | None) -> _Listing | None:
         if known is not None:
             with suppress(OSError):
@@ -266,6 +278,11 @@ class Names:
         """As the workspace stands now."""
         with self._lock:
             return self._look()
+
+    def hiding(self, masks: Masks, also: Callable[[str], bool]) -> Masks:
+        """These masks with the files that `also` hides, which are no secrets beyond one command."""
+        with self._lock:
+            return self._search.hiding(masks, also)
 
     def hides(self, path: str) -> bool:
         with self._lock:

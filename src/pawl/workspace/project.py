@@ -15,6 +15,7 @@ from pawl.core.errors import Conflicted, PromotionFailed, StoreError, UnknownEnt
 from pawl.core.guardrails import Decision, Guardrails, Judge
 from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry, RollbackPolicy
 from pawl.core.redact import redacted, redacted_body
+from pawl.core.typed import plain
 from pawl.settings.config import Config, framework_folders
 from pawl.settings.env_file import register_secrets
 from pawl.settings.guardrail_presets import preset
@@ -133,7 +134,16 @@ class Project:
         with suppress(StoreError):
             self.note(kind, body)
 
-    def new_entry(self, kind: EntryKind, title: str, reason: str = "", *, allows_protected: bool = False) -> NewEntry:
+    def new_entry(
+        self,
+        kind: EntryKind,
+        title: str,
+        reason: str = "",
+        *,
+        allows_protected: bool = False,
+        evidence: object = None,
+    ) -> NewEntry:
+        """`evidence` is what its verdict rests on."""
         return NewEntry(
             workspace=self.workspace,
             run=self.run_id,
@@ -141,13 +151,17 @@ class Project:
             title=redacted(title),
             reason=redacted(reason),
             allows_protected=allows_protected,
+            evidence=plain(evidence),
         )
 
-    def promote(self, entry: NewEntry, changes: ChangeSet) -> Promotion:
-        """Promotes, merging with what the user changed since the change set was made; `Conflicted` where that fails."""
+    def promote(self, entry: NewEntry, changes: ChangeSet, *, merge: bool = True) -> Promotion:
+        """Promotes, merging with what the user changed since the change set was made; `Conflicted` where that fails,
+        or where what was verified would be merged."""
         try:
             promotion = self.promoter.promote(entry, changes)
         except Conflicted:
+            if not merge:
+                raise
             promotion = self.promoter.promote(entry, self.rebased(changes))
         self.note("promoted", {"entry": promotion.entry, "digest": promotion.changes.digest})
         return promotion

@@ -168,8 +168,10 @@ def test_a_taken_port_gives_way_to_a_free_one(served):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        told = served(port=taken.getsockname()[1]).json("dev", "start")
-        assert told["port"] != taken.getsockname()[1]
+        port = taken.getsockname()[1]
+        told = served(port=port).json("dev", "start")
+        assert told["port"] != port
+        assert told["notice"].startswith(f"port {port} is taken by "), told
         assert answered(told["port"]) == "hello"
 
 

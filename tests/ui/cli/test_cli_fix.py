@@ -260,8 +260,10 @@ def test_a_patch_that_is_not_accepted_is_kept_and_said(project: Project):
     said = untouched(pawl)
     assert said.code == 1
     assert "a patch was found, but lint says: 1 finding by the rules for plain errors" in said.lines[-2]
-    assert said.lines[-1] == "the patch is kept as entry 1; promote it all the same with: pawl promote 1"
-    assert pawl("promote", "1").code == 0
+    assert said.lines[-1] == "the patch is kept as entry 1; promote it all the same with: pawl promote 1 --unchecked"
+    refused = pawl("promote", "1")
+    assert (refused.code, "entry 1 does not pass: lint: 1 finding" in refused.err) == (1, True), refused
+    assert pawl("promote", "1", "--unchecked").code == 0
     assert (pawl.workspace / "app.py").read_text() == RIGHT
 
 

@@ -83,6 +83,33 @@ def test_what_may_not_be_read_reaches_no_model_by_any_tool_or_pack(project: Proj
     assert "private" not in first
 
 
+COMMANDS = Said(
+    calls=(
+        ("t1", "run_command", '{"command": "grep -rh . shop"}'),
+        ("t2", "run_command", '{"command": "sh tool.sh"}'),
+    ),
+    stop="calls",
+)
+
+
+@pytest.mark.spec("G4")
+def test_commands_of_a_model_are_shown_nothing_that_may_not_be_read_and_the_checks_are(
+    project: Project, configured: Configured
+):
+    """What a command makes of a file that it saw empty is no change of it."""
+    test = "from private.rounding import round_prices\n\n\ndef test_rounds():\n    assert round_prices(1.23) == 1.2\n"
+    tool = "cat private/*; echo 1 >> private/rounding.py; cp private/rounding.py copy.txt; sed -i s/2/1/ shop/app.py\n"
+    pawl = project({**FILES, "test_rounding.py": test, "tool.sh": tool})
+    (pawl.workspace / "shop/same.py").hardlink_to(pawl.workspace / "private/rounding.py")
+    rules = '[permissions]\ndeny = ["Read(private/**)"]\nallow = ["Bash"]\n'
+    with model(configured, COMMANDS, settings=rules) as playing:
+        said = pawl.json("do", "--approve", "never", "--no-escalate", "fix after in shop/app.py: test_after fails")
+    assert CANARY not in sent(playing) and "def part1" in sent(playing)
+    assert (said["verdict"], said["after"]["passed"]) == ("verified", 2)
+    assert {one["path"] for one in said["changes"]} == {"shop/app.py", "copy.txt"}
+    assert CANARY in (pawl.workspace / "private/rounding.py").read_text()
+
+
 @pytest.mark.spec("G4")
 @pytest.mark.parametrize("way", ["ask", "do"])
 def test_without_a_rule_the_same_file_is_found_and_packed(project: Project, configured: Configured, way: str):

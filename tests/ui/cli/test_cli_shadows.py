@@ -70,7 +70,8 @@ def test_a_command_that_starts_the_runner_in_its_own_way_proves_nothing_for_a_ru
         assert f"{path} belongs to what starts the tests; only you can promote it" in said["refused"]
     assert not (pawl.workspace / "json.py").exists()
     # A person may want it all the same.
-    assert pawl("promote", str(said["kept"])).code == 0
+    assert pawl("promote", str(said["kept"])).code == 1
+    assert pawl("promote", str(said["kept"]), "--unchecked").code == 0
     assert (pawl.workspace / "json.py").read_text() == FAKE
 
 

@@ -204,6 +204,19 @@ class LateBench:
         return self.bench.run(execution)
 
 
+@dataclass(frozen=True, slots=True)
+class GatedRunner:
+    """Fits `CommandRunner`: commands that a model starts. What a rule keeps from it is shown empty, as secrets are."""
+
+    bench: LateBench
+    files: GatedFiles
+
+    def run(self, execution: Execution) -> Completed:
+        hides = self.files.hides
+        self.files.was_hidden |= hides is not None
+        return self.bench.bench.run(execution, hides=hides)
+
+
 class ToolSession:
     """Fits `Toolset`: the tools over one bench. What a role may use of them is the policy's business."""
 
@@ -228,7 +241,7 @@ class ToolSession:
         ports = Ports(
             files=self.files,
             editor=lambda: self.editor,
-            runner=self.bench,
+            runner=GatedRunner(self.bench, self.gated),
             dependencies=self.dependencies,
             guardrails=shop.guardrails,
             outliner=lambda: self.outliner,

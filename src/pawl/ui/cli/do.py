@@ -116,16 +116,17 @@ def carry(shop: Project, call: Call, begin: Callable[[Session], Report], *, thou
     The one way of every command that works: events are shown, the user is asked, the session ends with its hooks.
     """
     with shown_session(shop, call, thoughts=thoughts) as session:
-        report = _asked(session, begin(session), call)
+        report, earlier = _asked(session, begin(session), call), 0
         while session.queued and report.state is RunState.ENDED:
-            _finish(shop, report, call)
+            earlier = earlier or _finish(shop, report, call)
             following = session.go_on()
             assert following is not None
             report = _asked(session, following, call)
     code = _finish(shop, report, call)
     if call.interruptions.heard is not None and report.state is RunState.WORKING:
         raise call.interruptions.heard
-    return code
+    # All of it is done, or what was asked first tells why not.
+    return earlier or code
 
 
 @contextmanager
@@ -442,8 +443,8 @@ class HeadlessWriter:
         result = self._result(subtype, text, report)
         if report.structured is not None:
             result["structured_output"] = report.structured
-        kept = ("conversation", "state", "delivery", "verdict", "before", "after", "verdicts", "refused", "unproved")
-        result |= {name: body[name] for name in (*kept, "changes", "entry", "kept", "question")} | {"exit_code": code}
+        kept = "conversation state delivery verdict before after verdicts refused unproved notes task_states"
+        result |= {name: body[name] for name in f"{kept} changes entry kept question".split()} | {"exit_code": code}
         lines = "\n".join(verdict_lines(report))
         self._finish(result, f"{text}\n{lines}".strip("\n") if lines else text, code)
 

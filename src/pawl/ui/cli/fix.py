@@ -8,14 +8,14 @@ from argparse import ArgumentParser, BooleanOptionalAction
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts, Verdict
 from pawl.core.errors import PathRefused, UsageError
 from pawl.core.patch import unified
-from pawl.core.run import RunRequest
+from pawl.core.run import DeliveryState, RunRequest
 from pawl.repair.model import Alternative, FixOutcome, FixReport, FixRequest
 from pawl.ui.cli.call import Call, check_range
 from pawl.ui.cli.do import carry
-from pawl.ui.cli.encoder import Json, changes_json, picked
+from pawl.ui.cli.encoder import EXIT_CODES, EXIT_UNVERIFIED, Json, changes_json, picked
 from pawl.ui.cli.loop_command import after_reflex
 from pawl.ui.cli.parser import Command, dry_run_option, install_option, test_option
 from pawl.ui.screen.renderer import MARKS, EventRenderer, in_words
@@ -23,7 +23,6 @@ from pawl.ui.screen.run_report import counts_text, verdict_line
 from pawl.ui.screen.screen import Screen, brief, money
 
 if TYPE_CHECKING:
-    from pawl.checks.verdict import ChangeVerdict
     from pawl.workspace.project import Project
 
 
@@ -80,11 +79,12 @@ def order_after(shop: Project, call: Call, request: FixRequest, outcome: FixOutc
 EXIT = {
     FixOutcome.FIXED: 0,
     FixOutcome.NOTHING_FAILS: 0,
-    FixOutcome.PARTLY: 1,
+    FixOutcome.PARTLY: EXIT_CODES[DeliveryState.PARTLY],
     FixOutcome.DISPUTED: 3,
     FixOutcome.NOT_FIXED: 1,
+    FixOutcome.UNVERIFIED: EXIT_UNVERIFIED,
 }
-LEFT = frozenset({FixOutcome.PARTLY, FixOutcome.DISPUTED, FixOutcome.NOT_FIXED})
+LEFT = frozenset({FixOutcome.PARTLY, FixOutcome.DISPUTED, FixOutcome.NOT_FIXED, FixOutcome.UNVERIFIED})
 """Outcomes that leave something for a model."""
 MOST_SHOWN = 10
 WIDTH = 120
@@ -163,8 +163,9 @@ def _tell(shop: Project, report: FixReport, call: Call) -> None:
         out.patch(report.changes, shop.store.blobs)
     if report.verdicts:
         out.say("checks    " + "  ".join(f"{verdict.step} {_mark(verdict)}" for verdict in report.verdicts))
-        judgement = _judgement(report)
-        for line in verdict_line(judgement.verdict, judgement.refused or judgement.unproved):
+    if report.evidence is not None:
+        proved = report.evidence.verdict is Verdict.VERIFIED
+        for line in verdict_line(report.evidence.verdict, () if proved else report.evidence.reasons):
             out.say(line)
     if report.repairs:
         _tell_tests(out, "after", report.after, report.failing_after)
@@ -174,20 +175,6 @@ def _tell(shop: Project, report: FixReport, call: Call) -> None:
     if call.options.explain:
         _explain(report, out)
     _tell_end(report, call)
-
-
-def _judgement(report: FixReport) -> ChangeVerdict:
-    """The word on the patch. Where no test ran, what a compiler found before and does not now speaks for it."""
-    from pawl.checks.verdict import TESTS, Requirements, Verification, decide
-
-    before = CheckResult(
-        step=TESTS, standing=Status.FAIL, counts=report.before, findings=report.failing_before if report.after else ()
-    )
-    passing = tuple(one.step for one in report.verdicts if one.standing is Status.PASS)
-    checked = Verification(
-        digest=report.changes.digest, before=before, verdicts=report.verdicts, asked=() if report.after else passing
-    )
-    return decide(checked, Requirements(fixes=True))
 
 
 def _tell_notes(report: FixReport, out: Screen) -> None:
@@ -272,14 +259,15 @@ def _tell_end(report: FixReport, call: Call) -> None:
         out.say(f"{report.outcome} in {cost}; promoted as entry {number}; undo with: pawl undo {number}", "bold green")
     elif call.options.dry_run and report.repairs:
         out.say(f"would be {report.outcome} ({cost}); nothing was changed")
-    elif report.outcome is FixOutcome.NOT_FIXED:
+    elif report.outcome in (FixOutcome.NOT_FIXED, FixOutcome.UNVERIFIED):
         out.paragraph(f"not fixed in {cost}: {report.reason}; nothing was changed", "bold")
     if report.outcome is FixOutcome.FIXED and report.reason:
         out.say(report.reason)
     if report.outcome is FixOutcome.PARTLY and report.reason and not report.rivals:
         out.paragraph(f"the rest is not fixed: {report.reason}")
     if report.kept is not None:
-        out.say(f"the patch is kept as entry {report.kept}; promote it all the same with: pawl promote {report.kept}")
+        how = f"pawl promote {report.kept}" + (" --unchecked" if report.outcome is FixOutcome.NOT_FIXED else "")
+        out.say(f"the patch is kept as entry {report.kept}; promote it all the same with: {how}")
     advice = _advice(report, call)
     if advice:
         out.paragraph(advice, "dim")
@@ -306,6 +294,7 @@ def _json(shop: Project, report: FixReport, call: Call) -> Json:
         "failing_after": [picked(one, finding) for one in report.failing_after],
         "repairs": report.repairs,
         "rivals": [picked(one, "number entry path line what") for one in report.rivals],
+        "verdict": report.evidence.verdict if report.evidence is not None else None,
         "verdicts": verdicts,
         "suspicious": report.suspicious,
         "changes": changes_json(report.changes, shop.store.blobs),

@@ -155,12 +155,14 @@ def diff(shop: Project, call: Call) -> int:
 
 
 def _evidence(shop: Project, call: Call, entry: Entry) -> int:
-    from pawl.agent.record import RunRecord
+    from pawl.agent.record import evidence_of
 
-    rows = [row for row in shop.store.runs.list(shop.workspace) if row.id == entry.run]
-    kept = RunRecord(shop, rows[0].order, entry.run).data.evidence if rows else None
+    kept = evidence_of(shop, entry)
     if kept is None:
-        raise UnknownEntry(f"no evidence was kept for entry {entry.id}", advice="entries of requests have some")
+        raise UnknownEntry(
+            f"entry {entry.id} keeps no evidence",
+            advice="what do, fix, loop and promote verified has some; commands, patches and undo are not verified",
+        )
     if call.options.json:
         return call.emit({"entry": entry_json(entry), "evidence": kept})
     for line in kept.lines():

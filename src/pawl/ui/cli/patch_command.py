@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import Refused, UsageError
 from pawl.core.history import EntryKind
+from pawl.core.typed import plain
 from pawl.settings import files as bounded
 from pawl.ui.cli.call import Call, given_bytes
 from pawl.ui.cli.encoder import changes_json, held_json
 from pawl.ui.cli.parser import Command, dry_run_option, protected_option
 from pawl.ui.cli.run_command import hint_protected, tell_held
+from pawl.ui.screen.run_report import verdict_line
 
 if TYPE_CHECKING:
     from pawl.code.patch_change import PatchProposal
@@ -34,6 +37,7 @@ def patch_words(parser: ArgumentParser) -> None:
 def promote_words(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="the entry (default: the newest, if it was kept)")
     parser.add_argument("--file", action="append", metavar="F", help="promote only this file of it; repeatable")
+    parser.add_argument("--unchecked", action="store_true", help="do not verify first what an agent made")
     protected_option(parser)
     dry_run_option(parser)
 
@@ -111,16 +115,21 @@ def _within_guardrails(shop: Project, call: Call, proposal: PatchProposal) -> No
 
 
 def promote(shop: Project, call: Call) -> int:
+    from pawl.agent.delivery import proved_entry
     from pawl.workspace.benches import propose_entry
 
     entry = shop.entry(call.entry_number())
     files = [call.inside(shop.workspace, one) for one in call.options.file or ()]
     kept = propose_entry(shop, entry, allow_protected=call.options.allow_protected, files=files)
-    promotion = None
+    promotion, judgement = None, None
     if not call.options.dry_run:
         title = f"promote {entry.id}: {entry.title}"
         yes = call.options.allow_protected
-        promotion = shop.promote(shop.new_entry(entry.kind, title, entry.reason, allows_protected=yes), kept.changes)
+        new = shop.new_entry(entry.kind, title, entry.reason, allows_protected=yes)
+        if entry.kind is EntryKind.EDIT and not call.options.unchecked:
+            judgement, evidence = proved_entry(shop, entry, kept.changes)
+            new = replace(new, evidence=plain(evidence))
+        promotion = shop.promote(new, kept.changes, merge=judgement is None)
     changes = promotion.changes if promotion else kept.changes
     notices = promotion.notices if promotion else ()
     number = promotion.entry if promotion else None
@@ -131,11 +140,16 @@ def promote(shop: Project, call: Call) -> int:
                 "from": entry.id,
                 "changes": changes_json(changes, shop.store.blobs),
                 "held": [held_json(one) for one in kept.held],
+                "verdict": judgement.verdict if judgement is not None else None,
+                "unproved": judgement.unproved if judgement is not None else (),
                 "notices": notices,
             }
         )
     call.out.say("would promote" if number is None else f"promoted as entry {number}", "bold")
     call.out.changes(kept.changes, shop.store.blobs)
+    if judgement is not None:
+        for line in verdict_line(judgement.verdict, judgement.refused or judgement.unproved):
+            call.out.say(line)
     tell_held(call.out, kept.held)
     if number is not None:
         call.out.hint(f"take it back with: pawl undo {number}")
