@@ -59,7 +59,7 @@ ROOM_LINES = {
     "ui": 7300,
     "agent": 14800,
     "repair": 11100,
-    "checks": 8700,
+    "checks": 8850,
     "code": 6500,
     "models": 6700,
     "workspace": 7100,

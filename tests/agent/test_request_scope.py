@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pawl.agent.intents import listed_parts
 from pawl.agent.request_scope import from_form, programs_of, scope_of
 from pawl.checks.change_scope import ChangeScope
 from pawl.core.change import Change, ChangeSet, Node, NodeKind
@@ -24,6 +25,15 @@ def read(request: str) -> ChangeScope:
         ("Fix it without touching src/api.py, docs and the tests.", ("src/api.py", "docs"), True),
         ("leave `config.py` alone and fix total", ("config.py",), False),
         ("api.py must stay unchanged", ("api.py",), False),
+        ("fix total; api.py is off limits", ("api.py",), False),
+        ("fix total. api.py must stay as it is", ("api.py",), False),
+        ("nothing in src may change, fix total", ("src",), False),
+        ("fix total; you may not change api.py", ("api.py",), False),
+        ("fix total; exclude api.py from your changes", ("api.py",), False),
+        ("Please refrain from changing api.py", ("api.py",), False),
+        ("fix total; api.py is generated, don't edit it", ("api.py",), False),
+        ("Korrigiere total, api.py darf nicht verändert werden", ("api.py",), False),
+        ("after a save api.py is not changed: fix that", (), False),
         ("Ändere total, aber fass api.py nicht an", ("api.py",), False),
         ("Korrigiere total, ohne die Tests zu ändern", (), True),
         ("Ne touche pas aux tests", (), True),
@@ -83,3 +93,19 @@ def test_a_form_keeps_all_of_its_tasks_and_says_what_is_to_be_there():
     assert task.paths == ("weeks.py", "nope.py", "tests/test_weeks.py")
     assert task.creates == ("weeks.py", "tests/test_weeks.py")
     assert programs_of(request) == ("nosuch", "pytset")
+
+
+@pytest.mark.spec("B9")
+@pytest.mark.parametrize(
+    ("request_", "parts"),
+    [
+        ("(1) add a (2) add b", ("add a", "add b")),
+        ("1) add a; 2) add b", ("add a", "add b")),
+        ("Step 1: add a\nStep 2: add b", ("add a", "add b")),
+        ("a) add x\nb) add y", ("add x", "add y")),
+        ("First add a(). Then add b().", ("First add a().", "Then add b().")),
+        ("update to 2. Then 4. Go on", ()),
+    ],
+)
+def test_the_parts_of_a_request_are_seen_however_they_are_listed(request_: str, parts: tuple[str, ...]):
+    assert listed_parts(request_) == parts

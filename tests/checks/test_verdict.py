@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from memory_blobs import MemoryBlobs
 
-from pawl.checks.evidence import is_text_only, of_tests, reaching_for_tests
+from pawl.checks.evidence import edited_tests, is_inert, is_text_only, of_tests, reaching_for_tests
 from pawl.checks.test_strength import weakened
 from pawl.checks.verdict import (
     MOST_CHARACTERS,
@@ -316,9 +316,16 @@ REACHING = {
         "class A:\n    def __eq__(self, other):\n        return True\n",
         "class A:\n    __eq__ = lambda self, other: True\n",
         "if 'PYTEST_CURRENT_TEST' in os.environ: ...\n",
+        "A = type('A', (int,), {'__eq__': lambda *both: True})\n",
+        "from os import _exit\n_exit(0)\n",
     ],
-    "app.js": ["process.exit(0)\n", "globalThis.expect = () => {}\n", "import { test } from 'node:test'\n"],
-    "app.go": ['import "testing"\n', "func f() { os.Exit(0) }\n"],
+    "app.js": [
+        "process.exit(0)\n",
+        "globalThis.expect = () => {}\n",
+        "import { test } from 'node:test'\n",
+        "assert['equal'] = f\n",
+    ],
+    "app.go": ['import "testing"\n', "func f() { os.Exit(0) }\n", 'var on = flag.Lookup("test.v") != nil\n'],
 }
 
 
@@ -347,6 +354,15 @@ def test_code_that_reaches_for_what_tests_it_is_named_where_it_is_new(path: str,
         ("pyproject.toml", "[project]\nname = 'a'\n", "[project]\nname = 'b'\n", False),
         ("package.json", '{"scripts": {"test": "a"}}', '{"scripts": {"test": "true"}}', True),
         ("package.json", '{"scripts": {"test": "a"}}', '{"scripts": {"test": "a", "dev": "b"}}', False),
+        (
+            "package.json",
+            '{"scripts": {"test": "npm run u", "u": "a"}}',
+            '{"scripts": {"test": "npm run u", "u": "b"}}',
+            True,
+        ),
+        ("package.json", '{"scripts": {"test": "a", "u": "a"}}', '{"scripts": {"test": "a", "u": "b"}}', False),
+        (".npmrc", "", "ignore-scripts=true\n", True),
+        ("checks/price.js", "import test from 'node:test'\n", "", True),
         ("src/app.py", "1", "2", False),
     ],
 )
@@ -354,6 +370,47 @@ def test_what_decides_about_tests_belongs_to_them(path: str, old: str, new: str,
     blobs = MemoryBlobs()
     before, after = (Node.file(blobs.put(one.encode())) for one in (old, new))
     assert of_tests(ChangeSet.of([Change(path, before, after)]), blobs) == ({path} if tests else frozenset())
+
+
+CHECK = "def test_total():\n    assert total(10, 2) == 20\n"
+EXAMPLE = 'def total(a, b):\n    """\n    >>> total(10, 2)\n    20\n    """\n    return a + b\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "test", "of", "edited"),
+    [
+        ("check_price.py", CHECK, CHECK.replace("20", "12"), "test_total", True, False),
+        ("README.md", ">>> total(10, 2)\n20\n", ">>> total(10, 2)\n12\n", "README.md", True, False),
+        ("shop/price.py", EXAMPLE, EXAMPLE.replace("20", "12"), "shop.price.total", False, True),
+        ("shop/price.py", EXAMPLE, EXAMPLE.replace("a + b", "a * b"), "shop.price.total", False, False),
+    ],
+)
+def test_a_file_in_which_tests_ran_belongs_to_them_whatever_its_name(
+    path: str, old: str, new: str, test: str, of: bool, edited: bool
+):
+    blobs = MemoryBlobs()
+    changes = ChangeSet.of([Change(path, *(Node.file(blobs.put(one.encode())) for one in (old, new)))])
+    tests = of_tests(changes, blobs, [f"{path}::{test}"])
+    assert tests == ({path} if of else frozenset())
+    assert edited_tests(changes.without(tests), blobs, [f"{path}::{test}"]) == ((f"{path}::{test}",) if edited else ())
+
+
+@pytest.mark.spec("B9")
+def test_an_edited_example_and_a_change_of_comments_prove_nothing():
+    edited = decide(fixed(edited=("t.py::test_x",)), Requirements(fixes=True))
+    assert edited.verdict is Verdict.FAILED and "t.py::test_x: changed expectation" in edited.refused[0]
+    inert = decide(fixed(inert=True), Requirements())
+    assert inert.verdict is Verdict.UNVERIFIED and "passes by chance" in inert.unproved[0]
+    unshown = Verification(digest="d", before=GREEN, verdicts=(GREEN,), inert=True)
+    assert decide(unshown, Requirements(fixes=True)).unproved == ("nothing that runs was changed",)
+    assert decide(unshown, Requirements()).verdict is Verdict.VERIFIED
+
+
+@pytest.mark.parametrize(("new", "inert"), [("x = 1  # one\n", True), ("x = 2\n", False), ("x = (\n", False)])
+def test_comments_run_nothing(new: str, inert: bool):
+    blobs = MemoryBlobs()
+    before, after = (Node.file(blobs.put(one.encode())) for one in ("x = 1\n", new))
+    assert is_inert(ChangeSet.of([Change("a.py", before, after)]), blobs) is inert
 
 
 def test_text_has_nothing_to_prove_and_what_tools_read_has():

@@ -286,13 +286,27 @@ MANY_FILES = 3
 _LISTED = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+\S", re.MULTILINE)
 
 
-_PART = re.compile(r"^[ \t]*(?:\d+[.)]|[-*•])[ \t]+(?P<text>\S.*)$", re.MULTILINE)
+_PART = re.compile(
+    r"^[ \t]*(?:(?:(?:step|part|schritt|teil)[ \t]*)?\(?\d+[.):]|\(?[a-z]\)|[ivx]+[.)]|[-*•])[ \t]+(?P<text>\S.*)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_INLINE = re.compile(r"(?:^|(?<=[\s;,:]))\(?(?P<number>\d)[.)][ \t]+")
+_IN_ORDER = re.compile(r"^(?:first(?:ly)?|zuerst|d'abord|primero)\b", re.IGNORECASE)
 
 
 def listed_parts(request: str) -> tuple[str, ...]:
-    """The parts that the request lists, by numbers or else by bullets."""
+    """The parts that the request lists: by numbers or else by bullets, in one line, or as "first …. Then …." does."""
     numbered = [match["text"].strip() for line in request.splitlines() if (match := _NUMBERED.match(line))]
-    return tuple(numbered or (match["text"].strip() for match in _PART.finditer(request)))
+    parts = numbered or [match["text"].strip() for match in _PART.finditer(request)]
+    if len(parts) > 1:
+        return tuple(parts)
+    inline = list(_INLINE.finditer(request))
+    if inline[1:] and [int(one["number"]) for one in inline] == list(range(1, len(inline) + 1)):
+        ends = (*(one.start() for one in inline[1:]), len(request))
+        return tuple(request[one.end() : end].strip(" ;,\n") for one, end in zip(inline, ends, strict=True))
+    if _IN_ORDER.match(request):
+        parts = [one for one in re.split(r"(?<=[.;!])\s+", request.strip()) if one]
+    return tuple(parts)
 
 
 def is_large(request: str) -> bool:

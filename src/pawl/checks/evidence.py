@@ -12,8 +12,8 @@ from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any
 
-from pawl.checks.project_facts import is_named
-from pawl.checks.test_strength import weakened
+from pawl.checks.project_facts import Folder, is_named, text
+from pawl.checks.test_strength import changed_examples, is_made_of_tests, is_same_code, weakened
 from pawl.code.languages import is_test
 from pawl.core.change import BlobReader, Change, ChangeSet, Node, is_directory
 from pawl.core.formats import Unreadable, read_json, read_toml
@@ -42,9 +42,50 @@ def is_text_only(changes: ChangeSet) -> bool:
     )
 
 
-def of_tests(changes: ChangeSet, blobs: BlobReader) -> frozenset[str]:
-    """The paths of the change set that belong to the tests: what they are, what they expect, how they run."""
-    return frozenset(one.path for one in changes if decides_tests(one, blobs))
+def is_inert(changes: ChangeSet, blobs: BlobReader) -> bool:
+    """Whether nothing that runs is changed: comments and blank lines of Python, and text."""
+    return bool(changes) and all(
+        is_text_only(ChangeSet.of([one]))
+        or (one.path.endswith(".py") and is_same_code(text_of(one.before, blobs), text_of(one.after, blobs)))
+        for one in changes
+    )
+
+
+def of_tests(changes: ChangeSet, blobs: BlobReader, ran: Iterable[str] = ()) -> frozenset[str]:
+    """The paths of the change set that belong to the tests: what they are, what they expect, how they run.
+
+    `ran` are the ids of tests that ran without it: their files are tests, whatever their names are.
+    """
+    files = {test.partition("::")[0] for test in ran if "::" in test}
+    return frozenset(
+        one.path
+        for one in changes
+        if decides_tests(one, blobs) or (one.path in files and is_made_of_tests(one.path, text_of(one.before, blobs)))
+    )
+
+
+def data_of_tests(changes: ChangeSet, blobs: BlobReader, files: Folder) -> frozenset[str]:
+    """The changed files of data that tests name and the product, as it was, does not, among all files."""
+    table = _table().tests
+    data = [one.path for one in changes if one.before is not None and is_named(one.path, table["data"])]
+    names = {path: PurePosixPath(path).name for path in data if PurePosixPath(path).name not in table["parts"]}
+    by_tests, by_product = set[str](), set[str]()
+    for path in files.walk() if names else ():
+        if path.endswith(_CODE):
+            change = changes.get(path)
+            code = text(files, path) if change is None else text_of(change.before, blobs) or ""
+            (by_tests if is_test(path) else by_product).update(one for one, name in names.items() if name in code)
+    return frozenset(by_tests - by_product)
+
+
+def edited_tests(changes: ChangeSet, blobs: BlobReader, ran: Iterable[str]) -> tuple[str, ...]:
+    """The ids of tests in files of the product, such as examples in docstrings, that expect something else."""
+    ids = [test for test in ran if test.partition("::")[0].endswith(".py")]
+    return tuple(
+        test
+        for one in changes
+        for test in changed_examples(one.path, text_of(one.before, blobs), text_of(one.after, blobs), ids)
+    )
 
 
 def decides_tests(change: Change, blobs: BlobReader | None) -> bool:
@@ -54,6 +95,8 @@ def decides_tests(change: Change, blobs: BlobReader | None) -> bool:
         return True
     if not set(table["folders"]).isdisjoint(PurePosixPath(path).parts[:-1]):
         return True
+    if blobs is not None and is_named(path, table["content"]["files"]):
+        return re.search(table["content"]["pattern"], text_of(change.before, blobs) or "") is not None
     keys = table["parts"].get(PurePosixPath(path).name)
     if keys is None or blobs is None:
         return False
@@ -67,7 +110,20 @@ def _part(path: str, text: str | None, keys: Sequence[str]) -> list[object]:
         whole: object = reader(text or "")
     except Unreadable:
         return []
-    return [_value(whole, key) for key in keys]
+    return [*(_value(whole, key) for key in keys), _reached(_value(whole, "scripts"))]
+
+
+def _reached(scripts: object) -> dict[str, str]:
+    """The scripts of a package that `npm test` runs, those that it calls by name with them."""
+    found: dict[str, str] = {}
+    left = ["test"]
+    while isinstance(scripts, dict) and left:
+        name = left.pop()
+        for one in (name, f"pre{name}", f"post{name}"):
+            if isinstance(scripts.get(one), str) and one not in found:
+                found[one] = scripts[one]
+                left += [word for word in re.split(r"[\s\"'&|;()]+", found[one]) if word in scripts]
+    return found
 
 
 def _value(whole: object, key: str) -> object:

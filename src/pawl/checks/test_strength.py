@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pawl.code.languages import is_test
 from pawl.core.formats import Unreadable, read_python
@@ -46,6 +46,62 @@ def weakened(path: str, before: str | None, after: str | None) -> tuple[str, ...
             found = (*_compared(*sides), *_decides(*sides))  # type: ignore[arg-type]
             return tuple(f"{path}: {line}" for line in found)
     return tuple(f"{path}: {line}" for line in _compared(_words(before), _words(after)))
+
+
+def is_same_code(before: str | None, after: str | None) -> bool:
+    """Whether two texts of Python differ in nothing that runs."""
+    try:
+        return None not in (before, after) and ast.dump(read_python(before or "")) == ast.dump(read_python(after or ""))
+    except Unreadable:
+        return False
+
+
+def is_made_of_tests(path: str, before: str | None) -> bool:
+    """Whether a file in which tests ran holds little else: other texts than code do, and Python with more tests than
+    other functions."""
+    if not path.endswith(".py"):
+        return True
+    try:
+        body = read_python(before or "").body
+    except Unreadable:
+        return False
+    names = [one.name for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    return 2 * sum(name.lower().startswith("test") for name in names) > len(names)
+
+
+def changed_examples(path: str, before: str | None, after: str | None, ran: Iterable[str]) -> tuple[str, ...]:
+    """The ids, of tests that ran, of docstrings whose examples do not all stand there as they did."""
+    ids = [test for test in ran if test.startswith(f"{path}::")]
+    if not ids or before is None or is_test(path):
+        return ()
+    then, now = _examples(before), _examples(after or "")
+    edited = [name for name, examples in then.items() if examples - now.get(name, Counter())]
+    module = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    ends = tuple(f".{name}" if name else module for name in edited)
+    return tuple(test for test in ids if test.endswith(ends)) if ends else ()
+
+
+def _examples(text: str) -> dict[str, Counter[tuple[str, str]]]:
+    """The examples of each docstring, by the name of what it describes."""
+    import doctest  # a debugger and a test runner come with it
+
+    found: dict[str, Counter[tuple[str, str]]] = {}
+
+    def look(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> None:
+        try:
+            examples = doctest.DocTestParser().get_examples(ast.get_docstring(node) or "")
+        except ValueError:
+            examples = []
+        found[name] = Counter((one.source, one.want) for one in examples)
+        for inner in node.body:
+            if isinstance(inner, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                look(inner, f"{name}.{inner.name}".lstrip("."))
+
+    try:
+        look(read_python(text), "")
+    except Unreadable:
+        return {}
+    return found
 
 
 class _Seen:

@@ -40,6 +40,10 @@ class Verification:
     """Changes of files that the request does not let change."""
     text_only: bool = False
     """Only text that no check reads was changed."""
+    inert: bool = False
+    """Nothing that runs was changed."""
+    edited: tuple[str, ...] = ()
+    """Tests in files of the product, such as examples in docstrings, that expect something else than before."""
     reaching: tuple[str, ...] = ()
     """Code of the product that reaches for what tests it, a line each."""
     paths: tuple[str, ...] = ()
@@ -75,16 +79,16 @@ class Verification:
                 continue
             passed = {one.id for one in now.ran if one.outcome is TestOutcome.PASSED}
             failed = failing((*now.findings, *now.old))
-            left = (test for test in failing(before.findings) if test not in failed)
+            left = (test for test in failing(before.findings) if test not in failed and test not in self.edited)
             found += [test for test in left if not passed or _is_among(test, passed)]
         return tuple(dict.fromkeys(found))
 
     @property
     def changed_expectations(self) -> tuple[str, ...]:
-        """Tests that fail as they were with the change and do not as they are now, by their ids."""
+        """Tests that fail as they were with the change, or were edited in the product, and pass as they are now."""
         now = set(failing(finding for suite in self.suites for finding in (*suite.findings, *suite.old)))
         then = failing(finding for suite in self.as_they_were or () for finding in (*suite.findings, *suite.old))
-        return tuple(test for test in then if test not in now)
+        return tuple(test for test in dict.fromkeys((*then, *self.edited)) if test not in now)
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -285,7 +289,7 @@ class _Case:
         gone = (line for before in (checked.before, *checked.others) for line in self._gone(before))
         fewer = [*gone, *checked.weakened]
         changed = [
-            f"{test}: changed expectation, it fails as it was before"
+            f"{test}: changed expectation, it {'was edited' if test in checked.edited else 'fails as it was before'}"
             for test in checked.changed_expectations
             if not (wanted.tests_may_change and _is_named(test, wanted))
         ]
@@ -326,6 +330,9 @@ class _Case:
             self.unproved.append("no test was seen failing before and passing now")
         if not (checked.witnesses or checked.own):
             self.notes += [f"{name}, which the request names, did not run" for name in self._missing()]
+        if checked.inert and (self.wanted.fixes or checked.witnesses):
+            chance = "; what passes now passes by chance" if checked.witnesses else ""
+            self.unproved.append(f"nothing that runs was changed{chance}")
         others = checked.before.counts is not None and checked.before.counts.passed > 0
         if checked.alone is not None and not checked.own and not others:
             self.unproved.append("the only tests that pass were written in the run, and pass without the change too")

@@ -16,7 +16,10 @@ from pawl.checks.command_step import EVERYTHING
 from pawl.checks.dev_servers import ServerAnswers, found_in
 from pawl.checks.evidence import (
     adds_tests_only,
+    data_of_tests,
     deciding_files,
+    edited_tests,
+    is_inert,
     is_text_only,
     of_tests,
     reaching_for_tests,
@@ -170,6 +173,8 @@ class VerifyReport:
     has_baseline: bool = False
     shadowing: tuple[str, ...] = ()
     """Changes that take the place of what runs the tests: whatever these then say, it proves nothing."""
+    data: frozenset[str] = frozenset()
+    """Changed files of data that belong to the tests."""
     notes: tuple[str, ...] = ()
     """Notes on packages that the workspace lacks, and on files hidden from the checks."""
     asked: tuple[str, ...] = ()
@@ -229,6 +234,7 @@ class Verifier:
             verdicts, has_baseline = self._judged(bench, changes, known, policy, keeper)
             asked = tuple(self._asked(command, self.subject(bench.files, bench)) for command in self.commands)
             shadows = shadowing(changes, bench.files)
+            data = data_of_tests(changes, self.shop.store.blobs, bench.files)
             asks = policy is not BaselinePolicy.MEASURED
             hidden = hidden_note(self.shop.tree, self.shop.guardrails) if asks else ""
             if hidden:
@@ -241,6 +247,7 @@ class Verifier:
             kept=tuple(keeper.kept) if keeper is not None else (),
             has_baseline=has_baseline,
             shadowing=shadows,
+            data=data,
             notes=(*(one.note for one in provided), *((hidden,) if hidden else ())),
             asked=(TESTS,) if self.test_command else (),
             seconds=time.monotonic() - started,
@@ -252,7 +259,9 @@ class Verifier:
         `ground` is the part of the change that stood there when `before` was measured, such as a test that was made.
         """
         report, blobs = self.verify(changes, (before,)), self.shop.store.blobs
-        tests = of_tests(ChangeSet.of(one for one in changes if ground.get(one.path) != one), blobs)
+        own = ChangeSet.of(one for one in changes if ground.get(one.path) != one)
+        ran = (*(one.id for one in before.ran), *failing(before.findings))
+        tests = of_tests(own, blobs, ran) | (report.data & own.paths)
         suites = [one for one in report.verdicts if runs_tests(one.step) and one.standing is not Status.SKIPPED]
         names = tuple(one.step for one in suites)
         deciding = [self.test_command, before.command, *(tuple(shlex.split(command)) for command in self.commands)]
@@ -273,7 +282,9 @@ class Verifier:
             weakened=weaker_tests(changes, blobs),
             shadowing=report.shadowing,
             out_of_scope=self.scope.offences(changes),
-            text_only=is_text_only(changes),
+            text_only=is_text_only(changes) and not tests,
+            inert=is_inert(changes, blobs),
+            edited=edited_tests(own.without(tests), blobs, ran),
             reaching=(*reaching_for_tests(rest, blobs), *deciding_files(changes, deciding)),
             paths=tuple(sorted(changes.paths)),
             asked=(*self.commands, *((TESTS,) if self.test_command else ())),
