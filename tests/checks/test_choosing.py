@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
+from pawl.checks.climb import StopPolicy, climb
 from pawl.checks.command_step import built_in, load
 from pawl.checks.ladder import CheckSettings, choose, with_absent
 from pawl.checks.project_facts import CheckKind
-from pawl.checks.verifier import StopPolicy, climb
 from pawl.core.diagnostic import Severity, Status
 from pawl.core.errors import ConfigError
 

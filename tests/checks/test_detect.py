@@ -166,9 +166,9 @@ def test_chosen_tests_become_one_command(tool, tests, expected):
 
 @pytest.mark.spec("E7", "B10")
 def test_the_tests_of_one_file_become_a_command():
-    assert commands.one_file(catalog.named("pytest"), "tests/test_a.py", python="py")[-1] == "tests/test_a.py"
-    assert commands.one_file(catalog.named("cargo"), "tests/outside.rs")[-2:] == ("--test", "outside")
-    assert commands.one_file(catalog.named("go"), "prices/prices_test.go")[-1] == "./prices"
+    assert commands.of_files(catalog.named("pytest"), ["tests/test_a.py"], python="py")[-1] == "tests/test_a.py"
+    assert commands.of_files(catalog.named("cargo"), ["tests/outside.rs"])[-1] == "--test=outside"
+    assert commands.of_files(catalog.named("go"), ["prices/a_test.go", "prices/b_test.go"])[-2:] == ("-v", "./prices")
 
 
 @pytest.mark.spec("B10")

@@ -4,9 +4,10 @@ import dataclasses
 
 import pytest
 
+from pawl.checks.baseline import Baseline, separated
+from pawl.checks.climb import StopPolicy, climb
 from pawl.checks.language_steps import Ruff, Syntax, Types
 from pawl.checks.steps import Tests
-from pawl.checks.verifier import Baseline, StopPolicy, climb, separated
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 
 GOOD = {

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pawl.code.patch_change import propose_patch
 from pawl.core.change import ChangeSet
 from pawl.core.errors import GitFailed, NotFound, PathRefused, PawlError, UsageError
-from pawl.workspace.benches import open_bench
-from pawl.workspace.git import Git
-from pawl.workspace.masks import HiddenSearch
 from pawl.workspace.project import Project
-from pawl.workspace.repository import opened, user_values
+from pawl.workspace.uncommitted import uncommitted
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$", re.DOTALL)
 _FILE = "diff --git "
@@ -94,13 +90,8 @@ it where the diff is not enough. Change nothing.{words}{left_out}
 def present_diff(shop: Project) -> tuple[str, tuple[str, ...]]:
     """The change since the last commit, with files that are new; and the hidden files that are left out of it."""
     try:
-        with opened(shop.tree) as repository, open_bench(shop) as bench:
-            settings = {**user_values(shop.config.environment, shop.tree, repository), **repository.config}
-            head = repository.head().commit
-            gate = shop.read_gate()
-            masked = HiddenSearch(shop.tree, replace(shop.guardrails, others=None), shop.listings).hides()
-            git = Git(run=bench.run, repository=repository, head=head, settings=settings)
-            return git.diff(lambda path: masked(path) or not gate.shows(path))
+        gate = shop.read_gate()
+        return uncommitted(shop, lambda path: not gate.shows(path))
     except (NotFound, PathRefused) as error:
         raise UsageError(error.message, advice="name the files in a question instead") from error
     except GitFailed as error:

@@ -230,6 +230,7 @@ class RunExecutor:
         return Verifier(
             shop=self.shop,
             test_command=self.record.order.test_command,
+            words=text,
             commands=verification_of(text),
             scope=scope_of(text, self.shop.workspace, partial(is_there, self.shop)),
             packages=PackagePolicy(install=self.record.order.install),

@@ -128,6 +128,8 @@ class Keeper:
             files,
             subject.changed,
             subject.test_command,
+            [repr(one) for one in subject.services],
+            [] if subject.chosen is None else [subject.chosen.files, subject.chosen.changed],
             [subject.limits.seconds, subject.limits.memory_bytes, subject.limits.processes],
         ]
         return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
@@ -160,6 +162,11 @@ class _Kept:
         if _is_lasting(verdict):
             keeper.shelf.put(key, verdict)
         return verdict
+
+
+def is_kept(verdict: CheckResult) -> bool:
+    """Whether the shelf gave it."""
+    return verdict.reason.endswith(KEPT)
 
 
 def _is_lasting(verdict: CheckResult) -> bool:

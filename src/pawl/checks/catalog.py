@@ -18,6 +18,7 @@ from pawl.checks.project_facts import Folder, dependencies, text
 from pawl.checks.report import TestReport
 from pawl.checks.report_readers import PARSERS
 from pawl.checks.task_files import leads_to
+from pawl.code.languages import language_of
 from pawl.core.errors import ConfigError
 from pawl.core.formats import read_toml
 from pawl.core.typed import written
@@ -62,6 +63,9 @@ class FrameworkCommands:
 
     all: tuple[str, ...]
     file: tuple[str, ...]
+    """A word that names the file, its folder or its stem is repeated for each file."""
+    related: tuple[str, ...] = ()
+    """Finds the tests of changed files by itself."""
     some: tuple[str, ...]
     select: Selection
 
@@ -132,11 +136,38 @@ def all_tests(framework: Framework, *, python: str = _PYTHON) -> tuple[str, ...]
     return _filled(framework.commands.all, {"python": (python,)})
 
 
-def one_file(framework: Framework, path: str, *, python: str = _PYTHON) -> tuple[str, ...]:
-    """The tests of one file, or the smallest group around it that the framework can run."""
+def of_files(
+    framework: Framework, paths: Sequence[str], *, changed: Sequence[str] = (), python: str = _PYTHON
+) -> tuple[str, ...]:
+    """The tests of these files, or the smallest groups around them that the framework can run.
+
+    Where it finds the tests of changed files by itself, these are what it is asked for.
+    """
+    if changed and framework.commands.related:
+        return _filled(framework.commands.related, {"python": (python,), "changed": changed})
+    words: list[str] = []
+    for word in framework.commands.file:
+        if not _OF_FILE.search(word):
+            words.append(python if word == "{python}" else word)
+            continue
+        each = (_filled((word,), _parts_of(path))[0] for path in paths)
+        words += dict.fromkeys(each)
+    return tuple(words)
+
+
+_OF_FILE = re.compile(r"\{(?:file|folder|stem)\}")
+
+
+def _parts_of(path: str) -> dict[str, tuple[str, ...]]:
     folder, name = posixpath.split(path)
-    values = {"python": (python,), "file": (path,), "folder": (folder,), "stem": (name.rpartition(".")[0],)}
-    return _filled(framework.commands.file, values)
+    return {"file": (path,), "folder": (folder,), "stem": (name.rpartition(".")[0],)}
+
+
+def tests_language(framework: Framework, path: str) -> bool:
+    """Whether the file is in the language of the framework's tests."""
+    language = language_of(path)
+    name = language.name if language else ""
+    return name == framework.language or (framework.language == "javascript" and name in ("typescript", "tsx"))
 
 
 def some_tests(framework: Framework, tests: Sequence[str], *, python: str = _PYTHON) -> tuple[str, ...]:

@@ -34,12 +34,17 @@ def _table() -> _Table:
 
 def is_text_only(changes: ChangeSet) -> bool:
     """Whether nothing but text that no check reads is changed."""
-    table = _table()
     return all(
-        is_named(one.path, table.text) and not is_named(one.path, table.read) and not decides_tests(one, None)
+        is_prose(one.path) and not decides_tests(one, None)
         for one in changes
         if not (is_directory(one.before) or is_directory(one.after))
     )
+
+
+def is_prose(path: str) -> bool:
+    """Whether it is text that no check reads."""
+    table = _table()
+    return is_named(path, table.text) and not is_named(path, table.read)
 
 
 def is_inert(changes: ChangeSet, blobs: BlobReader) -> bool:

@@ -45,6 +45,7 @@ def narrowed(subject: Subject, folder: str) -> Subject:
         test_command=(),
         candidates=(),
         believe=lambda _: None,
+        chosen=subject.chosen and subject.chosen.inside(folder),
         depth=subject.depth + folder.count("/") + 1,
     )
 
@@ -219,13 +220,16 @@ def _check_skipped(wishes: CheckSettings, steps: Iterable[Placed]) -> None:
         )
 
 
-def with_absent(steps: Iterable[Placed], wishes: CheckSettings) -> tuple[Placed, ...]:
+def with_absent(
+    steps: Iterable[Placed], wishes: CheckSettings, wanted: Collection[CheckKind] = ORDER
+) -> tuple[Placed, ...]:
     """The steps, with a word for each kind of which the project has none or which the user leaves out."""
     present = list(steps)
     kinds = {one.kind for one in present}
     for kind in ORDER:
         if kind not in kinds:
-            reason = "left out by the settings" if kind in wishes.skip else _ABSENT.get(kind, "there is none")
+            left_out = "left out by the settings" if kind in wishes.skip else _ABSENT.get(kind, "there is none")
+            reason = left_out if kind in wanted else "left out by --only"
             present.append(Placed(Absent(kind, reason), kind))
     return tuple(sorted(present, key=lambda one: ORDER.index(one.kind)))
 

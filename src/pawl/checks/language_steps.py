@@ -17,7 +17,7 @@ from pawl.checks.output import Origin
 from pawl.checks.project_facts import Folder, dependencies, text, toml
 from pawl.checks.steps import Subject, amount, failed, passed, skipped, stopped
 from pawl.core.diagnostic import CheckResult, Diagnostic, Severity
-from pawl.core.errors import PawlError
+from pawl.core.errors import PawlError, TooLarge
 from pawl.core.execution import Completed
 from pawl.core.formats import Unreadable, read_json, read_python, read_toml
 from pawl.core.typed import written
@@ -215,6 +215,8 @@ def _without_interpreter(step: str, subject: Subject, paths: tuple[str, ...]) ->
     for path in paths:
         try:
             read_python(subject.files.read(path), version=version)
+        except TooLarge:
+            continue
         except Unreadable as error:
             code = str(error).partition(":")[0] if isinstance(error.__cause__, SyntaxError) else "SyntaxError"
             said, line, column = str(error), error.line, error.column
@@ -294,7 +296,9 @@ class Types:
 
 
 def _targets(checker: TypeChecker, subject: Subject, configured: str) -> tuple[str, ...]:
-    """The whole workspace, unless the configuration names its files: a change shows in the files that use it too."""
+    """The files to look at, or the whole workspace, unless the configuration names its files."""
+    if subject.changed:
+        return subject.python_files()
     if checker.targets is None:
         return ()
     return () if configured and checker.targets.search(text(subject.files, configured)) else (".",)

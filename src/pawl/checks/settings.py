@@ -12,6 +12,7 @@ from pawl.checks.dev_servers import DevServer
 from pawl.checks.dev_servers import load as dev_servers
 from pawl.checks.ladder import CheckSettings
 from pawl.checks.lsp.servers import server
+from pawl.checks.services import TestService
 from pawl.core.errors import ConfigError
 from pawl.core.typed import near, written
 from pawl.settings.config import Config
@@ -27,6 +28,8 @@ class VerifySettings:
     """The words of the command that runs the tests; empty lets the project decide."""
     seconds: float = 600.0
     """The most that a step may take; commands of builds and linters have 120 of their own."""
+    budget: float = 60.0
+    """Seconds of tests for a change: the whole suite where it takes no longer, else those that the change reaches."""
     install: bool = False
     """Whether missing packages may be installed on the bench, as the lock file says and with a network."""
     servers: tuple[str, ...] = ()
@@ -37,12 +40,16 @@ class VerifySettings:
     """Servers on this machine's loopback that a dev server may reach."""
     recovery: Any = field(default_factory=list)
     """Entries of the recovery map as they are written; whoever repairs reads them (`with_users`)."""
+    service: tuple[TestService, ...] = ()
+    """Services that are started around the tests, in their network."""
     step: tuple[CommandCheck, ...] = ()
     """Steps of the user's own, or in the place of known ones."""
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds <= _LONGEST:
             raise ValueError(f"seconds must be between 0 and {_LONGEST:g}, not {self.seconds!r:.200}")
+        if not 0 < self.budget <= _LONGEST:
+            raise ValueError(f"budget must be between 0 and {_LONGEST:g}, not {self.budget!r:.200}")
         for name in self.servers:
             server(name)
 

@@ -21,6 +21,8 @@ from pawl.checks.project_facts import Folder, missing_modules
 from pawl.checks.python_packages import offer
 from pawl.checks.report import UNLISTED, TestReport
 from pawl.checks.runners import launched, own_packages, starts_runner
+from pawl.checks.services import NOT_SERVED, TestService, served, without_services
+from pawl.checks.test_choice import TestChoice
 from pawl.checks.test_commands import TestCommand
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun
 from pawl.core.errors import CommandNotFound, SandboxUnavailable
@@ -51,6 +53,10 @@ class Subject:
     """The paths to begin with where not all are looked at."""
     test_command: tuple[str, ...] = ()
     """The user's own; empty lets the framework decide."""
+    chosen: TestChoice | None = None
+    """The tests to run; None for all."""
+    services: tuple[TestService, ...] = ()
+    """Those that are started around the tests."""
     spare: Mapping[str, str] = field(default_factory=dict)
     """Programs by name that Pawl brings along, for workspaces that have none of their own."""
     environment: Environment = field(default_factory=Environment)
@@ -192,6 +198,7 @@ def amount(number: int, thing: str) -> str:
 
 NONE_RAN = "no tests ran"
 _LACKED = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+NONE_CHOSEN = "none of its tests is chosen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,16 +215,36 @@ class Tests:
         """The first command that reports tests decides; where none does, the user's own or the framework's."""
         usual = Detection(framework=None, reason="") if subject.test_command else self._detected(subject, None)
         last = skipped(self.name, usual.reason)
-        for command in self._commands(subject, usual.framework):
+        chosen = self._chosen(subject, usual.framework)
+        if chosen == ():
+            return skipped(self.name, NONE_CHOSEN)
+        for command in chosen or self._commands(subject, usual.framework):
             argv = command.with_python(subject.python)
             told = argv in (subject.test_command, self.command) or command.source
             detection = self._detected(subject, shlex.join(argv)) if told else usual
             last = self._ran(subject, argv, detection) or self._missing(subject, argv)
-            if last.counts is not None and last.counts.total and not subject.test_command:
+            if chosen and subject.chosen is not None:
+                last = dataclasses.replace(last, part=subject.chosen.told(last))
+            elif last.counts is not None and last.counts.total and not subject.test_command:
                 subject.believe(dataclasses.replace(command, tests=last.counts.total))
             if last.counts is not None and (last.counts.total or last.incomplete.startswith(STOPPED)):
                 return last
         return last
+
+    def _chosen(self, subject: Subject, framework: Framework | None) -> tuple[TestCommand, ...] | None:
+        """The commands for the chosen tests, none where none is chosen; None where the whole suite is run."""
+        choice = subject.chosen
+        if choice is None or framework is None or subject.test_command or self.command:
+            return None
+        ours = [
+            path for path in choice.files if commands.tests_language(framework, path) and subject.files.exists(path)
+        ]
+        if not ours:
+            return ()
+        changed = [path for path in choice.changed if subject.files.exists(path)]
+        found = [] if self.framework else [one.with_labels(ours) for one in subject.candidates]
+        usual = commands.of_files(framework, ours, changed=changed, python=subject.python)
+        return (*(one for one in found if one is not None), TestCommand(words=usual))
 
     def _commands(self, subject: Subject, framework: Framework | None) -> Iterator[TestCommand]:
         """The user's own alone, or those that the project's files name and then its framework's."""
@@ -237,13 +264,18 @@ class Tests:
             # Not to be guessed by what is tested.
             sign = f"pawl-{secrets.token_hex(8)}" if starts_runner(words) else ""
             guarded = launched(subject.files, words, subject.added, sign) if sign else words
-            completed = subject.run_first([guarded], {} if sign else subject.import_path())
+            env = {} if sign else subject.import_path()
+            completed = subject.run_first([served(subject.services, guarded)], env)
+            if completed is not None and completed.code == NOT_SERVED and subject.services:
+                names = ", ".join(one.name for one in subject.services)
+                why = f"not run: needs {names}, which did not become ready"
+                return dataclasses.replace(skipped(self.name, why), incomplete=why, command=words)
             if completed is not None:
                 output, watched = watched_tests(printed(completed), sign)
                 found = read(output, detection, subject.origin)
                 result = verdict(self.name, completed, found, asked=asked, unseen=bool(sign) and watched is None)
                 result = _with_offer(watched.applied(result) if watched else result, output, subject.files)
-                return dataclasses.replace(result, command=words)
+                return dataclasses.replace(without_services(result), command=words, seconds=completed.seconds)
         return None
 
     def _missing(self, subject: Subject, argv: tuple[str, ...]) -> CheckResult:

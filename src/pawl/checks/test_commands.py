@@ -12,8 +12,8 @@ import posixpath
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import resources
 
 from pawl.checks.catalog import first_named
@@ -85,6 +85,16 @@ class TestCommand:
         if first == "pytest":
             return (python, "-m", "pytest", *rest)
         return (python, *rest) if first == "python" else self.words
+
+    def with_labels(self, paths: Sequence[str]) -> TestCommand | None:
+        """The command for the tests of these files, where it takes modules as labels; None where it does not."""
+        for at, word in enumerate(self.words):
+            if posixpath.basename(word) == "runtests.py" or (word.endswith("manage.py") and "test" in self.words[at:]):
+                folder = posixpath.dirname(word)
+                inside = [posixpath.relpath(path, folder or ".") for path in paths]
+                labels = [path.removesuffix(".py").replace("/", ".") for path in inside if not path.startswith("..")]
+                return replace(self, words=(*self.words, *labels)) if labels else None
+        return None
 
     @property
     def shown(self) -> str:

@@ -48,6 +48,8 @@ class Verification:
     """Code of the product that reaches for what tests it, a line each."""
     paths: tuple[str, ...] = ()
     """Those of the change set; none stands for all."""
+    reached: bool = True
+    """Whether anything links the tests that ran to the change."""
     asked: tuple[str, ...] = ()
     """Checks that run a command of the user's own: its exit code counts though it shows no tests."""
     as_they_were: tuple[CheckResult, ...] | None = None
@@ -226,6 +228,7 @@ def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
     case.checks()
     case.expectations()
     case.proof()
+    case.reach()
     unproved = case.unproved
     if case.refused:
         verdict = Verdict.FAILED
@@ -342,6 +345,17 @@ class _Case:
         self.unproved += [
             f"{test} passes and executes none of its own checks" for test in checked.witnesses if test in idle
         ]
+
+    def reach(self) -> None:
+        """How much of the suite ran, and whether that is enough."""
+        checked = self.checked
+        self.notes += [line for suite in checked.suites for line in suite.flaky]
+        parts = [suite.part for suite in checked.suites if suite.part]
+        self.notes += parts
+        if self.wanted.all_tests and not checked.witnesses:
+            self.unproved += [f"all tests are to pass: {part}" for part in parts]
+        if not checked.reached and not checked.witnesses and not checked.own:
+            self.unproved.append("no test that ran is known to reach the change")
 
     def _missing(self) -> list[str]:
         """Names of tests to be fixed that no test has which ran; empty where it is not known which did."""

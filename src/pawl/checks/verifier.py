@@ -4,50 +4,60 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 
+from pawl.checks.affected import LARGE, affected, outside
+from pawl.checks.baseline import Baseline
 from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surroundings
+from pawl.checks.catalog import detect, some_tests
 from pawl.checks.change_scope import ChangeScope
+from pawl.checks.climb import StopPolicy, climb
 from pawl.checks.command_step import EVERYTHING
-from pawl.checks.dev_servers import ServerAnswers, found_in
 from pawl.checks.evidence import (
     adds_tests_only,
     data_of_tests,
     deciding_files,
     edited_tests,
     is_inert,
+    is_prose,
     is_text_only,
     of_tests,
     reaching_for_tests,
     weaker_tests,
 )
 from pawl.checks.known_commands import known_commands, test_commands
-from pawl.checks.ladder import Absent, Placed, choose, in_order, with_absent
-from pawl.checks.lsp.verdicts import diagnosed, diagnostics_steps, host, readable, servers_for
+from pawl.checks.ladder import Absent, Placed, with_absent
+from pawl.checks.lsp.verdicts import diagnosed, host, readable, servers_for
 from pawl.checks.output import printed
 from pawl.checks.packages import PackagePolicy, Provided, provide
-from pawl.checks.project_facts import CHEAP, ORDER, CheckKind, Folder, ListedFolder, is_named
+from pawl.checks.project_facts import CHEAP, ORDER, CheckKind, Folder, is_named
+from pawl.checks.project_steps import steps_of
 from pawl.checks.runners import shadowing
+from pawl.checks.second_look import RunTests, SecondLook
 from pawl.checks.settings import verify_settings
-from pawl.checks.steps import CheckStep, Subject, passed, skipped
+from pawl.checks.steps import NONE_CHOSEN, CheckStep, Subject, Tests, passed, skipped
+from pawl.checks.suite_record import suite_records
+from pawl.checks.test_choice import TestChoice
+from pawl.checks.test_chooser import TestChooser, changed_lines
 from pawl.checks.test_commands import TestCommand
 from pawl.checks.verdict import TESTS, ChangeVerdict, Requirements, Verification, decide, failing, runs_tests
 from pawl.code.languages import is_test
+from pawl.code.librarian import source_files
+from pawl.code.reach import changed_in
 from pawl.core.change import EMPTY, ChangeSet
-from pawl.core.diagnostic import INCOMPLETE, NOT_SERVING, UNFINISHED, Check, CheckResult, Diagnostic, Status
-from pawl.core.errors import CommandNotFound
-from pawl.core.execution import Completed, Execution
-from pawl.settings.config import Config
+from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
+from pawl.core.errors import GitFailed, NotFound, PathRefused, SandboxUnavailable
 from pawl.workspace.bench import Bench
 from pawl.workspace.benches import brought_along, open_bench
 from pawl.workspace.environments import found_environment
 from pawl.workspace.git import CommandRunner
 from pawl.workspace.masks import hidden_note
 from pawl.workspace.project import Project
+from pawl.workspace.uncommitted import uncommitted
 
 CHECKS: Mapping[Check, tuple[CheckKind, ...]] = {
     Check.BUILD: (CheckKind.SYNTAX, CheckKind.BUILD),
@@ -59,94 +69,6 @@ CHECKS: Mapping[Check, tuple[CheckKind, ...]] = {
 LAST_LINES = 40
 """Of the output of a command that the request names, when it fails."""
 _NEED_BUILD = (CheckKind.SERVER, CheckKind.TESTS)
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """The verdicts from before the change, by step."""
-
-    verdicts: Mapping[str, CheckResult] = field(default_factory=dict)
-    measure: Callable[[str], CheckResult | None] = lambda step: None
-    """Asked for a step that fails and whose verdict from before is not known."""
-
-    @classmethod
-    def of(cls, verdicts: Iterable[CheckResult]) -> Baseline:
-        return cls({verdict.step: verdict for verdict in verdicts})
-
-    def against(self, verdict: CheckResult) -> CheckResult:
-        """The verdict with old findings set apart; a step whose findings are all old has passed.
-
-        A step that was skipped before says nothing about what stood there.
-        """
-        before = self.verdicts.get(verdict.step)
-        if before is None and verdict.standing is Status.FAIL and verdict.findings:
-            before = self.measure(verdict.step)
-        if before is None or before.standing is Status.SKIPPED or not verdict.findings:
-            return verdict
-        new, old = separated(verdict.findings, (*before.findings, *before.old))
-        if new or not old:
-            cut = f"the run before the change is no measure: {before.incomplete}" if before.incomplete else ""
-            return replace(verdict, findings=tuple(new), old=tuple(old), incomplete=verdict.incomplete or cut)
-        reason = f"nothing new; {len(old)} older: {verdict.reason}"
-        return replace(verdict, standing=Status.PASS, reason=reason, findings=(), old=tuple(old))
-
-
-def separated(now: Iterable[Diagnostic], before: Iterable[Diagnostic]) -> tuple[list[Diagnostic], list[Diagnostic]]:
-    """New findings and old ones. Equal findings count as often as they stood there before."""
-    known = Counter(_identity(finding) for finding in before)
-    new, old = [], []
-    for finding in now:
-        identity = _identity(finding)
-        if finding.code in (UNFINISHED, INCOMPLETE):
-            # What did not come to its end before proves nothing about what it would have found (A11).
-            new.append(finding)
-        elif finding.test and identity in known:
-            old.append(finding)
-        elif known[identity] > 0:
-            known[identity] -= 1
-            old.append(finding)
-        else:
-            new.append(finding)
-    return new, old
-
-
-def _identity(finding: Diagnostic) -> tuple[str, ...]:
-    """A finding's key; a test or a server that failed before is the same failure whatever it says now."""
-    if finding.test:
-        return (finding.tool, finding.test)
-    return (finding.tool, finding.code) if finding.code == NOT_SERVING else finding.key
-
-
-class StopPolicy(StrEnum):
-    AT_FIRST_FAILURE = "at first failure"
-    NEVER = "never"
-
-
-def climb(
-    steps: Sequence[CheckStep],
-    subject: Subject,
-    *,
-    stop: StopPolicy = StopPolicy.AT_FIRST_FAILURE,
-    baseline: Baseline | None = None,
-    on_verdict: Callable[[CheckResult], None] | None = None,
-) -> tuple[CheckResult, ...]:
-    """A verdict for every step; one not reached is skipped and says so. With a baseline only what is new fails."""
-    verdicts: list[CheckResult] = []
-    failure = ""
-    for step in steps:
-        if failure and stop is StopPolicy.AT_FIRST_FAILURE:
-            verdict = skipped(step.name, f"not run: {failure} failed")
-        else:
-            started = time.perf_counter()
-            verdict = step.run(subject)
-            verdict = replace(verdict, seconds=time.perf_counter() - started)
-            verdict = baseline.against(verdict) if baseline else verdict
-        if verdict.standing is Status.FAIL:
-            failure = failure or step.name
-        verdicts.append(verdict)
-        if on_verdict:
-            on_verdict(verdict)
-    return tuple(verdicts)
 
 
 class BaselinePolicy(StrEnum):
@@ -208,6 +130,16 @@ class Verifier:
     scope: ChangeScope = field(default_factory=ChangeScope)
     """Where the request lets files change."""
     stop: StopPolicy = StopPolicy.NEVER
+    choice: TestChoice | None = None
+    """The tests to run; None for all."""
+    full: bool = False
+    """The whole suite is run, however long it takes."""
+    words: str = ""
+    """Those of the request, which may name tests."""
+    kinds: tuple[CheckKind, ...] = ORDER
+    """Those of the checks that are run."""
+    present: tuple[str, ...] | None = None
+    """The paths of uncommitted work; None where nothing tells them."""
     cached: bool = False
     """Results are taken from the cache where nothing that decides about them has changed."""
     packages: PackagePolicy = field(default_factory=PackagePolicy)
@@ -216,6 +148,8 @@ class Verifier:
     suite: Callable[[Subject], CheckResult] | None = None
     """Runs the workspace's suite in place of the check `tests`."""
     listen: Callable[[CheckResult], None] = lambda verdict: None
+    seen: dict[int, Verification] = field(default_factory=dict, repr=False, compare=False)
+    """What was verified before, by the change and the workspace that it was verified on."""
 
     def __post_init__(self) -> None:
         if not self.test_command:
@@ -258,6 +192,41 @@ class Verifier:
 
         `ground` is the part of the change that stood there when `before` was measured, such as a test that was made.
         """
+        key = hash((changes.digest, ground.digest, before, *source_files(self.shop).stamps()))
+        if key in self.seen:
+            for one in self.seen[key].verdicts:
+                self.listen(one)
+            return self.seen[key]
+        chosen = self.choosing(changes, failing(before.findings))
+        if chosen.choice is not None and before.part != chosen.choice.told(before):
+            before = chosen.choice.part_of(before) or chosen.tests(ground)
+        elif chosen.choice is None and (before.part or before.reason == NONE_CHOSEN):
+            before = replace(self, full=True).tests(ground)
+        checked = chosen._evidence(changes, before, ground)
+        if not any(one.incomplete for one in checked.verdicts):
+            self.seen[key] = checked
+        return checked
+
+    def choosing(self, changes: ChangeSet, first: Iterable[str] = ()) -> Verifier:
+        """The verifier that runs the tests which the change reaches; itself where all are run."""
+        if self.choice is not None or self.full or self.test_command or self.opened is not None:
+            return self
+        lines = changed_lines(changes, self.shop.store.blobs)
+        return replace(self, choice=TestChooser.of(self.shop).choice(lines, first, self.words))
+
+    def of_uncommitted(self) -> Verifier:
+        """The verifier of the workspace as it stands: uncommitted work is what is new, and decides about the tests."""
+        try:
+            patch, _ = uncommitted(self.shop)
+        except (NotFound, PathRefused, GitFailed, SandboxUnavailable):
+            return self
+        lines = changed_in(patch)
+        whole = self.full or self.test_command or CheckKind.TESTS not in self.kinds
+        # Without any work there is nothing to choose by.
+        choice = None if whole or not lines else TestChooser.of(self.shop).choice(lines)
+        return replace(self, present=tuple(one.path for one in lines), choice=choice)
+
+    def _evidence(self, changes: ChangeSet, before: CheckResult, ground: ChangeSet) -> Verification:
         report, blobs = self.verify(changes, (before,)), self.shop.store.blobs
         own = ChangeSet.of(one for one in changes if ground.get(one.path) != one)
         ran = (*(one.id for one in before.ran), *failing(before.findings))
@@ -287,6 +256,7 @@ class Verifier:
             edited=edited_tests(own.without(tests), blobs, ran),
             reaching=(*reaching_for_tests(rest, blobs), *deciding_files(changes, deciding)),
             paths=tuple(sorted(changes.paths)),
+            reached=self.choice is None or self.choice.reaches,
             asked=(*self.commands, *((TESTS,) if self.test_command else ())),
             as_they_were=as_they_were,
             alone=alone,
@@ -321,12 +291,16 @@ class Verifier:
             return self._climbed(self._steps(bench.files, changed), bench, EMPTY, before.baseline, tuple(changed))
 
     def tests(self, changes: ChangeSet = EMPTY) -> CheckResult:
-        """The workspace's own suite, as it stands or with these changes."""
-        return next(iter(self.suites(changes, (TESTS,))), skipped(TESTS, "left out by the settings"))
+        """The workspace's own suite, as it stands or with these changes.
+
+        Of one that takes longer than its budget only tests that are named or failed last; the change decides later.
+        """
+        suites = self.choosing(EMPTY).suites(changes, (TESTS,))
+        return next(iter(suites), skipped(TESTS, "left out by the settings"))
 
     def failing_tests(self, changes: ChangeSet = EMPTY) -> CheckResult:
-        """The workspace's own suite, or where it does not fail the first other one that does."""
-        own = self.tests(changes)
+        """The workspace's own suite, all of it, or where it does not fail the first other one that does."""
+        own = replace(self, full=True).tests(changes)
         if own.standing is Status.FAIL or self.test_command:
             return own
         with self.bench(changes) as (bench, _):
@@ -340,7 +314,7 @@ class Verifier:
             prepared = _Prepared(steps_of(self.shop.config, bench.files, test_command=self.test_command))
             subject = replace(self.subject(bench.files, bench), added=added_by(changes))
             results = [prepared.run(name, subject) for name in names]
-            return tuple(one for one in results if one is not None)
+            return self._noted(one for one in results if one is not None)
 
     def check(self, kinds: Iterable[CheckKind]) -> tuple[CheckResult, ...]:
         """The checks of some kinds, of the workspace as it stands."""
@@ -377,12 +351,15 @@ class Verifier:
 
     def subject(self, files: Folder, runner: CommandRunner, seconds: float | None = None) -> Subject:
         """An open bench as the checks see it, within the limits of the settings or these seconds."""
-        limit = verify_settings(self.shop.config).seconds if seconds is None else seconds
+        settings = verify_settings(self.shop.config)
+        limit = settings.seconds if seconds is None else seconds
         return Subject(
             files=files,
             runner=runner,
             workspace=self.shop.workspace,
             test_command=self.test_command,
+            chosen=self.choice,
+            services=settings.service,
             spare=brought_along(),
             environment=found_environment(self.shop.config, self.shop.workspace),
             candidates=test_commands(self.shop),
@@ -423,18 +400,22 @@ class Verifier:
     ) -> tuple[tuple[CheckResult, ...], bool]:
         """The results, and whether there was a baseline to hold them against."""
         changed = tuple(sorted(changes.paths))
-        steps = self._steps(bench.files, changed)
+        steps = self._steps(bench.files, changed or self.present or ())
         steps = keeper.around(steps) if keeper is not None else steps
         if policy is BaselinePolicy.MEASURED:
-            with _Before(self, known) as before:
-                return self._climbed(steps, bench, changes, before.baseline), True
-        steps = with_absent(steps, verify_settings(self.shop.config).wishes)
+            with _Before(self, known, self._scope(bench.files, changed)) as before:
+                baseline = replace(before.baseline, again=self._second_look(changes))
+                return self._climbed(steps, bench, changes, baseline), True
+        steps = with_absent(steps, verify_settings(self.shop.config).wishes, self.kinds)
         stored = self._baselines.load(self.shop.workspace) if policy is BaselinePolicy.STORED else ()
-        return self._climbed(steps, bench, changes, Baseline.of(stored) if stored else None), bool(stored)
+        baseline = replace(Baseline.of(stored), again=self._second_look(changes))
+        if self.present is not None and policy is BaselinePolicy.STORED:
+            baseline = replace(baseline, unchanged=outside(self.shop, self.present))
+        return self._climbed(steps, bench, changes, baseline), bool(stored)
 
     def _steps(self, files: Folder, changed: Sequence[str]) -> tuple[Placed, ...]:
         """The project's checks, without those that the change cannot concern."""
-        steps = steps_of(self.shop.config, files, test_command=self.test_command)
+        steps = steps_of(self.shop.config, files, kinds=self.kinds, test_command=self.test_command)
         if self.suite is not None:
             suite = _Suite(self.suite)
             steps = tuple(replace(one, step=suite) if one.name == TESTS else one for one in steps)
@@ -449,9 +430,50 @@ class Verifier:
         baseline: Baseline | None,
         changed: tuple[str, ...] = (),
     ) -> tuple[CheckResult, ...]:
-        first = changed or tuple(sorted(changes.paths))
-        subject = replace(self.subject(bench.files, bench), first=first, added=added_by(changes))
-        return climb(steps, subject, stop=self.stop, baseline=baseline, on_verdict=self.listen)
+        first = changed or tuple(sorted(changes.paths)) or self.present or ()
+        subject = replace(
+            self.subject(bench.files, bench),
+            first=first,
+            changed=self._scope(bench.files, first),
+            added=added_by(changes),
+        )
+        return self._noted(climb(steps, subject, stop=self.stop, baseline=baseline, on_verdict=self.listen))
+
+    def _second_look(self, changes: ChangeSet) -> Callable[[CheckResult], CheckResult]:
+        """Runs new failures of the workspace's own suite again, where its framework can run tests by their ids."""
+
+        def again(changes: ChangeSet) -> RunTests:
+            def run(tests: Sequence[str]) -> CheckResult:
+                with self.bench(changes) as (bench, _):
+                    framework = detect(bench.files).framework
+                    subject = replace(self.subject(bench.files, bench), chosen=None)
+                    words = some_tests(framework, tests, python=subject.python) if framework else ()
+                    alone = replace(subject, test_command=words)
+                    return Tests().run(alone) if words else skipped(TESTS, "they cannot be run alone")
+
+            return run
+
+        def look(result: CheckResult) -> CheckResult:
+            if result.step != TESTS or self.test_command or self.opened is not None or self.suite is not None:
+                return result
+            records = suite_records(self.shop.config)
+            remember = partial(records.remember, self.shop.workspace)
+            return SecondLook(again(changes), again(EMPTY) if changes else None, remember)(result)
+
+        return look
+
+    def _scope(self, files: Folder, changed: Sequence[str]) -> tuple[str, ...]:
+        """The files in which types, lint and syntax are checked: of a large workspace those that the change affects."""
+        if not changed or sum(1 for _ in files.walk()) <= LARGE:
+            return ()
+        return tuple(sorted(affected(self.shop, changed)))
+
+    def _noted(self, results: Iterable[CheckResult]) -> tuple[CheckResult, ...]:
+        """The results; what those of the workspace's own suite tell about its tests is kept."""
+        noted = tuple(results)
+        if not self.test_command and self.opened is None:
+            suite_records(self.shop.config).note(self.shop.workspace, noted)
+        return noted
 
     def _keeper(self, bench: Bench, provided: Sequence[Provided]) -> Keeper | None:
         subject = self.subject(bench.files, bench)
@@ -479,6 +501,8 @@ class Verifier:
 
 def _concerns(step: Placed, changed: Sequence[str]) -> bool:
     """Whether a change can make a difference to a check: one of the files that decide about it is among the changed."""
+    if step.kind is CheckKind.SERVER and changed and all(is_test(path) or is_prose(path) for path in changed):
+        return False
     return not changed or EVERYTHING in step.inputs or any(is_named(path, step.inputs) for path in changed)
 
 
@@ -518,8 +542,9 @@ class _Prepared:
 class _Before:
     """The workspace without the change, on a bench that is opened when a check fails with it."""
 
-    def __init__(self, verifier: Verifier, known: Iterable[CheckResult]) -> None:
+    def __init__(self, verifier: Verifier, known: Iterable[CheckResult], scope: tuple[str, ...] = ()) -> None:
         self._verifier = verifier
+        self._scope = scope
         self.baseline = Baseline({one.step: one for one in known}, self._measured)
         self._closing = ExitStack()
         self._ready: tuple[_Prepared, Subject] | None = None
@@ -537,7 +562,7 @@ class _Before:
             steps = steps_of(verifier.shop.config, bench.files, test_command=verifier.test_command)
             keeper = verifier._keeper(bench, provided) if verifier.opened is None else None
             steps = keeper.around(steps) if keeper is not None else steps
-            self._ready = _Prepared(steps), verifier.subject(bench.files, bench)
+            self._ready = _Prepared(steps), replace(verifier.subject(bench.files, bench), changed=self._scope)
         prepared, subject = self._ready
         return prepared.run(name, subject)
 
@@ -558,31 +583,6 @@ class BenchChecker:
         subject = self.verifier.subject(self.files, self.runner, seconds)
         asked = [one for one in servers_for(self.files) if any(one.language(path) for path in paths)]
         return [diagnosed(subject, host(), one, paths, seconds) for one in asked]
-
-
-def steps_of(
-    config: Config, files: Folder, *, kinds: Iterable[CheckKind] = ORDER, test_command: Sequence[str] = ()
-) -> tuple[Placed, ...]:
-    """The project's checks with the user's own, the language servers and the dev server, the cheapest kind first."""
-    settings = verify_settings(config)
-    wanted = tuple(kinds)
-    files = ListedFolder(files)
-    steps = choose(files, settings.wishes, test_command=test_command, kinds=ORDER)
-    if CheckKind.DIAGNOSTICS in wanted and CheckKind.DIAGNOSTICS not in settings.skip:
-        present = {step.kind for step in steps}
-        steps = in_order((*steps, *diagnostics_steps(files, present, settings.servers)), settings.wishes)
-    own = settings.dev_server
-    if CheckKind.SERVER in wanted and found_in(Subject(files=files, runner=NoCommands()), own) is not None:
-        server = ServerAnswers(host(), settings.dev_services, own)
-        steps = in_order((*steps, Placed(server, CheckKind.SERVER)), settings.wishes)
-    return tuple(step for step in steps if step.kind in wanted)
-
-
-class NoCommands:
-    """Fits `CommandRunner` where a project is only looked at."""
-
-    def run(self, execution: Execution) -> Completed:
-        raise CommandNotFound(f"{execution.argv[0]!r} is not run here", advice="look at the files only")
 
 
 def added_by(changes: ChangeSet) -> frozenset[str]:

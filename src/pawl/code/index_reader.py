@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import posixpath
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pawl.code.code_model import Definition, DefinitionKind, FileOutline
@@ -242,6 +243,35 @@ class IndexReader:
         columns = ", ".join(DefinitionRow._fields)
         rows = self._connection.execute(f"SELECT {columns} FROM definition WHERE file = ? ORDER BY rowid", (file,))
         return [DefinitionRow(*row).definition for row in rows]
+
+    def tests_defined(self) -> Mapping[int, int]:
+        """How many definitions of each file are named like a test."""
+        rows = self._connection.execute(
+            "SELECT file, count(*) FROM definition WHERE name GLOB 'test*' OR name GLOB 'Test*' GROUP BY file"
+        )
+        return dict(rows.fetchall())
+
+    def names_of(self, pieces: Sequence[int]) -> frozenset[str]:
+        """The names of the definitions that these pieces are."""
+        found: set[str] = set()
+        for part in _parts(pieces):
+            marks = ",".join("?" * len(part))
+            rows = self._connection.execute(
+                "SELECT d.name FROM piece p JOIN definition d ON d.file = p.file AND d.start = p.start "
+                f"AND d.stop = p.stop WHERE p.id IN ({marks})",
+                part,
+            )
+            found.update(name for (name,) in rows)
+        return frozenset(found)
+
+    def imports_of(self, files: Iterable[int]) -> Iterator[tuple[int, frozenset[str]]]:
+        """The names that these files import, by file, for each import."""
+        for part in _parts(sorted(files)):
+            marks = ",".join("?" * len(part))
+            for file, names in self._connection.execute(
+                f"SELECT file, names FROM import WHERE file IN ({marks})", part
+            ):
+                yield file, frozenset(name for name, _ in json.loads(names))
 
     def outlines(self, paths: Iterable[str] | None = None) -> list[FileOutline]:
         """These files, or all that are code, with what they define; none that may not be named."""

@@ -21,6 +21,7 @@ from pawl.code.index_writer import IndexWriter, Refreshed, alone, connect, disca
 from pawl.code.outline import Outliner, repository_outline
 from pawl.code.parsers import ParserLimits, Parsers
 from pawl.code.ranker import rank
+from pawl.code.reach import ChangedLines, Reach, reached
 from pawl.core.errors import PawlError, UsageError
 from pawl.core.guardrails import Guardrails
 from pawl.core.text import Text
@@ -199,6 +200,12 @@ class CodeLibrarian:
         if query.history and self._log is not None:
             self.take_in(self._log)
         return self.reading(lambda shelf: rank(query, shelf, top), tests=query.tests, history=query.history)
+
+    def reached(self, changes: Sequence[ChangedLines]) -> Reach:
+        """The tests that the changes reach, by the index as it stands."""
+        if self._log is not None:
+            self.take_in(self._log)
+        return self.reading(lambda shelf: reached(changes, shelf))
 
     def outline(self, files: Files, path: str) -> Outline:
         """The definitions of a file by the index; none for a file that it does not have."""

@@ -147,6 +147,10 @@ class CheckResult:
     """The command."""
     ran: tuple[TestRun, ...] = ()
     """The tests that were watched, in the order in which they ran; empty where they could not be."""
+    flaky: tuple[str, ...] = ()
+    """Tests that changed their mind, a line each; they count neither as failed nor as passed."""
+    part: str = ""
+    """How much of the suite ran, where it was not all of it."""
 
     def to_json(self) -> dict[str, Any]:
         return plain(self)  # type: ignore[no-any-return]

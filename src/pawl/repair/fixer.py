@@ -6,10 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from pawl.checks.climb import StopPolicy
 from pawl.checks.packages import PackagePolicy, provide
 from pawl.checks.steps import amount
 from pawl.checks.verdict import Evidence, Requirements
-from pawl.checks.verifier import StopPolicy, Verifier
+from pawl.checks.verifier import Verifier
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused

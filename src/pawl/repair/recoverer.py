@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from pawl.checks.baseline import separated
 from pawl.checks.lsp.client import Span
 from pawl.checks.lsp.servers import Server, servers
 from pawl.checks.lsp.verdicts import Host, answered
 from pawl.checks.project_facts import CheckKind, dependencies
 from pawl.checks.steps import Subject
-from pawl.checks.verifier import separated
 from pawl.code.languages import is_test
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.repair.ground import HANGS, PythonGround, RepairGround, is_uncollected

@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -286,7 +286,13 @@ class ToolSession:
         return ToolReply(ended.text, isinstance(ended, ToolFailure))
 
     def dependencies(self) -> ImportMap:
-        return ImportMap.of({path: self.files.read(path) for path in self.files.walk() if path.endswith(".py")})
+        sources: dict[str, bytes] = {}
+        for path in self.files.walk():
+            if path.endswith(".py"):
+                # One that is too large, or may not be read, links nothing.
+                with suppress(PawlError):
+                    sources[path] = self.files.read(path)
+        return ImportMap.of(sources)
 
 
 def _own_tools(shop: Project, ports: Ports) -> Mapping[str, Callable[[], Tool[Any]]]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 
+from pawl.checks.baseline import separated
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import Subject, stopped
-from pawl.checks.verifier import separated
 from pawl.code.languages import is_test
 from pawl.core.diagnostic import CheckResult, Diagnostic
 from pawl.core.formats import read_json

@@ -96,7 +96,7 @@ class ScriptGround(RepairGround):
         """The project's own runner on some test files; on the whole suite where it runs in its own way."""
         if self.request.test_command or not paths or not self.bench.files.exists("package.json"):
             return self.run_tests(seconds)
-        words = (*commands.one_file(named(framework), paths[0]), *paths[1:])
+        words = commands.of_files(named(framework), paths)
         subject = self.verifier.subject(self.bench.files, self.bench, seconds)
         return Tests(framework=framework, command=words).run(subject)
 

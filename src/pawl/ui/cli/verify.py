@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, Verdict
@@ -15,12 +16,15 @@ from pawl.ui.screen.run_report import verdict_line
 from pawl.ui.screen.screen import Screen, brief
 
 if TYPE_CHECKING:
+    from pawl.checks.project_facts import CheckKind
     from pawl.checks.verifier import VerifyReport
     from pawl.workspace.project import Project
 
 
 def words(parser: ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help="run every step, also after one has failed")
+    parser.add_argument("--all", action="store_true", help="run every step, also after syntax or the build has failed")
+    parser.add_argument("--full", action="store_true", help="run the whole suite, however long it takes")
+    parser.add_argument("--only", metavar="KINDS", default="", help="run steps of these kinds alone: tests,types")
     test_option(parser)
     parser.add_argument("--fresh", action="store_true", help="also run steps whose files have not changed since")
     install_option(parser)
@@ -37,8 +41,9 @@ EXIT_CODES = {Verdict.VERIFIED: 0, Verdict.NOTHING_TO_PROVE: 0, Verdict.FAILED: 
 
 
 def verify(shop: Project, call: Call) -> int:
+    from pawl.checks.climb import StopPolicy
     from pawl.checks.packages import PackagePolicy
-    from pawl.checks.verifier import BaselinePolicy, StopPolicy, Verifier
+    from pawl.checks.verifier import BaselinePolicy, Verifier
     from pawl.workspace.bench import sweep
     from pawl.workspace.benches import bench_places
 
@@ -55,10 +60,13 @@ def verify(shop: Project, call: Call) -> int:
             call.out.hint(what)
 
     everything = options.all or options.set_baseline
+    kinds = _kinds(options.only)
     verifier = Verifier(
         shop=shop,
         test_command=call.test_command,
         stop=StopPolicy.NEVER if everything else StopPolicy.AT_FIRST_FAILURE,
+        full=options.full or options.set_baseline,
+        kinds=kinds,
         cached=not options.fresh,
         packages=PackagePolicy(install=options.install, say=say),
         listen=listen,
@@ -66,13 +74,30 @@ def verify(shop: Project, call: Call) -> int:
     policy = BaselinePolicy.SET if options.set_baseline else BaselinePolicy.STORED
     for place in bench_places(shop.config):
         sweep(place)
+    if not options.set_baseline:
+        verifier = verifier.of_uncommitted()
+    if options.no_baseline:
+        verifier = replace(verifier, present=None)
     report = verifier.verify(policy=BaselinePolicy.NONE if options.no_baseline else policy)
     shop.note_if_possible("verified", {"accepted": report.judgement.accepted, "seconds": round(report.seconds, 2)})
     if options.json:
         call.emit(_json(report))
     else:
         _tell_end(report, call)
-    return 0 if options.set_baseline else EXIT_CODES[report.judgement.verdict]
+    # Who leaves the tests out asks for nothing that they would prove.
+    unasked = options.only and "tests" not in kinds and report.judgement.verdict is not Verdict.FAILED
+    return 0 if options.set_baseline or unasked else EXIT_CODES[report.judgement.verdict]
+
+
+def _kinds(said: str) -> tuple[CheckKind, ...]:
+    """In the order of the checks; all where none is said."""
+    from pawl.checks.project_facts import ORDER
+
+    names = {name.strip() for name in said.split(",") if name.strip()}
+    unknown = sorted(names - set(ORDER))
+    if unknown:
+        raise UsageError(f"{unknown[0]!r} is no kind of step", advice=f"kinds are {', '.join(ORDER)}")
+    return tuple(kind for kind in ORDER if not names or kind in names)
 
 
 def _tell(out: Screen, verdict: CheckResult) -> None:
@@ -102,7 +127,7 @@ def _tell_end(report: VerifyReport, call: Call) -> None:
         call.out.say(f"baseline set: {count} findings are old from now on")
     else:
         judgement = report.judgement
-        for line in verdict_line(judgement.verdict, judgement.refused or judgement.unproved):
+        for line in (*verdict_line(judgement.verdict, judgement.refused or judgement.unproved), *judgement.notes):
             call.out.say(line)
 
 
@@ -112,7 +137,7 @@ def _json(report: VerifyReport) -> Json:
         **picked(report.judgement, "verdict refused unproved"),
         "seconds": round(report.seconds, 3),
         "baseline": report.has_baseline,
-        "notes": report.notes,
+        "notes": (*report.judgement.notes, *report.notes),
         "steps": [_step_json(verdict, report) for verdict in report.verdicts],
     }
 

@@ -1,0 +1,277 @@
+"""Measures verification on real past fixes: are the tests of the upstream fix among those that Pawl would choose?
+
+    python benchmarks/projects.py --repos DIR [--repo owner/name] [--fixes N] [--seconds S] [--out results.json]
+    python benchmarks/projects.py --repos DIR --verify [--bin FOLDER] [--repo owner/name] [--fixes N]
+
+DIR holds a git repository `owner+name/repo` for each repository of projects.toml. A fix is a commit that changes one to
+four files of code and a file of tests that stood there before; N of the last 12 N are taken, evenly. The tree before
+the fix is laid out in a temporary folder, its index is brought up to date as in daily work, and commits are read as of
+that moment, never later ones. Nothing of the repositories is run.
+
+A fix counts as found within k when a file of tests that it changes is among the first k; as chosen when one is among
+those that fit S seconds of tests, and as whole when all of them are. Weights were fitted on the fixes whose SHA-1 is
+even ("fitted"); the others are "held back".
+
+With --verify each fix is played: the commit before it with the tests of the fix, and a scripted model that writes the
+fixed files, or, as a wrong variant, the files as they were with a comment more. The verdict is right when the fix is
+verified and the variant is not. FOLDER holds the `python3` in which the dependencies are installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from locate import Log, Mirror, half_of
+
+from pawl.code.languages import is_test, language_of
+from pawl.code.librarian import CodeLibrarian
+from pawl.code.reach import SECONDS_PER_TEST, ChangedLines, within
+from pawl.settings.guardrail_presets import preset
+from pawl.settings.tree import Tree
+from pawl.workspace.bench_files import WorkspaceFiles
+
+CUTS = (1, 5, 10, 20, 50)
+MOST_CODE = 4
+SPREAD = 12
+"""Fixes are taken evenly from so many times their number."""
+
+
+@dataclass(frozen=True)
+class Fix:
+    repo: str
+    commit: str
+    base: str
+    code: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+def fixes(project: dict, repository: Path, most: int) -> list[Fix]:
+    """The oldest first."""
+    words = (
+        "log",
+        "--no-merges",
+        "--no-renames",
+        "-n20000",
+        "--name-status",
+        "--format=%x01%H %P%x02%s",
+        project["at"],
+    )
+    log = subprocess.run(
+        ["git", "-C", str(repository), *words], capture_output=True, text=True, check=True, errors="replace"
+    )
+    found = list(_fixes_in(project, log.stdout, most * SPREAD))
+    step = max(1, len(found) / most)
+    return [found[int(number * step)] for number in range(min(most, len(found)))][::-1]
+
+
+def _fixes_in(project: dict, log: str, most: int) -> Iterator[Fix]:
+    subject = re.compile(project["subject"])
+    for part in log.split("\x01")[1:]:
+        head, _, names = part.partition("\n")
+        commits, _, said = head.partition("\x02")
+        commit, *parents = commits.split()
+        changed = [line.split("\t", 1) for line in names.splitlines() if "\t" in line]
+        edited = [path for status, path in changed if status == "M"]
+        code = tuple(path for path in edited if not is_test(path) and language_of(path) is not None)
+        tests = tuple(
+            path for path in edited if is_test(path) and path.endswith(".py") and "test" in path.rpartition("/")[2]
+        )
+        if subject.search(said) and len(parents) == 1 and 0 < len(code) <= MOST_CODE and 0 < len(tests) <= MOST_CODE:
+            yield Fix(project["repo"], commit, parents[0], code, tests)
+            most -= 1
+            if not most:
+                return
+
+
+def texts(fix: Fix, mirror: Mirror) -> list[ChangedLines]:
+    """What the fix changes beside tests."""
+    return [
+        ChangedLines.of(path, mirror.git("show", f"{fix.base}:{path}"), mirror.git("show", f"{fix.commit}:{path}"))
+        for path in fix.code
+    ]
+
+
+def measured(fix: Fix, mirror: Mirror, index: Path, seconds: float) -> dict:
+    mirror.show(fix.base)
+    with Tree(mirror.folder) as tree:
+        log = Log(mirror.repository, fix.base)
+        librarian = CodeLibrarian(index, WorkspaceFiles(tree, preset("standard")), log)  # type: ignore[arg-type]
+        librarian.refresh(seconds=1e9)
+        librarian.take_in(log)  # type: ignore[arg-type]
+        changes = texts(fix, mirror)
+        started = time.perf_counter()
+        reach = librarian.reached(changes)
+        took = time.perf_counter() - started
+        librarian.close()
+    order = [one.path for one in reach.tests]
+    ranks = sorted(order.index(path) + 1 for path in fix.tests if path in order)
+    chosen = {one.path for one in within(reach.likely, seconds, lambda one: one.tests * SECONDS_PER_TEST)}
+    return {
+        "repo": fix.repo,
+        "commit": fix.commit,
+        "half": half_of(fix.commit),
+        "rank": ranks[0] if ranks else 10_000,
+        "chosen": bool(chosen.intersection(fix.tests)),
+        "whole": bool(ranks) and chosen.issuperset(path for path in fix.tests if path in order),
+        "files": len(order),
+        "tests": sum(one.tests for one in reach.tests),
+        "chosen_tests": sum(one.tests for one in reach.tests if one.path in chosen),
+        "seconds": took,
+        "code": fix.code,
+        "wanted": fix.tests,
+    }
+
+
+def figures(group: list[dict]) -> dict[str, object]:
+    share = {f"first {cut}": sum(one["rank"] <= cut for one in group) for cut in CUTS}
+    counted = {**share, "chosen": sum(one["chosen"] for one in group), "whole": sum(one["whole"] for one in group)}
+    return {
+        "n": len(group),
+        **{name: f"{100 * count / len(group):.0f} %" for name, count in counted.items()},
+        "test files": round(statistics.mean(one["files"] for one in group)),
+        "tests": round(statistics.mean(one["tests"] for one in group)),
+        "chosen tests": round(statistics.mean(one["chosen_tests"] for one in group)),
+        "ranking s": round(statistics.median(one["seconds"] for one in group), 3),
+    }
+
+
+def table(results: list[dict]) -> str:
+    groups = {"all": results}
+    groups |= {half: [one for one in results if one["half"] == half] for half in ("fitted", "held back")}
+    groups |= {
+        repo: [one for one in results if one["repo"] == repo] for repo in sorted({one["repo"] for one in results})
+    }
+    rows = {name: figures(group) for name, group in groups.items() if group}
+    columns = list(next(iter(rows.values())))
+    lines = ["| fixes | " + " | ".join(columns) + " |", "|" + " --- |" * (1 + len(columns))]
+    lines += [f"| {name} | " + " | ".join(str(row[column]) for column in columns) + " |" for name, row in rows.items()]
+    return "\n".join(lines)
+
+
+SETTINGS = """\
+review = "off"
+[models]
+default = "here/m"
+[providers.here]
+wire = "openai"
+base_url = "http://127.0.0.1:{port}/v1"
+local = true
+"""
+
+
+def played(fix: Fix, repository: Path, top: Path, bin_folder: str) -> dict:
+    """The fix and its wrong variant, each in a fresh clone."""
+    ends = {}
+    for variant in ("fix", "wrong"):
+        folder = Path(tempfile.mkdtemp(dir=top)) / "work"
+        for words in (
+            ("clone", "-q", "--shared", "--no-checkout", str(repository), str(folder)),
+            ("-C", str(folder), "checkout", "-q", fix.base),
+            ("-C", str(folder), "checkout", "-q", fix.commit, "--", *fix.tests),
+            ("-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "tests"),
+        ):
+            subprocess.run(["git", *words], check=True, capture_output=True)
+        calls: list[dict] = []
+        for path in fix.code:
+            before = (folder / path).read_text("utf-8")
+            shown = subprocess.run(
+                ["git", "-C", str(folder), "show", f"{fix.commit}:{path}"], capture_output=True, check=True
+            )
+            text = shown.stdout.decode() if variant == "fix" else f"{before}\n# Looked at.\n"
+            calls.append({"name": "file_read", "arguments": {"path": path}})
+            calls.append({"name": "file_write", "arguments": {"path": path, "content": text}})
+        ends[variant] = _done(folder, calls, f"fix what {' and '.join(fix.tests)} test", bin_folder)
+        shutil.rmtree(folder.parent)
+    return {"repo": fix.repo, "commit": fix.commit, **ends}
+
+
+def _done(folder: Path, calls: list[dict], request: str, bin_folder: str) -> dict:
+    top = folder.parent
+    (top / "calls.json").write_text(json.dumps(calls))
+    server = subprocess.Popen(
+        [sys.executable, str(Path(__file__).parent / "model_server.py"), str(top / "calls.json")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert server.stdin is not None and server.stdout is not None
+    (top / "config.toml").write_text(SETTINGS.format(port=server.stdout.readline().strip()))
+    environment = {
+        "PATH": os.pathsep.join(filter(None, (bin_folder, os.environ["PATH"]))), "HOME": str(top), "LANG": "C.UTF-8",
+        "PAWL_STATE": str(top / "state"), "PAWL_CONFIG": str(top / "config.toml"),
+    }  # fmt: skip
+    words = [sys.executable, "-m", "pawl", "do", request, "--approve", "never", "--seconds", "600", "--json"]
+    started = time.monotonic()
+    done = subprocess.run(words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True)
+    ended = time.monotonic()
+    server.stdin.close()
+    seen = json.loads(server.stdout.read())
+    server.wait()
+    report = next(
+        (json.loads(line) for line in reversed(done.stdout.decode().splitlines()) if line.startswith("{")), {}
+    )
+    return {
+        "code": done.returncode,
+        "verdict": report.get("verdict", ""),
+        "notes": report.get("notes", []),
+        "first_request_s": round(seen["arrivals"][0] - started, 2) if seen["arrivals"] else None,
+        "verdict_s": round(ended - seen["answers"][-1], 2) if seen["answers"] else None,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repos", type=Path, required=True)
+    parser.add_argument("--repo", action="append", help="only this repository; may be given again")
+    parser.add_argument("--fixes", type=int, default=20, help="of each repository")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of tests that are chosen")
+    parser.add_argument("--out", type=Path, help="write every result as JSON")
+    parser.add_argument("--verify", action="store_true", help="play each fix and a wrong variant of it")
+    parser.add_argument("--bin", default="", help="with --verify: the folder of the python3 that has the dependencies")
+    options = parser.parse_args()
+    projects = tomllib.loads((Path(__file__).parent / "projects.toml").read_text("utf-8"))["project"]
+    results = []
+    with tempfile.TemporaryDirectory(prefix="pawl-projects-") as work:
+        for project in projects:
+            flat = project["repo"].replace("/", "+")
+            if options.repo and project["repo"] not in options.repo:
+                continue
+            mirror = Mirror(options.repos / flat / "repo", Path(work) / flat)
+            for fix in fixes(project, mirror.repository, options.fixes):
+                if options.verify:
+                    results.append(played(fix, mirror.repository, Path(work), options.bin))
+                    print(json.dumps(results[-1]), file=sys.stderr)
+                    continue
+                results.append(measured(fix, mirror, Path(work) / f"{flat}.db", options.seconds))
+                print(f"{fix.repo} {fix.commit[:10]} rank {results[-1]['rank']}", file=sys.stderr)
+    if options.out:
+        options.out.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+    print(told(results) if options.verify else table(results))
+
+
+def told(results: list[dict]) -> str:
+    right = {
+        "fix verified": sum(one["fix"]["verdict"] == "verified" for one in results),
+        "fix refused": sum(one["fix"]["verdict"] == "failed" for one in results),
+        "wrong variant verified": sum(one["wrong"]["verdict"] == "verified" for one in results),
+    }
+    times = {
+        name: round(statistics.median(one["fix"][name] or 0.0 for one in results), 2)
+        for name in ("first_request_s", "verdict_s")
+    }
+    return json.dumps({"n": len(results), **right, **times})
+
+
+if __name__ == "__main__":
+    main()

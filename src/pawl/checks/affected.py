@@ -1,0 +1,41 @@
+"""The files that a change can make a difference to: itself, and those that import it over few steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from pawl.code.librarian import everything, open_librarian
+from pawl.core.errors import PawlError
+from pawl.workspace.project import Project
+
+LARGE = 1000
+"""Files of a workspace that is looked at as a whole."""
+MOST = 300
+
+
+def affected(shop: Project, paths: Iterable[str]) -> frozenset[str]:
+    """The nearest first, a bounded number."""
+    found = dict.fromkeys(paths)
+    with suppress(PawlError), open_librarian(shop, shows=everything) as librarian:
+        librarian.refresh()
+        importers = librarian.graph().importers
+        waiting = list(found)
+        while waiting and len(found) < MOST:
+            fresh = [path for path in sorted(importers.get(waiting.pop(0), ())) if path not in found]
+            found |= dict.fromkeys(fresh)
+            waiting += fresh
+    return frozenset(found)
+
+
+def outside(shop: Project, paths: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a file is not affected by a change of these; the index is asked with the first file."""
+    changed = tuple(paths)
+    known: list[frozenset[str]] = []
+
+    def is_outside(path: str) -> bool:
+        if changed and not known:
+            known.append(affected(shop, changed))
+        return not changed or path not in known[0]
+
+    return is_outside

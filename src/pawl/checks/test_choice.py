@@ -1,0 +1,76 @@
+"""The tests that are run where they are not all: which, why, and how much of the suite they are."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass, replace
+
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts, TestOutcome
+
+_MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestChoice:
+    """Files of tests, a part of the suite."""
+
+    __test__ = False
+
+    files: tuple[str, ...]
+    changed: tuple[str, ...] = ()
+    """The changed files, for runners that find the tests of a file themselves."""
+    why: str = ""
+    reaches: bool = True
+    """Whether anything links one of them to the change."""
+    tests: int = 0
+    """Of the whole suite, as far as it is known or can be counted."""
+    seconds: float = 0.0
+    """Of the whole suite."""
+
+    def told(self, result: CheckResult) -> str:
+        """How much of the suite ran, and how to run the rest."""
+        ran = result.counts.total if result.counts is not None else 0
+        rest = f"whole suite not run (about {_time(self.seconds)}): pawl verify --full"
+        return f"{ran:,} of {max(ran, self.tests):,} tests, {self.why}; {rest}"
+
+    def inside(self, folder: str) -> TestChoice:
+        """The part of a project in that folder, by its own paths."""
+        files, changed = (
+            tuple(path.removeprefix(f"{folder}/") for path in paths if path.startswith(f"{folder}/"))
+            for paths in (self.files, self.changed)
+        )
+        return replace(self, files=files, changed=changed)
+
+    def part_of(self, whole: CheckResult) -> CheckResult | None:
+        """The result of these tests in a run of all; None where that does not tell them apart."""
+        if not whole.ran or whole.incomplete or whole.part:
+            return None
+        ran = tuple(one for one in whole.ran if file_of(one.id) in self.files)
+        findings, old = (self._of(several) for several in (whole.findings, whole.old))
+        outcomes = [one.outcome for one in ran]
+        counts = TestCounts(
+            passed=outcomes.count(TestOutcome.PASSED),
+            failed=outcomes.count(TestOutcome.FAILED),
+            skipped=outcomes.count(TestOutcome.SKIPPED),
+            errors=len([one for one in findings if "::" not in one.test]),
+        )
+        standing = Status.FAIL if findings else Status.PASS
+        part = replace(whole, standing=standing, findings=findings, old=old, ran=ran, counts=counts)
+        return replace(part, part=self.told(part))
+
+    def _of(self, findings: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+        return tuple(one for one in findings if not one.test or file_of(one.test) in self.files)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds / _MINUTE:.0f} min" if seconds >= 1.5 * _MINUTE else f"{seconds:.0f} s"
+
+
+def file_of(test: str) -> str:
+    """The file that a test's id names: `a/test_b.py::test_c` by itself, `a.test_b.Case.test_c` by its module."""
+    path, colons, _ = test.partition("::")
+    if colons or "/" in path or " > " in test:
+        return path.partition(" > ")[0]
+    names = path.split(".")
+    stop = next((at for at, name in enumerate(names) if name[:1].isupper()), len(names) - 1)
+    return f"{posixpath.join(*names[:stop])}.py" if stop > 0 else path

@@ -1,0 +1,129 @@
+"""Choosing the tests for a change: those that it reaches, within the budget of time; all where they fit."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pawl.checks.settings import verify_settings
+from pawl.checks.suite_record import SuiteRecord, suite_records
+from pawl.checks.test_choice import TestChoice, file_of
+from pawl.code.languages import is_test
+from pawl.code.librarian import everything, open_librarian, source_files
+from pawl.code.reach import SECONDS_PER_TEST, ChangedLines, Reach, ReachedTest, within
+from pawl.core.change import BlobReader, ChangeSet, Node, NodeKind
+from pawl.core.errors import PawlError
+from pawl.workspace.project import Project
+
+FEW_FILES = 40
+"""Files of tests that are run whole when no run of them was ever timed."""
+_MOST_NAMED = 2
+_LARGEST = 1 << 20
+_WORDS = re.compile(r"[\w./-]+")
+
+
+def changed_lines(changes: ChangeSet, blobs: BlobReader) -> list[ChangedLines]:
+    """The changed files with their lines; of what is no text, or very long, the name alone."""
+    return [ChangedLines.of(one.path, _data(one.before, blobs), _data(one.after, blobs)) for one in changes]
+
+
+def _data(node: Node | None, blobs: BlobReader) -> bytes:
+    if node is None or node.kind is not NodeKind.FILE or node.blob is None:
+        return b""
+    data = blobs.get(node.blob)
+    return b"" if len(data) > _LARGEST or b"\0" in data else data
+
+
+@dataclass(frozen=True, slots=True)
+class TestChooser:
+    """Chooses for one workspace."""
+
+    __test__ = False
+
+    shop: Project
+    record: SuiteRecord
+    budget: float
+    """Seconds of tests."""
+
+    @classmethod
+    def of(cls, shop: Project) -> TestChooser:
+        """With what is recorded and set."""
+        return cls(shop, suite_records(shop.config).load(shop.workspace), verify_settings(shop.config).budget)
+
+    def choice(self, changes: Sequence[ChangedLines], first: Iterable[str] = (), words: str = "") -> TestChoice | None:
+        """The tests for the changes; None for the whole suite.
+
+        `first` are tests that are always among them, `words` those of the request, which may name some. Without a
+        change these, and those that failed last, are all.
+        """
+        if self._fits():
+            return None
+        with suppress(PawlError), open_librarian(self.shop, shows=everything) as librarian:
+            librarian.refresh()
+            reach = librarian.reached(changes)
+            total = self.record.seconds or sum(map(self._seconds, reach.tests))
+            return self._chosen(reach, changes, total, (*first, *_named(reach, words))) if total > self.budget else None
+        return None
+
+    def _fits(self) -> bool:
+        if self.record.seconds:
+            return self.record.seconds <= self.budget
+        return sum(is_test(stamp.path) for stamp in source_files(self.shop).stamps()) <= FEW_FILES
+
+    def _chosen(self, reach: Reach, changes: Sequence[ChangedLines], total: float, first: Iterable[str]) -> TestChoice:
+        known = {one.path: one for one in reach.tests}
+        paths = tuple(one.path for one in changes)
+        failed = (*first, *self.record.failed)
+        wanted = [*map(file_of, failed), *sorted(self.record.failing_in(paths)), *paths]
+        # A runner may name modules from its own folder.
+        tails = {path.partition("/")[2]: path for path in known}
+        begun = list(dict.fromkeys(known[tails.get(path, path)] for path in wanted if tails.get(path, path) in known))
+        fitting = reach.tests if reach.lost else reach.likely
+        rest = [one for one in fitting if one not in begun] if changes else []
+        chosen = [*begun, *within(rest, self.budget - sum(map(self._seconds, begun)), self._seconds)]
+        if not chosen and changes:
+            chosen = list(reach.tests[:1])
+        return TestChoice(
+            files=tuple(one.path for one in chosen),
+            changed=tuple(path for path in paths if path not in known),
+            why=_why(reach, chosen, paths),
+            reaches=bool(begun or reach.likely),
+            tests=self.record.tests or sum(one.tests for one in reach.tests),
+            seconds=total,
+        )
+
+    def _seconds(self, test: ReachedTest) -> float:
+        if test.path in self.record.files:
+            return self.record.files[test.path][1]
+        timed = self.record.files.values()
+        tests, seconds = sum(count for count, _ in timed), sum(spent for _, spent in timed)
+        return test.tests * (seconds / tests if tests and seconds else SECONDS_PER_TEST)
+
+
+def _named(reach: Reach, words: str) -> list[str]:
+    """Files of tests that the words name, by path or by name."""
+    said = {word.strip(".").partition("::")[0] for word in _WORDS.findall(words)}
+    return [one.path for one in reach.tests if said & {one.path, posixpath.basename(one.path)}]
+
+
+def _why(reach: Reach, chosen: Collection[ReachedTest], paths: Sequence[str]) -> str:
+    if not paths:
+        return "those that are named or failed last"
+    names = ", ".join(f"`{_module(path)}`" for path in paths[:_MOST_NAMED])
+    names += f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    if reach.lost:
+        return f"the likeliest, for nothing tells what {', '.join(reach.lost[:_MOST_NAMED])} concerns"
+    direct = [one for one in reach.tests if one.distance == 1]
+    if direct and all(one in chosen for one in direct):
+        return f"all that import {names}{' and others' if len(chosen) > len(direct) else ''}"
+    return f"the likeliest to be concerned by {names}"
+
+
+def _module(path: str) -> str:
+    """A Python file by the name that it is imported as."""
+    if not path.endswith(".py"):
+        return path
+    return path.removesuffix(".py").removesuffix("/__init__").removeprefix("src/").replace("/", ".")

@@ -1,0 +1,160 @@
+"""Which tests run and which checks look where: chosen tests, flaky ones, those that need a service, old findings."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from ui.cli.console import Pawl, Said
+
+pytestmark = [pytest.mark.spec("A8", "B9"), pytest.mark.timeout(120)]
+
+OTHERS = 45
+APP = "def after(number):\n    return number + 1\n"
+TEST = """from app import after
+
+
+def test_after():
+    assert after(2) == 3
+
+
+def test_none():
+    assert after(0) == 1
+"""
+
+
+@pytest.fixture
+def pawl(tmp_path: Path, active_environment: None, monkeypatch: pytest.MonkeyPatch) -> Pawl:
+    (tmp_path / "settings.toml").write_text("[verify]\nbudget = 0.2\n")
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "settings.toml"))
+    monkeypatch.setenv("PAWL_STATE", str(tmp_path / "state"))
+    workspace = tmp_path / "work"
+    (workspace / "tests").mkdir(parents=True)
+    (workspace / "conftest.py").write_text("")
+    (workspace / "app.py").write_text(APP)
+    (workspace / "tests/test_app.py").write_text(TEST)
+    for number in range(OTHERS):
+        (workspace / f"tests/test_other{number}.py").write_text(f"def test_{number}():\n    assert {number} + 1\n")
+    return Pawl(workspace)
+
+
+def do(pawl: Pawl, text: str, *words: str) -> Said:
+    script = pawl.workspace.parent / "script.jsonl"
+    calls = [{"name": "file_read", "arguments": {"path": "app.py"}}]
+    calls.append({"name": "file_write", "arguments": {"path": "app.py", "content": text}})
+    turns = [*({"answer": {"text": "", "calls": [call]}} for call in calls), {"answer": {"text": "Done."}}]
+    script.write_text("".join(json.dumps(turn) + "\n" for turn in turns))
+    return pawl("do", "add", "before", "to", "app.py", "--model", f"scripted:{script}", "--approve", "never", *words)
+
+
+def test_the_tests_that_a_change_reaches_are_run_and_counted(pawl):
+    said = do(pawl, APP + "\n\ndef before(number):\n    return number - 1\n")
+    assert said.code == 0, said
+    assert f"2 of {OTHERS + 2} tests, all that import `app`; whole suite not run" in said.out
+    assert "pawl verify --full" in said.out
+
+
+def test_a_change_that_they_refute_is_refused(pawl):
+    said = do(pawl, APP.replace("+ 1", "+ 2"))
+    assert "2 failed" in said.out
+    assert (pawl.workspace / "app.py").read_text() == APP
+
+
+def test_verify_runs_what_uncommitted_work_reaches_and_everything_in_full(pawl):
+    commit(pawl)
+    (pawl.workspace / "app.py").write_text(APP + "\n\nLIMIT = 3\n")
+    assert f"2 of {OTHERS + 2} tests, all that import `app`" in pawl("verify").out
+    full = pawl("verify", "--full")
+    assert f"{OTHERS + 2} passed" in full.out
+    assert "whole suite not run" not in full.out
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(["git", "-C", str(folder), *words], check=True)
+
+
+def commit(pawl: Pawl) -> None:
+    git(pawl.workspace, "init", "-q")
+    git(pawl.workspace, "add", ".")
+    git(pawl.workspace, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")
+
+
+@pytest.fixture
+def small(pawl: Pawl) -> Pawl:
+    for number in range(OTHERS):
+        (pawl.workspace / f"tests/test_other{number}.py").unlink()
+    return pawl
+
+
+def test_findings_in_committed_files_are_old_and_those_in_what_depends_on_new_work_are_not(small):
+    work = small.workspace
+    (work / "tests/broken.py").write_text("def f(:\n")
+    (work / "user.py").write_text("from lib import one\n\none()\n")
+    (work / "lib.py").write_text("def one():\n    return 1\n")
+    commit(small)
+    said = small("verify")
+    assert said.code == 0, said
+    assert "2 passed" in said.out
+    (work / "lib.py").write_text("def two():\n    return 2\n")
+    assert small("verify").code == 1
+
+
+def test_lint_holds_no_test_back_and_kinds_can_be_chosen(small):
+    (small.workspace / "extra.py").write_text("def f():\n    return undefined_name\n")
+    said = small("verify")
+    assert (said.code, "2 passed" in said.out) == (1, True), said
+    only = small("verify", "--only", "tests")
+    assert only.code == 0, only
+    assert "left out by --only" in only.out
+    assert small("verify", "--only", "test").code == 42
+
+
+def test_a_test_that_changes_its_mind_is_called_flaky_by_name(small):
+    (small.workspace / "tests/test_mood.py").write_text(
+        "import app\n\n\ndef test_mood(request):\n"
+        "    assert not (hasattr(app, 'before') and len(request.session.items) > 1)\n"
+    )
+    said = do(small, APP + "\n\ndef before(number):\n    return number - 1\n")
+    assert said.code == 0, said
+    assert "tests/test_mood.py::test_mood is flaky" in said.out
+
+
+CONNECTS = """import socket
+
+
+def test_served():
+    socket.create_connection(("127.0.0.1", 8765), 2).close()
+"""
+SERVICE = """
+[[verify.service]]
+name = "toy"
+start = "python3 -m http.server 8765 --bind 127.0.0.1"
+ready = "python3 -c 'import socket; socket.create_connection((\\"127.0.0.1\\", 8765), 1)'"
+"""
+
+
+def test_services_of_the_settings_serve_the_tests_and_end_with_them(small):
+    (small.workspace / "tests/test_served.py").write_text(CONNECTS)
+    settings = small.workspace.parent / "settings.toml"
+    settings.write_text(SERVICE)
+    said = small("verify", "--only", "tests")
+    assert (said.code, "3 passed" in said.out) == (0, True), said
+    settings.write_text(SERVICE.replace("http.server", "no_such_server") + "seconds = 1\n")
+    assert "not run: needs toy" in small("verify", "--only", "tests").out
+
+
+def test_a_test_that_lacks_a_service_is_not_run_rather_than_failed(small):
+    (small.workspace / "tests/test_cache.py").write_text(
+        "def test_cache():\n    raise ConnectionError('Error 111 connecting to localhost:6379. Connection refused.')\n"
+    )
+    said = small("verify", "--only", "tests")
+    assert said.code == 0, said
+    assert "1 not run: needs Redis" in said.out
+
+
+def test_a_file_that_is_too_large_to_read_ends_nothing(small):
+    (small.workspace / "numbers.py").write_text(f"x = {'1' * 1_200_000!r}\n")
+    said = do(small, APP + "\n\ndef before(number):\n    return number - 1\n")
+    assert said.code == 0, said
