@@ -3,8 +3,9 @@
     python benchmarks/do.py [--rounds 5] [--turns 200]
 
 The model answers at once. Overhead is the wall time without the model's and that of the test runs: the one that the
-model asks for and those of the verification, each as long as the same command takes by itself. Then the run of many
-turns, in each of which the command `true` is run. Tokens are bytes by four. The last line is JSON for programs.
+model asks for and that of the verification, each as long as the same command takes by itself; the tests without the
+change run beside the model. The tail is from the last answer to the exit, the verification included. Then the run of
+many turns, in each of which the command `true` is run. Tokens are bytes by four. The last line is JSON for programs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -34,8 +36,8 @@ FIX = [
     {"name": "strict_patch", "arguments": {"path": "calc.py", "old": "number + 2", "new": "number + 1"}},
     {"name": "run_command", "arguments": {"command": TESTS}},
 ]
-TEST_RUNS = 3
-"""The baseline, the model's own, the verification."""
+TEST_RUNS = 2
+"""The model's own, and the verification."""
 SETTINGS = """\
 review = "off"
 [models]
@@ -67,13 +69,15 @@ def measured(top: Path, calls: list[dict[str, object]], request: str) -> dict[st
         "PAWL_STATE": str(top / "state"), "PAWL_CONFIG": str(top / "config.toml"),
     }  # fmt: skip
     words = [sys.executable, "-m", "pawl", "do", request, "--approve", "never", "--test", TESTS, "--seconds", "600"]
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
     process = subprocess.Popen(
         words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     peak = Peak(process.pid)
     out, _ = process.communicate()
-    wall = time.monotonic() - started
+    ended = time.monotonic()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     server.stdin.close()
     seen = json.loads(server.stdout.read())
     server.wait()
@@ -81,7 +85,9 @@ def measured(top: Path, calls: list[dict[str, object]], request: str) -> dict[st
         raise SystemExit(out.decode())
     gaps = [after - before for before, after in zip(seen["answers"], seen["arrivals"][1:], strict=False)]
     return {
-        "wall_s": wall,
+        "wall_s": ended - started,
+        "tail_s": ended - seen["answers"][-1],
+        "cpu_s": used.ru_utime + used.ru_stime - spent.ru_utime - spent.ru_stime,
         "first_request_s": seen["arrivals"][0] - started,
         "gaps_ms": [1000 * gap for gap in gaps],
         "first_bytes": seen["sizes"][0],
@@ -147,7 +153,9 @@ def main() -> None:
         "tests_s": tests,
         "wall_s": wall,
         "overhead_s": wall - TEST_RUNS * tests,
+        "cpu_s": min(run["cpu_s"] for run in runs),
         "first_request_s": statistics.median(run["first_request_s"] for run in runs),
+        "tail_s": statistics.median(run["tail_s"] for run in runs),
         "gap_ms": statistics.median(gap for run in runs for gap in run["gaps_ms"]),
         "read_gap_ms": statistics.median(run["gaps_ms"][0] for run in runs),
         "sent_bytes": runs[-1]["sent_bytes"],

@@ -126,24 +126,48 @@ def test_a_program_is_run_in_the_sandbox_and_what_it_writes_is_kept_aside(story:
     assert done.kept is not None and "made.txt" not in story.files()
 
 
-def test_a_command_that_only_a_model_understands_is_told_by_its_answer(story: Story):
-    intent = {"intent": "run", "summary": "s", "paths": [], "command": "echo from the model"}
-    story.model_says({"match": {"schema": True}, "answer": {"text": json.dumps(intent)}})
-    done = story.do("greet me from a shell, would you")
-    assert (done.intent, done.answer.strip(), done.requests) == (Intent.RUN, "from the model", 1)
+def test_a_command_that_only_a_model_understands_is_run_by_it(story: Story):
+    story.model_says(
+        call("run_command", command="echo from the model"),
+        say("It said: from the model."),
+        {"match": {"schema": True}, **say(CHECKED)},
+    )
+    done = story.do("greet me from a shell, would you", reasoning="off")
+    assert (done.intent, done.delivery, done.requests) == (Intent.READ, DeliveryState.DONE, 3)
+    assert done.answer == "It said: from the model."
 
 
 @pytest.mark.spec("B1")
-def test_a_model_that_cannot_say_what_is_asked_for_may_still_do_it(story: Story):
+def test_what_no_words_tell_goes_to_the_agent_which_may_change_something(story: Story):
     story.model_says(
-        say("I would rather talk."),
-        say("Still no JSON."),
         call("file_read", path="dates.py"),
         patch("dates.py", LEAP, RIGHT),
         say("Done."),
     )
     done = story.do("is_leap is wrong, please see to it", approve="never")
     assert (done.intent, done.delivery, done.after) == (Intent.EDIT, DeliveryState.DONE, Counts(passed=3))
+
+
+@pytest.mark.spec("B8")
+def test_the_failing_tests_join_the_talk_that_is_about_them(story: Story):
+    story.model_says(
+        call("file_read", path="dates.py"),
+        {"match": {"tool": "[the tests before any change]"}, **patch("dates.py", LEAP, RIGHT)},
+        say("Done."),
+    )
+    done = story.do("is_leap is wrong, see to it: test_century fails", approve="never", reasoning="off")
+    assert (done.delivery, done.requests) == (DeliveryState.DONE, 3)
+    assert (done.before, done.after) == (Counts(passed=2, failed=1), Counts(passed=3))
+
+
+@pytest.mark.whole
+def test_the_model_is_asked_before_any_test_has_run(story: Story):
+    """The tests before the change hang; what the model did meanwhile is kept."""
+    story.user_writes({"tests/test_hangs.py": "import time\n\n\ndef test_hangs():\n    time.sleep(900)\n"})
+    story.model_says(call("file_read", path="dates.py"), patch("dates.py", LEAP, RIGHT), say("Done."))
+    done = story.do("clean up dates.py", approve="never", reasoning="off", budget={"seconds": 5})
+    assert (done.requests, done.trouble.code, done.entry) == (3, "out_of_time", None)
+    assert done.kept is not None
 
 
 @pytest.mark.whole

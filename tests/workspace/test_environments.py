@@ -109,9 +109,11 @@ def test_keys_beside_a_toolchain_stay_out_of_sight(site: Site, tmp_path, monkeyp
 def test_import_paths_of_the_workspace_are_kept_and_others_are_not(site: Site, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"{site.workspace}/src:/somewhere/else")
     monkeypatch.setenv("NODE_PATH", "/somewhere/else")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     with Project.open(load(), site.workspace) as shop:
-        ran = run_on_bench(shop, CommandRequest(argv=("/bin/sh", "-c", 'echo "$PYTHONPATH|${NODE_PATH-none}"')))
-    assert ran.completed.stdout.text == f"{site.workspace}/src|none\n"
+        told = 'echo "$PYTHONPATH|${NODE_PATH-none}|${PYTEST_DISABLE_PLUGIN_AUTOLOAD-none}"'
+        ran = run_on_bench(shop, CommandRequest(argv=("/bin/sh", "-c", told)))
+    assert ran.completed.stdout.text == f"{site.workspace}/src|none|1\n"
 
 
 def test_the_environment_that_runs_pawl_is_no_project_s(site: Site, monkeypatch):

@@ -372,6 +372,7 @@ class _Talk:
         while True:
             raise_if_stopped(self.seat.cancel)
             self._listened()
+            self._take_found()
             ended = self._limit()
             if ended is not None:
                 self.stage = Stage.FINAL
@@ -479,6 +480,17 @@ class _Talk:
         for text in said:
             self._say(user(text))
         return bool(said)
+
+    def _take_found(self) -> None:
+        """Results that came meanwhile stand with the answers to the last calls: the dialogue only grows."""
+        for text in self.seat.found() if self.requests else ():
+            last = self.messages[-1]
+            if not last.answers or last is not self.said[-1]:
+                self._say(user(text))
+                continue
+            *others, answer = last.answers
+            told = replace(answer, text=f"{answer.text}\n\n{text}")
+            self.messages[-1] = self.said[-1] = replace(last, answers=(*others, told))
 
     def _sent_on(self, text: str) -> bool:
         said = self.seat.stopping(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,12 +11,14 @@ from pawl.agent import workspace_memory
 from pawl.agent.instructions import instructions_of
 from pawl.agent.intents import mentioned
 from pawl.agent.tools.toolbox import ToolSession
+from pawl.checks.known_commands import known_commands
 from pawl.code.code_model import LEAST_BUDGET
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic
 from pawl.core.errors import PawlError
 from pawl.core.events import RunEvent, Warned
 from pawl.core.patch import unified
+from pawl.core.run import RunRequest
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState
 from pawl.models.configuration import ModelConfig, model_config
 from pawl.settings.env_file import LARGEST_BYTES, environment_of
@@ -70,22 +73,27 @@ def instructions(shop: Project, desk: ToolSession, request: str, listen: Listene
     return (found.text,) if found.parts else ()
 
 
-def standing_context(shop: Project, desk: ToolSession, request: str, listen: Listener) -> tuple[str, ...]:
+def standing_context(shop: Project, desk: ToolSession, order: RunRequest, listen: Listener) -> tuple[str, ...]:
     """Instructions, the environment of commands, the memories that fit the request, and the memory bank."""
-    told = (*instructions(shop, desk, request, listen), environment_line(shop))
+    request = order.text
+    told = (*instructions(shop, desk, request, listen), environment_line(shop, shlex.join(order.test_command)))
     return (*told, *workspace_memory.told(shop, request), *workspace_memory.bank_told(shop, desk.gated))
 
 
-def environment_line(shop: Project) -> str:
+def environment_line(shop: Project, test_command: str = "") -> str:
     """The interpreter and the test command of the project, and that commands have no network."""
-    from pawl.checks.known_commands import known_commands, test_commands
+    known = known_commands(shop.config).load(shop.workspace) if not test_command else None
+    if known is None and not test_command:
+        # It takes as long to load as all the rest: only until a command is known to run the tests.
+        from pawl.checks.test_commands import test_commands
 
+        known = next(iter(test_commands(shop)), None)
     found = found_environment(shop.config, shop.workspace)
-    known = known_commands(shop.config).load(shop.workspace) or next(iter(test_commands(shop)), None)
     python = found.interpreter.removeprefix(f"{shop.workspace}/")
+    tests = test_command or (known.shown.removeprefix(f"{shop.workspace}/") if known is not None else "")
     parts = (
         f"Python is {python}" if python else "",
-        f"the tests are run with `{known.shown.removeprefix(f'{shop.workspace}/')}`" if known else "",
+        f"the tests are run with `{tests}`" if tests else "",
         "commands have no network, so that nothing can be installed or fetched",
     )
     return f"Environment: {'; '.join(filter(None, parts))}."
@@ -305,14 +313,15 @@ def handed_over(shop: Project, files: Files, subject: BundleSubject) -> tuple[st
 def _found(shop: Project, files: Files, subject: BundleSubject) -> tuple[str, ...]:
     from pawl.code.librarian import index_path, open_librarian, source_files
 
-    # Looked at before the index is opened, which takes longer.
-    count = len(source_files(shop).stamps())
-    known = index_path(shop.config.state, shop.workspace).exists()
-    if count < LEAST_FILES or (count > MOST_NEW and not known and not subject.patient):
-        return ()
+    if not index_path(shop.config.state, shop.workspace).exists():
+        # Looked at before an index is made, which takes longer; one that is there is walked through once.
+        count = len(source_files(shop).stamps())
+        if count < LEAST_FILES or (count > MOST_NEW and not subject.patient):
+            return ()
     with open_librarian(shop) as librarian:
         librarian.refresh()
-        return _text(librarian, shop, files, subject)
+        few = librarian.reading(lambda shelf: len(shelf.files), history=False) < LEAST_FILES
+        return () if few else _text(librarian, shop, files, subject)
 
 
 def _text(librarian: CodeLibrarian, shop: Project, files: Files, subject: BundleSubject) -> tuple[str, ...]:

@@ -113,6 +113,8 @@ class LadderClimber:
     def climb(self, wanted: Requirements) -> Climbed:
         generator = TestGenerator(shop=self.shop, record=self.record, talker=self.asker.talker, listen=self.listen)
         self.asker.verifier = generator.verifier(self.asker.verifier)
+        if not self.record.is_begun:
+            self.asker.talker.warn_of_model()
         before = self.record.baseline(self.asker.verifier)
         if before.standing is not Status.FAIL and not self.record.objective:
             return Climbed(why=None, reason="nothing fails", answer="Nothing fails, and nothing else is asked for.")

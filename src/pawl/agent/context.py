@@ -86,6 +86,8 @@ class AgentContext:
     """The refusals of the verification, by the run's own record; they hold until the loop changes something."""
     heard: Callable[[], tuple[str, ...]] = tuple
     """The user's words since this was last asked; taken before the next request."""
+    found: Callable[[], tuple[str, ...]] = tuple
+    """Results that came while the model was asked; said before every request but the first."""
     stopping: Callable[[str], tuple[str, ...]] = lambda text: ()
     """Why the role is to go on that would end with these words."""
     limits: Budget = field(default_factory=Budget)

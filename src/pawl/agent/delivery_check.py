@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pawl.agent.briefing import shown_diff
-from pawl.agent.context import TurnInput
+from pawl.agent.context import LoopEnd, TurnInput
 from pawl.agent.delivery import UNCHANGED
 from pawl.agent.demands import demanded, has_further_wish, speaks_of_tests
-from pawl.agent.intents import listed_parts, own_words
+from pawl.agent.intents import IntentGuess, is_question, listed_parts, own_words
 from pawl.agent.nodes import PASSED_OVER, Workbench
 from pawl.agent.record import Fulfilment
 from pawl.agent.routes import NodeOutcome
-from pawl.core.change import ChangeSet
+from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import Verdict
-from pawl.core.run import Approval, RoleName, RunCursor, Stage, TaskOutcome, TaskState
+from pawl.core.run import Approval, DeliveryState, Intent, RoleName, RunCursor, Stage, TaskOutcome, TaskState
 
 if TYPE_CHECKING:
     from pawl.agent import contract_models
@@ -45,6 +45,24 @@ def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> No
     words = ["Of the request this remains:", *(f"- {one}" for one in found.remaining), "", "Do it, then end."]
     record.keep_talk(talk, replace(record.talk(talk), refused="\n".join(words)))
     return NodeOutcome.RETRY
+
+
+def answered(bench: Workbench) -> NodeOutcome:
+    """Whether a request whose words ask for no change, and for which nothing was changed, has its answer.
+
+    A question has; of the rest the check decides. NOTHING where the answer is all, DONE where it is not.
+    """
+    record = bench.record
+    if record.data.ended != LoopEnd.ANSWERED:
+        return NodeOutcome.DONE
+    if not is_question(record.order.text):
+        found = record.data.fulfilment or _asked(bench, EMPTY, ())
+        record.keep(replace(record.data, fulfilment=found))
+        if not found.fulfilled:
+            return NodeOutcome.DONE
+    record.keep(replace(record.data, intent=IntentGuess(intent=Intent.READ), exit_code=0))
+    record.deliver(DeliveryState.DONE)
+    return NodeOutcome.NOTHING
 
 
 def _parts(bench: Workbench) -> tuple[str, ...]:
@@ -78,7 +96,12 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
     if len(parts) > 1:
         lines += ["the parts; begin each thing that remains with the number of its part:"]
         lines += [f"{number}. {part}" for number, part in enumerate(parts, 1)]
-    summary = "\n".join((*lines, "the change:", shown_diff(bench.shop, changes)))
+    what = (
+        ("the change:", shown_diff(bench.shop, changes))
+        if changes
+        else ("nothing was changed; the answer:", data.answer)
+    )
+    summary = "\n".join((*lines, *what))
     line = TurnInput(
         talk=f"delivery {changes.digest[:12]}",
         role=RoleName.REVIEWER,

@@ -91,6 +91,12 @@ def has_further_wish(request: str) -> bool:
     return _names()["further"].search(own_words(request)) is not None
 
 
+def is_about_tests(request: str) -> bool:
+    """Whether the request can only be answered with what the tests say now."""
+    demand = demanded(request)
+    return demand.all_tests or bool(demand.tests or demand.files) or speaks_of_tests(request)
+
+
 def speaks_of_tests(request: str) -> bool:
     """Whether tests are a matter of the request at all, whatever it wants of them."""
     return any(words.tests.search(own_words(request)) for words in _languages())

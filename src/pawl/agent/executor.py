@@ -39,8 +39,7 @@ from pawl.core.events import ApprovalAsked, NodeEntered, QueueChanged, RunBegun,
 from pawl.core.run import Report, RunCursor, RunRequest, RunState, trouble_of
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.permissions import Permit
-from pawl.workspace.bench import sweep
-from pawl.workspace.benches import bench_places
+from pawl.workspace.paths import bench_places
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
@@ -115,8 +114,12 @@ class RunExecutor:
         return self.place
 
     def _begin(self, *, resumed: bool) -> None:
-        for folder in bench_places(self.shop.config):
-            sweep(folder)
+        if any(any(folder.glob("*")) for folder in bench_places(self.shop.config)):
+            # Something was left behind, or another run is at work.
+            from pawl.workspace.bench import sweep
+
+            for folder in bench_places(self.shop.config):
+                sweep(folder)
         order, conversation = self.record.order, self._conversation()
         self._hear(RunBegun(run=self.place.run, conversation=conversation, order=order, resumed=resumed))
 
@@ -162,7 +165,6 @@ class RunExecutor:
     def _step(self, bench: Workbench) -> bool:
         """Do the work of the node where the run stands, and move on; False where the run waits for the user."""
         place, runs = self.place, self.shop.store.runs
-        runs.stand(place, RunState.WORKING)
         self._hear(NodeEntered(place))
         self.shop.note("node", {"node": place.at, "task": place.task, "attempt": place.attempt})
         try:

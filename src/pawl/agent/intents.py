@@ -116,7 +116,8 @@ LONGEST = 400
 
 _OWN = (Intent.READ, Intent.EDIT, Intent.MEND, Intent.RUN, Intent.UNDO, Intent.PROFILE)
 _OPTIONS = re.compile(r"[a-z][\w.-]*(?: [^\s,]+)* --?[A-Za-z][\w-]*(?:[ =][^\s,]+)*$")
-_END = re.compile(r"[\s.!?]+$")
+_END = re.compile(r"[\s.!?。！？؟]+$")
+_ASKS = ("?", "？", "؟")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +127,8 @@ class IntentGuess:
     intent: Intent
     command: str = ""
     summary: str = ""
+    unsaid: bool = False
+    """The words do not tell whether anything is to change: an answer may be all that is wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,11 +141,11 @@ class Phrase:
 
 
 def understood(request: str, own: Sequence[Phrase] = ()) -> IntentGuess | None:
-    """The obvious intent of a request; None when it takes a model to tell. The user's own phrases go first."""
+    """The obvious intent of a request; None where its words do not tell. The user's own phrases go first."""
     request = own_words(request)
     if request_form(request) is not None:
         return IntentGuess(intent=Intent.EDIT)
-    phrases = (*own, *_phrases())
+    phrases = _Phrases(own)
     plain = _plain(request, phrases)
     if len(plain) > LONGEST:
         return None
@@ -232,17 +235,21 @@ def examples() -> Sequence[tuple[Intent, str]]:
     return [(Intent(row["name"]), row["examples"][0]) for row in phrase_file()["intent"]]
 
 
-def _plain(request: str, phrases: Sequence[Phrase]) -> str:
+def is_question(request: str) -> bool:
+    return own_words(request).rstrip().endswith(_ASKS)
+
+
+def _plain(request: str, phrases: Iterable[Phrase]) -> str:
     """In one line, without what is only polite; a question keeps its mark."""
     text = " ".join(request.replace("’", "'").split())
-    asks = text.endswith("?")
+    asks = text.endswith(_ASKS)
     text = _END.sub("", text)
     text = re.sub(rf"(?i)^(?:{phrase_file()['words']['polite']}[, ]+)+", "", text)
     text = re.sub(r"(?i)[, ]+(?:please|pls|thanks|thank you)$", "", text)
     return f"{text}?" if asks and not _is_known(text, phrases) else text
 
 
-def _is_known(text: str, phrases: Sequence[Phrase]) -> bool:
+def _is_known(text: str, phrases: Iterable[Phrase]) -> bool:
     """Whether the words alone fit something other than a question."""
     return any(phrase.intent is not Intent.READ and phrase.pattern.fullmatch(text) for phrase in phrases)
 
@@ -261,14 +268,26 @@ def phrase_file() -> Mapping[str, Any]:
     return tomllib.loads((resources.files("pawl.agent") / "intents.toml").read_text("utf-8"))
 
 
+@dataclass(frozen=True, slots=True)
+class _Phrases:
+    """The user's own and then Pawl's, each compiled when those before it did not fit."""
+
+    own: Sequence[Phrase]
+
+    def __iter__(self) -> Iterator[Phrase]:
+        yield from self.own
+        yield from map(_own_phrase, range(len(phrase_file()["intent"])))
+
+
 @functools.cache
-def _phrases() -> tuple[Phrase, ...]:
-    return tuple(map(_phrase, phrase_file()["intent"]))
+def _own_phrase(number: int) -> Phrase:
+    return _phrase(phrase_file()["intent"][number])
 
 
 def _phrase(row: Mapping[str, Any]) -> Phrase:
-    file = phrase_file()["words"]["file"]
-    pattern = "|".join(one.replace("<file>", file) for one in row["patterns"])
+    pattern = "|".join(row["patterns"])
+    for name in ("file", "change", "change_anywhere"):
+        pattern = pattern.replace(f"<{name}>", phrase_file()["words"][name])
     return Phrase(
         intent=Intent(row["name"]), command=row.get("command", ""), pattern=re.compile(pattern, re.IGNORECASE)
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pawl.agent.context import LoopEnd, TurnInput, Unanswered
 from pawl.agent.delivery import UNCHANGED, deliver_verified, delivery_of, end_task, give_up_task, keep_tasks
-from pawl.agent.demands import requirements
+from pawl.agent.demands import is_about_tests, requirements
 from pawl.agent.inbox import Event
 from pawl.agent.intents import as_one, task_text
 from pawl.agent.record import GivenAnswer, RunData, RunRecord, WorkName
@@ -16,9 +16,9 @@ from pawl.agent.routes import RETRIES, NodeOutcome
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talker import Talker
 from pawl.agent.works import BenchWorks, Work
-from pawl.checks.verdict import ChangeVerdict, Evidence, Requirements, Verification, decide, failing, to_pass, told
+from pawl.checks.verdict import ChangeVerdict, Evidence, Requirements, Verification, decide, to_pass, told
 from pawl.core.change import ChangeSet
-from pawl.core.diagnostic import Status, Verdict, counts_json
+from pawl.core.diagnostic import Status, Verdict
 from pawl.core.dialogue import Speaker
 from pawl.core.errors import (
     BudgetExceeded,
@@ -74,15 +74,12 @@ class Workbench:
 
 
 def prove(bench: Workbench, place: RunCursor) -> NodeOutcome:
-    """Checks what the tasks need, all of it at once, and takes the baseline that the change will be held against."""
+    """Checks what the tasks need, all of it at once. The tests without the change run while the model is asked."""
     unmet = bench.works.unmet(bench.record.data.plan) if place.task == 1 else ()
     if unmet:
         raise TaskValidationError(
             "the request cannot be carried out: " + "; ".join(unmet), unmet, advice="mend the request or the workspace"
         )
-    if bench.record.data.baseline is None:
-        before = bench.works.before()
-        bench.record.note("baseline", {"standing": before.standing, "counts": counts_json(before.counts)})
     return NodeOutcome.DONE
 
 
@@ -91,7 +88,7 @@ def act(bench: Workbench, place: RunCursor) -> NodeOutcome:
     record = bench.record
     tasks, name = record.data.plan, f"{place.task}.{place.attempt}"
     if place.attempt == 1:
-        text = task_text(tasks[place.task - 1], record.order.text, len(tasks)) + _failing_now(bench)
+        text = task_text(tasks[place.task - 1], record.order.text, len(tasks))
         # A task that failed was taken back, and is no part of the history.
         done = max((one.number for one in record.data.task_ends if one.state is TaskState.DONE), default=0)
         last = record.data.last_talk.get(str(done), f"{done}.1")
@@ -177,15 +174,21 @@ def _asks_why(bench: Workbench, place: RunCursor, changes: ChangeSet) -> bool:
 
 def _unchanged(bench: Workbench, place: RunCursor) -> NodeOutcome:
     """Nothing was changed: fine where nothing had to be, and no success where something fails that should pass."""
-    wishes, before = wanted(bench, place.task), bench.works.before()
-    checked = Verification(digest="", before=before, verdicts=())
-    left = to_pass(before.findings, wishes)
-    if left and before.standing is Status.FAIL:
+    wishes = wanted(bench, place.task)
+    waits = wishes.all_tests or wishes.fixes or is_about_tests(bench.record.order.text)
+    before = bench.works.before() if waits else bench.works.known_before()
+    left = to_pass(before.findings, wishes) if before is not None else ()
+    if before is not None and left and before.standing is Status.FAIL:
+        checked = Verification(digest="", before=before, verdicts=())
         reason = f"tests: {before.reason}; nothing was changed"
         judgement = ChangeVerdict(verdict=Verdict.FAILED, refused=(reason,), findings=tuple(left))
         _keep(bench, checked, judgement)
         return _again(bench, place, judgement)
-    return NodeOutcome.NEXT if place.task < len(bench.record.data.plan) else NodeOutcome.NOTHING
+    if place.task < len(bench.record.data.plan):
+        return NodeOutcome.NEXT
+    # Perhaps the answer was all that was wanted.
+    intent = bench.record.data.intent
+    return NodeOutcome.DONE if intent is not None and intent.unsaid else NodeOutcome.NOTHING
 
 
 def _again(bench: Workbench, place: RunCursor, judgement: ChangeVerdict) -> NodeOutcome:
@@ -240,17 +243,6 @@ def wanted(bench: Workbench, task: int = 0) -> Requirements:
     early = 0 < task < len(plan)
     mends = not early and intent is not None and intent.intent in (Intent.MEND, Intent.LOOP)
     return requirements(order.text, plan[task - 1].what.partition("\n\n")[0] if early else "", mends=mends)
-
-
-def _failing_now(bench: Workbench) -> str:
-    """Name the tests that the baseline shows failing, so that the role need not run them."""
-    before = bench.record.data.baseline
-    names = failing(before.findings) if before is not None else ()
-    if not names:
-        return ""
-    shown = "\n".join(f"- {name}" for name in names[:10])
-    more = f"\n- and {len(names) - 10} more" if len(names) > 10 else ""
-    return f"\n\n[tests that fail now, before any change:\n{shown}{more}]"
 
 
 _LIMITS: Mapping[EscalationEnd, type[PawlError]] = {

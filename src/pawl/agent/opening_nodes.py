@@ -17,14 +17,13 @@ from pawl.agent.own_extensions import own_phrases_of
 from pawl.agent.record import ReflexResult, WorkName
 from pawl.agent.request_scope import from_form
 from pawl.agent.routes import NodeOutcome
+from pawl.agent.tools.toolbox import OutputLines
 from pawl.agent.works import is_there
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, HookRefused, NoTests, SchemaUnmet, UsageError
-from pawl.core.events import Warned
+from pawl.core.events import CommandPrinted, Warned
 from pawl.core.guardrails import Decision
 from pawl.core.run import DeliveryState, Intent, Mode, RoleName, RunCursor, Stage
-from pawl.workspace.benches import CommandRequest, keep, run_on_bench
-from pawl.workspace.reversal import Wish
 
 if TYPE_CHECKING:
     from pawl.agent import contract_models
@@ -49,7 +48,8 @@ ABOUT = {
 
 
 def intent(bench: Workbench, place: RunCursor) -> NodeOutcome:
-    """Obvious requests are understood without a model; with none configured, the rest is a question for one."""
+    """Plain words tell what is asked for. Everything else goes to the agent, which may simply answer; no model is
+    asked only to sort a request."""
     record = bench.record
     if record.data.intent is not None:
         return NodeOutcome(record.data.intent.intent.value)
@@ -59,28 +59,14 @@ def intent(bench: Workbench, place: RunCursor) -> NodeOutcome:
         found = IntentGuess(intent=named)
     else:
         own = own_phrases_of(bench.shop.config, bench.shop.workspace)
-        # Chat reads and answers, whatever is asked for, so that a model need not be asked what that is.
-        found = understood(record.order.text, own) or (IntentGuess(intent=Intent.READ) if chat else _asked(bench))
+        unsaid = IntentGuess(intent=Intent.READ if chat else Intent.EDIT, unsaid=not chat)
+        found = understood(record.order.text, own) or unsaid
     chosen = found.intent
     if chat and chosen in (Intent.EDIT, Intent.MEND, Intent.UNDO):
         chosen = Intent.READ
     record.keep(replace(record.data, intent=replace(found, intent=chosen)))
     record.note("intent", {"intent": chosen})
     return NodeOutcome(chosen.value)
-
-
-def _asked(bench: Workbench) -> IntentGuess:
-    order = bench.record.order
-    history = bench.talks.earlier()
-    line = TurnInput(talk="intent", role=RoleName.ARTISAN, text=order.text, stage=Stage.INTENT, history=history)
-    try:
-        spoken = bench.talks.say(line)
-    except SchemaUnmet as error:
-        # Plain questions and commands are known without a model; a model that cannot say what is left may still do it.
-        bench.record.note("intent unclear", {"error": error.code})
-        return IntentGuess(intent=Intent.EDIT)
-    value: contract_models.IntentAnswer = spoken.value  # type: ignore[assignment]
-    return IntentGuess(intent=Intent(value.intent), command=value.command, summary=value.summary)
 
 
 def read(bench: Workbench, place: RunCursor) -> NodeOutcome:
@@ -134,6 +120,7 @@ def mend(bench: Workbench, place: RunCursor) -> NodeOutcome:
     record = bench.record
     known = record.data.mend
     if known is None:
+        bench.talks.warn_of_model()
         known, changes = _reflex(bench)
         if changes:
             record.keep_work(WorkName.MENDED, changes)
@@ -260,6 +247,7 @@ def _checked(bench: Workbench, check: Check | None) -> tuple[CheckResult, ...]:
 def _command(bench: Workbench, command: str) -> Action:
     """In the sandbox; what it changed is kept as an entry and not promoted."""
     from pawl.checks.output import printed
+    from pawl.workspace.benches import CommandRequest, keep, run_on_bench
 
     try:
         words = tuple(shlex.split(command))
@@ -270,13 +258,16 @@ def _command(bench: Workbench, command: str) -> Action:
     seconds = bench.within(bench.shop.config.settings.run_seconds)
     # A shell reads it, as it would for the user; it is confined like any other command.
     request = CommandRequest(argv=words if _is_plain(command) else ("/bin/sh", "-c", command), seconds=seconds)
-    ran = run_on_bench(bench.shop, request)
+    lines = OutputLines(lambda line: bench.listen(CommandPrinted(line)))
+    ran = run_on_bench(bench.shop, request, on_output=lines.feed)
     landing = keep(bench.shop, ran)
     code = ran.completed.code if ran.completed.code is not None else 1
     return Action(text=printed(ran.completed)[-MOST_OUTPUT:], exit_code=code, kept=landing.kept)
 
 
 def _undone(bench: Workbench) -> Action:
+    from pawl.workspace.reversal import Wish
+
     reversal = bench.shop.undo(None, Wish())
     paths = ", ".join(sorted(reversal.changes.paths))
     entry = None if reversal.promotion is None else reversal.promotion.entry

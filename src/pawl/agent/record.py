@@ -178,6 +178,8 @@ class RunData:
     # The work and its checks
     mend: ReflexResult | None = None
     baseline: CheckResult | None = None
+    baseline_told: bool = False
+    """The model was told what of it fails."""
     before: TestCounts | None = None
     after: TestCounts | None = None
     verdict: Verdict | None = None

@@ -71,10 +71,10 @@ class ReplayLog:
         return step
 
     def heard(self, live: Callable[[], Sequence[str]], *, by: str = "user") -> tuple[str, ...]:
-        """The user's words at this point of the loop: from the log while it lasts, then live, and recorded."""
+        """Words of the user, of a hook or of the tests at this point: from the log while it lasts, then live."""
         if self.is_behind:
             found = []
-            while self.is_behind and self.steps[self.at]["kind"] == WORDS:
+            while self.is_behind and self.steps[self.at]["kind"] == WORDS and self.steps[self.at].get("by", by) == by:
                 found.append(str(self.steps[self.at]["text"]))
                 self.at += 1
             return tuple(found)

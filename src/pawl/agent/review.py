@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pawl.agent.briefing import shown_diff
 from pawl.agent.context import TurnInput
-from pawl.agent.delivery_check import check_delivery
+from pawl.agent.delivery_check import answered, check_delivery
 from pawl.agent.nodes import PASSED_OVER, Workbench
 from pawl.agent.own_extensions import own_evaluator
 from pawl.agent.record import composed
@@ -37,6 +37,8 @@ def qa(bench: Workbench, place: RunCursor) -> NodeOutcome:
         changes = bench.works.now().changes
     except Conflicted:
         return NodeOutcome.DONE
+    if not changes and record.data.intent is not None and record.data.intent.unsaid:
+        return answered(bench)
     if changes and check_delivery(bench, place, changes) is NodeOutcome.RETRY:
         return NodeOutcome.RETRY
     first, review = record.data.review is None, bench.shop.config.settings.review

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING
 
 from pawl.agent.briefing import configured
@@ -298,6 +299,9 @@ class Session:
             endpoint_for(name, config.providers, config.environment, config.rules)
 
     def _lacks(self, test_command: tuple[str, ...]) -> bool:
+        if which(test_command[0], path=self.shop.config.search_path):
+            return False
+        # Only a bench can tell of the rest.
         from pawl.checks.verifier import Verifier
 
         return Verifier(shop=self.shop, test_command=test_command).lacks_program()

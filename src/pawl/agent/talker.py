@@ -9,9 +9,18 @@ from functools import partial
 from pathlib import Path
 
 from pawl.agent.agent_loop import converse
-from pawl.agent.briefing import BundleSubject, configured, handed_over, instructions, read_ahead, standing_context
+from pawl.agent.briefing import (
+    BundleSubject,
+    configured,
+    failing_text,
+    handed_over,
+    instructions,
+    read_ahead,
+    standing_context,
+)
 from pawl.agent.context import AgentContext, LoopEnd, Spoken, TurnInput, Unanswered
 from pawl.agent.context_watch import ContextWatch, afresh, later_tasks
+from pawl.agent.demands import is_about_tests
 from pawl.agent.inbox import Inbox
 from pawl.agent.intents import mentioned
 from pawl.agent.policy import Policy, model_of, policy_of, prompts, standard_policy
@@ -22,9 +31,10 @@ from pawl.agent.run_hooks import CANNOT_BE_SHOWN, Hooking, call_question, can_be
 from pawl.agent.tools.toolbox import DELEGATE, TeamDesk
 from pawl.agent.works import BenchWorks
 from pawl.agent.workspace_memory import earlier_attempts
+from pawl.core.diagnostic import Status
 from pawl.core.dialogue import FellBack, Message, Sampling, TextDelta, assistant, user
-from pawl.core.errors import AnswerInterrupted, PawlError, UnknownModel
-from pawl.core.events import ReasoningShown, RequestAnswered, RunEvent, Steered, Warned
+from pawl.core.errors import AnswerInterrupted, ModelError, PawlError, UnknownModel
+from pawl.core.events import CommandPrinted, ReasoningShown, RequestAnswered, RequestSent, RunEvent, Steered, Warned
 from pawl.core.guardrails import Decision, Permission
 from pawl.core.redact import redacted_message
 from pawl.core.run import (
@@ -32,6 +42,7 @@ from pawl.core.run import (
     ApprovalAnswer,
     Budget,
     Detail,
+    Intent,
     Mode,
     Reasoning,
     RequestRecord,
@@ -53,6 +64,10 @@ REQUEST_SECONDS = 300.0
 """The whole of a request (A11), unless the user gives it another limit."""
 ROLES = (RoleName.ARTISAN, RoleName.PLANNER, RoleName.REVIEWER)
 """Who takes part in a run without tiers."""
+TESTS = "tests"
+"""By whom words of the replay log are said that tell of the baseline."""
+JOIN_SECONDS = 10.0
+"""How long a talk about failing tests waits for them before its second request."""
 HANDED = "handed"
 """The snapshot of a conversation of questions that holds the code that was handed over at its start."""
 
@@ -140,6 +155,14 @@ class Talker:
         if not router.routes.fallbacks.get(model):
             router.opened(model)
 
+    def warn_of_model(self) -> None:
+        """Say before anything is run what will keep the model from being asked; what needs no model goes on."""
+        try:
+            if self.configured:
+                self.check_model()
+        except ModelError as error:
+            self.listen(Warned(f"{error.message}: {error.advice}" if error.advice else error.message))
+
     @property
     def terms(self) -> RunTerms:
         order = self.record.order
@@ -197,7 +220,7 @@ class Talker:
     def standing(self) -> tuple[str, ...]:
         """Context for every agent loop of the run: words of hooks, instructions, memories, the memory bank."""
         if self._standing is None:
-            told = standing_context(self.shop, self.works.desk, self.record.order.text, self.listen)
+            told = standing_context(self.shop, self.works.desk, self.record.order, self.listen)
             self._standing = (*(self.record.root.data.hook_context or ()), *told)
         return self._standing
 
@@ -227,10 +250,34 @@ class Talker:
             self.listen(Steered(text))
         return said
 
+    def _works_alone(self, line: TurnInput) -> bool:
+        """Whether the role works on the bench of the run; attempts of a tier are told of the tests as they begin."""
+        return line.stage is None and line.mode is None and self.tier is None and self.record.order.mode is Mode.AGENT
+
+    def _tested(self, tape: ReplayLog) -> tuple[str, ...]:
+        """The failing tests of the baseline, once, when it is there; a request that is about them waits a while."""
+        if tape.is_behind:
+            return tape.heard(tuple, by=TESTS)
+        if self.record.data.baseline_told or any(one.get("by") == TESTS for one in tape.steps):
+            return ()
+        order, intent = self.record.order, self.record.data.intent
+        about = is_about_tests(order.text) or (intent is not None and intent.intent is Intent.MEND)
+        before = self.works.known_before(JOIN_SECONDS if about else 0.0)
+        if before is None:
+            return ()
+        shown = self.shop.read_gate().told(before.findings)
+        text = failing_text(shown) if before.standing is Status.FAIL else ""
+        if about and before.standing is Status.PASS and before.counts is not None:
+            text = f"All {before.counts.passed} tests pass."
+        said = tape.heard(lambda: (f"[the tests before any change]\n{text}",) if text else (), by=TESTS)
+        self.record.keep(replace(self.record.data, baseline_told=True))
+        return said
+
     def _seat(self, line: TurnInput, tape: ReplayLog, watch: ContextWatch) -> AgentContext:
         """The one place where the context of an agent is made."""
         models, telemetry = self._opened()
         shop, desk, hooking = self.shop, self.works.desk, self._hooks_of(line)
+        desk.bench.printed = lambda text: self.listen(CommandPrinted(text))
         for path in self.record.data.granted:
             desk.gated.grant(path)
         terms, role = self._terms(line), self.policy.role(line.role)
@@ -259,12 +306,13 @@ class Talker:
                 cancel=self.cancel,
             ),
             record=lambda record: self._record(record, book.record, tape, models),
-            listen=partial(self._hear, watch, tape, models),
+            listen=partial(self._hear, watch, tape, models, line),
             clean=watch.clean,
             compress=partial(self._compressed, watch),
             context=self._context(line),
             work_left=self.record.data.refused if line.stage is None else (),
             heard=partial(self._heard, tape) if line.stage is None else tuple,
+            found=partial(self._tested, tape) if self._works_alone(line) else tuple,
             stopping=partial(hooking.sending_back, tape) if line.stage is None else lambda text: (),
             limits=self.config.budget,
             sampling=replace(usual, max_output=min(usual.max_output, most_output), temperature=warmth),
@@ -292,9 +340,11 @@ class Talker:
 
         return TeamDesk(desk=self.works.desk, role=role, sent=sent, send=send)
 
-    def _hear(self, watch: ContextWatch, tape: ReplayLog, models: Models, event: RunEvent) -> None:
+    def _hear(self, watch: ContextWatch, tape: ReplayLog, models: Models, line: TurnInput, event: RunEvent) -> None:
         """Pass an event on, unless it was shown before an interruption."""
         watch.hear(event)
+        if isinstance(event, RequestSent) and self._works_alone(line) and self.record.data.baseline is None:
+            self.works.early.begin()
         if tape.hides(event):
             return
         self.heard.take(event)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pawl.agent.early_tests import EarlyTests
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.request_scope import programs_of
 from pawl.agent.tools.toolbox import LateBench, ToolSession
@@ -20,24 +21,18 @@ from pawl.core.patch import content, hunks, select, summary
 from pawl.core.redact import redacted, without_known
 from pawl.core.run import Mode, Task
 from pawl.core.text import one_line
-from pawl.workspace import capture
-from pawl.workspace.bench import Bench
 from pawl.workspace.bench_files import Files
-from pawl.workspace.benches import open_bench
-from pawl.workspace.capture import HeldReason
-from pawl.workspace.git import CommandRunner
 from pawl.workspace.paths import clean
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
     from pawl.checks.verdict import Verification
     from pawl.checks.verifier import BenchChecker, Verifier
+    from pawl.workspace.bench import Bench
+    from pawl.workspace.capture import HeldBack
+    from pawl.workspace.git import CommandRunner
 
 
-HELD = (HeldReason.PROTECTED, HeldReason.DENIED)
-"""Changes that are kept and reported though they are not delivered."""
-DROPPED = (HeldReason.SECRET, HeldReason.TOO_LARGE, HeldReason.LEAVES_TREE, HeldReason.UNREADABLE, HeldReason.BITS)
-"""Changes that are reported and neither delivered nor kept."""
 LONGEST_TITLE, LONGEST_WHAT = 72, 200
 MOST_FINDINGS = 500
 """Of the baseline, for the record."""
@@ -48,7 +43,7 @@ class Work:
     """The changes that stand on the bench, over the workspace as it stands now."""
 
     changes: ChangeSet
-    held: tuple[capture.HeldBack, ...] = ()
+    held: tuple[HeldBack, ...] = ()
     spare: ChangeSet = EMPTY
     """The changes that are held back and could be kept."""
 
@@ -62,10 +57,13 @@ class BenchWorks:
     opened_verifier: Callable[[], Verifier]
     """Called when something is to be checked."""
     desk: ToolSession = field(init=False)
+    early: EarlyTests = field(init=False)
+    """The tests without any change, begun while the model is asked."""
     _verifier: Verifier | None = None
     _before: CheckResult | None = None
 
     def __post_init__(self) -> None:
+        self.early = EarlyTests(self.shop, self._tested)
         if self.record.order.mode is Mode.CHAT:
             # Who only reads needs neither the packages of the project nor its checks.
             self.desk = ToolSession(self.shop)
@@ -80,7 +78,11 @@ class BenchWorks:
         return self._verifier
 
     def close(self) -> None:
-        self.desk.__exit__()
+        try:
+            self.known_before()
+        finally:
+            self.early.close()
+            self.desk.__exit__()
 
     def restore(self) -> None:
         """A bench as the run left it: what it had changed is put onto it again, over what the user changed since.
@@ -148,12 +150,26 @@ class BenchWorks:
 
     def before(self) -> CheckResult:
         """The tests without any change; run once."""
+        known = self.known_before()
+        return self._measured(self.early.result()) if known is None else known
+
+    def known_before(self, seconds: float = 0.0) -> CheckResult | None:
+        """The same as far as it is there, waited for so long at most."""
         if self._before is None:
             self._before = self.record.data.baseline
-        if self._before is None:
-            self._before = self.verifier.tests()
-            self.record.keep(replace(self.record.data, baseline=shortened(self._before)))
+        if self._before is None and (result := self.early.ready(seconds)) is not None:
+            self._measured(result)
         return self._before
+
+    def _tested(self, shop: Project) -> CheckResult:
+        """Run the tests of a project that another thread has opened; what is told belongs to the thread of the run."""
+        return replace(self.opened_verifier(), shop=shop, listen=lambda verdict: None).tests()
+
+    def _measured(self, result: CheckResult) -> CheckResult:
+        self._before = result
+        self.record.keep(replace(self.record.data, baseline=shortened(result)))
+        self.record.note("baseline", {"standing": result.standing, "counts": counts_json(result.counts)})
+        return result
 
     def now(self) -> Work:
         """`Conflicted` where the user has changed the same place meanwhile."""
@@ -273,6 +289,7 @@ class BenchWorks:
         settings, order = self.shop.config.settings, self.record.order
         if (order.commit or settings.commit) != "on":
             return "", ()
+        from pawl.workspace.benches import open_bench
         from pawl.workspace.commits import Committer
         from pawl.workspace.git import GitLog
 
@@ -304,11 +321,13 @@ class BenchWorks:
         short, evidence = one_line(redacted(title), LONGEST_TITLE), self.record.evidence(verified)
         return self.shop.new_entry(EntryKind.EDIT, f"do: {short}", reason, evidence=evidence)
 
-    def _captured(self) -> tuple[ChangeSet, tuple[capture.HeldBack, ...]]:
-        """The changes of the bench, and those that are protected or denied. What a rule asks about is asked with the
-        rest. Where the user has changed the same file since, the record knows what it was before."""
-        bench = self.desk.bench.bench
-        captured = bench.capture()
+    def _captured(self) -> tuple[ChangeSet, tuple[HeldBack, ...]]:
+        """The changes of the bench, and those that are held back. What a rule asks about is asked with the rest. Where
+        the user has changed the same file since, the record knows what it was before."""
+        # With all of a bench: nothing of it is needed for the first request.
+        from pawl.workspace.capture import HeldBack, HeldReason
+
+        captured = self.desk.bench.bench.capture()
         known = self.record.work(WorkName.BENCH) or EMPTY
         asked = (one.change for one in captured.held if one.reason is HeldReason.ASKED and one.change is not None)
         changes = {change.path: change for change in (*captured.changes, *asked)}
@@ -322,12 +341,20 @@ class BenchWorks:
                 )
             if first.before != conflict.ours:
                 changes[conflict.path] = Change(conflict.path, first.before, conflict.ours)
-        held = [one for one in captured.held if one.reason in (*HELD, *DROPPED)]
+        kept = (HeldReason.PROTECTED, HeldReason.DENIED)
+        dropped = (
+            HeldReason.SECRET,
+            HeldReason.TOO_LARGE,
+            HeldReason.LEAVES_TREE,
+            HeldReason.UNREADABLE,
+            HeldReason.BITS,
+        )
+        held = [one for one in captured.held if one.reason in (*kept, *dropped)]
         gated = self.desk.gated
         for path in [one.path for one in changes.values() if gated.was_hidden and one.before and one.after]:
             # A command changed a file that it was shown empty.
             if rule := gated.refusal(path):
-                held.append(capture.HeldBack(path, HeldReason.DENIED, None, rule))
+                held.append(HeldBack(path, HeldReason.DENIED, None, rule))
                 del changes[path]
         return ChangeSet.of(changes.values()), tuple(held)
 
@@ -375,6 +402,7 @@ def _opened(shop: Project, *, install: bool) -> Bench:
     """A bench on which the project's own tools can run, with its packages where they are no change of the project."""
     from pawl.checks.lsp.verdicts import readable
     from pawl.checks.packages import PackagePolicy, provide
+    from pawl.workspace.benches import open_bench
 
     opened = open_bench(shop, extra_readonly=readable())
     try:
@@ -385,5 +413,5 @@ def _opened(shop: Project, *, install: bool) -> Bench:
     return opened
 
 
-def _spare(held: Iterable[capture.HeldBack]) -> ChangeSet:
+def _spare(held: Iterable[HeldBack]) -> ChangeSet:
     return ChangeSet.of(one.change for one in held if one.change is not None)

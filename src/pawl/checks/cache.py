@@ -23,10 +23,10 @@ from pawl.core.execution import Ending
 from pawl.core.formats import Unreadable, read_json
 from pawl.core.redact import redacted
 from pawl.core.version import __version__
+from pawl.settings.files import workspace_key, write_private
 
 MOST = 1000
 LARGEST = 1 << 20
-_PRIVATE = 0o700
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +78,6 @@ class Baselines:
 
     def _path(self, workspace: str) -> Path:
         return self.folder / f"{workspace_key(workspace)}.json"
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replaces a file of the user's alone as a whole."""
-    path.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}")
-    temporary.write_text(text, "utf-8")
-    os.replace(temporary, path)
-
-
-def workspace_key(workspace: str) -> str:
-    """The name of what is kept of a workspace."""
-    return hashlib.sha256(workspace.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 FORM = 3

@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from pawl.checks.cache import workspace_key, write_private
 from pawl.checks.packages import SECONDS as INSTALL_SECONDS
 from pawl.core.errors import NotFound, ServerUnavailable
+from pawl.settings.files import workspace_key, write_private
 from pawl.workspace.project import Project
 
 START = "from pawl.checks.supervisor import main; main()"

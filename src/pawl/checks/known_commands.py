@@ -1,18 +1,55 @@
-"""The commands that run a workspace's tests: one that is known to have reported some, or those that its files name."""
+"""The commands that are known to run a workspace's tests: those that ran on a bench and reported some."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import posixpath
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pawl.checks.cache import workspace_key, write_private
-from pawl.checks.test_commands import TestCommand, TreeFolder, candidates
 from pawl.core.redact import redacted
 from pawl.core.typed import typed
 from pawl.settings.config import Config
-from pawl.workspace.project import Project
+from pawl.settings.files import workspace_key, write_private
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestCommand:
+    """A command that may run the tests of a project."""
+
+    __test__ = False
+
+    words: tuple[str, ...]
+    source: str = ""
+    """The file that names it."""
+    tests: int = 0
+    """How many it reported on a bench; none for one that was not tried yet."""
+
+    def with_python(self, python: str) -> tuple[str, ...]:
+        """The words with the project's interpreter, where a file of the project's names the command."""
+        first, *rest = self.words
+        if not self.source:
+            return self.words
+        if first == "pytest":
+            return (python, "-m", "pytest", *rest)
+        return (python, *rest) if first == "python" else self.words
+
+    def with_labels(self, paths: Sequence[str]) -> TestCommand | None:
+        """The command for the tests of these files, where it takes modules as labels; None where it does not."""
+        for at, word in enumerate(self.words):
+            if posixpath.basename(word) == "runtests.py" or (word.endswith("manage.py") and "test" in self.words[at:]):
+                folder = posixpath.dirname(word)
+                inside = [posixpath.relpath(path, folder or ".") for path in paths]
+                labels = [path.removesuffix(".py").replace("/", ".") for path in inside if not path.startswith("..")]
+                return dataclasses.replace(self, words=(*self.words, *labels)) if labels else None
+        return None
+
+    @property
+    def shown(self) -> str:
+        return shlex.join(self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +71,6 @@ class KnownCommands:
 
     def _path(self, workspace: str) -> Path:
         return self.folder / f"{workspace_key(workspace)}.json"
-
-
-def test_commands(shop: Project) -> tuple[TestCommand, ...]:
-    """The commands that may run the tests of a workspace: one that is known to, then those of its files."""
-    found = candidates(TreeFolder(shop.tree))
-    known = known_commands(shop.config).load(shop.workspace)
-    return tuple(sorted(found, key=lambda one: known is None or one.words != known.words))
 
 
 def known_commands(config: Config) -> KnownCommands:

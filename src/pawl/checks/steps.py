@@ -16,6 +16,7 @@ from typing import Protocol
 
 from pawl.checks import catalog as commands
 from pawl.checks.catalog import Detection, Framework, detect, named, read
+from pawl.checks.known_commands import TestCommand
 from pawl.checks.output import Origin, printed
 from pawl.checks.project_facts import Folder, missing_modules
 from pawl.checks.python_packages import offer
@@ -23,7 +24,6 @@ from pawl.checks.report import UNLISTED, TestReport
 from pawl.checks.runners import launched, own_packages, starts_runner
 from pawl.checks.services import NOT_SERVED, TestService, served, without_services
 from pawl.checks.test_choice import TestChoice
-from pawl.checks.test_commands import TestCommand
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun
 from pawl.core.errors import CommandNotFound, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits

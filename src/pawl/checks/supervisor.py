@@ -29,7 +29,8 @@ from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.forwarder import Forwarder
 from pawl.settings.config import load
 from pawl.workspace.bench import sweep
-from pawl.workspace.benches import bench_places, open_bench
+from pawl.workspace.benches import open_bench
+from pawl.workspace.paths import bench_places
 from pawl.workspace.project import Project
 
 SECRETS_SHOWN = "it reads files that hold secrets (--secrets)"

@@ -10,18 +10,19 @@ import functools
 import itertools
 import posixpath
 import re
-import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 
 from pawl.checks.catalog import first_named
+from pawl.checks.known_commands import TestCommand, known_commands
 from pawl.checks.project_facts import Folder, text
 from pawl.checks.task_files import just_recipes, leads_to, make_targets, tasks, words_of
 from pawl.core.errors import NotFound, PawlError
 from pawl.core.typed import written
 from pawl.settings.tree import Tree
+from pawl.workspace.project import Project
 
 _DEEPEST = 3
 _LARGEST = 256 << 10
@@ -65,42 +66,6 @@ def _table() -> _Table:
     return written(_Table, tomllib.loads(file.read_text(encoding="utf-8")))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestCommand:
-    """A command that may run the tests of a project."""
-
-    __test__ = False
-
-    words: tuple[str, ...]
-    source: str = ""
-    """The file that names it."""
-    tests: int = 0
-    """How many it reported on a bench; none for one that was not tried yet."""
-
-    def with_python(self, python: str) -> tuple[str, ...]:
-        """The words with the project's interpreter, where a file of the project's names the command."""
-        first, *rest = self.words
-        if not self.source:
-            return self.words
-        if first == "pytest":
-            return (python, "-m", "pytest", *rest)
-        return (python, *rest) if first == "python" else self.words
-
-    def with_labels(self, paths: Sequence[str]) -> TestCommand | None:
-        """The command for the tests of these files, where it takes modules as labels; None where it does not."""
-        for at, word in enumerate(self.words):
-            if posixpath.basename(word) == "runtests.py" or (word.endswith("manage.py") and "test" in self.words[at:]):
-                folder = posixpath.dirname(word)
-                inside = [posixpath.relpath(path, folder or ".") for path in paths]
-                labels = [path.removesuffix(".py").replace("/", ".") for path in inside if not path.startswith("..")]
-                return replace(self, words=(*self.words, *labels)) if labels else None
-        return None
-
-    @property
-    def shown(self) -> str:
-        return shlex.join(self.words)
-
-
 @dataclass(frozen=True, slots=True)
 class TreeFolder:
     """Fits `Folder`: files of a workspace as it stands, of which a folder's names are not walked further."""
@@ -125,6 +90,13 @@ class TreeFolder:
         except (OSError, PawlError):
             return
         yield from (posixpath.join(under, name) for name in sorted(names))
+
+
+def test_commands(shop: Project) -> tuple[TestCommand, ...]:
+    """The commands that may run the tests of a workspace: one that is known to, then those of its files."""
+    found = candidates(TreeFolder(shop.tree))
+    known = known_commands(shop.config).load(shop.workspace)
+    return tuple(sorted(found, key=lambda one: known is None or one.words != known.words))
 
 
 def candidates(files: Folder) -> tuple[TestCommand, ...]:

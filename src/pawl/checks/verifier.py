@@ -29,7 +29,7 @@ from pawl.checks.evidence import (
     reaching_for_tests,
     weaker_tests,
 )
-from pawl.checks.known_commands import known_commands, test_commands
+from pawl.checks.known_commands import TestCommand, known_commands
 from pawl.checks.ladder import Absent, Placed, with_absent
 from pawl.checks.lsp.verdicts import diagnosed, host, readable, servers_for
 from pawl.checks.output import printed
@@ -43,7 +43,7 @@ from pawl.checks.steps import NONE_CHOSEN, CheckStep, Subject, Tests, passed, sk
 from pawl.checks.suite_record import suite_records
 from pawl.checks.test_choice import TestChoice
 from pawl.checks.test_chooser import TestChooser, changed_lines
-from pawl.checks.test_commands import TestCommand
+from pawl.checks.test_commands import test_commands
 from pawl.checks.verdict import TESTS, ChangeVerdict, Requirements, Verification, decide, failing, runs_tests
 from pawl.code.languages import is_test
 from pawl.code.librarian import source_files
@@ -478,10 +478,11 @@ class Verifier:
     def _keeper(self, bench: Bench, provided: Sequence[Provided]) -> Keeper | None:
         subject = self.subject(bench.files, bench)
         contents = contents_of(subject.files)
+        found = found_environment(self.shop.config, self.shop.workspace)
         environment = surroundings(subject, contents.keys(), self.shop.config.search_path)
         if environment is None:
             return None
-        environment += "".join(one.key for one in provided)
+        environment += "".join((*(one.key for one in provided), *found.variables))
         return Keeper(VerdictShelf(self.shop.config.state / "verdicts"), environment, contents)
 
     def _asked(self, command: str, subject: Subject) -> CheckResult:

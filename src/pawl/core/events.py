@@ -54,6 +54,13 @@ class ToolEnded:
     """It was not executed: the same call had just failed in the same way, or brought nothing new."""
 
 
+@dataclass(frozen=True, slots=True)
+class CommandPrinted:
+    """A line of a command's output, while it runs; without secrets."""
+
+    line: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrected:
     """The answer had a known fault and was sent back."""
@@ -112,6 +119,7 @@ RunEvent = (
     | FellBack
     | ToolStarted
     | ToolEnded
+    | CommandPrinted
     | Corrected
     | Shortened
     | Steered

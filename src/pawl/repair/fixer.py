@@ -41,7 +41,8 @@ from pawl.repair.scripts.script_ground import ScriptGround, is_script_project
 from pawl.repair.strategy import RepairStrategy, Told, suite_of
 from pawl.repair.targets import reaching, test_file
 from pawl.workspace.bench import Bench, sweep
-from pawl.workspace.benches import bench_places, brought_along, open_bench, own_python
+from pawl.workspace.benches import brought_along, open_bench, own_python
+from pawl.workspace.paths import bench_places
 from pawl.workspace.project import Project
 
 MOST_ALONE = 4

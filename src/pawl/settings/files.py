@@ -89,3 +89,16 @@ def _acquire(fd: int, workspace: str, seconds: float) -> None:
                     advice="wait until it has finished and try again",
                 ) from error
             pause.wait(0.02)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replaces a file of the user's alone as a whole."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary.write_text(text, "utf-8")
+    os.replace(temporary, path)
+
+
+def workspace_key(workspace: str) -> str:
+    """The name of what is kept of a workspace."""
+    return hashlib.sha256(workspace.encode("utf-8", "surrogatepass")).hexdigest()[:32]

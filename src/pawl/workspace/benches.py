@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,10 +16,10 @@ from pawl.core.redact import redacted_command
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.choice import ChosenSandbox
 from pawl.sandbox.visibility import Surroundings
-from pawl.settings.config import Config
 from pawl.workspace.bench import Bench, BenchSettings, benches, sweep
 from pawl.workspace.capture import Capture, HeldBack
 from pawl.workspace.environments import found_environment
+from pawl.workspace.paths import bench_places
 from pawl.workspace.project import Project
 from pawl.workspace.promotion import Promotion
 
@@ -57,13 +56,6 @@ class Landing:
     held: tuple[HeldBack, ...] = ()
     conflicts: tuple[str, ...] = ()
     """Paths that the user changed meanwhile; theirs stand."""
-
-
-def bench_places(config: Config) -> tuple[Path, ...]:
-    """Where benches can stand: beside the store, or in memory where that cannot hold an overlay."""
-    memory = Path("/dev/shm")
-    beside = config.state / "benches"
-    return (beside, memory / f"pawl-{os.getuid()}") if memory.is_dir() else (beside,)
 
 
 def open_sandbox_for(shop: Project, extra_readonly: tuple[str, ...] = ()) -> ChosenSandbox:

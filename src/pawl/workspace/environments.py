@@ -27,6 +27,7 @@ from pawl.settings.config import Config
 _PLACE = re.compile(r"\{(\w+)\}")
 _NUMBER = re.compile(r"\d+")
 _IMPORT_PATHS = ("PYTHONPATH", "NODE_PATH")
+_PLUGINS = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
 _SYSTEM = ("/usr", *SYSTEM_FOLDERS)
 
 
@@ -87,6 +88,7 @@ def found_environment(config: Config, workspace: str) -> Environment:
     python = found.get("python", ("", ""))[0]
     programs = [os.path.join(folder, "bin") for folder in folders]
     variables = {"VIRTUAL_ENV": python} if python and os.path.exists(f"{python}/pyvenv.cfg") else {}
+    variables |= {_PLUGINS: "1"} if config.environment.get(_PLUGINS) else {}
     return Environment(
         python=python,
         found={language: whose for language, (_, whose) in found.items()},

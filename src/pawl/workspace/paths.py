@@ -152,3 +152,10 @@ def _repository(folder: Path, config: Config) -> Path | None:
 
 def is_repository(folder: Path) -> bool:
     return any(os.path.exists(folder / mark) for mark in MARKS)
+
+
+def bench_places(config: Config) -> tuple[Path, ...]:
+    """Where benches can stand: beside the store, or in memory where that cannot hold an overlay."""
+    memory = Path("/dev/shm")
+    beside = config.state / "benches"
+    return (beside, memory / f"pawl-{os.getuid()}") if memory.is_dir() else (beside,)

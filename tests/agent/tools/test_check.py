@@ -71,7 +71,7 @@ class NoCommands:
         raise AssertionError(execution)
 
 
-def ports(workspace: Path, **optional) -> Ports:
+def ports(workspace: Path, checker: object = None, **optional) -> Ports:
     files = FolderFiles(workspace)
     editor = BenchEditor(files, GUARDRAILS)
     return Ports(
@@ -80,6 +80,7 @@ def ports(workspace: Path, **optional) -> Ports:
         runner=NoCommands(),
         dependencies=lambda: ImportMap.of({}),
         guardrails=GUARDRAILS,
+        checker=None if checker is None else lambda: checker,
         **optional,
     )
 

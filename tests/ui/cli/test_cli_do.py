@@ -152,12 +152,50 @@ answer = "It is {token} (notes.txt:2)."
 
 def test_what_a_model_says_to_pawl_itself_is_not_shown_as_an_answer(project: Project, script: Script):
     pawl = project(FILES)
-    intent = json.dumps({"intent": "edit", "summary": "s", "paths": [], "command": ""})
-    turns = f"[[turn]]\nanswer = {json.dumps(intent)}\n{FIX}"
-    shown = pawl("do", "after is wrong, see to it", "--model", script(turns))
-    assert "I look." in shown.out and "intent" not in shown.out + shown.err
-    words = ("-p", "after is wrong, see to it", "--model", script(turns), "--output-format", "stream-json")
-    assert '\\"intent\\"' not in pawl(*words).out
+    checked = json.dumps({"state": "DONE", "evidence": ["it is said"], "remaining": []})
+    turns = f"[[turn]]\nanswer = 'Good morning.'\n[[turn]]\nanswer = {json.dumps(checked)}\n"
+    shown = pawl("do", "good morning", "--model", script(turns))
+    assert (shown.code, "Good morning." in shown.out) == (0, True), shown
+    assert "evidence" not in shown.out + shown.err
+    words = ("-p", "good morning", "--model", script(turns), "--output-format", "stream-json")
+    assert '\\"evidence\\"' not in pawl(*words).out
+
+
+def test_what_a_command_prints_is_shown_while_it_runs(project: Project, script: Script):
+    pawl = project(FILES)
+    command = json.dumps({"command": "echo first; echo key sk-ant-api03-0123456789abcdefghij >&2; seq 100 140"})
+    calls = f"[[turn]]\nanswer = {{ calls = [{{ name = 'run_command', raw = '{command}' }}] }}\n"
+    turns = f"{calls}[[turn]]\nanswer = 'It printed numbers.'\n"
+    said = pawl("do", "could you count for me?", "--model", script(turns))
+    shown = [line for line in said.err.splitlines() if line.startswith("  | ")]
+    assert "  | first" in shown and shown[-1] == "  | …" and len(shown) == 21, said
+    assert "sk-ant" not in said.err
+    streamed = pawl("-p", "could you count for me?", "--model", script(turns), "--output-format", "stream-json")
+    lines = [one for one in map(json.loads, streamed.lines) if one.get("subtype") == "output"]
+    assert lines[0]["text"] == "first" and lines[-1]["text"] == "140"
+
+
+@pytest.mark.spec("B1")
+@pytest.mark.parametrize(
+    ("request_", "state", "code"),
+    [
+        ("kannst du sagen, was after tut?", "", 0),
+        ("after is off by one, see to it", "NEEDS_WORK", 1),
+        ("merci beaucoup", "DONE", 0),
+    ],
+)
+def test_no_model_is_asked_only_to_sort_a_request(
+    project: Project, script: Script, request_: str, state: str, code: int
+):
+    """A question has its answer; that nothing was to be changed for any other words is for the delivery check."""
+    pawl = project(FILES)
+    body = {"state": state, "evidence": ["said"], "remaining": ["the change"] if state == "NEEDS_WORK" else []}
+    check = f"[[turn]]\nmatch = {{ schema = true }}\nanswer = '{json.dumps(body)}'\n" if state else ""
+    turns = f"[[turn]]\nmatch = {{ tools = ['strict_patch'] }}\nanswer = 'It is done.'\n{check}"
+    said = pawl("do", request_, "--reasoning", "off", "--json", "--model", script(turns))
+    told = json.loads(said.out)
+    assert (said.code, told["requests"]) == (code, 2 if state else 1), said
+    assert (told["delivery"], told["intent"]) == (("DONE", "read") if code == 0 else ("NEEDS_WORK", "edit"))
 
 
 @pytest.mark.spec("F5")

@@ -154,7 +154,7 @@ class CheckOutput:
 
 def check(ports: Ports, given: CheckOf) -> CheckOutput:
     assert ports.checker is not None
-    verdicts = ports.checker.check(given.what, seconds=ports.limits.check_seconds)
+    verdicts = ports.checker().check(given.what, seconds=ports.limits.check_seconds)
     return CheckOutput(verdicts=_shown(ports, verdicts), findings=ports.limits.findings)
 
 
@@ -168,7 +168,7 @@ def lsp_diagnostics(ports: Ports, given: DiagnosticsOf) -> CheckOutput:
     for path in given.paths:
         # What a model may not read is not told to it by a server either.
         ports.files.read(path)
-    verdicts = ports.checker.diagnose(given.paths, seconds=ports.limits.lsp_seconds)
+    verdicts = ports.checker().diagnose(given.paths, seconds=ports.limits.lsp_seconds)
     none = "[no language server knows these files]"
     return CheckOutput(verdicts=_shown(ports, verdicts), findings=ports.limits.findings, none=none)
 

@@ -30,13 +30,13 @@ from pawl.core.formats import front_matter
 from pawl.core.guardrails import Guardrails
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.bench_files import Files
-from pawl.workspace.git import CommandRunner
 
 if TYPE_CHECKING:
     from pawl.checks.verifier import BenchChecker
     from pawl.code.editor import BenchEditor
     from pawl.code.import_map import ImportMap
     from pawl.code.outline import Outliner
+    from pawl.workspace.git import CommandRunner
 
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
@@ -105,7 +105,7 @@ class Ports:
     dependencies: Callable[[], ImportMap]
     guardrails: Guardrails
     outliner: Callable[[], Outliner] | None = None
-    checker: BenchChecker | None = None
+    checker: Callable[[], BenchChecker] | None = None
     """Without these two there is no such tool."""
     shows: Callable[[str], bool] = lambda path: True
     """Whether a model may be told what is found in this file."""

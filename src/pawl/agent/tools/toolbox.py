@@ -32,9 +32,9 @@ from pawl.code.code_model import Modification
 from pawl.code.import_map import ImportMap
 from pawl.core.dialogue import ToolOffer
 from pawl.core.errors import PawlError, PolicyViolation, SchemaUnmet, TimedOut
+from pawl.core.redact import redacted
 from pawl.core.run import RoleName
 from pawl.workspace.bench_files import Files, GatedFiles
-from pawl.workspace.git import CommandRunner
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pawl.code.outline import SourceOutliner
     from pawl.core.execution import Completed, Execution
     from pawl.workspace.bench import Bench
+    from pawl.workspace.git import CommandRunner
 
 
 Work = Callable[[Ports, Any], ToolOutput]
@@ -181,6 +182,8 @@ class LateBench:
         self._shop = shop
         self._opened = opened
         self._bench: Bench | None = None
+        self.printed: Callable[[str], object] = lambda line: None
+        """Told each line that a command of the model's prints, as it comes."""
 
     @property
     def is_open(self) -> bool:
@@ -204,6 +207,32 @@ class LateBench:
         return self.bench.run(execution)
 
 
+MOST_LINE = 2_000
+
+
+class OutputLines:
+    """Puts the output of a command together into lines without secrets, which are known in whole lines only."""
+
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        self._tell = tell
+        self._rest: dict[object, bytes] = {}
+
+    def feed(self, stream: object, data: bytes) -> None:
+        *lines, self._rest[stream] = (self._rest.get(stream, b"") + data).split(b"\n")
+        for line in lines:
+            self._line(line)
+
+    def close(self) -> None:
+        for line in self._rest.values():
+            self._line(line)
+
+    def _line(self, line: bytes) -> None:
+        # A line that is written over and over is what it was last.
+        text = line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
+        if text.strip():
+            self._tell(redacted(text)[:MOST_LINE])
+
+
 @dataclass(frozen=True, slots=True)
 class GatedRunner:
     """Fits `CommandRunner`: commands that a model starts. What a rule keeps from it is shown empty, as secrets are."""
@@ -214,7 +243,11 @@ class GatedRunner:
     def run(self, execution: Execution) -> Completed:
         hides = self.files.hides
         self.files.was_hidden |= hides is not None
-        return self.bench.bench.run(execution, hides=hides)
+        lines = OutputLines(self.bench.printed)
+        try:
+            return self.bench.bench.run(execution, on_output=lines.feed, hides=hides)
+        finally:
+            lines.close()
 
 
 class ToolSession:
@@ -246,7 +279,7 @@ class ToolSession:
             guardrails=shop.guardrails,
             outliner=lambda: self.outliner,
             # Checks see every file; what a model is told of their findings is judged by file.
-            checker=checker(whole, self.bench) if checker else None,
+            checker=partial(checker, whole, self.bench) if checker else None,
             shows=gate.lists,
             limits=ToolLimits(tool_seconds=settings.tool_seconds, file_seconds=settings.file_seconds),
             cancel=shop.stop,

@@ -16,7 +16,16 @@ from pawl.agent.inbox import Event
 from pawl.core.diagnostic import CheckResult
 from pawl.core.dialogue import Retrying, TextDelta
 from pawl.core.errors import PawlError, UnknownEntry, UsageError
-from pawl.core.events import HookSaid, NodeEntered, RequestAnswered, RequestSent, Steered, ToolEnded, ToolStarted
+from pawl.core.events import (
+    CommandPrinted,
+    HookSaid,
+    NodeEntered,
+    RequestAnswered,
+    RequestSent,
+    Steered,
+    ToolEnded,
+    ToolStarted,
+)
 from pawl.core.formats import read_json
 from pawl.core.redact import redacted
 from pawl.core.run import Approval, ApprovalAnswer, ApprovalResponse, Mode, Report, RunRequest, RunState
@@ -422,6 +431,8 @@ class HeadlessWriter:
                 self._system("api_retry", attempt=attempt, error=why, retry_delay=seconds)
             case NodeEntered(place=place):
                 self._system("node", node=place.at, task=place.task)
+            case CommandPrinted(line=line):
+                self._system("output", text=line)
             case HookSaid(event=event, text=text):
                 self._system("hook", hook_event=event, text=redacted(text))
             case Steered(text=text):

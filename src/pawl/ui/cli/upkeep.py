@@ -16,7 +16,7 @@ from pawl.ui.cli.parser import Command
 from pawl.ui.screen.screen import counted
 
 if TYPE_CHECKING:
-    from pawl.checks.test_commands import TestCommand
+    from pawl.checks.known_commands import TestCommand
     from pawl.workspace.benches import Examination
     from pawl.workspace.project import Project
 
@@ -91,7 +91,8 @@ def doctor(shop: Project, call: Call) -> int:
 
 def _test_commands(shop: Project) -> tuple[TestCommand, ...]:
     """The one that is known to run the tests, then those that would be tried."""
-    from pawl.checks.known_commands import known_commands, test_commands
+    from pawl.checks.known_commands import known_commands
+    from pawl.checks.test_commands import test_commands
 
     known = known_commands(shop.config).load(shop.workspace)
     with suppress(ConfigError):

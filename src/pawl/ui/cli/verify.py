@@ -45,7 +45,7 @@ def verify(shop: Project, call: Call) -> int:
     from pawl.checks.packages import PackagePolicy
     from pawl.checks.verifier import BaselinePolicy, Verifier
     from pawl.workspace.bench import sweep
-    from pawl.workspace.benches import bench_places
+    from pawl.workspace.paths import bench_places
 
     options = call.options
     if options.set_baseline and options.no_baseline:

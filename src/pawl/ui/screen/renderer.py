@@ -15,6 +15,7 @@ from pawl.core.events import (
     AttemptEnded,
     ClimbBegun,
     ClimbEvent,
+    CommandPrinted,
     Corrected,
     EscalationWarned,
     HookSaid,
@@ -58,13 +59,13 @@ _NODES = {
     "undo": "taking it back",
     "mend": "the reflex looks for a patch, with no model",
     "plan": "planning",
-    "prove": "running the tests as they stand",
+    "prove": "looking at what it needs",
     "act": "working",
     "verify": "verifying on a fresh bench",
     "apply": "promoting",
     "qa": "reviewing",
 }
-_TOLD_NODES = frozenset({"mend", "plan", "prove", "verify", "apply"})
+_TOLD_NODES = frozenset({"mend", "plan", "verify", "apply"})
 """Nodes that are worth a line of their own."""
 _STAGES = {
     "install": "installing what the lock file says",
@@ -89,6 +90,8 @@ _CODE = re.compile(r"\A[a-z_]+: ")
 _SAID_BEFORE = "It said:\n"
 """The words before the failure of a call that is not carried out again."""
 _LONGEST = 110
+_MOST_PRINTED = 20
+"""Lines of a command's output that are shown while it runs."""
 
 
 @dataclass(slots=True)
@@ -153,6 +156,8 @@ class EventRenderer:
         self._safe = SafeWords()
         self._blocks = Blocks()
         self._doing = ""
+        self._printed: int | None = None
+        """How many lines of the output of the call under way were shown; None where none is."""
         self._unseen = False
         self._said = False
         """The last thing shown was a block of the answer."""
@@ -240,6 +245,8 @@ class EventRenderer:
                 return f"waiting for an answer of {model.rpartition('/')[2]}"
             case ToolStarted(call=call):
                 return _called(call)
+            case CommandPrinted(line=line):
+                return brief(line, _LONGEST)
             case NodeEntered(place=place):
                 return _node(place.at, place.attempt)
             case RunEnded():
@@ -251,7 +258,7 @@ class EventRenderer:
         match event:
             case RequestSent():
                 return _at_work(event)
-            case ToolStarted() | ToolEnded():
+            case ToolStarted() | ToolEnded() | CommandPrinted():
                 return self._call(event)
             case NodeEntered(place=place) if place.at in _TOLD_NODES:
                 return (f"· {_node(place.at, place.attempt)}",)
@@ -286,8 +293,21 @@ class EventRenderer:
         self._milestone = told
         return (told,)
 
-    def _call(self, event: ToolStarted | ToolEnded) -> tuple[str, ...]:
+    def _printed_line(self, line: str) -> tuple[str, ...]:
+        """The first lines of a call's output, as they come; where a live line shows the latest, that will do.
+
+        What the user runs himself is the answer, and is not told twice.
+        """
+        if self._face.live or self._printed is None or self._printed > _MOST_PRINTED:
+            return ()
+        self._printed += 1
+        return (f"  | {line}" if self._printed <= _MOST_PRINTED else "  | …",)
+
+    def _call(self, event: ToolStarted | ToolEnded | CommandPrinted) -> tuple[str, ...]:
         """Told with its outcome where a live line shows the call; elsewhere when it starts, and again if it fails."""
+        if isinstance(event, CommandPrinted):
+            return self._printed_line(event.line)
+        self._printed = 0 if isinstance(event, ToolStarted) else None
         if isinstance(event, ToolStarted):
             return () if self._face.live else (f"· {_called(event.call)}",)
         answer = event.answer
