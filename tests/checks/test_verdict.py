@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from folder import FolderFiles
 from memory_blobs import MemoryBlobs
 
-from pawl.checks.evidence import edited_tests, is_inert, is_text_only, of_tests, reaching_for_tests
+from pawl.checks.evidence import data_of_tests, edited_tests, is_inert, is_text_only, of_tests, reaching_for_tests
 from pawl.checks.test_strength import weakened
 from pawl.checks.verdict import (
     MOST_CHARACTERS,
@@ -422,3 +424,22 @@ def test_text_has_nothing_to_prove_and_what_tools_read_has():
 
     assert only("README.md", "docs/a.rst", "LICENSE")
     assert not any(map(only, ("requirements.txt", "a.py", "tests/data.txt", "CMakeLists.txt")))
+
+
+@pytest.mark.parametrize(
+    ("path", "product", "owned"),
+    [
+        ("expected.json", "x = 1\n", True),
+        ("expected.json", "read('expected.json')\n", False),
+        ("README.md", "x = 1\n", False),
+        ("requirements.txt", "x = 1\n", False),
+        ("package.json", "x = 1\n", False),
+    ],
+)
+def test_data_belongs_to_the_tests_where_only_they_name_it(path: str, product: str, owned: bool, tmp_path: Path):
+    (tmp_path / "test_app.py").write_text(f"read({path!r})\n")
+    (tmp_path / "app.py").write_text(product)
+    blobs = MemoryBlobs()
+    before, after = (Node.file(blobs.put(one)) for one in (b"1", b"2"))
+    found = data_of_tests(ChangeSet.of([Change(path, before, after)]), blobs, FolderFiles(tmp_path))
+    assert found == ({path} if owned else frozenset())

@@ -73,7 +73,8 @@ def data_of_tests(changes: ChangeSet, blobs: BlobReader, files: Folder) -> froze
     """The changed files of data that tests name and the product, as it was, does not, among all files."""
     table = _table().tests
     data = [one.path for one in changes if one.before is not None and is_named(one.path, table["data"])]
-    names = {path: PurePosixPath(path).name for path in data if PurePosixPath(path).name not in table["parts"]}
+    known = (*table["parts"], *_table().read)
+    names = {path: PurePosixPath(path).name for path in data if not is_named(path, known)}
     by_tests, by_product = set[str](), set[str]()
     for path in files.walk() if names else ():
         if path.endswith(_CODE):
