@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pawl.core.diagnostic import Diagnostic, Location, TestCounts
+from pawl.core.diagnostic import Diagnostic, Location, TestCounts, TestOutcome, TestRun
 
 _LONGEST_MESSAGE = 4000
 UNLISTED = "passing tests are not listed"
@@ -27,6 +27,8 @@ class TestReport:
     """The runner says that it left tests out before its end."""
     complete: bool = False
     """The run came to its end by itself, and every failure it counted is among the findings."""
+    ran: tuple[TestRun, ...] = ()
+    """The tests by id, where the report names each that it counts."""
 
     @property
     def failed(self) -> bool:
@@ -41,10 +43,12 @@ def report(
     cut: bool = False,
     notes: Sequence[str] = (),
     stops: Sequence[str] = (),
+    ran: Sequence[TestRun] = (),
 ) -> TestReport:
     """A report whose completeness follows from what was read; duplicates go.
 
-    `ended` says that the closing summary was seen, `stops` why tests were left out before it.
+    `ended` says that the closing summary was seen, `stops` why tests were left out before it. Ids that do not agree with
+    the counts are not to be trusted: a test may print what looks like another.
     """
     unique = tuple(dict.fromkeys(findings))
     said = [*notes, *(f"stopped: {stop}" for stop in stops)]
@@ -65,7 +69,14 @@ def report(
         broke_off=not ended and not cut,
         stopped=bool(stops),
         complete=complete,
+        ran=tuple(ran) if ended and not cut and _agree(ran, counts) else (),
     )
+
+
+def _agree(ran: Sequence[TestRun], counts: TestCounts) -> bool:
+    outcomes = [one.outcome for one in ran]
+    numbers = (outcomes.count(TestOutcome.PASSED), outcomes.count(TestOutcome.SKIPPED))
+    return numbers == (counts.passed, counts.skipped)
 
 
 def failure(
