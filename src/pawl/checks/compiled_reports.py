@@ -86,8 +86,7 @@ def read_go(output: str, origin: Origin = ANYWHERE) -> TestReport:
     ended = bool(names) and not packages[-1].lines and not any(CUT in package.lines for package in packages)
     stops = [f"{test} began and did not end" for test in left]
     return report(
-        counts, findings, ended=ended and not left, cut=text.cut, notes=notes, stops=stops, ran=ran if listed else ()
-    )
+        counts, findings, ended=ended and not left, cut=text.cut, notes=notes, stops=stops).naming(ran if listed else ())
 
 
 def _from_events(lines: Sequence[str]) -> tuple[list[str], bool]:
@@ -248,7 +247,7 @@ def read_cargo(output: str, origin: Origin = ANYWHERE) -> TestReport:
         for line in itertools.takewhile(lambda line: line != "failures:", target.lines)
         if (match := _RAN.match(line))
     ]
-    return report(counts, [*compiler, *findings], ended=ended, cut=text.cut, ran=ran)
+    return report(counts, [*compiler, *findings], ended=ended, cut=text.cut).naming(ran)
 
 
 def _targets(lines: Sequence[str]) -> list[_Target]:

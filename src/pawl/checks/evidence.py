@@ -175,7 +175,7 @@ def adds_tests_only(changes: ChangeSet) -> bool:
 def deciding_files(
     changes: ChangeSet, commands: Iterable[Sequence[str]], scripts: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """A line for each changed file that belongs to a command of the user's, or a script of the project's, which decides."""
+    """A line for each changed file of a command of the user's, or a script of the project's, which decides."""
     table, found = _table().tests, dict[str, str]()
     for words in commands:
         names = {word.removeprefix("./") for part in words for word in part.split()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pawl.core.diagnostic import Diagnostic, Location, TestCounts, TestOutcome, TestRun
@@ -34,6 +34,13 @@ class TestReport:
     def failed(self) -> bool:
         return bool(self.findings or self.counts.failed or self.counts.errors)
 
+    def naming(self, ran: Sequence[TestRun]) -> TestReport:
+        """With the tests by id, where they agree with the counts: a test may print what looks like another."""
+        outcomes = [one.outcome for one in ran]
+        numbers = (outcomes.count(TestOutcome.PASSED), outcomes.count(TestOutcome.SKIPPED))
+        agree = self.complete and numbers == (self.counts.passed, self.counts.skipped)
+        return replace(self, ran=tuple(ran)) if agree else self
+
 
 def report(
     counts: TestCounts,
@@ -43,12 +50,10 @@ def report(
     cut: bool = False,
     notes: Sequence[str] = (),
     stops: Sequence[str] = (),
-    ran: Sequence[TestRun] = (),
 ) -> TestReport:
     """A report whose completeness follows from what was read; duplicates go.
 
-    `ended` says that the closing summary was seen, `stops` why tests were left out before it. Ids that do not agree with
-    the counts are not to be trusted: a test may print what looks like another.
+    `ended` says that the closing summary was seen, `stops` why tests were left out before it.
     """
     unique = tuple(dict.fromkeys(findings))
     said = [*notes, *(f"stopped: {stop}" for stop in stops)]
@@ -69,14 +74,7 @@ def report(
         broke_off=not ended and not cut,
         stopped=bool(stops),
         complete=complete,
-        ran=tuple(ran) if ended and not cut and _agree(ran, counts) else (),
     )
-
-
-def _agree(ran: Sequence[TestRun], counts: TestCounts) -> bool:
-    outcomes = [one.outcome for one in ran]
-    numbers = (outcomes.count(TestOutcome.PASSED), outcomes.count(TestOutcome.SKIPPED))
-    return numbers == (counts.passed, counts.skipped)
 
 
 def failure(

@@ -82,7 +82,7 @@ def _of_jest(tool: str, result: Mapping[str, Any], origin: Origin) -> TestReport
         ),
         skipped=int(result.get("numPendingTests", 0)) + int(result.get("numTodoTests", 0)),
     )
-    return report(counts, findings, ended=True, ran=ran)
+    return report(counts, findings, ended=True).naming(ran)
 
 
 def _jest_id(path: str, test: Mapping[str, Any]) -> str:
@@ -111,7 +111,7 @@ def _of_mocha(tool: str, result: Mapping[str, Any], origin: Origin) -> TestRepor
         for key, status in (("passes", "passed"), ("failures", "failed"), ("pending", "skipped"))
         for test in result.get(key, ())
     ]
-    return report(TestCounts(passed=passed, failed=failed, skipped=skipped), findings, ended=True, ran=ran)
+    return report(TestCounts(passed=passed, failed=failed, skipped=skipped), findings, ended=True).naming(ran)
 
 
 def _of_rspec(tool: str, result: Mapping[str, Any], origin: Origin) -> TestReport:

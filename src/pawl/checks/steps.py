@@ -381,7 +381,7 @@ class WatchedRun:
 
 
 def watched_tests(output: str, sign: str) -> tuple[str, WatchedRun | None]:
-    """The output without the line with which it ends where tests are watched, and what that says; None where it is not."""
+    """The output without the last line of a run that is watched, and what that says; None where it is not there."""
     before, found, rest = output.rpartition(f"\n{sign} ")
     if not found:
         return output, None

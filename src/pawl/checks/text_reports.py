@@ -89,7 +89,7 @@ def read_text(tool: str, output: str, origin: Origin = ANYWHERE) -> TestReport:
     ended = counted is not None or none
     failed = [TestRun(id=one.test, outcome=TestOutcome.FAILED) for one in tests if one.test]
     ran = [*_listed(style, text.lines), *failed] if style.ran else ()
-    return report(counts, findings, ended=ended, cut=text.cut, notes=notes, ran=ran)
+    return report(counts, findings, ended=ended, cut=text.cut, notes=notes).naming(ran)
 
 
 def _listed(style: ReportStyle, lines: Sequence[str]) -> Iterator[TestRun]:
