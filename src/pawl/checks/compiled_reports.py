@@ -85,8 +85,8 @@ def read_go(output: str, origin: Origin = ANYWHERE) -> TestReport:
     notes = [] if listed else [f"{UNLISTED} without -v or -json"]
     ended = bool(names) and not packages[-1].lines and not any(CUT in package.lines for package in packages)
     stops = [f"{test} began and did not end" for test in left]
-    return report(
-        counts, findings, ended=ended and not left, cut=text.cut, notes=notes, stops=stops).naming(ran if listed else ())
+    found = report(counts, findings, ended=ended and not left, cut=text.cut, notes=notes, stops=stops)
+    return found.naming(ran if listed else ())
 
 
 def _from_events(lines: Sequence[str]) -> tuple[list[str], bool]:

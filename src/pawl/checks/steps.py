@@ -316,7 +316,7 @@ def _left_early(seen: Iterable[TestRun], detection: Detection, subject: Subject)
 
 def _script(framework: Framework, subject: Subject) -> tuple[str, ...]:
     """The project's own script where it builds what is tested before the runner starts; what it lints is left out."""
-    found = package_json(subject.files).get("scripts")
+    found = package_json(subject.files).get("scripts") if framework.language == "javascript" else None
     scripts = found if isinstance(found, dict) else {}
     parts = [
         part.strip()
