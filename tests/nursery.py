@@ -30,6 +30,8 @@ from types import TracebackType
 
 PATIENCE = 60.0
 """Seconds until something that never comes is a failure; nothing waits this long when all is well."""
+OTHER = os.environ.get("TESTED_PAWL", "")  # noqa: TID251
+"""The program of another Pawl that is tested in place of this one, such as that of an earlier commit."""
 _LARGEST = 1 << 20
 _LAZY = (
     "genai_prices",
@@ -99,11 +101,11 @@ def started(
     words: Sequence[str | bytes], cwd: Path, streams: tuple[int, int, int], *, leads: bool = False
 ) -> Forked | subprocess.Popen:
     """A Pawl under way; `leads`: in a session of its own, with the terminal that its stdin is."""
-    if not _shapes_python(os.environ):  # noqa: TID251
+    if not OTHER and not _shapes_python(os.environ):  # noqa: TID251
         return Forked(words, cwd, streams, leads=leads)
     stdin, stdout, stderr = streams
     return subprocess.Popen(
-        [sys.executable, "-m", "pawl", *words],
+        [*([OTHER] if OTHER else [sys.executable, "-m", "pawl"]), *words],
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,

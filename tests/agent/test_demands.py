@@ -11,6 +11,7 @@ from pawl.agent.demands import demanded
 from pawl.checks.verdict import Requirements, to_pass
 from pawl.core.diagnostic import Diagnostic, Severity
 
+BLIND = tomllib.loads((Path(__file__).parent / "blind_demands.toml").read_text("utf-8"))
 WORDINGS = tomllib.loads((Path(__file__).parents[1] / "scenarios" / "demands.toml").read_text("utf-8"))
 
 
@@ -25,6 +26,18 @@ def test_wordings_in_many_languages_demand_what_they_say():
         for row in rows.get("named", ()):
             demand = demanded(row["text"])
             wrong += [(language, row["text"])] * (demand.all_tests or list(demand.tests) != row["tests"])
+    assert not wrong
+
+
+@pytest.mark.spec("G2")
+def test_sentences_that_were_written_blind_demand_what_they_say():
+    wrong = []
+    for text, want in ((text, want) for rows in BLIND.values() for text, want in rows.items()):
+        demand = demanded(text)
+        found = {*(["all"] if demand.all_tests else ()), *demand.files, *demand.tests}
+        meant = {"none": [set()], "ordinary": [set(), {"all"}]}.get(want, [{want}])
+        if want != "question" and found not in meant:
+            wrong.append((text, want, found))
     assert not wrong
 
 

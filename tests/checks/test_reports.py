@@ -113,6 +113,35 @@ def test_the_counts_of_a_real_report_are_right(read, name):
     assert (counts.passed, counts.failed, counts.errors, counts.skipped, report.complete) == EXPECTED[name]
 
 
+@pytest.mark.spec("E8", "B9")
+@pytest.mark.parametrize(
+    ("name", "passed", "skipped"),
+    [
+        ("jest/shapes_json", "test/prices.test.js > passes", "test/prices.test.js > total > is skipped"),
+        ("vitest/shapes_verbose", "test/green.test.js > is fine", "test/prices.test.js > total > is to be written"),
+        ("vitest/shapes_json", "test/green.test.js > is fine", "test/prices.test.js > total > is to be written"),
+        ("mocha/shapes_default", "passes", "total is skipped"),
+        ("mocha/shapes_json", "passes", "total is skipped"),
+        ("go/shapes_verbose", "TestTable/two", "TestSkipped"),
+        ("go/shapes_json", "TestTable/two", "TestSkipped"),
+        ("cargo/shapes_default", "tests::passes", "tests::is_ignored"),
+    ],
+)
+def test_a_report_names_the_tests_that_it_counts(read, name, passed, skipped):
+    report = read(name)
+    outcomes = {one.id: str(one.outcome) for one in report.ran}
+    assert (outcomes.get(passed), outcomes.get(skipped)) == ("passed", "skipped"), outcomes
+    failed = {test for test, outcome in outcomes.items() if outcome == "failed"}
+    of_files = {test for test in failed ^ {one.test for one in report.findings if one.test} if not test.endswith(".js")}
+    assert not of_files
+
+
+def test_ids_that_do_not_agree_with_the_counts_are_not_believed(read):
+    assert read("cargo/shapes_quiet").ran == ()
+    assert read("mocha/shapes_dot").ran == ()
+    assert read("go/shapes_default").ran == ()
+
+
 def by_test(report):
     return {finding.test: finding for finding in report.findings}
 

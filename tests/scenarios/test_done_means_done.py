@@ -6,9 +6,12 @@ a command; then which verdict and exit code come of it, and which files may diff
 - `project`: a name of `[projects]` in its file, or in `projects.toml` for all; `files`: more of them, `""` for none
 - `request`; `turns`: `read`, `patch` with `old` and `new`, `write` with `text`, `call` with `arguments`, or `say`
 - `command`: a name of COMMANDS (`do` is `do --approve never`), or words with REQUEST; `words`: more; `then`: the next
+- `lines`: typed into a session, with the command `session`
 - `env`; `settings`; `needs`: programs without which it is skipped
 - `exit`; `verdict`; `promoted`: the paths that differ afterwards, none by default; `tree`: paths with what they hold
 - `says` and `silent`: what the output holds, and what it does not
+
+TESTED_PAWL=/path/to/pawl plays the table with another one: see docs/verification.md.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "loop": ("loop", "--no-reflex", "--no-generate", "--simple", "1", "--max-iterations", "1", "REQUEST"),
     "fix": ("fix",),
     "verify": ("verify",),
+    "session": (),
 }
 SAID_AGAIN = 12
 UNASKED = ("fix", "verify")
@@ -91,9 +95,10 @@ def played(row: Row, folder: Path) -> Said:
     form = COMMANDS[command] if isinstance(command, str) else command
     words = [row["request"] if word == "REQUEST" else word for word in form]
     model = [] if command in UNASKED else ["--model", f"scripted:{script}"]
+    lines = [row["request"] if line == "REQUEST" else line for line in row.get("lines", ())]
     row["before"] = tree(folder)
     pawl = Pawl(folder / "project")
-    said = pawl(*words, *model, *row.get("words", ()))
+    said = pawl(*words, *model, *row.get("words", ()), stdin="".join(f"{line}\n" for line in lines).encode())
     for more in row.get("then", ()):
         after = pawl(*more)
         said = Said(after.code, said.out + after.out, said.err + after.err)

@@ -15,6 +15,8 @@ from pawl.checks.verdict import Requirements
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|[。！？；]|\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)]))")
 _CLAUSE = ",，、;："
+_FILE = "(?<![A-Za-z])tests(?![A-Za-z])"
+"""The word that stands for a file of tests, in every language."""
 _NEAR = 8
 """Characters between words on tests and the name of the one that they are about."""
 
@@ -58,7 +60,8 @@ def demanded(request: str) -> Demand:
         # A file of tests stands for its tests: "make tests/test_cart.py pass".
         named, plain = names["file"].findall(sentence), names["file"].sub("tests", sentence)
         every = names["all"].search(sentence) is not None
-        inside = any(names["in_file"].search(sentence.partition(file)[0]) for file in named)
+        sides = [sentence.partition(file)[::2] for file in named]
+        inside = any(names["in_file"].search(left) or names["after_file"].search(right) for left, right in sides)
         for start, end in _demands(plain, following):
             near = (one.start() - _NEAR <= end and start <= one.end() + _NEAR for one in names["test"].finditer(plain))
             if not every and any(near):
@@ -136,7 +139,7 @@ def _names() -> Mapping[str, re.Pattern[str]]:
     test, some = rows["test"], r"(?:\W+(?!test_)\w+){0,3}?\W+"
     several = rf"{test}(?:\s*(?:,|\w{{1,3}}|和|、)\s*{test})*"
     made = {
-        **{name: rows[name] for name in ("file", "all", "in_file", "fixes", "further")},
+        **{name: rows[name] for name in ("file", "all", "in_file", "after_file", "fixes", "further")},
         "left_out": rf"(?:{rows['left_out']}){some}{several}",
         "may_fail": rf"{several}(?:\W+\w+){{0,3}}?\W+(?:{rows['may_fail']})",
     }
@@ -148,12 +151,15 @@ def _languages() -> tuple[_Language, ...]:
     def joined(rows: list[str]) -> re.Pattern[str]:
         return re.compile("|".join(f"(?:{row})" for row in rows), re.IGNORECASE)
 
+    def patterns(row: Mapping[str, Any], tests: str) -> tuple[re.Pattern[str], ...]:
+        until = f"^(?=.*(?:{row['until']}))(?=.*(?:{row['failing']}|{row['pass']}))(?=.*(?:{tests})).*"
+        found = (one.replace("<tests>", tests).replace("<pass>", row["pass"]) for one in row["patterns"])
+        return tuple(joined([one]) for one in (*found, until))
+
     return tuple(
         _Language(
             tests=joined([row["tests"]]),
-            patterns=tuple(
-                joined([one.replace("<tests>", row["tests"]).replace("<pass>", row["pass"])]) for one in row["patterns"]
-            ),
+            patterns=patterns(row, f"(?:{row['tests']}|{_FILE})"),
             before=joined(row["before"]),
             exceptions=joined(row["exceptions"]),
             fails=joined([row["fails"]]),

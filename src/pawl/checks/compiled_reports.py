@@ -11,17 +11,25 @@ from dataclasses import dataclass, field
 
 from pawl.checks.output import ANYWHERE, CUT, Origin, cleaned, shortened
 from pawl.checks.report import UNLISTED, TestReport, failure, report, unindented
-from pawl.core.diagnostic import Diagnostic, Location, TestCounts
+from pawl.core.diagnostic import Diagnostic, Location, TestCounts, TestOutcome, TestRun
 from pawl.core.formats import read_json
 
 _PACKAGE = re.compile(r"^(ok  |FAIL|\?   )\t(\S+)(?:\t|\s|$)(.*)$")
 _STARTED = re.compile(r"^=== (RUN|CONT|NAME|PAUSE)\s+(\S+)$")
-_RESULT = re.compile(r"^\s*--- (FAIL|PASS|SKIP): (\S+) \([\d.]+s\)$")
+_RESULT = re.compile(r"^\s*--- (FAIL|PASS|SKIP): (\S+) \(([\d.]+)s\)$")
 _OUTSIDE = re.compile(r"^(?:PASS|FAIL|exit status \d+|coverage: .*|testing: warning: .*)$")
 _LOCATED = re.compile(r"^\s*([\w./-]+\.go):(\d+): (.*)$")
 _STACK = re.compile(r"^\t((?!_testmain)\S+\.go):(\d+)(?: \+0x[0-9a-f]+)?$")
 _PANIC = re.compile(r"^panic: (.+?)(?: \[recovered\])?$")
 _HANGING = re.compile(r"^\t(Test\S+) \([\dhms.]+\)$|^\S+\.(Test\w+)\(")
+_OUTCOMES = {
+    "PASS": TestOutcome.PASSED,
+    "FAIL": TestOutcome.FAILED,
+    "SKIP": TestOutcome.SKIPPED,
+    "ok": TestOutcome.PASSED,
+    "FAILED": TestOutcome.FAILED,
+    "ignored": TestOutcome.SKIPPED,
+}
 _BUILD_HEADING = re.compile(r"^# (\S+)(?: \[.+\])?$")
 _BUILD_ERROR = re.compile(r"^(?:vet: )?([\w./-]+\.go):(\d+):(\d+): (.+)$")
 
@@ -37,6 +45,8 @@ class _Package:
 @dataclass(slots=True)
 class _Tests:
     results: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    started: set[str] = field(default_factory=set)
     said: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def leaves(self) -> list[str]:
@@ -47,10 +57,12 @@ class _Tests:
 def read_go(output: str, origin: Origin = ANYWHERE) -> TestReport:
     """Plain, verbose or JSON, whose events carry the lines of the verbose output, by package."""
     text = cleaned(output)
-    lines = _from_events(text.lines)
+    lines, from_events = _from_events(text.lines)
     packages = _packages(lines)
     names = [package.name for package in packages if package.name]
-    verbose = any(_STARTED.match(line) for line in lines)
+    verbose = from_events or any(_STARTED.match(line) for line in lines)
+    ran: list[TestRun] = []
+    left: list[str] = []
     amounts: defaultdict[str, int] = defaultdict(int)
     findings: list[Diagnostic] = list(_build_errors(lines, origin))
     amounts["errors"] = len(findings)
@@ -58,6 +70,9 @@ def read_go(output: str, origin: Origin = ANYWHERE) -> TestReport:
         tests = _tests(package.lines)
         for test in tests.leaves():
             amounts[tests.results[test]] += 1
+            ran.append(TestRun(id=test, outcome=_OUTCOMES[tests.results[test]], seconds=tests.seconds[test]))
+        # A process that ends in the middle of a test and says that all is well.
+        left += sorted(tests.started - tests.results.keys()) if package.word == "ok" else []
         folder = _folder(package.name, names, origin)
         shown = list(_failures(package, tests, folder, origin))
         # A test that took its whole process down has no result of its own.
@@ -69,11 +84,13 @@ def read_go(output: str, origin: Origin = ANYWHERE) -> TestReport:
     listed = verbose or not any(package.word == "ok" for package in packages)
     notes = [] if listed else [f"{UNLISTED} without -v or -json"]
     ended = bool(names) and not packages[-1].lines and not any(CUT in package.lines for package in packages)
-    return report(counts, findings, ended=ended, cut=text.cut, notes=notes)
+    stops = [f"{test} began and did not end" for test in left]
+    found = report(counts, findings, ended=ended and not left, cut=text.cut, notes=notes, stops=stops)
+    return found.naming(ran if listed else ())
 
 
-def _from_events(lines: Sequence[str]) -> list[str]:
-    """The lines inside the events, grouped by package; other lines stay, at the end."""
+def _from_events(lines: Sequence[str]) -> tuple[list[str], bool]:
+    """The lines inside the events, grouped by package; other lines stay, at the end. And whether there are events."""
     by_package: defaultdict[str, list[str]] = defaultdict(list)
     other: list[str] = []
     for line in lines:
@@ -82,9 +99,7 @@ def _from_events(lines: Sequence[str]) -> list[str]:
             other.append(line)
         else:
             by_package[str(event.get("Package") or event.get("ImportPath", ""))].append(str(event.get("Output", "")))
-    if not by_package:
-        return other
-    return [line for parts in by_package.values() for line in "".join(parts).splitlines()] + other
+    return [line for parts in by_package.values() for line in "".join(parts).splitlines()] + other, bool(by_package)
 
 
 def _event(line: str) -> dict[str, object] | None:
@@ -115,15 +130,14 @@ def _packages(lines: Sequence[str]) -> list[_Package]:
 
 def _tests(lines: Sequence[str]) -> _Tests:
     tests = _Tests()
-    started: set[str] = set()
     current = ""
     for line in lines:
         start, result = _STARTED.match(line), _RESULT.match(line)
         if start:
-            started.add(start[2])
+            tests.started.add(start[2])
             current = "" if start[1] == "PAUSE" else start[2]
-        elif result and (not started or result[2] in started):
-            tests.results[result[2]] = result[1]
+        elif result and (not tests.started or result[2] in tests.started):
+            tests.results[result[2]], tests.seconds[result[2]] = result[1], float(result[3])
             current = result[2]
         elif _OUTSIDE.match(line) or line == CUT:
             current = ""
@@ -227,7 +241,13 @@ def read_cargo(output: str, origin: Origin = ANYWHERE) -> TestReport:
     ended = bool(gave_up) or (bool(targets) and not text.cut and all(target.counts for target in targets))
     errors = max(len(compiler), *(int(match[1] or 0) for match in gave_up), 0)
     counts = TestCounts(passed=passed, failed=failed, errors=errors, skipped=ignored)
-    return report(counts, [*compiler, *findings], ended=ended, cut=text.cut)
+    ran = [
+        TestRun(id=match[1] or match[2], outcome=_OUTCOMES[match[3]])
+        for target in targets
+        for line in itertools.takewhile(lambda line: line != "failures:", target.lines)
+        if (match := _RAN.match(line))
+    ]
+    return report(counts, [*compiler, *findings], ended=ended, cut=text.cut).naming(ran)
 
 
 def _targets(lines: Sequence[str]) -> list[_Target]:

@@ -173,8 +173,10 @@ def adds_tests_only(changes: ChangeSet) -> bool:
     )
 
 
-def deciding_files(changes: ChangeSet, commands: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """A line for each changed file that belongs to a command of the user's which decides."""
+def deciding_files(
+    changes: ChangeSet, commands: Iterable[Sequence[str]], scripts: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """A line for each changed file of a command of the user's, or a script of the project's, which decides."""
     table, found = _table().tests, dict[str, str]()
     for words in commands:
         names = {word.removeprefix("./") for part in words for word in part.split()}
@@ -182,6 +184,9 @@ def deciding_files(changes: ChangeSet, commands: Iterable[Sequence[str]]) -> tup
         for path in sorted(changes.paths):
             if path in read or (path in names and is_named(path, table["named"]) and not is_test(path)):
                 found[path] = f"{path} belongs to the command that decides ({' '.join(words)}) and was changed"
+    for script in scripts:
+        for path in sorted(changes.paths & {word.removeprefix("./") for word in re.split(r"[\s;&]+", script)}):
+            found.setdefault(path, f"{path} belongs to the command that decides ({script}) and was changed")
     return tuple(found.values())
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from pawl.core.diagnostic import Diagnostic, Location, TestCounts
+from pawl.core.diagnostic import Diagnostic, Location, TestCounts, TestOutcome, TestRun
 
 _LONGEST_MESSAGE = 4000
 UNLISTED = "passing tests are not listed"
@@ -27,10 +27,19 @@ class TestReport:
     """The runner says that it left tests out before its end."""
     complete: bool = False
     """The run came to its end by itself, and every failure it counted is among the findings."""
+    ran: tuple[TestRun, ...] = ()
+    """The tests by id, where the report names each that it counts."""
 
     @property
     def failed(self) -> bool:
         return bool(self.findings or self.counts.failed or self.counts.errors)
+
+    def naming(self, ran: Sequence[TestRun]) -> TestReport:
+        """With the tests by id, where they agree with the counts: a test may print what looks like another."""
+        outcomes = [one.outcome for one in ran]
+        numbers = (outcomes.count(TestOutcome.PASSED), outcomes.count(TestOutcome.SKIPPED))
+        agree = self.complete and numbers == (self.counts.passed, self.counts.skipped)
+        return replace(self, ran=tuple(ran)) if agree else self
 
 
 def report(

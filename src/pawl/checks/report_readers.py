@@ -28,7 +28,7 @@ from pawl.checks.python_reports import FailureBlock, details, read_pytest, read_
 from pawl.checks.report import TestReport, failure, report
 from pawl.checks.text_reports import error_class, failures, read_text, script_failure, without_advice
 from pawl.code.code_model import Suspicion
-from pawl.core.diagnostic import Diagnostic, TestCounts
+from pawl.core.diagnostic import Diagnostic, TestCounts, TestOutcome, TestRun
 from pawl.workspace.project import Project
 
 _RUBY_FRAME = re.compile(r"^(\S+?):(\d+)(?::in .+)?$")
@@ -62,14 +62,15 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 def _of_jest(tool: str, result: Mapping[str, Any], origin: Origin) -> TestReport:
     """Of jest and vitest, which write the same."""
     findings = []
+    ran: list[TestRun] = []
     for file in result["testResults"]:
         path = origin.path(str(file.get("name", ""))) or str(file.get("name", ""))
-        failing = [test for test in file.get("assertionResults", []) if test.get("status") == "failed"]
+        tests = file.get("assertionResults", [])
+        failing = [test for test in tests if test.get("status") == "failed"]
+        ran += [_test_run(_jest_id(path, test), str(test.get("status")), test.get("duration")) for test in tests]
         for test in failing:
-            # As in the text report, where a title that holds the separator cannot be told from two.
-            titles = [title.replace(" › ", " > ") for title in [*test.get("ancestorTitles", []), test.get("title", "")]]
             lines = "\n".join(test.get("failureMessages", [])).split("\n")
-            findings.append(script_failure(tool, " > ".join([path, *titles]), lines, origin, path))
+            findings.append(script_failure(tool, _jest_id(path, test), lines, origin, path))
         if file.get("status") == "failed" and not failing and file.get("message"):
             said = without_advice(str(file["message"]).split("\n"))
             findings.append(script_failure(tool, path, said, origin, path))
@@ -81,7 +82,21 @@ def _of_jest(tool: str, result: Mapping[str, Any], origin: Origin) -> TestReport
         ),
         skipped=int(result.get("numPendingTests", 0)) + int(result.get("numTodoTests", 0)),
     )
-    return report(counts, findings, ended=True)
+    return report(counts, findings, ended=True).naming(ran)
+
+
+def _jest_id(path: str, test: Mapping[str, Any]) -> str:
+    # As in the text report, where a title that holds the separator cannot be told from two.
+    titles = [title.replace(" › ", " > ") for title in [*test.get("ancestorTitles", []), test.get("title", "")]]
+    return " > ".join([path, *titles])
+
+
+def _test_run(test: str, status: str, milliseconds: object = None) -> TestRun:
+    seconds = float(milliseconds) / 1000 if isinstance(milliseconds, int | float) else 0.0
+    return TestRun(id=test, outcome=_OUTCOMES.get(status, TestOutcome.SKIPPED), seconds=seconds)
+
+
+_OUTCOMES = {"passed": TestOutcome.PASSED, "failed": TestOutcome.FAILED}
 
 
 def _of_mocha(tool: str, result: Mapping[str, Any], origin: Origin) -> TestReport:
@@ -91,7 +106,12 @@ def _of_mocha(tool: str, result: Mapping[str, Any], origin: Origin) -> TestRepor
         lines = str(error.get("stack") or error.get("message", "")).split("\n")
         findings.append(script_failure(tool, str(test.get("fullTitle", "")), lines, origin, str(test.get("file"))))
     passed, failed, skipped = (int(result["stats"].get(word, 0)) for word in ("passes", "failures", "pending"))
-    return report(TestCounts(passed=passed, failed=failed, skipped=skipped), findings, ended=True)
+    ran = [
+        _test_run(str(test.get("fullTitle", "")), status, test.get("duration"))
+        for key, status in (("passes", "passed"), ("failures", "failed"), ("pending", "skipped"))
+        for test in result.get(key, ())
+    ]
+    return report(TestCounts(passed=passed, failed=failed, skipped=skipped), findings, ended=True).naming(ran)
 
 
 def _of_rspec(tool: str, result: Mapping[str, Any], origin: Origin) -> TestReport:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import fnmatch
 import functools
 import json
 import posixpath
 import re
+import shlex
 import sys
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,6 +31,7 @@ _STEM = re.compile(r"(?:/__init__)?\.(?:py[cdo]?|so|[\w-]+\.so)\Z")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
     launch: str
+    reporter: str
     runner: Mapping[str, Sequence[str]]
     libraries: Mapping[str, Sequence[str]]
     shadows: Mapping[str, Sequence[str]]
@@ -49,7 +52,8 @@ class _Known:
 def _known() -> _Known:
     folder = resources.files("pawl.checks")
     data = tomllib.loads((folder / "runners.toml").read_text(encoding="utf-8"))
-    return _Known(launch=(folder / "inside" / "launch.py").read_text(encoding="utf-8"), **data)
+    launch, reporter = ((folder / "inside" / name).read_text("utf-8") for name in ("launch.py", "node_watch.mjs"))
+    return _Known(launch=launch, reporter=reporter, **data)
 
 
 def launched(files: Folder, argv: Sequence[str], added: Collection[str] = (), sign: str = "") -> tuple[str, ...]:
@@ -80,6 +84,31 @@ def own_packages(files: Folder) -> dict[str, list[str]]:
         if own := sorted(one for one in names if one.isidentifier() and one not in sys.stdlib_module_names):
             found[folder] = own
     return found
+
+
+def watched(files: Folder, argv: Sequence[str], added: Collection[str], sign: str) -> tuple[str, ...]:
+    """The command with its tests watched: the last line of its output begins with the sign. None where it cannot be.
+
+    Node's own runner is given a reporter more, and assertions that nothing can replace.
+    """
+    if starts_runner(argv):
+        return launched(files, argv, added, sign)
+    script = argv[2] if tuple(argv[:2]) == SHELL else shlex.join(argv)
+    found = _NODE_TEST.search(script)
+    told = re.findall(r"\s(--test-reporter\S*)", script)
+    if not found or told[1:] or "--test-reporter" in told:
+        return ()
+    body = base64.b64encode(_known().reporter.replace("SIGN", sign).encode()).decode()
+    reporters = (*(told or ["--test-reporter=tap"]), f"--test-reporter=data:text/javascript;base64,{body}")
+    words = [word for one in reporters for word in (one, "--test-reporter-destination=stdout")]
+    rest = script[found.end() :].replace(f" {told[0]}", "", 1) if told else script[found.end() :]
+    text = f"{script[: found.start(1)]} {shlex.quote(_FROZEN)} --test {shlex.join(words)}{rest}"
+    return (*SHELL, text) if tuple(argv[:2]) == SHELL else tuple(shlex.split(text))
+
+
+SHELL = ("sh", "-c")
+_NODE_TEST = re.compile(r"(?:^|[\s/])node\b[^&|;]*?(\s--test)(?=\s|$)")
+_FROZEN = "--import=data:text/javascript,import assert from 'node:assert';[assert,assert.strict].forEach(Object.freeze)"
 
 
 def _places(folders: Iterable[str], name: str) -> list[str]:

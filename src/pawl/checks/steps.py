@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pawl.checks import catalog as commands
-from pawl.checks.catalog import Detection, Framework, detect, named, read
+from pawl.checks.catalog import Detection, Framework, detect, first_named, named, read
 from pawl.checks.known_commands import TestCommand
 from pawl.checks.output import Origin, printed
-from pawl.checks.project_facts import Folder, missing_modules
+from pawl.checks.project_facts import Folder, missing_modules, package_json, text
 from pawl.checks.python_packages import offer
 from pawl.checks.report import UNLISTED, TestReport
-from pawl.checks.runners import launched, own_packages, starts_runner
+from pawl.checks.runners import SHELL, own_packages, starts_runner, watched
 from pawl.checks.services import NOT_SERVED, TestService, served, without_services
 from pawl.checks.test_choice import TestChoice
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun
@@ -251,7 +251,9 @@ class Tests:
         if subject.test_command:
             yield TestCommand(words=subject.test_command)
             return
-        usual = self.command or (commands.all_tests(framework, python=subject.python) if framework else ())
+        usual = self.command or (
+            _script(framework, subject) or commands.all_tests(framework, python=subject.python) if framework else ()
+        )
         if not self.framework and (framework is None or framework.language == "python"):
             yield from (one for one in subject.candidates if one.with_python(subject.python) != usual)
         if usual:
@@ -262,20 +264,24 @@ class Tests:
         asked = argv in (subject.test_command, self.command)
         for words in (*_by_module(argv, subject), *_without_npx(argv, subject)):
             # Not to be guessed by what is tested.
-            sign = f"pawl-{secrets.token_hex(8)}" if starts_runner(words) else ""
-            guarded = launched(subject.files, words, subject.added, sign) if sign else words
-            env = {} if sign else subject.import_path()
-            completed = subject.run_first([served(subject.services, guarded)], env)
+            sign = f"pawl-{secrets.token_hex(8)}"
+            guarded = watched(subject.files, words, subject.added, sign)
+            env = {} if starts_runner(words) else subject.import_path()
+            completed = subject.run_first([served(subject.services, guarded or words)], env)
+            if guarded and completed is not None and _is_too_old(completed):
+                guarded, completed = (), subject.run_first([served(subject.services, words)], env)
             if completed is not None and completed.code == NOT_SERVED and subject.services:
                 names = ", ".join(one.name for one in subject.services)
                 why = f"not run: needs {names}, which did not become ready"
                 return dataclasses.replace(skipped(self.name, why), incomplete=why, command=words)
             if completed is not None:
-                output, watched = watched_tests(printed(completed), sign)
+                output, seen = watched_tests(printed(completed), sign)
                 found = read(output, detection, subject.origin)
-                result = verdict(self.name, completed, found, asked=asked, unseen=bool(sign) and watched is None)
-                result = _with_offer(watched.applied(result) if watched else result, output, subject.files)
-                return dataclasses.replace(without_services(result), command=words, seconds=completed.seconds)
+                unseen = bool(guarded) and (seen is None or _left_early(seen.ran, detection, subject))
+                result = verdict(self.name, completed, found, asked=asked, unseen=unseen)
+                result = seen.applied(result) if seen else dataclasses.replace(result, ran=found.ran)
+                result = without_services(_with_offer(result, output, subject.files))
+                return dataclasses.replace(result, command=words, seconds=completed.seconds)
         return None
 
     def _missing(self, subject: Subject, argv: tuple[str, ...]) -> CheckResult:
@@ -301,6 +307,44 @@ def _with_offer(result: CheckResult, output: str, files: Folder) -> CheckResult:
     return dataclasses.replace(result, reason="; ".join(filter(None, (result.reason, told))))
 
 
+def _left_early(seen: Iterable[TestRun], detection: Detection, subject: Subject) -> bool:
+    """Whether a file that is written for the framework ran and showed none of its tests."""
+    marks = detection.framework.detect.marks if detection.framework else ()
+    files = (one.id for one in seen if one.outcome is TestOutcome.PASSED and subject.files.exists(one.id))
+    return any(mark.search(text(subject.files, path)) for path in files for mark in marks)
+
+
+def _script(framework: Framework, subject: Subject) -> tuple[str, ...]:
+    """The project's own script where it builds what is tested before the runner starts; what it lints is left out."""
+    found = package_json(subject.files).get("scripts") if framework.language == "javascript" else None
+    scripts = found if isinstance(found, dict) else {}
+    parts = [
+        part.strip()
+        for name in ("pretest", "test")
+        for part in re.split(r"&&|;", str(scripts.get(name) or ""))
+        if part.strip() and not _NO_BUILD.search(part)
+    ]
+    runs = [index for index, part in enumerate(parts) if first_named(part) == framework]
+    if not runs or (runs[0] == 0 and not _LOADS.search(parts[0])):
+        return ()
+    runner = " ".join((parts[runs[0]], *(word for word in framework.commands.all[3:] if word != "run")))
+    bins = ":".join(f"$PWD/{'../' * up}node_modules/.bin" for up in range(subject.depth + 1))
+    return (*SHELL, f'PATH="{bins}:$PATH"; {" && ".join((*parts[: runs[0]], runner))}')
+
+
+_NO_BUILD = re.compile(r"lint|prettier|biome|\bstandard\b|\bxo\b|--noEmit|type-?check|check-types|\baudit\b")
+_LOADS = re.compile(r"\bnode\b.*\s(?:--import|--loader|--experimental-loader|--require|-r)\b")
+"""Options of Node that bring in what reads another language."""
+
+
+def _is_too_old(completed: Completed) -> bool:
+    """Whether Node does not know an option by which its tests are watched."""
+    return completed.code == _BAD_OPTION and "bad option" in printed(completed)
+
+
+_BAD_OPTION = 9
+
+
 def _by_module(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...]]:
     """A bare `pytest` as a module of the workspace's interpreter: only so is the workspace on the import path."""
     return [(subject.python, "-m", "pytest", *argv[1:])] if argv[0] in ("pytest", "py.test") else []
@@ -315,7 +359,7 @@ def _without_npx(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedRun:
-    """A run of tests as `inside/launch.py` saw it."""
+    """A run of tests as `inside/launch.py` or `inside/node_watch.mjs` saw it."""
 
     ran: tuple[TestRun, ...] = ()
     moved: tuple[tuple[str, str, str], ...] = ()
@@ -337,8 +381,8 @@ class WatchedRun:
 
 
 def watched_tests(output: str, sign: str) -> tuple[str, WatchedRun | None]:
-    """The output without the line that `inside/launch.py` ends it with, and what that says; None where it is not."""
-    before, found, rest = output.rpartition(f"\n{sign} ") if sign else (output, "", "")
+    """The output without the last line of a run that is watched, and what that says; None where it is not there."""
+    before, found, rest = output.rpartition(f"\n{sign} ")
     if not found:
         return output, None
     line, _, after = rest.partition("\n")
@@ -348,8 +392,8 @@ def watched_tests(output: str, sign: str) -> tuple[str, WatchedRun | None]:
             TestRun(id=str(name), outcome=TestOutcome(outcome), seconds=float(seconds), checked=checked)
             for name, outcome, seconds, checked in body["ran"]
         )
-        moved = tuple((str(folder), str(name), str(place)) for folder, name, place in body["moved"])
-        elsewhere = tuple((str(name), str(place)) for name, place in body["elsewhere"])
+        moved = tuple((str(folder), str(name), str(place)) for folder, name, place in body.get("moved", ()))
+        elsewhere = tuple((str(name), str(place)) for name, place in body.get("elsewhere", ()))
     except (ValueError, KeyError, TypeError, zlib.error):
         return output, None
     return f"{before}\n{after}", WatchedRun(ran=seen, moved=moved, elsewhere=elsewhere)

@@ -13,7 +13,7 @@ from importlib import resources
 
 from pawl.checks.output import ANYWHERE, CUT, Origin, cleaned, node_frames, shortened
 from pawl.checks.report import TestReport, failure, report, unindented
-from pawl.core.diagnostic import Diagnostic, Location, TestCounts
+from pawl.core.diagnostic import Diagnostic, Location, TestCounts, TestOutcome, TestRun
 from pawl.core.typed import written
 
 _AMOUNT = re.compile(r"(\d+) (passed|failed|skipped|todo|pending)")
@@ -51,6 +51,8 @@ class ReportStyle:
     outside: re.Pattern[str] | None = None
     ends: re.Pattern[str] | None = None
     usage: re.Pattern[str] | None = None
+    ran: re.Pattern[str] | None = None
+    suite: re.Pattern[str] | None = None
 
 
 @functools.cache
@@ -84,7 +86,30 @@ def read_text(tool: str, output: str, origin: Origin = ANYWHERE) -> TestReport:
     none = style.none is not None and style.none.search(text.text) is not None
     counts = counted or TestCounts(failed=len({one.test for one in tests if one.test}))
     notes = ["no tests were found"] if none else []
-    return report(counts, findings, ended=counted is not None or none, cut=text.cut, notes=notes)
+    ended = counted is not None or none
+    failed = [TestRun(id=one.test, outcome=TestOutcome.FAILED) for one in tests if one.test]
+    ran = [*_listed(style, text.lines), *failed] if style.ran else ()
+    return report(counts, findings, ended=ended, cut=text.cut, notes=notes).naming(ran)
+
+
+def _listed(style: ReportStyle, lines: Sequence[str]) -> Iterator[TestRun]:
+    """The tests that did not fail in the list of all; below suites where these are lines of their own."""
+    suites: dict[int, str] = {}
+    end = max((index for index, line in enumerate(lines) if _fits(style.region, line)), default=len(lines))
+    for line in lines[:end]:
+        test = style.ran.match(line) if style.ran else None
+        suite = style.suite.match(line) if style.suite and not test else None
+        if suite:
+            depth = len(suite["indent"])
+            suites = {one: name for one, name in suites.items() if one < depth} | {depth: suite["name"]}
+        if test:
+            found = test.groupdict()
+            above = [name for depth, name in suites.items() if depth < len(found.get("indent") or "")]
+            yield TestRun(
+                id=" ".join([*above, found["name"]]) if style.suite else found["name"],
+                outcome=TestOutcome.PASSED if found["passed"] else TestOutcome.SKIPPED,
+                seconds=float(found["ms"] or 0) / 1000,
+            )
 
 
 def failures(tool: str, lines: Sequence[str], origin: Origin) -> Iterator[Diagnostic]:

@@ -166,8 +166,16 @@ MOST_KEPT = 2_000
 def _is_among(test: str, passed: Collection[str]) -> bool:
     """Whether the test passed; of a file that could not be loaded before, one of its tests."""
     # unittest calls such a file by a test of its loader.
-    name = test.rpartition("_FailedTest.")[2]
-    return name in passed or any(one.startswith((f"{name}::", f"{name}.")) for one in passed)
+    name = _stable(test.rpartition("_FailedTest.")[2])
+    return any(_stable(one) == name or one.startswith((f"{name}::", f"{name}.", f"{name} > ")) for one in passed)
+
+
+_LINE = re.compile(r" \(line \d+\)$")
+
+
+def _stable(test: str) -> str:
+    """The id without the line that Rust gives to a test of the documentation."""
+    return _LINE.sub("", test)
 
 
 TESTS = "tests"
@@ -403,14 +411,22 @@ def _proves(suite: CheckResult) -> bool:
 def _not_run(before: CheckResult, now: CheckResult) -> list[str]:
     """Tests that ran and do not any more, or are skipped; those of a file that cannot be loaded are told as such.
 
-    Parameters are counted, not compared: what stands in an id may differ from run to run.
+    Parameters and subtests are counted, not compared: what stands in an id may differ from run to run.
     """
-    broken = {finding.test for finding in (*now.findings, *now.old) if "::" not in finding.test}
+    broken = {finding.test for finding in (*now.findings, *now.old) if finding.test == _file(finding.test)}
     then, ran = _counted(before.ran), _counted(now.ran)
     then_run, run = (
         _counted(one for one in each.ran if one.outcome is not TestOutcome.SKIPPED) for each in (before, now)
     )
-    gone = [test for test in then if ran[test] < then[test] and test.partition("::")[0] not in broken]
+    # A title of JavaScript may be made anew in each run; then another stands in its place.
+    spare = Counter(_file(test) for test in ran if test not in then and _TITLES in test)
+    gone = []
+    for test in then:
+        if ran[test] < then[test] and _file(test) not in broken:
+            if _TITLES in test and spare[_file(test)] > 0:
+                spare[_file(test)] -= 1
+            else:
+                gone.append(test)
     skipped = [test for test in then_run if test not in gone and run[test] < then_run[test] and ran[test] >= then[test]]
     return [
         *(f"{now.step}: {test} ran before and is not run now" for test in gone),
@@ -419,7 +435,23 @@ def _not_run(before: CheckResult, now: CheckResult) -> list[str]:
 
 
 def _counted(tests: Iterable[TestRun]) -> Counter[str]:
-    return Counter(one.id.partition("[")[0] for one in tests)
+    return Counter(_without_parameters(one.id) for one in tests)
+
+
+_TITLES = " > "
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0].partition(_TITLES)[0]
+
+
+def _without_parameters(test: str) -> str:
+    """A test of Go without the names of its subtests, too."""
+    name = _stable(test.partition("[")[0])
+    return name.partition("/")[0] if _GO.match(name) else name
+
+
+_GO = re.compile(r"(?:Test|Example|Fuzz|Benchmark)\w*/")
 
 
 def told(judgement: ChangeVerdict) -> str:
@@ -458,7 +490,7 @@ _TITLE = re.compile(r"\s[>›]\s|::")
 
 def _is_named(test: str, wanted: Requirements) -> bool:
     """Whether a test is meant by its id, its name, its file or its title."""
-    path = test.partition("::")[0].partition(" > ")[0]
+    path = _file(test)
     if any(_is_meant(test, name) for name in wanted.tests):
         return True
     if any(path == file or path.endswith(f"/{file}") for file in wanted.files):

@@ -36,7 +36,7 @@ from pawl.checks.output import printed
 from pawl.checks.packages import PackagePolicy, Provided, provide
 from pawl.checks.project_facts import CHEAP, ORDER, CheckKind, Folder, is_named
 from pawl.checks.project_steps import steps_of
-from pawl.checks.runners import shadowing
+from pawl.checks.runners import SHELL, shadowing
 from pawl.checks.second_look import RunTests, SecondLook
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import NONE_CHOSEN, CheckStep, Subject, Tests, passed, skipped
@@ -234,6 +234,7 @@ class Verifier:
         suites = [one for one in report.verdicts if runs_tests(one.step) and one.standing is not Status.SKIPPED]
         names = tuple(one.step for one in suites)
         deciding = [self.test_command, before.command, *(tuple(shlex.split(command)) for command in self.commands)]
+        scripts = [one.command[2].partition("; ")[2] for one in suites if one.command[:2] == SHELL]
         rest = changes.without(tests)
         mended = set(failing(before.findings)) - set(failing(one for suite in suites for one in suite.old))
         as_they_were = alone = None
@@ -254,7 +255,7 @@ class Verifier:
             text_only=is_text_only(changes) and not tests,
             inert=is_inert(changes, blobs),
             edited=edited_tests(own.without(tests), blobs, ran),
-            reaching=(*reaching_for_tests(rest, blobs), *deciding_files(changes, deciding)),
+            reaching=(*reaching_for_tests(rest, blobs), *deciding_files(changes, deciding, scripts)),
             paths=tuple(sorted(changes.paths)),
             reached=self.choice is None or self.choice.reaches,
             asked=(*self.commands, *((TESTS,) if self.test_command else ())),
