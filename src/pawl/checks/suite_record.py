@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from pawl.checks.cache import is_kept, workspace_key, write_private
+from pawl.checks.cache import is_kept
 from pawl.checks.test_choice import file_of
 from pawl.core.diagnostic import CheckResult, Status, TestOutcome
 from pawl.core.redact import redacted
 from pawl.core.typed import plain, typed
 from pawl.settings.config import Config
+from pawl.settings.files import workspace_key, write_private
 
 _MOST_FILES = 20_000
 _MOST_TESTS = 500
