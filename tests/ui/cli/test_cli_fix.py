@@ -142,16 +142,16 @@ def test_a_broken_test_is_left_to_its_author(project: Project):
 @pytest.mark.parametrize(
     ("files", "advice"),
     [
-        ({}, "install it with: python3 -m pip install PyYAML"),
+        ({}, "-m pip install PyYAML"),
         ({"uv.lock": ""}, "install it with: uv add PyYAML"),
-        ({"requirements.txt": "pyyaml\n"}, "install it with: python3 -m pip install -r requirements.txt"),
+        ({"requirements.txt": "pyyaml\n"}, "-m pip install -r requirements.txt"),
     ],
 )
 def test_a_missing_package_is_named_with_the_command_that_installs_it(project: Project, files, advice: str):
     said = untouched(project({**files, "app.py": RIGHT, "test_app.py": f"import yaml.nothing\n{UNITTEST}"}))
     assert said.code == 1
     assert "the tests need the package 'PyYAML', which is not installed; nothing was changed" in said.lines[-2]
-    assert said.lines[-1] == advice
+    assert said.lines[-1].startswith("install it with: ") and said.lines[-1].endswith(advice)
     assert "searching" not in said.err
 
 
@@ -169,7 +169,7 @@ def test_a_missing_package_gives_way_to_no_module_of_a_similar_name(project: Pro
     said = untouched(project({"pyproject.toml": settings, "app.py": source, "test_app.py": UNITTEST}))
     assert said.code == 1
     assert "the tests need the package 'ujson', which is not installed; nothing was changed" in said.lines[-2]
-    assert said.lines[-1] == "install it with: python3 -m pip install ujson"
+    assert said.lines[-1].endswith("python -m pip install ujson"), "the interpreter that the tests run with"
 
 
 def test_a_missing_service_is_said_and_not_edited_away(project: Project):
