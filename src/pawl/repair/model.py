@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from pawl.code.languages import pattern_of_tests
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic, TestCounts
 from pawl.core.errors import ParseFailed
@@ -35,6 +34,8 @@ class RepairRequest:
     """The failing tests to be mended, by their ids; other failures are left alone. Empty means all of them."""
 
     def to_json(self) -> str:
+        from pawl.code.languages import pattern_of_tests  # Renderers load this module, and need no tables.
+
         return json.dumps({**asdict(self), "test_paths": pattern_of_tests("py").pattern}, separators=(",", ":"))
 
 

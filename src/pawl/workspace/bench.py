@@ -254,13 +254,13 @@ class Bench:
         with self._held():
             known = len(self.notices)
             masks = self._names.masks()
-            if masks.secrets and execution.secrets is Secrets.HIDDEN:
+            if masks.secrets and execution.secrets == Secrets.HIDDEN:
                 masks = harmless(self._surface.workspace, masks, self._means.settings.listings, self._tracked)
             if hides is not None:
                 masks = self._names.hiding(masks, hides)
             while True:
                 try:
-                    self._surface.cover(masks, secrets=execution.secrets is not Secrets.SHOWN)
+                    self._surface.cover(masks, secrets=execution.secrets != Secrets.SHOWN)
                     done = self._means.sandbox.run(
                         self.view, execution, on_output=on_output, cancel=cancel or self.stop
                     )
