@@ -457,10 +457,9 @@ def run_pytest(request: EngineRequest, work: Work, pauses: tuple[Pause, Pause] =
 
     host = PytestHost(work, pauses)
     words = ["-q", "--no-header", "--capture=no", "--tb=native", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
-    if importlib.util.find_spec("xdist"):
-        words += ["-n", "0"]
-    if importlib.util.find_spec("pytest_cov"):
-        words += ["--no-cov"]
+    plugins = {"xdist": ("-n", "0"), "pytest_cov": ("--no-cov",)}
+    for name, switched_off in plugins.items() if not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD") else ():
+        words += switched_off if importlib.util.find_spec(name) else ()
     with Catch() as caught:
         pytest.main([*words, *request.tests], plugins=[host])
     if not host.entered and not host.suite.problems:
