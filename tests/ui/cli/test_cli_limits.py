@@ -38,7 +38,7 @@ PHASES = {
     "the reflex": (
         {"test_greet.py": HANGS},
         ("do", "--seconds", "2", "--approve", "never", "make the tests pass"),
-        [],
+        [turn("nobody asks")],
     ),
     "the suite of a fix": ({"test_greet.py": HANGS}, ("fix", "--seconds", "2", "--no-escalate"), []),
     "the answer": ({}, ("ask", "--seconds", "2", "what does greet do?"), [turn("it", delay_ms=900_000)]),

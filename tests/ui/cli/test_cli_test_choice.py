@@ -111,14 +111,14 @@ def test_lint_holds_no_test_back_and_kinds_can_be_chosen(small):
     assert small("verify", "--only", "test").code == 42
 
 
-def test_a_test_that_changes_its_mind_is_called_flaky_by_name(small):
+def test_a_test_that_fails_only_with_the_change_and_in_company_leaves_it_unverified(small):
     (small.workspace / "tests/test_mood.py").write_text(
         "import app\n\n\ndef test_mood(request):\n"
         "    assert not (hasattr(app, 'before') and len(request.session.items) > 1)\n"
     )
     said = do(small, APP + "\n\ndef before(number):\n    return number - 1\n")
-    assert said.code == 0, said
-    assert "tests/test_mood.py::test_mood is flaky" in said.out
+    assert said.code == 6, said
+    assert "tests/test_mood.py::test_mood is flaky: it failed, and passed when it was run again alone" in said.out
 
 
 CONNECTS = """import socket

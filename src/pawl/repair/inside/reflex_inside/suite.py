@@ -458,8 +458,9 @@ def run_pytest(request: EngineRequest, work: Work, pauses: tuple[Pause, Pause] =
     host = PytestHost(work, pauses)
     words = ["-q", "--no-header", "--capture=no", "--tb=native", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
     plugins = {"xdist": ("-n", "0"), "pytest_cov": ("--no-cov",)}
-    for name, switched_off in plugins.items() if not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD") else ():
-        words += switched_off if importlib.util.find_spec(name) else ()
+    loads = not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")  # noqa: TID251
+    for name, switched_off in plugins.items():
+        words += switched_off if loads and importlib.util.find_spec(name) else ()
     with Catch() as caught:
         pytest.main([*words, *request.tests], plugins=[host])
     if not host.entered and not host.suite.problems:
