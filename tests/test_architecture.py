@@ -65,7 +65,7 @@ ROOM_LINES = {
     "ui": 7350,
     "agent": 15000,
     "repair": 11100,
-    "checks": 9800,
+    "checks": 9810,
     "code": 6950,
     "models": 6700,
     "workspace": 7100,

@@ -11,6 +11,7 @@ import secrets
 import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -25,10 +26,11 @@ from pawl.checks.runners import SHELL, own_packages, starts_runner, watched
 from pawl.checks.services import NOT_SERVED, TestService, served, without_services
 from pawl.checks.test_choice import TestChoice
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun
-from pawl.core.errors import CommandNotFound, SandboxUnavailable
+from pawl.core.errors import CommandNotFound, PathRefused, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
 from pawl.workspace.environments import Environment
 from pawl.workspace.git import CommandRunner
+from pawl.workspace.paths import clean
 
 _NOT_FOUND = (126, 127)
 _LOOK_SECONDS = 5.0
@@ -310,8 +312,16 @@ def _with_offer(result: CheckResult, output: str, files: Folder) -> CheckResult:
 def _left_early(seen: Iterable[TestRun], detection: Detection, subject: Subject) -> bool:
     """Whether a file that is written for the framework ran and showed none of its tests."""
     marks = detection.framework.detect.marks if detection.framework else ()
-    files = (one.id for one in seen if one.outcome is TestOutcome.PASSED and subject.files.exists(one.id))
+    passed = (one.id for one in seen if one.outcome is TestOutcome.PASSED)
+    files = (name for name in passed if _is_path(name) and subject.files.exists(name))
     return any(mark.search(text(subject.files, path)) for path in files for mark in marks)
+
+
+def _is_path(name: str) -> bool:
+    """Whether a test's id can be that of a file: parameters may hold anything."""
+    with suppress(PathRefused):
+        return "::" not in name and clean(name) == name
+    return False
 
 
 def _script(framework: Framework, subject: Subject) -> tuple[str, ...]:

@@ -111,6 +111,15 @@ def test_lint_holds_no_test_back_and_kinds_can_be_chosen(small):
     assert small("verify", "--only", "test").code == 42
 
 
+def test_parameters_of_a_test_may_be_anything(small):
+    (small.workspace / "tests/test_odd.py").write_text(
+        "import pytest\n\n\n@pytest.mark.parametrize('url', ['http://', '~/x', '../..', '/etc'])\n"
+        "def test_odd(url):\n    assert url\n"
+    )
+    said = small("verify")
+    assert said.code == 0 and "6 passed" in said.out, said
+
+
 def test_a_test_that_fails_only_with_the_change_and_in_company_leaves_it_unverified(small):
     (small.workspace / "tests/test_mood.py").write_text(
         "import app\n\n\ndef test_mood(request):\n"
