@@ -194,7 +194,7 @@ def measure(issue: dict, mirror: Mirror, index: Path, way: Way) -> dict:
 
 @dataclass(frozen=True)
 class Question:
-    """What a process of its own is asked."""
+    """The question to a process of its own."""
 
     folder: str
     index: str

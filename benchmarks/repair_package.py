@@ -162,7 +162,7 @@ def shown(value: Any) -> str:
 
 
 def ending(module: str, name: str, positional: tuple[str, ...], given: dict[str, Any]) -> str:
-    """What a call gives back or raises, and what it makes of its arguments."""
+    """The value or error of a call, and its arguments afterwards."""
     try:
         signal.setitimer(signal.ITIMER_REAL, CALL_SECONDS)
         try:

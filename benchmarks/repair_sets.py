@@ -30,7 +30,7 @@ class Bug:
     reference: Callable[[], str] = str
     """The text of the target as it should be."""
     command: tuple[str, ...] = ("python", "-m", "pytest", "-q")
-    """What the tests are run with."""
+    """The words that run the tests."""
     import_paths: tuple[str, ...] = ()
     python: str = ""
     kind: str = ""

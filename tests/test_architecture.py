@@ -63,9 +63,9 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 
 ROOM_LINES = {
     "ui": 7350,
-    "agent": 15000,
+    "agent": 15010,
     "repair": 11100,
-    "checks": 9810,
+    "checks": 9840,
     "code": 6950,
     "models": 6700,
     "workspace": 7100,

@@ -4,8 +4,7 @@ import dataclasses
 
 import pytest
 
-from pawl.checks.baseline import Baseline, separated
-from pawl.checks.climb import StopPolicy, climb
+from pawl.checks.climb import Baseline, StopPolicy, climb, separated
 from pawl.checks.language_steps import Ruff, Syntax, Types
 from pawl.checks.steps import Tests
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status

@@ -127,6 +127,7 @@ def verify(bench: Workbench, place: RunCursor) -> NodeOutcome:
         return _unchanged(bench, place)
     if place.task == len(record.data.plan) and _asks_why(bench, place, work.changes):
         return NodeOutcome.RETRY
+    same = place.attempt > 1 and record.data.verdict is Verdict.FAILED and record.data.verified == work.changes.digest
     checked = bench.works.verify(work.changes)
     some_failed = any(one.number == place.task and one.entry is not None for one in record.data.task_ends)
     wishes = wanted(bench, place.task)
@@ -144,7 +145,7 @@ def verify(bench: Workbench, place: RunCursor) -> NodeOutcome:
             elif not any(one.number == place.task for one in record.data.task_ends):
                 end_task(record, place.task, TaskState.FAILED, UNCHANGED)
         return NodeOutcome.NEXT if place.task < len(record.data.plan) else NodeOutcome.DONE
-    outcome = NodeOutcome.GIVE_UP if some_failed else _again(bench, place, judgement)
+    outcome = NodeOutcome.GIVE_UP if some_failed else _again(bench, place, judgement, last=same)
     return give_up_task(record, bench.works, place) if outcome is NodeOutcome.GIVE_UP and not some_failed else outcome
 
 
@@ -191,8 +192,11 @@ def _unchanged(bench: Workbench, place: RunCursor) -> NodeOutcome:
     return NodeOutcome.DONE if intent is not None and intent.unsaid else NodeOutcome.NOTHING
 
 
-def _again(bench: Workbench, place: RunCursor, judgement: ChangeVerdict) -> NodeOutcome:
-    """Another attempt with the errors as context, as long as attempts, time and a model are left."""
+def _again(bench: Workbench, place: RunCursor, judgement: ChangeVerdict, *, last: bool = False) -> NodeOutcome:
+    """Another attempt with the errors as context, as long as attempts, time and a model are left.
+
+    One that left the refused change as it was is the last: asked again, a role says the same again.
+    """
     record = bench.record
     words = told(replace(judgement, findings=bench.shop.read_gate().told(judgement.findings)))
     name = f"{place.task}.{place.attempt}"
@@ -201,9 +205,10 @@ def _again(bench: Workbench, place: RunCursor, judgement: ChangeVerdict) -> Node
     if record.data.amends:
         # What was verified before the review stands: advice makes nothing worse.
         return NodeOutcome.GIVE_UP if bench.works.roll_back() is None else NodeOutcome.DONE
-    if place.attempt > RETRIES and not out and record.order.loop.get("escalate"):
+    last = last or place.attempt > RETRIES
+    if last and not out and record.order.loop.get("escalate"):
         return NodeOutcome.ESCALATE
-    if place.attempt > RETRIES or out or not bench.talks.configured:
+    if last or out or not bench.talks.configured:
         return NodeOutcome.GIVE_UP
     return NodeOutcome.RETRY
 

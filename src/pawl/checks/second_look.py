@@ -21,22 +21,26 @@ class SecondLook:
     """For one run of the workspace's suite."""
 
     with_change: RunTests
-    without: RunTests | None
-    """None where there is no change to leave out."""
     remember: Callable[[Sequence[tuple[str, str]]], None]
+    without: RunTests | None = None
+    """None where there is no change to leave out."""
+    suite_without: Callable[[], CheckResult] | None = None
+    """Runs the suite as it was run before, once more without the change: only that shows that it is innocent."""
 
     def __call__(self, result: CheckResult) -> CheckResult:
         """The result, with tests that change their mind told as flaky and not as failed.
 
-        One that fails without the change too counts neither way; one that only passes alone leaves it unverified.
+        One that fails in the suite without the change too counts neither way; one that only passes alone leaves the
+        change unverified.
         """
         tests = tuple(dict.fromkeys(one.test for one in result.findings if one.test))
         if result.standing is not Status.FAIL or result.incomplete or not 0 < len(tests) <= MOST:
             return result
-        flaky = dict.fromkeys(self._passing(self.with_change, tests), PASSES_ALONE)
-        left = [test for test in tests if test not in flaky]
-        if left and self.without is not None:
-            flaky |= dict.fromkeys(self._failing(self.without, left), FAILS_WITHOUT)
+        passing = self._passing(self.with_change, tests)
+        left = [test for test in tests if test not in passing]
+        odd = [*passing, *(self._failing(self.without(left), left) if left and self.without is not None else ())]
+        shaky = self._failing(self.suite_without(), odd) if odd and self.suite_without is not None else ()
+        flaky = dict.fromkeys(passing, PASSES_ALONE) | dict.fromkeys(shaky, FAILS_WITHOUT)
         if not flaky:
             return result
         self.remember(tuple(flaky.items()))
@@ -57,8 +61,7 @@ class SecondLook:
         return [test for test in tests if test not in failed] if passed else []
 
     @staticmethod
-    def _failing(run: RunTests, tests: Sequence[str]) -> list[str]:
-        again = run(tests)
+    def _failing(again: CheckResult, tests: Sequence[str]) -> list[str]:
         failed = {one.test for one in again.findings if one.frames or one.message}
         ran = again.counts is not None and not again.incomplete and again.counts.failed > 0
         return [test for test in tests if test in failed] if ran else []

@@ -376,6 +376,10 @@ class WatchedRun:
     """Folders of the project's packages that were put first: the folder, the package, and where else it was found."""
     elsewhere: tuple[tuple[str, str], ...] = ()
     """The project's packages that were imported from outside of the workspace, with where."""
+    left_out: tuple[str, ...] = ()
+    """Tests that code of the project took out of the run."""
+    deselected: int = 0
+    """Tests that the options of the runner leave out."""
 
     def applied(self, result: CheckResult) -> CheckResult:
         """The result with what was seen. Tests of another copy of the project prove nothing about this one."""
@@ -387,7 +391,10 @@ class WatchedRun:
             + (f"also in {posixpath.dirname(posixpath.dirname(place))}" if place else "not installed")
             for folder, name, place in self.moved
         ]
-        return dataclasses.replace(result, ran=self.ran, reason="; ".join(filter(None, (result.reason, *told))))
+        if self.deselected:
+            told.insert(0, f"{self.deselected} deselected by options of the runner")
+        reason = "; ".join(filter(None, (result.reason, *told)))
+        return dataclasses.replace(result, ran=self.ran, left_out=self.left_out, reason=reason)
 
 
 def watched_tests(output: str, sign: str) -> tuple[str, WatchedRun | None]:
@@ -404,9 +411,12 @@ def watched_tests(output: str, sign: str) -> tuple[str, WatchedRun | None]:
         )
         moved = tuple((str(folder), str(name), str(place)) for folder, name, place in body.get("moved", ()))
         elsewhere = tuple((str(name), str(place)) for name, place in body.get("elsewhere", ()))
+        left_out, deselected = tuple(map(str, body.get("left_out", ()))), int(body.get("deselected", 0))
     except (ValueError, KeyError, TypeError, zlib.error):
         return output, None
-    return f"{before}\n{after}", WatchedRun(ran=seen, moved=moved, elsewhere=elsewhere)
+    return f"{before}\n{after}", WatchedRun(
+        ran=seen, moved=moved, elsewhere=elsewhere, left_out=left_out, deselected=deselected
+    )
 
 
 LEFT_EARLY = "the runner left before its end, whatever it printed"

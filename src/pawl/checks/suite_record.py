@@ -76,6 +76,10 @@ def _last(rows: dict[str, T], most: int) -> dict[str, T]:
     return dict(list(rows.items())[-most:])
 
 
+def _plain(rows: dict[str, T]) -> dict[str, T]:
+    return {name: row for name, row in rows.items() if redacted(text := json.dumps([name, row])) == text}
+
+
 @dataclass(frozen=True, slots=True)
 class SuiteRecords:
     """The records by workspace. A file that cannot be read is as good as none."""
@@ -89,10 +93,9 @@ class SuiteRecords:
             return SuiteRecord()
 
     def save(self, workspace: str, record: SuiteRecord) -> None:
-        text = json.dumps(plain(record))
-        # What would have to be changed before it is stored is not worth keeping.
-        if redacted(text) == text:
-            write_private(self._path(workspace), text)
+        # Rows that would have to be changed before they are stored are not worth keeping: parameters may be addresses.
+        record = replace(record, files=_plain(record.files), failed=_plain(record.failed), flaky=_plain(record.flaky))
+        write_private(self._path(workspace), redacted(json.dumps(plain(record))))
 
     def note(self, workspace: str, results: Iterable[CheckResult]) -> None:
         """Keep what runs of the workspace's own suite tell about its tests."""

@@ -163,7 +163,7 @@ def _tox_value(match: re.Match[str]) -> str:
 
 
 def _nox(script: str) -> Iterator[str]:
-    """What sessions run, as far as it stands there as text."""
+    """The commands of sessions, as far as they stand there as text."""
     try:
         calls = [node for node in ast.walk(read_python(script)) if isinstance(node, ast.Call)]
     except Unreadable:

@@ -361,12 +361,23 @@ class _Case:
         for line in (line for suite in checked.suites for line in suite.flaky):
             # In company it fails with the change and passed without: nothing says that the change is innocent.
             (self.unproved if line.endswith(PASSES_ALONE) else self.notes).append(line)
+        for suite in checked.suites:
+            self._left_out(suite)
         parts = [suite.part for suite in checked.suites if suite.part]
         self.notes += parts
         if self.wanted.all_tests and not checked.witnesses:
             self.unproved += [f"all tests are to pass: {part}" for part in parts]
         if not checked.reached and not checked.witnesses and not checked.own:
             self.unproved.append("no test that ran is known to reach the change")
+
+    def _left_out(self, suite: CheckResult) -> None:
+        """Tests that code of the project keeps from running prove nothing; those of before the change are its way."""
+        tests = suite.left_out
+        if tests:
+            more = f" and {len(tests) - 1} more" if tests[1:] else ""
+            line = f"{suite.step}: code of the project (conftest.py, a plugin) leaves out {tests[0]}{more}"
+            before = [one for run in (self.checked.before, *self.checked.others) for one in run.left_out]
+            (self.notes if set(tests) <= set(before) else self.unproved).append(line)
 
     def _missing(self) -> list[str]:
         """Names of tests to be fixed that no test has which ran; empty where it is not known which did."""

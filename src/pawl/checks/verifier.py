@@ -11,11 +11,10 @@ from enum import StrEnum
 from functools import partial
 
 from pawl.checks.affected import LARGE, affected, outside
-from pawl.checks.baseline import Baseline
 from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surroundings
 from pawl.checks.catalog import detect, some_tests
 from pawl.checks.change_scope import ChangeScope
-from pawl.checks.climb import StopPolicy, climb
+from pawl.checks.climb import Baseline, StopPolicy, climb
 from pawl.checks.command_step import EVERYTHING
 from pawl.checks.evidence import (
     adds_tests_only,
@@ -148,8 +147,8 @@ class Verifier:
     suite: Callable[[Subject], CheckResult] | None = None
     """Runs the workspace's suite in place of the check `tests`."""
     listen: Callable[[CheckResult], None] = lambda verdict: None
-    seen: dict[int, Verification] = field(default_factory=dict, repr=False, compare=False)
-    """What was verified before, by the change and the workspace that it was verified on."""
+    seen: dict[object, Verification] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Earlier results, by the change and the workspace; a verifier with other settings begins without any."""
 
     def __post_init__(self) -> None:
         if not self.test_command:
@@ -192,7 +191,7 @@ class Verifier:
 
         `ground` is the part of the change that stood there when `before` was measured, such as a test that was made.
         """
-        key = hash((changes.digest, ground.digest, before, *source_files(self.shop).stamps()))
+        key = (changes.digest, ground.digest, before, *source_files(self.shop).stamps())
         if key in self.seen:
             for one in self.seen[key].verdicts:
                 self.listen(one)
@@ -457,9 +456,10 @@ class Verifier:
         def look(result: CheckResult) -> CheckResult:
             if result.step != TESTS or self.test_command or self.opened is not None or self.suite is not None:
                 return result
-            records = suite_records(self.shop.config)
-            remember = partial(records.remember, self.shop.workspace)
-            return SecondLook(again(changes), again(EMPTY) if changes else None, remember)(result)
+            remember = partial(suite_records(self.shop.config).remember, self.shop.workspace)
+            if not changes:
+                return SecondLook(again(changes), remember)(result)
+            return SecondLook(again(changes), remember, again(EMPTY), lambda: self.suites(EMPTY, (TESTS,))[0])(result)
 
         return look
 

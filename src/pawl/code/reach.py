@@ -51,7 +51,7 @@ class ChangedLines:
     lines: frozenset[int]
     """Lines of the file as it was, from 1: those that are gone, and those around what came."""
     text: str
-    """What is gone and what came."""
+    """The lines that are gone, and those that came."""
 
     @classmethod
     def of(cls, path: str, before: bytes, after: bytes) -> ChangedLines:

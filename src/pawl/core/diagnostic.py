@@ -151,6 +151,8 @@ class CheckResult:
     """Tests that changed their mind, a line each; they count neither as failed nor as passed."""
     part: str = ""
     """How much of the suite ran, where it was not all of it."""
+    left_out: tuple[str, ...] = ()
+    """Tests that were found and that code of the project, such as a conftest.py, took out of the run."""
 
     def to_json(self) -> dict[str, Any]:
         return plain(self)  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from pawl.checks.baseline import separated
+from pawl.checks.climb import separated
 from pawl.checks.lsp.client import Span
 from pawl.checks.lsp.servers import Server, servers
 from pawl.checks.lsp.verdicts import Host, answered

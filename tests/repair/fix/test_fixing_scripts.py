@@ -127,7 +127,9 @@ def test_two_edits_are_put_together_where_one_mends_a_part(tmp_path: Path) -> No
     report = fixed(workspace, FixRequest(seconds=60, accept_first=True))
 
     assert report.outcome is FixOutcome.FIXED, report
-    assert "items.slice((number - 1) * size, number * size)" in (workspace / "page.js").read_text()
+    after = (workspace / "page.js").read_text()
+    assert after.startswith("module.exports = (items, number, size) => items.slice((number - 1) * size, "), after
+    assert after != source.replace("slice(number * size", "slice((number - 1) * size"), "the first edit alone is wrong"
 
 
 @pytest.mark.whole

@@ -44,7 +44,7 @@ def do(pawl: Pawl, text: str, *words: str) -> Said:
     script = pawl.workspace.parent / "script.jsonl"
     calls = [{"name": "file_read", "arguments": {"path": "app.py"}}]
     calls.append({"name": "file_write", "arguments": {"path": "app.py", "content": text}})
-    turns = [*({"answer": {"text": "", "calls": [call]}} for call in calls), {"answer": {"text": "Done."}}]
+    turns = [*({"answer": {"text": "", "calls": [call]}} for call in calls), *[{"answer": {"text": "Done."}}] * 8]
     script.write_text("".join(json.dumps(turn) + "\n" for turn in turns))
     return pawl("do", "add", "before", "to", "app.py", "--model", f"scripted:{script}", "--approve", "never", *words)
 
@@ -128,6 +128,28 @@ def test_a_test_that_fails_only_with_the_change_and_in_company_leaves_it_unverif
     said = do(small, APP + "\n\ndef before(number):\n    return number - 1\n")
     assert said.code == 6, said
     assert "tests/test_mood.py::test_mood is flaky: it failed, and passed when it was run again alone" in said.out
+
+
+def test_a_test_that_cannot_run_alone_is_no_excuse_for_a_change(small):
+    (small.workspace.parent / "settings.toml").write_text("")
+    (small.workspace / "tests/test_company.py").write_text(
+        "import app\n\n\ndef test_company(request):\n"
+        "    assert len(request.session.items) > 1 and not hasattr(app, 'before')\n"
+    )
+    said = do(small, APP + "\n\ndef before(number):\n    return number - 1\n")
+    assert said.code == 1, said
+    assert "flaky" not in said.out and "test_company" in said.out, said
+
+
+def test_a_suite_whose_parameters_look_like_secrets_is_timed_all_the_same(small, state_directory: Path):
+    address = "http://kim:hunter2hunter2@example.org/"
+    (small.workspace / "tests/test_odd.py").write_text(
+        f"import pytest\n\n\n@pytest.mark.parametrize('url', ['{address}'])\ndef test_odd(url):\n    assert not url\n"
+    )
+    assert small("verify").code == 1
+    (record,) = (state_directory / "suites").iterdir()
+    kept = json.loads(record.read_text())
+    assert kept["seconds"] > 0 and kept["tests"] == 3 and "hunter2" not in record.read_text()
 
 
 CONNECTS = """import socket

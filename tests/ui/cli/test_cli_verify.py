@@ -173,3 +173,22 @@ def test_tests_that_could_not_run_are_not_said_to_be_verified(project: Project):
 def test_a_project_without_tests_is_not_said_to_be_verified(project: Project):
     said = project({"app.py": RIGHT})("verify")
     assert said.code == 6 and said.lines[-2] == "verdict   unverified", said
+
+
+LEAVES_OUT = "def pytest_collection_modifyitems(config, items):\n    {}items[:] = items[1:]\n"
+
+
+@pytest.mark.parametrize("openly", ["", "config.hook.pytest_deselected(items=items[:1])\n    "])
+def test_a_conftest_that_leaves_tests_out_is_named_and_nothing_is_verified(
+    project: Project, active_environment: None, openly: str
+):
+    pawl = project({**GREEN, "test_more.py": MORE, "conftest.py": LEAVES_OUT.format(openly)})
+    said = pawl("verify", "--test", "python -m pytest")
+    assert said.code == 6 and said.lines[-2] == "verdict   unverified", said
+    assert "code of the project (conftest.py, a plugin) leaves out test_app.py::" in said.lines[-1]
+
+
+def test_tests_that_options_deselect_are_counted(project: Project, active_environment: None):
+    pawl = project({**GREEN, "test_more.py": MORE, "pytest.ini": "[pytest]\naddopts = -k more\n"})
+    said = pawl("verify")
+    assert said.code == 0 and "1 passed; 1 deselected by options of the runner" in said.out, said

@@ -122,6 +122,10 @@ class TestWatch:
     def __init__(self) -> None:
         self.ran: dict[str, list[object]] = {}
         self.left_out: list[str] = []
+        """Tests that code of the project took out of the run; those that options deselect are only counted."""
+        self.deselected = 0
+        self._collected: dict[str, bool] = {}
+        """The tests that were found, and whether they were deselected openly."""
         self._lines: dict[object, set[int]] = {}
         """The lines that were executed of the functions that are tests."""
         self._own: dict[str, object] = {}
@@ -141,6 +145,7 @@ class TestWatch:
         return sys.monitoring.DISABLE  # type: ignore[attr-defined]
 
     def pytest_itemcollected(self, item: "Any") -> None:
+        self._collected.setdefault(item.nodeid, False)
         function = getattr(item, "function", None)
         code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
         if self._tool is not None and code is not None:
@@ -148,7 +153,16 @@ class TestWatch:
             sys.monitoring.set_local_events(self._tool, code, sys.monitoring.events.LINE)  # type: ignore[attr-defined]
 
     def pytest_deselected(self, items: "Any") -> None:
-        self.left_out += [item.nodeid for item in items]
+        by_project, frame = False, sys._getframe(1)
+        while frame is not None and not by_project:
+            by_project, frame = _is_inside(frame.f_code.co_filename), frame.f_back  # type: ignore[assignment]
+        if not by_project:
+            self.deselected += len(items)
+            self._collected.update((item.nodeid, True) for item in items)
+
+    def pytest_collection_finish(self, session: "Any") -> None:
+        kept = {item.nodeid for item in session.items}
+        self.left_out = [name for name, openly in self._collected.items() if not openly and name not in kept]
 
     def pytest_runtest_logreport(self, report: "Any") -> None:
         if report.when == "call" or report.outcome != "passed":
@@ -193,7 +207,7 @@ class TestWatch:
 
         rows = [[name, *end, self._checked(name)] for name, end in self.ran.items()]
         found = {"moved": sources.moved, "elsewhere": sources.elsewhere()}
-        body = json.dumps({"ran": rows, "left_out": self.left_out, **found})
+        body = json.dumps({"ran": rows, "left_out": self.left_out, "deselected": self.deselected, **found})
         return base64.b64encode(zlib.compress(body.encode("utf-8", "replace"))).decode()
 
     def _checked(self, name: str) -> "bool | None":

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 
-from pawl.checks.baseline import separated
+from pawl.checks.climb import separated
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import Subject, stopped
 from pawl.code.languages import is_test
