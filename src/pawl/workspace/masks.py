@@ -39,7 +39,7 @@ _SETTLED_NS = 2_000_000_000
 """How old the last change of a folder must be to be told from a later one by its time, on any file system."""
 _FRESH_SECONDS, _COST = 1.0, 10
 """How long a look counts for tools: this long, or this many times what it took."""
-_MOST_NAMES = 2_000
+_MOST_NAMES = 300
 _TOLD_APART = 5
 """No pattern names more folders before its stars, so that a link to its own folder has no names without end."""
 
@@ -192,20 +192,21 @@ class HiddenSearch:
     def other_names(self, path: str) -> Iterator[str]:
         """The names that lead to the same place through links, as far as a pattern could tell them apart."""
         seen: set[tuple[str, ...]] = set()
-        pending = deque([(path, "")])
+        pending = deque([(path, "", frozenset[str]())])
         while pending:
             if len(seen) > _MOST_NAMES:
                 yield f".git/{path}"  # too many to be told, so that nothing but the user's own yes changes it
                 return
-            real, tail = pending.popleft()
+            real, tail, used = pending.popleft()
             for top in (real, *parents(real), ""):
                 rest = real[len(top) :].strip("/")
                 rest = _join(rest, tail) if tail else rest
                 for link in (*self._leading.get(top, ()), *([self._targets[top]] if top in self._targets else ())):
                     key = (link, *rest.split("/")[:_TOLD_APART])
-                    if key not in seen:
+                    # Twice through a link to a folder above it tells no pattern anything that once does not.
+                    if key not in seen and link not in used:
                         seen.add(key)
-                        pending.append((link, rest))
+                        pending.append((link, rest, used | {link}))
                         yield _join(link, rest) if rest else link or "."
 
     def _resolve(self, links: dict[str, str]) -> None:

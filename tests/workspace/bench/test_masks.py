@@ -88,3 +88,23 @@ def test_a_bench_that_becomes_a_copy_goes_on_hiding(overlay_stand: Stand):
     overlay_stand.sandbox.overlay = False
     assert shell(bench, "cat conf/.env deep/er/x.key conf/new").stdout.text == "1\n"
     assert bench.capture().changes.paths == {"conf/new"}
+
+
+@pytest.mark.attack("A26")
+def test_links_to_folders_above_them_have_few_names_and_many_are_one_that_only_the_user_may_change(
+    overlay_stand: Stand,
+):
+    workspace = overlay_stand.workspace
+    lay(workspace, {"src/a.py": b"1"})
+    for name in ("here", "there"):
+        (workspace / name).symlink_to(".")
+    with Tree(workspace) as tree:
+        search = HiddenSearch(tree, overlay_stand.guardrails)
+        search.masks()
+        names = list(search.other_names("src/a.py"))
+        assert {"here/src/a.py", "there/src/a.py", "here/there/src/a.py"} <= {*names} and len(names) < 10
+        for number in range(9):
+            (workspace / f"more{number}").symlink_to(".")
+        search.masks()
+        names = list(search.other_names("src/a.py"))
+        assert names[-1] == ".git/src/a.py" and len(names) < 1000
