@@ -38,7 +38,7 @@ SHELL = (
     "env; cat .env .env.* */.env* keys/*.pem zz/deploy/* docs/a/b/c/d/* ~/.ssh/* 2>/dev/null",
     "cat /proc/*/environ /proc/*/cmdline /proc/*/root{home}/.ssh/id_rsa",
     "echo x > {marker}; cp tools/pwn.sh {outside}/; ln -s {outside} made-link; echo x > made-link/y",
-    "touch {home}/x ../x /tmp/../{folder}/x; chmod 777 {home}; rm -rf {outside}",
+    "touch {home}/x ../made-x /tmp/../{folder}/x; chmod 777 {home}; rm -rf {outside}",
     "mkdir -p migrations .vscode .git/hooks; echo x | tee migrations/1 .vscode/tasks.json .git/hooks/x AGENTS.md",
     "printf '\\033[2J\\033]0;x\\007'; yes | head -c 3000000",
     "mkfifo made.fifo; mknod made.dev c 1 5; ln -s made.loop made.loop; chmod u+s tools/pwn.sh",
