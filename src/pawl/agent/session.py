@@ -325,7 +325,13 @@ class Session:
         finally:
             self._stop = None
         self._conversation, self._still = report.conversation, report.state is RunState.ENDED
-        return report
+        if report.entry is None:
+            return report
+        # The checks are loaded where something was promoted.
+        from pawl.checks.whole_suite import begin_whole_suite
+
+        told = begin_whole_suite(self.shop, report.entry)
+        return replace(report, notes=(*report.notes, told)) if told else report
 
     def _executor(self, place: RunCursor, order: RunRequest, opening: str) -> RunExecutor:
         record = RunRecord(self.shop, order, place.run)

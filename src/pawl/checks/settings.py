@@ -30,6 +30,8 @@ class VerifySettings:
     """The most that a step may take; commands of builds and linters have 120 of their own."""
     budget: float = 60.0
     """Seconds of tests for a change: the whole suite where it takes no longer, else those that the change reaches."""
+    afterwards: bool = False
+    """Whether the whole suite runs in the background after a change that a part of it verified."""
     install: bool = False
     """Whether missing packages may be installed on the bench, as the lock file says and with a network."""
     servers: tuple[str, ...] = ()

@@ -110,6 +110,8 @@ class Evidence:
     reasons: tuple[str, ...]
     checked: Verification
     environment: Mapping[str, str]
+    whole_suite: str = ""
+    """How the whole suite ended, where it ran afterwards."""
 
     @classmethod
     def of(cls, checked: Verification, judgement: ChangeVerdict) -> Evidence:
@@ -140,6 +142,8 @@ class Evidence:
         checked = self.checked
         yield f"verdict      {self.verdict}"
         yield from (f"! {reason}" for reason in self.reasons)
+        if self.whole_suite:
+            yield f"whole suite  {self.whole_suite}"
         yield f"digest       {checked.digest}"
         yield from (f"{name:<12} {value}" for name, value in self.environment.items())
         runs = {

@@ -11,6 +11,7 @@ from pawl.checks.packages import PackagePolicy, provide
 from pawl.checks.steps import amount
 from pawl.checks.verdict import Evidence, Requirements
 from pawl.checks.verifier import Verifier
+from pawl.checks.whole_suite import begin_whole_suite
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused
@@ -113,7 +114,9 @@ def _landed(shop: Project, report: FixReport, changes: ChangeSet, request: FixRe
             f"the patch could not be promoted: {error.message}",
             advice=f"it is kept: see it with 'pawl diff {kept}', promote it with 'pawl promote {kept}'",
         ) from error
-    return replace(report, promotion=promotion, changes=promotion.changes)
+    told = begin_whole_suite(shop, promotion.entry)
+    notes = (*report.notes, *((told,) if told else ()))
+    return replace(report, promotion=promotion, changes=promotion.changes, notes=notes)
 
 
 @dataclass(slots=True)

@@ -126,6 +126,19 @@ class Journal(StorePart):
         row = self._database.first("SELECT body FROM entry_evidence WHERE entry = ?", (number,))
         return None if row is None else json.loads(row[0])
 
+    def keep_evidence(self, number: int, evidence: object) -> None:
+        """In the place of what the entry kept."""
+        body = json.dumps(redacted_value(evidence))
+        with self._database.transaction():
+            self._database.run("UPDATE entry_evidence SET body = ? WHERE entry = ?", (body, number))
+
+    def whole_suites(self) -> dict[int, str]:
+        """How the whole suite ended that ran after entries, by their numbers."""
+        rows = self._database.rows(
+            "SELECT entry, json_extract(body, '$.whole_suite') AS told FROM entry_evidence WHERE told > ''"
+        )
+        return dict(rows)
+
     def _columns(self, entry: NewEntry, state: EntryState, files: int) -> dict[str, Any]:
         return {
             "workspace": os.fsencode(entry.workspace),

@@ -189,3 +189,26 @@ def test_a_file_that_is_too_large_to_read_ends_nothing(small):
     (small.workspace / "numbers.py").write_text(f"x = {'1' * 1_200_000!r}\n")
     said = do(small, APP + "\n\ndef before(number):\n    return number - 1\n")
     assert said.code == 0, said
+
+
+@pytest.mark.whole
+def test_the_whole_suite_runs_afterwards_in_the_background_and_the_history_tells_its_end(pawl):
+    (pawl.workspace.parent / "settings.toml").write_text("[verify]\nbudget = 0.2\nafterwards = true\n")
+    (pawl.workspace / "tests/test_other1.py").write_text(
+        "def test_1():\n    assert 'before' not in open('app.py').read()\n"
+    )
+    said = do(pawl, APP + "\n\ndef before(number):\n    return number - 1\n")
+    assert said.code == 0 and "the whole suite runs in the background; pawl history shows how it ends" in said.out, said
+    shown = ""
+    while "whole suite" not in shown:
+        shown = pawl("history").out
+    assert "promoted; whole suite: fail" in shown, pawl("diff", "1", "--evidence").out
+    told = pawl("diff", "1", "--evidence").out
+    assert f"fail, {OTHERS + 1} passed, 1 failed; new: tests/test_other1.py::test_1" in told, told
+
+
+def test_the_suite_of_an_entry_that_is_not_the_newest_is_not_run(pawl):
+    assert do(pawl, APP + "\n\ndef before(number):\n    return number - 1\n").code == 0
+    pawl("undo")
+    said = pawl("verify", "--entry", "1")
+    assert said.code == 42 and "entry 1 is not the newest" in said.err, said

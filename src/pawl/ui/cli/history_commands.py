@@ -92,7 +92,8 @@ def history(shop: Project, call: Call) -> int:
     if options.json:
         return call.emit({"entries": [entry_json(entry) for entry in part], "total": len(shown)})
     if part:
-        rows = [_cells(entry, live=call.out.is_terminal) for entry in part]
+        suites = shop.store.journal.whole_suites()
+        rows = [_cells(entry, suites.get(entry.id, ""), live=call.out.is_terminal) for entry in part]
         call.out.table(("id", "when", "what", "state", "paths", "run"), rows, flexible=2)
     else:
         call.out.say("nothing was promoted in this workspace yet")
@@ -170,10 +171,11 @@ def _evidence(shop: Project, call: Call, entry: Entry) -> int:
     return 0
 
 
-def _cells(entry: Entry, *, live: bool) -> tuple[str, ...]:
+def _cells(entry: Entry, suite: str, *, live: bool) -> tuple[str, ...]:
     """In a terminal the table itself cuts the title to what fits."""
     title = brief(entry.title, 400 if live else 60)
-    return (str(entry.id), when(entry.created, today=live), title, standing(entry), str(entry.files), entry.run)
+    state = standing(entry) + (f"; whole suite: {suite.partition(',')[0]}" if suite else "")
+    return (str(entry.id), when(entry.created, today=live), title, state, str(entry.files), entry.run)
 
 
 def standing(entry: Entry) -> str:

@@ -116,6 +116,7 @@ def _within_guardrails(shop: Project, call: Call, proposal: PatchProposal) -> No
 
 def promote(shop: Project, call: Call) -> int:
     from pawl.agent.delivery import proved_entry
+    from pawl.checks.whole_suite import begin_whole_suite
     from pawl.workspace.benches import propose_entry
 
     entry = shop.entry(call.entry_number())
@@ -130,6 +131,8 @@ def promote(shop: Project, call: Call) -> int:
             judgement, evidence = proved_entry(shop, entry, kept.changes)
             new = replace(new, evidence=plain(evidence))
         promotion = shop.promote(new, kept.changes, merge=judgement is None)
+        told = begin_whole_suite(shop, promotion.entry) if judgement is not None else ""
+        promotion = replace(promotion, notices=(*promotion.notices, *((told,) if told else ())))
     changes = promotion.changes if promotion else kept.changes
     notices = promotion.notices if promotion else ()
     number = promotion.entry if promotion else None

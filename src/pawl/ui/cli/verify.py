@@ -17,13 +17,14 @@ from pawl.ui.screen.screen import Screen, brief
 
 if TYPE_CHECKING:
     from pawl.checks.project_facts import CheckKind
-    from pawl.checks.verifier import VerifyReport
+    from pawl.checks.verifier import Verifier, VerifyReport
     from pawl.workspace.project import Project
 
 
 def words(parser: ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="run every step, also after syntax or the build has failed")
     parser.add_argument("--full", action="store_true", help="run the whole suite, however long it takes")
+    parser.add_argument("--entry", type=int, metavar="ID", help="the whole suite, its end kept with the newest entry")
     parser.add_argument("--only", metavar="KINDS", default="", help="run steps of these kinds alone: tests,types")
     test_option(parser)
     parser.add_argument("--fresh", action="store_true", help="also run steps whose files have not changed since")
@@ -65,20 +66,21 @@ def verify(shop: Project, call: Call) -> int:
         shop=shop,
         test_command=call.test_command,
         stop=StopPolicy.NEVER if everything else StopPolicy.AT_FIRST_FAILURE,
-        full=options.full or options.set_baseline,
+        full=options.full or options.set_baseline or options.entry is not None,
         kinds=kinds,
         cached=not options.fresh,
         packages=PackagePolicy(install=options.install, say=say),
         listen=listen,
     )
     policy = BaselinePolicy.SET if options.set_baseline else BaselinePolicy.STORED
+    policy = BaselinePolicy.NONE if options.no_baseline else policy
     for place in bench_places(shop.config):
         sweep(place)
     if not options.set_baseline:
         verifier = verifier.of_uncommitted()
     if options.no_baseline:
         verifier = replace(verifier, present=None)
-    report = verifier.verify(policy=BaselinePolicy.NONE if options.no_baseline else policy)
+    report = verifier.verify(policy=policy) if options.entry is None else _of_entry(verifier, options.entry)
     shop.note_if_possible("verified", {"accepted": report.judgement.accepted, "seconds": round(report.seconds, 2)})
     if options.json:
         call.emit(_json(report))
@@ -87,6 +89,16 @@ def verify(shop: Project, call: Call) -> int:
     # Who leaves the tests out asks for nothing that they would prove.
     unasked = options.only and "tests" not in kinds and report.judgement.verdict is not Verdict.FAILED
     return 0 if options.set_baseline or unasked else EXIT_CODES[report.judgement.verdict]
+
+
+def _of_entry(verifier: Verifier, entry: int) -> VerifyReport:
+    from pawl.checks.whole_suite import run_whole_suite
+
+    verifier.shop.entry(entry)
+    report = run_whole_suite(verifier, entry)
+    if report is None:
+        raise UsageError(f"entry {entry} is not the newest", advice="pawl verify --full checks what stands")
+    return report
 
 
 def _kinds(said: str) -> tuple[CheckKind, ...]:
