@@ -12,9 +12,11 @@ A fix counts as found within k when a file of tests that it changes is among the
 those that fit S seconds of tests, and as whole when all of them are. Weights were fitted on the fixes whose SHA-1 is
 even ("fitted"); the others are "held back".
 
-With --verify each fix is played: the commit before it with the tests of the fix, and a scripted model that writes the
-fixed files, or, as a wrong variant, the files as they were with a comment more. The verdict is right when the fix is
-verified and the variant is not. FOLDER holds the `python3` in which the dependencies are installed.
+With --verify the newest fixes are played whose tests fail without them and pass with them in this environment (others
+are counted): the commit before the fix with its tests, and a scripted model that writes the fixed files, or, as a wrong
+variant, the files as they were with an assignment more. Both are played again with the tests as they were, which pass
+either way. The verdict is right when the fix is verified, or unverified where nothing proves it, and the variant is
+never verified. FOLDER holds the `python3` in which the dependencies are installed.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +48,9 @@ from pawl.workspace.bench_files import WorkspaceFiles
 
 CUTS = (1, 5, 10, 20, 50)
 MOST_CODE = 4
+SECONDS_OF_TESTS = 120
+TRIED = 6
+"""Fixes that are tried for each that can be played."""
 SPREAD = 12
 """Fixes are taken evenly from so many times their number."""
 
@@ -58,7 +64,7 @@ class Fix:
     tests: tuple[str, ...]
 
 
-def fixes(project: dict, repository: Path, most: int) -> list[Fix]:
+def fixes(project: dict, repository: Path, most: int, spread: int = SPREAD) -> list[Fix]:
     """The oldest first."""
     words = (
         "log",
@@ -72,7 +78,7 @@ def fixes(project: dict, repository: Path, most: int) -> list[Fix]:
     log = subprocess.run(
         ["git", "-C", str(repository), *words], capture_output=True, text=True, check=True, errors="replace"
     )
-    found = list(_fixes_in(project, log.stdout, most * SPREAD))
+    found = list(_fixes_in(project, log.stdout, most * spread))
     step = max(1, len(found) / most)
     return [found[int(number * step)] for number in range(min(most, len(found)))][::-1]
 
@@ -172,30 +178,71 @@ local = true
 """
 
 
-def played(fix: Fix, repository: Path, top: Path, bin_folder: str) -> dict:
-    """The fix and its wrong variant, each in a fresh clone."""
+def played(fix: Fix, project: dict, repository: Path, top: Path, bin_folder: str) -> dict | None:
+    """The fix and its wrong variant, with its tests and without, each in a fresh clone; None where it cannot be."""
+    plays = [_laid(fix, repository, top, with_tests=True) for _ in range(2)]
+    _write(plays[1], _texts(fix, plays[1], "fix"))
+    codes = [_tested(folder, fix, project, bin_folder) for folder in plays]
+    for folder in plays:
+        shutil.rmtree(folder.parent)
+    if codes[0] == 0 or codes[1] != 0:
+        return None
     ends = {}
-    for variant in ("fix", "wrong"):
-        folder = Path(tempfile.mkdtemp(dir=top)) / "work"
-        for words in (
-            ("clone", "-q", "--shared", "--no-checkout", str(repository), str(folder)),
-            ("-C", str(folder), "checkout", "-q", fix.base),
-            ("-C", str(folder), "checkout", "-q", fix.commit, "--", *fix.tests),
-            ("-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "tests"),
-        ):
-            subprocess.run(["git", *words], check=True, capture_output=True)
+    for variant, with_tests in (("fix", True), ("wrong", True), ("fix", False), ("wrong", False)):
+        folder = _laid(fix, repository, top, with_tests=with_tests)
         calls: list[dict] = []
-        for path in fix.code:
-            before = (folder / path).read_text("utf-8")
-            shown = subprocess.run(
-                ["git", "-C", str(folder), "show", f"{fix.commit}:{path}"], capture_output=True, check=True
-            )
-            text = shown.stdout.decode() if variant == "fix" else f"{before}\n# Looked at.\n"
+        for path, text in _texts(fix, folder, variant).items():
             calls.append({"name": "file_read", "arguments": {"path": path}})
             calls.append({"name": "file_write", "arguments": {"path": path, "content": text}})
-        ends[variant] = _done(folder, calls, f"fix what {' and '.join(fix.tests)} test", bin_folder)
+        request = f"fix what {fix.tests[0]} tests" if with_tests else f"fix the bug in {fix.code[0]}"
+        ends[f"{variant}{'' if with_tests else ', old tests'}"] = _done(folder, calls, request, bin_folder)
         shutil.rmtree(folder.parent)
     return {"repo": fix.repo, "commit": fix.commit, **ends}
+
+
+def _laid(fix: Fix, repository: Path, top: Path, *, with_tests: bool) -> Path:
+    """A clone of the commit before the fix."""
+    folder = Path(tempfile.mkdtemp(dir=top)) / "work"
+    tests = (
+        ("-C", str(folder), "checkout", "-q", fix.commit, "--", *fix.tests),
+        ("-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "tests"),
+    )
+    for words in (
+        ("clone", "-q", "--shared", "--no-checkout", str(repository), str(folder)),
+        ("-C", str(folder), "checkout", "-q", fix.base),
+        *(tests if with_tests else ()),
+    ):
+        subprocess.run(["git", *words], check=True, capture_output=True)
+    return folder
+
+
+def _texts(fix: Fix, folder: Path, variant: str) -> dict[str, str]:
+    found = {}
+    for path in fix.code:
+        words = ["git", "-C", str(folder), "show", f"{fix.commit}:{path}"]
+        fixed = subprocess.run(words, capture_output=True, check=True).stdout.decode()
+        more = "\n_LOOKED_AT = True\n" if path.endswith(".py") else "\n"
+        found[path] = fixed if variant == "fix" else (folder / path).read_text("utf-8") + more
+    return found
+
+
+def _write(folder: Path, texts: dict[str, str]) -> None:
+    for path, text in texts.items():
+        (folder / path).write_text(text, "utf-8")
+
+
+def _tested(folder: Path, fix: Fix, project: dict, bin_folder: str) -> int:
+    """The exit code of the tests of the fix."""
+    command = project.get("test", "python3 -m pytest -q -x -p no:cacheprovider").split()
+    tests = [path.removesuffix(".py").replace("/", ".").removeprefix("tests.") for path in fix.tests]
+    places = [str(place) for place in (folder / "src", folder) if place.is_dir()]
+    environment = {"PATH": os.pathsep.join((bin_folder, os.environ["PATH"])), "PYTHONPATH": os.pathsep.join(places)}
+    words = [*command, *(tests if "test" in project else fix.tests)]
+    try:
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, timeout=SECONDS_OF_TESTS)
+    except subprocess.TimeoutExpired:
+        return -1
+    return done.returncode
 
 
 def _done(folder: Path, calls: list[dict], request: str, bin_folder: str) -> dict:
@@ -248,11 +295,10 @@ def main() -> None:
             if options.repo and project["repo"] not in options.repo:
                 continue
             mirror = Mirror(options.repos / flat / "repo", Path(work) / flat)
+            if options.verify:
+                results += verified(project, mirror.repository, Path(work), options)
+                continue
             for fix in fixes(project, mirror.repository, options.fixes):
-                if options.verify:
-                    results.append(played(fix, mirror.repository, Path(work), options.bin))
-                    print(json.dumps(results[-1]), file=sys.stderr)
-                    continue
                 results.append(measured(fix, mirror, Path(work) / f"{flat}.db", options.seconds))
                 print(f"{fix.repo} {fix.commit[:10]} rank {results[-1]['rank']}", file=sys.stderr)
     if options.out:
@@ -260,16 +306,30 @@ def main() -> None:
     print(told(results) if options.verify else table(results))
 
 
+def verified(project: dict, repository: Path, top: Path, options: argparse.Namespace) -> list[dict]:
+    results: list[dict] = []
+    for tried, fix in enumerate(fixes(project, repository, options.fixes * TRIED, 1)[::-1]):
+        if len(results) == options.fixes:
+            print(f"{fix.repo}: {tried - len(results)} of {tried} cannot be played here", file=sys.stderr)
+            break
+        one = played(fix, project, repository, top, options.bin)
+        if one is not None:
+            results.append(one)
+            print(json.dumps(one), file=sys.stderr)
+    return results
+
+
 def told(results: list[dict]) -> str:
-    right = {
-        "fix verified": sum(one["fix"]["verdict"] == "verified" for one in results),
-        "fix refused": sum(one["fix"]["verdict"] == "failed" for one in results),
-        "wrong variant verified": sum(one["wrong"]["verdict"] == "verified" for one in results),
-    }
-    times = {
-        name: round(statistics.median(one["fix"][name] or 0.0 for one in results), 2)
-        for name in ("first_request_s", "verdict_s")
-    }
+    plays = [name for name in results[0] if name not in ("repo", "commit")] if results else []
+    right = {name: dict(Counter(one[name]["verdict"] or "none" for one in results)) for name in plays}
+    times = (
+        {}
+        if not results
+        else {
+            name: round(statistics.median(one["fix"][name] or 0.0 for one in results), 2)
+            for name in ("first_request_s", "verdict_s")
+        }
+    )
     return json.dumps({"n": len(results), **right, **times})
 
 
