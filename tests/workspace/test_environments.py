@@ -13,6 +13,7 @@ import pytest
 from opened import Site
 
 from pawl.settings.config import load
+from pawl.workspace import environments
 from pawl.workspace.benches import CommandRequest, run_on_bench
 from pawl.workspace.environments import found_environment
 from pawl.workspace.project import Project
@@ -119,3 +120,10 @@ def test_import_paths_of_the_workspace_are_kept_and_others_are_not(site: Site, m
 def test_the_environment_that_runs_pawl_is_no_project_s(site: Site, monkeypatch):
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
     assert "python" not in found_environment(load(), str(site.workspace)).found
+
+
+def test_a_file_of_versions_that_is_no_version_is_not_looked_for(tmp_path: Path):
+    (tmp_path / ".python-version").write_text("x" * 4_000_000)
+    assert environments._version(str(tmp_path), "python") == ""
+    (tmp_path / ".python-version").write_text("web-3.12\n")
+    assert environments._version(str(tmp_path), "python") == "web-3.12"

@@ -27,8 +27,9 @@ from pawl.core.text import Text
 from pawl.workspace.bench_files import Stamp, WorkspaceFiles
 from pawl.workspace.git import Commit, GitLog
 
-_BATCH = 2000
-"""Files that become part of the index in one step."""
+_BATCH, _SMALL_BATCH = 2000, 50
+"""Files that become part of the index in one step; few where less than `_LONG` seconds are left."""
+_LONG = 20.0
 _MOST_TEXT = 1 << 20
 """Characters of tokens that are collected before they are written."""
 _INSERTS = (
@@ -168,9 +169,10 @@ class IndexWriter:
                     self._connection.execute("DELETE FROM file WHERE id = ?", (number,))
         read = 0
         while read < len(changed) and (not read or time.monotonic() < until):
+            size = _BATCH if until - time.monotonic() > _LONG else _SMALL_BATCH
             with transaction(self._connection):
-                self._take(changed[read : read + _BATCH], known)
-            read = min(read + _BATCH, len(changed))
+                self._take(changed[read : read + size], known)
+            read = min(read + size, len(changed))
         self._link(everything=everything)
         left = len(changed) - read
         return Refreshed(read=read, written=len(self._written), removed=len(removed), left=left)

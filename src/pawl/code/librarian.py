@@ -75,8 +75,10 @@ class CodeLibrarian:
         log: GitLog | None = None,
         *,
         shows: Callable[[str], bool] = everything,
+        left: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self._path = path
+        self._left = left
         self._shows = shows
         self._files = files
         self._log = log
@@ -98,10 +100,11 @@ class CodeLibrarian:
     def refresh(self, paths: Iterable[str] | None = None, *, seconds: float = PATIENCE_SECONDS) -> Refreshed:
         """Takes in what has changed: these files, or whatever a walk through the workspace finds.
 
-        It stops when the time is up; what it has taken in by then counts, and the next time goes on.
+        It stops when the time is up, or half of what is left to the run; what it has taken in by then counts, and the
+        next time goes on.
         """
         chosen = None if paths is None else sorted(set(paths))
-        until = time.monotonic() + seconds
+        until = time.monotonic() + min(seconds, self._left() / 2)
 
         def work() -> Refreshed:
             if self._is_worn():
@@ -283,8 +286,11 @@ def open_librarian(shop: Project, *, shows: Callable[[str], bool] | None = None)
 
         return open_bench(shop)
 
-    path = index_path(shop.config.state, shop.workspace)
-    return CodeLibrarian(path, source_files(shop), GitLog(shop.tree, runner), shows=shows or shop.read_gate().shows)
+    def left() -> float:
+        return math.inf if shop.stop is None else shop.stop.left
+
+    path, log = index_path(shop.config.state, shop.workspace), GitLog(shop.tree, runner)
+    return CodeLibrarian(path, source_files(shop), log, shows=shows or shop.read_gate().shows, left=left)
 
 
 _PATIENCE = 2.0

@@ -25,6 +25,7 @@ from pawl.settings import files as bounded
 from pawl.settings.config import Config
 
 _PLACE = re.compile(r"\{(\w+)\}")
+_LONGEST_FILE, _LONGEST_VERSION = 1 << 14, 100
 _NUMBER = re.compile(r"\d+")
 _IMPORT_PATHS = ("PYTHONPATH", "NODE_PATH")
 _PLUGINS = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
@@ -132,8 +133,8 @@ def _short(digest: bytes) -> str:
 
 def _version(workspace: str, language: str) -> str:
     for name, pattern in _table().versions[language]:
-        found = pattern.search(_text(os.path.join(workspace, name), follow=False))
-        if found and ".." not in found[1]:
+        found = pattern.search(_text(os.path.join(workspace, name), follow=False)[:_LONGEST_FILE])
+        if found and ".." not in found[1] and len(found[1]) <= _LONGEST_VERSION:
             return found[1]
     return ""
 
