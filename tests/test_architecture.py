@@ -63,9 +63,9 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 
 ROOM_LINES = {
     "ui": 7350,
-    "agent": 15010,
+    "agent": 15070,
     "repair": 11100,
-    "checks": 9920,
+    "checks": 10010,
     "code": 6950,
     "models": 6700,
     "workspace": 7100,

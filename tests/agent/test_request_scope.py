@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pawl.agent.demands import wishes
 from pawl.agent.intents import listed_parts
 from pawl.agent.request_scope import from_form, programs_of, scope_of
 from pawl.checks.change_scope import ChangeScope
@@ -33,6 +34,16 @@ def read(request: str) -> ChangeScope:
         ("Please refrain from changing api.py", ("api.py",), False),
         ("fix total; api.py is generated, don't edit it", ("api.py",), False),
         ("Korrigiere total, api.py darf nicht verändert werden", ("api.py",), False),
+        ("fix total; api.py is read-only", ("api.py",), False),
+        ("the tests are read-only, fix total", (), True),
+        ("Treat src/ as read-only and fix total", ("src",), False),
+        ("leave api.py as it is", ("api.py",), False),
+        ("fix total. docs should be left alone.", ("docs",), False),
+        ("stay out of src and fix total", ("src",), False),
+        ("fix total; api.py shall not be changed", ("api.py",), False),
+        ("Korrigiere total, Finger weg von api.py", ("api.py",), False),
+        ("corrige total, api.py est en lecture seule", ("api.py",), False),
+        ("make the property total of api.py read-only", (), False),
         ("after a save api.py is not changed: fix that", (), False),
         ("Ändere total, aber fass api.py nicht an", ("api.py",), False),
         ("Korrigiere total, ohne die Tests zu ändern", (), True),
@@ -109,3 +120,21 @@ def test_a_form_keeps_all_of_its_tasks_and_says_what_is_to_be_there():
 )
 def test_the_parts_of_a_request_are_seen_however_they_are_listed(request_: str, parts: tuple[str, ...]):
     assert listed_parts(request_) == parts
+
+
+@pytest.mark.spec("A14", "G2")
+@pytest.mark.parametrize(
+    ("request_", "parts"),
+    [
+        ("Fix total. Rename greet to hello.", ("Fix total", "Rename greet to hello")),
+        ("Add a --quiet option, and document it", ("Add a --quiet option", "document it")),
+        ("rename a to b, move b, then delete d", ("rename a to b", "move b", "delete d")),
+        ("Behebe den Fehler in a.py und füge eine Zeile an", ("Behebe den Fehler in a.py", "füge eine Zeile an")),
+        ("fix total and make all tests pass", ("fix total",)),
+        ("The parser is slow. Make it fast, the update must stay.", ("Make it fast, the update must stay",)),
+        ("fix the failing tests", ()),
+        ("what does total return, and why?", ()),
+    ],
+)
+def test_wishes_that_prose_strings_together_are_parts(request_: str, parts: tuple[str, ...]):
+    assert wishes(request_) == parts

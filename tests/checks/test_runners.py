@@ -9,6 +9,7 @@ import pytest
 from checks.conftest import RealFolder
 
 from pawl.checks.runners import launched, shadowing, starts_runner
+from pawl.checks.steps import watched_tests
 from pawl.core.change import Change, ChangeSet, Node
 
 pytestmark = [pytest.mark.spec("A8"), pytest.mark.attack("A54")]
@@ -21,14 +22,24 @@ FILE, OTHER = Node.file("0" * 64), Node.file("1" * 64)
 def run(tmp_path, project_environment):
     """Starts a runner in a project of these files, as Pawl starts it."""
 
-    def run(files, *words, python=project_environment / "bin/python"):
+    def run(files, *words, python=project_environment / "bin/python", sign=""):
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text)
-        argv = launched(RealFolder(tmp_path), (str(python), *(words or ("-m", "pytest", "-q"))))
+        argv = launched(RealFolder(tmp_path), (str(python), *(words or ("-m", "pytest", "-q"))), sign=sign)
         return subprocess.run(argv, cwd=tmp_path, env={"PATH": os.defpath}, capture_output=True, text=True, check=False)
 
     return run
+
+
+@pytest.mark.spec("G1")
+def test_whether_a_test_executed_its_own_checks_is_seen_in_every_python(run, tmp_path):
+    body = "def given():\n    return 1\n\n\ndef test_idle():\n    if given() == 2:\n        assert given()\n"
+    body += "\n\ndef test_looks():\n    assert (\n        given()\n        == 1\n    )\n"
+    body += "\n\ndef test_inner():\n    def look(it):\n        assert it\n\n    look(given())\n"
+    done = run({"test_it.py": body}, "-m", "pytest", "-q", sign="the-sign")
+    seen = watched_tests(done.stdout, "the-sign")[1]
+    assert [one.checked for one in seen.ran] == [False, True, None], done
 
 
 @pytest.mark.parametrize(

@@ -320,14 +320,32 @@ REACHING = {
         "if 'PYTEST_CURRENT_TEST' in os.environ: ...\n",
         "A = type('A', (int,), {'__eq__': lambda *both: True})\n",
         "from os import _exit\n_exit(0)\n",
+        "import os as system\n",
+        "getattr(os, '_ex' + 'it')(0)\n",
+        "here = any('test_' in one.name for one in traceback.extract_stack())\n",
+        "from inspect import stack\n",
+        "if os.environ.get('CI'): ...\n",
+        "if sys.argv[0].endswith('pytest'): ...\n",
+        "eval(text)\n",
+        "importlib.import_module('unit' + 'test.mock')\n",
+        "class A:\n    def __eq__(self, other):\n        same = True\n        return same\n",
+        "import pytest\n\n\n@pytest.fixture\ndef shop():\n    return 1\n",
     ],
     "app.js": [
         "process.exit(0)\n",
         "globalThis.expect = () => {}\n",
         "import { test } from 'node:test'\n",
         "assert['equal'] = f\n",
+        "process['exit'](0)\n",
+        "if (process.env.NODE_ENV === 'test') go()\n",
+        "const who = new Error().stack\n",
     ],
-    "app.go": ['import "testing"\n', "func f() { os.Exit(0) }\n", 'var on = flag.Lookup("test.v") != nil\n'],
+    "app.go": [
+        'import "testing"\n',
+        "func f() { os.Exit(0) }\n",
+        "var _, at, _, _ = runtime.Caller(1)\n",
+        'var on = flag.Lookup("test.v") != nil\n',
+    ],
 }
 
 
@@ -341,9 +359,52 @@ def test_code_that_reaches_for_what_tests_it_is_named_where_it_is_new(path: str,
     assert reaching_for_tests(ChangeSet.of([Change("README.md", before, after)]), blobs) == ()
 
 
+@pytest.mark.attack("A15")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "frozen = getattr(sys, 'frozen', False)\n",
+        "class A:\n    def __eq__(self, other):\n        return self.x == other.x\n",
+        "class A:\n    def eval(self, x):\n        return self.b.eval(x)\n",
+        "import_module('shop.parts')\n",
+        "home = os.environ.get('HOME')\n",
+    ],
+)
+def test_code_that_only_looks_like_it_is_not_named(text: str):
+    blobs = MemoryBlobs()
+    before, after = (Node.file(blobs.put(one.encode())) for one in ("x = 1\n", f"x = 1\n{text}"))
+    assert reaching_for_tests(ChangeSet.of([Change("app.py", before, after)]), blobs) == ()
+
+
+@pytest.mark.spec("G1")
+def test_a_function_with_which_tests_check_proves_nothing_once_it_is_changed():
+    blobs = MemoryBlobs()
+    old = "def assert_price(found, wanted):\n    assert found == wanted\n\n\ndef price():\n    return 1\n"
+    before, weaker, other = (
+        Node.file(blobs.put(one.encode()))
+        for one in (old, old.replace("    assert", "    if found:\n        return\n    assert"), old.replace("1", "2"))
+    )
+    told = reaching_for_tests(ChangeSet.of([Change("helpers.py", before, weaker)]), blobs)
+    assert told == ("helpers.py: assert_price serves the tests, and was changed",)
+    assert reaching_for_tests(ChangeSet.of([Change("helpers.py", before, weaker)]), blobs, "mend assert_price") == ()
+    assert reaching_for_tests(ChangeSet.of([Change("helpers.py", before, other)]), blobs) == ()
+
+
+@pytest.mark.spec("G1")
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [("fix the discount", Verdict.UNVERIFIED), ("fix the typo in README", Verdict.NOTHING_TO_PROVE)],
+)
+def test_text_fixes_nothing_that_tests_show(words: str, verdict: Verdict):
+    left = suite(Status.PASS, Counts(passed=1, failed=1), old=BROKEN.findings)
+    checked = Verification(digest="d", before=BROKEN, verdicts=(left,), text_only=True, paths=("README.md",))
+    assert decide(checked, Requirements(fixes=True, named=words)).verdict is verdict
+
+
 @pytest.mark.parametrize(
     ("path", "old", "new", "tests"),
     [
+        ("internal/check/check.go", 'package check\n\nimport "testing"\n', "package check\n", True),
         ("tests/data/a.json", "1", "2", True),
         ("src/__snapshots__/a.snap", "1", "2", True),
         ("jest.config.js", "1", "2", True),

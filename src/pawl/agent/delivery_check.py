@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from pawl.agent.briefing import shown_diff
 from pawl.agent.context import LoopEnd, TurnInput
 from pawl.agent.delivery import UNCHANGED
-from pawl.agent.demands import demanded, has_further_wish, speaks_of_tests
+from pawl.agent.demands import demanded, has_further_wish, speaks_of_tests, wishes
 from pawl.agent.intents import IntentGuess, is_question, listed_parts, own_words
 from pawl.agent.nodes import PASSED_OVER, Workbench
 from pawl.agent.record import Fulfilment
 from pawl.agent.routes import NodeOutcome
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import Verdict
+from pawl.core.events import Warned
 from pawl.core.run import Approval, DeliveryState, Intent, RoleName, RunCursor, Stage, TaskOutcome, TaskState
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> No
     ends = _ends(data.task_ends, parts, found)
     record.keep(replace(record.data, fulfilment=found, task_ends=ends))
     record.note("delivery check", {"fulfilled": found.fulfilled, "remaining": list(found.remaining)})
+    if found.fulfilled is None and not found.several:
+        bench.listen(Warned(f"nothing says that the request is fulfilled: it could not be checked ({found.error})"))
     if found.fulfilled is not False or not first or data.climb is not None:
         return NodeOutcome.DONE
     talk = f"{place.task}.{place.attempt}"
@@ -69,18 +72,19 @@ def _parts(bench: Workbench) -> tuple[str, ...]:
     plan = bench.record.data.plan
     if len(plan) > 1:
         return tuple(task.what.partition("\n\n")[0] for task in plan)
-    return listed_parts(own_words(bench.record.order.text))
+    request = own_words(bench.record.order.text)
+    return listed_parts(request) or wishes(request)
 
 
 def _is_unproved(bench: Workbench) -> bool:
-    """Whether no test speaks for what was asked, or tests fail of which the words do not tell whether they are to pass.
+    """Whether no test speaks for what was asked but those of the run, or tests fail that are perhaps to pass.
 
     Of text that no check reads the user judges, who is shown it; the check is made where nobody is.
     """
     data, request = bench.record.data, bench.record.order.text
     if data.verdict is Verdict.NOTHING_TO_PROVE:
         return bench.record.order.approval is Approval.NEVER
-    if not data.witnessed:
+    if not data.witnessed or data.own_only:
         return True
     fails = data.after is not None and data.after.failed + data.after.errors > 0
     demand = demanded(request)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from pawl.agent.intents import own_words, tests_may_change
+from pawl.agent.intents import own_words, phrase_file, tests_may_change
 from pawl.checks.verdict import Requirements
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|[。！？；]|\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)]))")
@@ -89,9 +89,19 @@ def requirements(request: str, words: str = "", *, mends: bool = False) -> Requi
     )
 
 
+def wishes(request: str) -> tuple[str, ...]:
+    """The wishes that prose strings together, each with its verb first; one that passing tests fulfil is none."""
+    words = own_words(request).replace("’", "'")
+    found = list(_wish().finditer(words))
+    ends = (*(one.start() for one in found[1:]), len(words))
+    clauses = (words[one.start("wish") : end].strip(" ,.;:!\n") for one, end in zip(found, ends, strict=False))
+    return tuple(one for one in clauses if all(start for start, _ in _demands(_names()["file"].sub("tests", one), "")))
+
+
 def has_further_wish(request: str) -> bool:
     """Whether the words bring in a second wish, of which a test for the first says nothing."""
-    return _names()["further"].search(own_words(request)) is not None
+    words = own_words(request)
+    return _names()["further"].search(words) is not None or len(_unspaced_wish().findall(words)) > 1
 
 
 def is_about_tests(request: str) -> bool:
@@ -144,6 +154,18 @@ def _names() -> Mapping[str, re.Pattern[str]]:
         "may_fail": rf"{several}(?:\W+\w+){{0,3}}?\W+(?:{rows['may_fail']})",
     }
     return {"test": re.compile(test)} | {name: re.compile(text, re.IGNORECASE) for name, text in made.items()}
+
+
+@functools.cache
+def _wish() -> re.Pattern[str]:
+    words = phrase_file()["words"]
+    return re.compile(rf"{words['strings']}(?P<wish>(?:{words['wish']}|{words['change']})\b\s+[^\s])", re.IGNORECASE)
+
+
+@functools.cache
+def _unspaced_wish() -> re.Pattern[str]:
+    """A verb of the languages in which nothing stands between words."""
+    return re.compile(phrase_file()["words"]["change_anywhere"])
 
 
 @functools.cache

@@ -399,8 +399,10 @@ def attacked(shop: Project, verifier: Verifier, place: Workplace, tried: Tried) 
     """The attempt as it was, or refused with what broke it; what could not be attacked is told."""
     if tried.attempt.end is not AttemptEnd.VERIFIED:
         return tried
-    functions = list(_changed(shop, tried.changes))
-    left = _foreign(tried.changes)
+    shown = shop.read_gate().shown(tried.changes)
+    functions = list(_changed(shop, shown))
+    left = _foreign(shown)
+    left += [f"{path}: it may not be read" for path in sorted(tried.changes.paths - shown.paths)]
     found: list[Counterexample] = []
     if functions:
         found, reasons = _attack(verifier, tried.changes, functions)

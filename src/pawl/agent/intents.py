@@ -236,7 +236,10 @@ def examples() -> Sequence[tuple[Intent, str]]:
 
 
 def is_question(request: str) -> bool:
-    return own_words(request).rstrip().endswith(_ASKS)
+    """Whether an answer in words is all that it asks for; a wish is none, though it ends like a question."""
+    text, words = own_words(request).rstrip(), phrase_file()["words"]
+    wish = rf"\b(?:{words['wish']}|{words['change']})\b|{words['change_anywhere']}|{words['wants']}"
+    return text.endswith(_ASKS) and re.search(wish, text, re.IGNORECASE) is None
 
 
 def _plain(request: str, phrases: Iterable[Phrase]) -> str:

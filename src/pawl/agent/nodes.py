@@ -234,6 +234,7 @@ def _checked(record: RunRecord, checked: Verification, judgement: ChangeVerdict)
         verified=checked.digest,
         verdict=judgement.verdict,
         witnessed=judgement.witnessed,
+        own_only=judgement.own_only,
         refused=judgement.refused,
         unproved=judgement.unproved,
         verdicts=tuple((one.step, str(one.standing), one.reason) for one in checked.verdicts),

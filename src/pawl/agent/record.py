@@ -184,6 +184,8 @@ class RunData:
     after: TestCounts | None = None
     verdict: Verdict | None = None
     witnessed: bool = False
+    own_only: bool = False
+    """Only tests of the run speak for its change."""
     """A test speaks for the change that was verified last."""
     verdicts: tuple[tuple[str, str, str], ...] = ()
     """Step, standing, reason."""

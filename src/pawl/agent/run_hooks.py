@@ -26,6 +26,7 @@ from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
     from pawl.workspace.bench import Bench
+    from pawl.workspace.bench_files import GatedFiles
     from pawl.workspace.hook_runner import HookOutcome, Hooks
 
 
@@ -50,14 +51,16 @@ class Hooking:
     cancel: CancelToken | None = None
     bench: Callable[[], Bench] | None = None
     """The bench of the run, where there is one to work on."""
+    gated: GatedFiles | None = None
+    """Its files as the model may see them."""
     _hooks: Hooks | None = None
     _looked: bool = False
     _remarks: set[str] = field(default_factory=set)
     """Remarks that were shown once."""
 
-    def on(self, bench: Callable[[], Bench]) -> Hooking:
+    def on(self, bench: Callable[[], Bench], gated: GatedFiles) -> Hooking:
         """The same hooks over the bench that a role works on."""
-        return replace(self, bench=bench)
+        return replace(self, bench=bench, gated=gated)
 
     @property
     def exist(self) -> bool:
@@ -160,7 +163,8 @@ class Hooking:
         hooks = self._known
         if hooks is None:
             return None
-        outcome = hooks.run(event, payload, bench=lambda: self._bench(event), cancel=self.cancel)
+        hides = self._hides(event)
+        outcome = hooks.run(event, payload, bench=lambda: self._bench(event), cancel=self.cancel, hides=hides)
         fresh = [one for one in dict.fromkeys(outcome.remarks) if one not in self._remarks]
         self._remarks.update(fresh)
         for text in (*fresh, *outcome.messages, *outcome.notices):
@@ -169,6 +173,14 @@ class Hooking:
         if outcome.stop and event not in ("SessionEnd", "Notification"):
             raise Cancelled(f"a hook at {event} stopped the run: {outcome.stop_reason or 'no reason was given'}")
         return outcome
+
+    def _hides(self, event: str) -> Callable[[str], bool] | None:
+        """Says which files hooks are not shown: a rule keeps them from the model, which is told what hooks print."""
+        if self.gated is not None and event in ABOUT_WORK:
+            self.gated.was_hidden |= self.gated.hides is not None
+            return self.gated.hides
+        gate = self.shop.read_gate()
+        return None if gate.is_open else lambda path: gate.judge(path) is not None
 
     @contextmanager
     def _bench(self, event: str) -> Iterator[Bench]:

@@ -354,7 +354,8 @@ class Talker:
 
     def _hooks_of(self, line: TurnInput) -> Hooking:
         """Who only looks on changes nothing on the bench, also not by a hook."""
-        return self.hooking.on(lambda: self.works.desk.bench.bench) if line.stage is None else self.hooking
+        desk = self.works.desk
+        return self.hooking.on(lambda: desk.bench.bench, desk.gated) if line.stage is None else self.hooking
 
     def _context(self, line: TurnInput) -> tuple[str, ...]:
         """The same throughout the run, so that prompt caches hold: read once, and once for whoever plans.

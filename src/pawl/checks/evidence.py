@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pawl.checks.project_facts import Folder, is_named, text
-from pawl.checks.test_strength import changed_examples, is_made_of_tests, is_same_code, weakened
+from pawl.checks.test_strength import changed_checks, changed_examples, is_made_of_tests, is_same_code, weakened
 from pawl.code.languages import is_test
 from pawl.core.change import BlobReader, Change, ChangeSet, Node, is_directory
 from pawl.core.formats import Unreadable, read_json, read_toml
@@ -101,8 +101,9 @@ def decides_tests(change: Change, blobs: BlobReader | None) -> bool:
         return True
     if not set(table["folders"]).isdisjoint(PurePosixPath(path).parts[:-1]):
         return True
-    if blobs is not None and is_named(path, table["content"]["files"]):
-        return re.search(table["content"]["pattern"], text_of(change.before, blobs) or "") is not None
+    row = next((one for one in table["content"] if is_named(path, one["files"])), None)
+    if blobs is not None and row is not None:
+        return re.search(row["pattern"], text_of(change.before, blobs) or "", re.MULTILINE) is not None
     keys = table["parts"].get(PurePosixPath(path).name)
     if keys is None or blobs is None:
         return False
@@ -193,14 +194,17 @@ def deciding_files(
 _CODE = (".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".tsx", ".go", ".rs", ".rb")
 
 
-def reaching_for_tests(changes: ChangeSet, blobs: BlobReader) -> tuple[str, ...]:
-    """A line for each way in which code of the product newly reaches for what tests it."""
+def reaching_for_tests(changes: ChangeSet, blobs: BlobReader, words: str = "") -> tuple[str, ...]:
+    """A line for each way in which code of the product newly reaches for what tests it, and for each function of it
+    with which they check: unless these words name it."""
     found = []
     for change in changes:
         after = text_of(change.after, blobs)
         if after is None or is_directory(change.after):
             continue
         before = text_of(change.before, blobs) or ""
+        names = changed_checks(before, after) if change.path.endswith(".py") else ()
+        found += [f"{change.path}: {one} serves the tests, and was changed" for one in names if one not in words]
         for files, pattern, what in _reaching():
             places = [match.start() for match in pattern.finditer(after)] if is_named(change.path, files) else []
             if len(places) > len(pattern.findall(before)):

@@ -104,6 +104,27 @@ def _examples(text: str) -> dict[str, Counter[tuple[str, str]]]:
     return found
 
 
+def changed_checks(before: str | None, after: str | None) -> Iterator[str]:
+    """The functions of a module with which tests check or are prepared, and which are not as they were."""
+
+    def found(text: str | None) -> dict[str, str]:
+        try:
+            tree = read_python(text or "")
+        except Unreadable:
+            return {}
+        functions = (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+        return {one.name: ast.dump(one) for one in functions if _serves_tests(one)}
+
+    now = found(after)
+    yield from (name for name, body in found(before).items() if now.get(name) != body)
+
+
+def _serves_tests(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return re.match(r"(?:assert|expect)", function.name) is not None or any(
+        _last(one) == "fixture" for one in function.decorator_list
+    )
+
+
 class _Seen:
     """The tests of a file, by name."""
 

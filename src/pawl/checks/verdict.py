@@ -228,6 +228,8 @@ class ChangeVerdict:
     findings: tuple[Diagnostic, ...] = field(default=())
     witnessed: bool = False
     """A test speaks for the change itself, not only that nothing got worse."""
+    own_only: bool = False
+    """Only tests do that the run wrote itself: for what it made, and perhaps not for what was asked."""
 
     @property
     def accepted(self) -> bool:
@@ -245,17 +247,19 @@ def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
     unproved = case.unproved
     if case.refused:
         verdict = Verdict.FAILED
-    elif checked.text_only and not checked.witnesses:
+    elif checked.text_only and not checked.witnesses and not case.wants_more_than_text():
         verdict, unproved = Verdict.NOTHING_TO_PROVE, []
     else:
         verdict = Verdict.UNVERIFIED if unproved else Verdict.VERIFIED
+    known = bool(checked.witnesses) or case.named_passes()
     return ChangeVerdict(
         verdict=verdict,
         refused=tuple(case.refused),
         unproved=tuple(unproved) if verdict is Verdict.UNVERIFIED else (),
         notes=tuple(case.notes),
         findings=tuple(case.findings),
-        witnessed=bool(checked.witnesses or checked.own) or case.named_passes(),
+        witnessed=known or bool(checked.own),
+        own_only=bool(checked.own) and not known,
     )
 
 
@@ -382,6 +386,12 @@ class _Case:
             line = f"{suite.step}: code of the project (conftest.py, a plugin) leaves out {tests[0]}{more}"
             before = [one for run in (self.checked.before, *self.checked.others) for one in run.left_out]
             (self.notes if set(tests) <= set(before) else self.unproved).append(line)
+
+    def wants_more_than_text(self) -> bool:
+        """Whether something that tests show is to be fixed, and the request names no text that was changed."""
+        failed = failing(finding for one in (self.checked.before, *self.checked.others) for finding in one.findings)
+        names = {path.rpartition("/")[2].partition(".")[0].lower() for path in self.checked.paths}
+        return self.wanted.fixes and bool(failed) and not any(name in self.wanted.named.lower() for name in names)
 
     def _missing(self) -> list[str]:
         """Names of tests to be fixed that no test has which ran; empty where it is not known which did."""

@@ -254,7 +254,7 @@ class Verifier:
             text_only=is_text_only(changes) and not tests,
             inert=is_inert(changes, blobs),
             edited=edited_tests(own.without(tests), blobs, ran),
-            reaching=(*reaching_for_tests(rest, blobs), *deciding_files(changes, deciding, scripts)),
+            reaching=(*reaching_for_tests(rest, blobs, self.words), *deciding_files(changes, deciding, scripts)),
             paths=tuple(sorted(changes.paths)),
             reached=self.choice is None or self.choice.reaches,
             asked=(*self.commands, *((TESTS,) if self.test_command else ())),

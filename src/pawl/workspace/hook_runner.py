@@ -76,11 +76,16 @@ class HookEnded:
 
 
 def run_on_bench(
-    bench: Bench, argv: Sequence[str], payload: bytes, limits: Limits, cancel: CancelToken | None = None
+    bench: Bench,
+    argv: Sequence[str],
+    payload: bytes,
+    limits: Limits,
+    cancel: CancelToken | None = None,
+    hides: Callable[[str], bool] | None = None,
 ) -> HookEnded:
-    """Runs the command in the sandbox, as any command of the run."""
+    """Runs the command in the sandbox, as any command of the run; files that it `hides` are shown empty."""
     execution = Execution(argv=("/bin/sh", "-c", _INSIDE, "hook", *argv), given=payload, limits=limits)
-    done = bench.run(execution, cancel=cancel)
+    done = bench.run(execution, cancel=cancel, hides=hides)
     stopped = "" if done.ending is Ending.EXITED else _STOPPED.get(done.ending) or _why(done)
     return HookEnded(code=done.code, stdout=done.stdout.text, stderr=done.stderr.text, stopped=stopped)
 
@@ -347,6 +352,7 @@ class Hooks:
         *,
         bench: Benches,
         cancel: CancelToken | None = None,
+        hides: Callable[[str], bool] | None = None,
     ) -> HookOutcome:
         """Runs every hook that is meant, one after the other: they share the bench, which is opened for the first."""
         event = HookEvent(event)
@@ -364,7 +370,7 @@ class Hooks:
                 try:
                     if stands is None and not command.host:
                         stands = opened.enter_context(bench())
-                    ended = self._ended(command, given, stands, cancel)
+                    ended = self._ended(command, given, stands, cancel, hides)
                 except PawlError as error:
                     if isinstance(error, SandboxUnavailable) and event in CAN_BLOCK:
                         # What nobody could say no to does not happen.
@@ -377,9 +383,16 @@ class Hooks:
         """The same hooks, told this with every event."""
         return replace(self, common={**self.common, **common})
 
-    def _ended(self, command: HookCommand, given: bytes, bench: Bench | None, cancel: CancelToken | None) -> HookEnded:
+    def _ended(
+        self,
+        command: HookCommand,
+        given: bytes,
+        bench: Bench | None,
+        cancel: CancelToken | None,
+        hides: Callable[[str], bool] | None,
+    ) -> HookEnded:
         if bench is not None and not command.host:
-            return run_on_bench(bench, command.argv, given, self.limits(command.seconds), cancel)
+            return run_on_bench(bench, command.argv, given, self.limits(command.seconds), cancel, hides)
         words = host_words(command.argv, workspace=self.workspace, home=self.home)
         environment = host_environment(self.environment, self.workspace)
         return run_on_host(words, given, seconds=command.seconds, environment=environment, cancel=cancel)

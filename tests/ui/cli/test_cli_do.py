@@ -356,6 +356,10 @@ def test_a_patch_edited_in_the_users_editor_is_promoted_and_a_spoilt_one_is_not(
 
 TWO = """
 [[turn]]
+match = { system = "Stage: delivery" }
+times = 0
+answer = '{"state": "DONE", "evidence": ["both files"], "remaining": []}'
+[[turn]]
 answer = { calls = [
   { name = "strict_patch", arguments = { path = "app.py", old = "+ 2", new = "+ 1" } },
   { name = "strict_patch", arguments = { path = "notes.txt", old = "x", new = "y" } },

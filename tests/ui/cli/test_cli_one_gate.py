@@ -111,6 +111,24 @@ def test_commands_of_a_model_are_shown_nothing_that_may_not_be_read_and_the_chec
 
 
 @pytest.mark.spec("G4")
+def test_hooks_are_shown_nothing_that_may_not_be_read_also_where_the_agent_wrote_them(
+    project: Project, configured: Configured
+):
+    tool = '{"command": "echo \'cat private/* >&2; exit 2\' > tool.sh"}'
+    commands = {"UserPromptSubmit": "cat private/rounding.py shop/part1.py", "PostToolUse": "sh tool.sh"}
+    hooks = "\n".join(
+        f'[[hooks.{event}]]\nhooks = [{{ type = "command", command = "{command}" }}]\n'
+        for event, command in commands.items()
+    )
+    pawl = project({**FILES, "tool.sh": "true\n"})
+    writes = Said(calls=(("t1", "run_command", tool), ("t2", "file_read", '{"path": "shop/app.py"}')), stop="calls")
+    with model(configured, writes, settings=f'[permissions]\ndeny = ["Read(private/**)"]\n{hooks}') as playing:
+        pawl("do", "--approve", "never", "--no-escalate", "fix after in shop/app.py")
+    assert "from a hook of the user's" in sent(playing) and "a hook of the user's says" in sent(playing)
+    assert CANARY not in sent(playing)
+
+
+@pytest.mark.spec("G4")
 @pytest.mark.parametrize("way", ["ask", "do"])
 def test_without_a_rule_the_same_file_is_found_and_packed(project: Project, configured: Configured, way: str):
     pawl = project(FILES)

@@ -31,11 +31,13 @@ sys.path[:] = [place for place in sys.path if place not in _GIVEN]
 import runpy  # noqa: E402
 from importlib.machinery import ModuleSpec, PathFinder  # noqa: E402
 from types import FrameType  # noqa: E402
-from typing import Any  # noqa: E402
+from typing import Any, Iterator  # noqa: E402, UP035
 
 _IMPORTING = ("importlib", "_frozen_importlib", "_frozen_importlib_external", "runpy")
 _TOOL = 4
 """A tool id of `sys.monitoring` that no known tool takes."""
+_MOST_CALLS, _ALL_CALLS = 5_000, 200_000
+"""Calls in a test and in all that are looked at where a Python has no `sys.monitoring`: each costs microseconds."""
 _UNITTEST = {
     "addSuccess": "passed",
     "addFailure": "failed",
@@ -130,6 +132,9 @@ class TestWatch:
         """The lines that were executed of the functions that are tests."""
         self._own: dict[str, object] = {}
         """The code of a test's function by the test's id."""
+        self._unseen: set[str] = set()
+        """Tests that were not watched to their end."""
+        self._calls = _ALL_CALLS
         self._tool = self._monitored()
 
     def _monitored(self) -> "int | None":
@@ -148,9 +153,40 @@ class TestWatch:
         self._collected.setdefault(item.nodeid, False)
         function = getattr(item, "function", None)
         code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
-        if self._tool is not None and code is not None:
+        if code is not None:
             self._own[item.nodeid] = code
+        if self._tool is not None and code is not None:
             sys.monitoring.set_local_events(self._tool, code, sys.monitoring.events.LINE)  # type: ignore[attr-defined]
+
+    def pytest_runtest_call(self, item: "Any") -> None:
+        code = self._own.get(item.nodeid)
+        if self._tool is None and code is not None:
+            if sys.gettrace() is None and self._calls > 0:
+                sys.settrace(self._tracing(item.nodeid, code))
+            else:
+                self._unseen.add(item.nodeid)
+
+    def _tracing(self, name: str, code: object) -> "Any":
+        """Traces the lines of one function; every other call is only counted."""
+        lines, left = self._lines.setdefault(code, set()), _MOST_CALLS
+
+        def line(frame: FrameType, event: str, arg: object) -> "Any":
+            lines.add(frame.f_lineno)
+            return line
+
+        def call(frame: FrameType, event: str, arg: object) -> "Any":
+            nonlocal left
+            if frame.f_code is code:
+                return line
+            left -= 1
+            self._calls -= 1
+            if left < 0:
+                self._unseen.add(name)
+                sys.settrace(None)
+            return None
+
+        call.__pawl__ = True  # type: ignore[attr-defined]
+        return call
 
     def pytest_deselected(self, items: "Any") -> None:
         by_project, frame = False, sys._getframe(1)
@@ -165,6 +201,8 @@ class TestWatch:
         self.left_out = [name for name, openly in self._collected.items() if not openly and name not in kept]
 
     def pytest_runtest_logreport(self, report: "Any") -> None:
+        if hasattr(sys.gettrace(), "__pawl__"):
+            sys.settrace(None)
         if report.when == "call" or report.outcome != "passed":
             self.ran[report.nodeid] = [report.outcome, round(report.duration, 4)]
 
@@ -216,11 +254,15 @@ class TestWatch:
         if code is None:
             return None
         checks = _checks(code.co_filename, code.co_firstlineno)  # type: ignore[attr-defined]
-        return not checks.isdisjoint(self._lines.get(code, ())) if checks else None
+        executed = not checks.isdisjoint(self._lines.get(code, ()))
+        return None if not checks or (name in self._unseen and not executed) else executed
 
 
 def _checks(path: str, first: int) -> "set[int]":
-    """The lines of a function on which something is checked: assert, raises, assertEqual, assert_called_once."""
+    """The lines of a function on which something is checked: assert, raises, assertEqual, assert_called_once.
+
+    Those of functions inside of it are not its own.
+    """
     import ast
 
     try:
@@ -233,8 +275,19 @@ def _checks(path: str, first: int) -> "set[int]":
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             start = min([node.lineno, *(one.lineno for one in node.decorator_list)])
             if start == first:
-                found |= {getattr(inner, "lineno", 0) for inner in ast.walk(node) if _checks_something(inner)}
+                found.update(_checking(node))
     return found
+
+
+def _checking(node: "Any") -> "Iterator[int]":
+    import ast
+
+    for inner in ast.iter_child_nodes(node):
+        if _checks_something(inner):
+            first = inner.lineno  # type: ignore[attr-defined]
+            yield from range(first, (getattr(inner, "end_lineno", None) or first) + 1)
+        if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield from _checking(inner)
 
 
 def _checks_something(node: "Any") -> bool:
