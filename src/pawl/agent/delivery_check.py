@@ -30,7 +30,9 @@ def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> No
     """DONE where the work goes on to be shown, RETRY where the artisan has one more attempt at what remains."""
     record = bench.record
     data, parts = record.data, _parts(bench)
-    failed = any(one.state is TaskState.FAILED and one.reason != UNCHANGED for one in data.task_ends)
+    # What the check itself found missing may be there by now.
+    own = (UNCHANGED, *(data.fulfilment.remaining if data.fulfilment is not None else ()))
+    failed = any(one.state is TaskState.FAILED and one.reason not in own for one in data.task_ends)
     several = len(parts) > 1 or has_further_wish(record.order.text)
     known = data.fulfilment is not None and data.fulfilment.digest == changes.digest
     if known or failed or not bench.talks.configured or not (several or _is_unproved(bench)):
@@ -113,7 +115,7 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
         stage=Stage.DELIVERY,
         summary=summary,
     )
-    empty = Fulfilment(digest=changes.digest, several=len(parts) > 1)
+    empty = Fulfilment(digest=changes.digest, several=len(parts) > 1 or has_further_wish(record.order.text))
     try:
         value: contract_models.Delivery | None = bench.talks.say(line).value  # type: ignore[assignment]
     except PASSED_OVER as error:
@@ -125,7 +127,6 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
         fulfilled=value.state == "DONE",
         evidence=tuple(value.evidence),
         remaining=tuple(value.remaining),
-        several=empty.several or has_further_wish(record.order.text),
     )
 
 
