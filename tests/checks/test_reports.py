@@ -207,6 +207,47 @@ def test_a_test_that_kills_the_interpreter_is_named(read):
     assert finding.line == 9
 
 
+SUBTESTS = """\
+test_each (tests.Prices.test_each) ...
+  test_each (tests.Prices.test_each) [<object object at 0x7f00aa>] (number=1) ... FAIL
+  test_each (tests.Prices.test_each) [<object object at 0x7f00aa>] (number=2) ... FAIL
+test_one (tests.Prices.test_one) ... ok
+test_two (tests.Prices.test_two) ... skipped 'later'
+
+======================================================================
+FAIL: test_each (tests.Prices.test_each) [<object object at 0x7f00aa>] (number=1)
+----------------------------------------------------------------------
+AssertionError: 2 != 3
+
+======================================================================
+FAIL: test_each (tests.Prices.test_each) [<object object at 0x7f00aa>] (number=2)
+----------------------------------------------------------------------
+AssertionError: 4 != 5
+
+----------------------------------------------------------------------
+Ran 3 tests in 0.010s
+
+FAILED (failures=2, skipped=1)
+"""
+
+
+def test_subtests_of_unittest_that_fail_are_one_test_that_fails():
+    found = registry.parse("unittest", SUBTESTS, ORIGIN)
+    assert (found.counts.passed, found.counts.failed, found.counts.skipped) == (1, 1, 1)
+    assert found.complete and len(found.findings) == 2
+    assert {one.id: str(one.outcome) for one in found.ran} == {
+        "tests.Prices.test_each": "failed",
+        "tests.Prices.test_one": "passed",
+        "tests.Prices.test_two": "skipped",
+    }
+    assert not any("object at" in one.message for one in found.findings)
+
+
+def test_failures_of_subtests_that_are_not_shown_are_missing():
+    cut = SUBTESTS.replace("failures=2", "failures=3")
+    assert not registry.parse("unittest", cut, ORIGIN).complete
+
+
 @pytest.mark.spec("E8")
 def test_subtests_are_told_apart_by_their_message(read):
     findings = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pawl.checks.output import ANYWHERE, CUT, Origin, cleaned, python_traces, shortened
 from pawl.checks.report import TestReport, failure, report, unindented
-from pawl.core.diagnostic import Diagnostic, Location, TestCounts
+from pawl.core.diagnostic import Diagnostic, Location, TestCounts, TestOutcome, TestRun
 
 _CHAINED = re.compile(
     r"^(?:The above exception was the direct cause of the following exception"
@@ -395,6 +395,8 @@ _VERBOSE = re.compile(rf"^([\w.]+) \(([\w.]+)\)(?: .*)? \.\.\. {_SAID}\b")
 _VERBOSE_NAMED = re.compile(r"^([\w.]+) \(([\w.]+)\)$")
 _VERBOSE_DESCRIBED = re.compile(rf" \.\.\. {_SAID}\b")
 _ALL_LETTERS = re.compile(r"^[.FEsxu]+$")
+_NO_MESSAGE = re.compile(r"^\[<object object at 0x[0-9a-f]+>\] ?")
+"""A subtest without a message, as a parallel runner shows it."""
 _BUFFERED = re.compile(r"^Std(?:out|err):$")
 _SAID_FIELDS = {
     "ok": "passed",
@@ -436,7 +438,10 @@ def read_unittest(output: str, origin: Origin = ANYWHERE) -> TestReport:
         counts = _shown_progress(text.lines, shown)
     else:
         counts = _block_counts(ran, result, blocks)
-    return report(counts, findings, ended=ran is not None, cut=text.cut)
+    seen = {test: TestOutcome(_SAID_FIELDS[said].replace("errors", "failed")) for test, said in shown}
+    seen |= {block.test: TestOutcome.FAILED for block in blocks if block.name not in _OUTSIDE_TESTS}
+    named = [TestRun(id=test, outcome=outcome) for test, outcome in seen.items()] if shown else []
+    return report(counts, findings, ended=ran is not None, cut=text.cut).naming(named)
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
@@ -477,7 +482,7 @@ def _block_finding(block: _Block, origin: Origin) -> Diagnostic:
     if said is None:
         message = unindented(lines)
         return failure("unittest", message, test=block.test, code=message.partition(":")[0])
-    message = _with_subtest(said.message, block.subtest)
+    message = _with_subtest(said.message, _NO_MESSAGE.sub("", block.subtest))
     return failure("unittest", message, test=block.test, code=said.code, frames=said.frames)
 
 
@@ -507,14 +512,17 @@ def _ending(lines: Sequence[str]) -> tuple[int | None, str]:
 def _block_counts(ran: int, result: str, blocks: list[_Block]) -> TestCounts:
     amounts = {name: int(number) for name, number in _BLOCK_AMOUNT.findall(result)}
     skipped = amounts.get("skipped", 0) + amounts.get("expected failures", 0)
-    unexpected = amounts.get("unexpected successes", 0)
-    failed = amounts.get("failures", 0) + unexpected
-    errors = amounts.get("errors", 0)
+    failures, errors = amounts.get("failures", 0), amounts.get("errors", 0)
+    told = [block for block in blocks if block.word in ("FAIL", "ERROR")]
     # Several subtests of one test fail as one test; a broken setUpClass fails without a test having run.
-    outside = sum(block.name in _OUTSIDE_TESTS for block in blocks)
-    repeated = len(blocks) - len({(block.test, block.word) for block in blocks})
-    passed = ran - (failed + errors - outside - repeated) - skipped
-    return TestCounts(passed=max(passed, 0), failed=failed, errors=errors, skipped=skipped)
+    outside = sum(block.name in _OUTSIDE_TESTS for block in told)
+    first = {block.test: index for index, block in reversed([*enumerate(told)])}
+    again = [block.word for index, block in enumerate(told) if first[block.test] != index]
+    unexpected = amounts.get("unexpected successes", 0)
+    passed = ran - (failures + unexpected + errors - outside - len(again)) - skipped
+    if failures + errors <= len(told):
+        failures, errors = failures - again.count("FAIL"), errors - again.count("ERROR")
+    return TestCounts(passed=max(passed, 0), failed=failures + unexpected, errors=errors, skipped=skipped)
 
 
 def _shown_progress(lines: Sequence[str], shown: list[tuple[str, str]]) -> TestCounts:
