@@ -452,9 +452,8 @@ def keep(bench: Workbench, place: RunCursor) -> NodeOutcome:
         record.work(WorkName.BENCH) if work is None else work.changes.then(work.spare.without(work.changes.paths))
     )
     digest = work.changes.digest if work is not None else ""
-    if record.data.verified != digest and record.data.verdict is not Verdict.FAILED:
-        # The word was on something else than what stands there now.
-        record.keep(replace(record.data, verdict=None, verdicts=()))
+    if record.data.verified != digest:
+        record.keep(_without_word(record.data, is_work=bool(work and work.changes)))
     if everything:
         reason = "rejected" if record.data.rejected is not None else str(record.data.verdict or "not verified")
         kept = bench.works.keep(everything, record.order.text, reason, digest)
@@ -462,8 +461,19 @@ def keep(bench: Workbench, place: RunCursor) -> NodeOutcome:
         record.keep_work(WorkName.SHOWN, everything)
         if record.data.rejected is None:
             keep_tasks(record, bench.works)
+        trouble, ended = record.data.trouble, {one.number for one in record.data.task_ends}
+        if trouble is not None and 0 < place.task <= len(record.data.plan) and place.task not in ended:
+            end_task(record, place.task, TaskState.FAILED, trouble.message, kept)
     record.note("kept", {"entry": record.data.kept})
     return NodeOutcome.DONE
+
+
+def _without_word(data: RunData, *, is_work: bool) -> RunData:
+    """The verdict was on something else than what stands there now, such as the attempt before."""
+    if data.trouble is not None and data.climb is None and is_work:
+        why = f"not verified: {data.trouble.message}"
+        return replace(data, verdict=Verdict.UNVERIFIED, verdicts=(), refused=(), unproved=(why,), notes=(), after=None)
+    return data if data.verdict is Verdict.FAILED else replace(data, verdict=None, verdicts=())
 
 
 def _delivered(bench: Workbench) -> NodeOutcome:

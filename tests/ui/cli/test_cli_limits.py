@@ -62,3 +62,21 @@ def test_a_run_ends_when_its_time_is_up(project: Project, tmp_path: Path, phase:
     assert said.code == 53, said
     assert re.search("the time is up|no time was left|minutes", said.out + said.err)
     assert (pawl.workspace / "greet.py").read_text() == GREETS["greet.py"]
+
+
+@pytest.mark.whole
+def test_the_word_on_an_earlier_attempt_is_not_said_of_the_last(project: Project, tmp_path: Path):
+    slow = f"{GREETED}assert greet() != 'bad'\n    time.sleep(900 if greet() == 'hello' else 0)\n"
+    pawl = project({**SETTINGS, **GREETS, "test_greet.py": slow})
+    worse = {"name": "strict_patch", "arguments": {"path": "greet.py", "old": "'hi'", "new": "'bad'"}}
+    better = {"name": "strict_patch", "arguments": {"path": "greet.py", "old": "'bad'", "new": "'hello'"}}
+    script = tmp_path / "model.jsonl"
+    turns = [turn("", worse), turn("done"), turn("", better), turn("now it is")]
+    script.write_text("".join(json.dumps(one) + "\n" for one in turns))
+    words = ("do", "--json", "--seconds", "20", "--approve", "never", "clean up greet.py")
+    said = pawl(*words, "--model", f"scripted:{script}")
+    report = json.loads(said.out)
+    assert said.code == 53, said
+    assert (report["verdict"], report["refused"], report["after"]) == ("unverified", [], None)
+    assert report["unproved"] == ["not verified: the time is up: 20 s"]
+    assert [(one["state"], one["entry"]) for one in report["task_states"]] == [("failed", report["kept"])]
