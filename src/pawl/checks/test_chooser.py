@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 
 from pawl.checks.settings import verify_settings
 from pawl.checks.suite_record import SuiteRecord, suite_records
@@ -20,6 +21,8 @@ from pawl.workspace.project import Project
 
 FEW_FILES = 40
 """Files of tests that are run whole when no run of them was ever timed."""
+RUNS = 3
+"""How often the tests are run for one change: without it, with it, and as they were before it."""
 _MOST_NAMED = 2
 _LARGEST = 1 << 20
 _WORDS = re.compile(r"[\w./-]+")
@@ -50,8 +53,10 @@ class TestChooser:
 
     @classmethod
     def of(cls, shop: Project) -> TestChooser:
-        """With what is recorded and set."""
-        return cls(shop, suite_records(shop.config).load(shop.workspace), verify_settings(shop.config).budget)
+        """With what is recorded and set, and no more than the run has time for."""
+        left = inf if shop.stop is None else max(0.0, shop.stop.left)
+        budget = min(verify_settings(shop.config).budget, left / RUNS)
+        return cls(shop, suite_records(shop.config).load(shop.workspace), budget)
 
     def choice(self, changes: Sequence[ChangedLines], first: Iterable[str] = (), words: str = "") -> TestChoice | None:
         """The tests for the changes; None for the whole suite.

@@ -71,6 +71,16 @@ def test_verify_runs_what_uncommitted_work_reaches_and_everything_in_full(pawl):
     assert "whole suite not run" not in full.out
 
 
+def test_no_more_tests_are_chosen_than_the_run_has_time_for(pawl):
+    (pawl.workspace.parent / "settings.toml").write_text("[verify]\nbudget = 600\n")
+    for number in range(OTHERS):
+        many = "".join(f"def test_{one}():\n    assert {one} + 1\n\n\n" for one in range(40))
+        (pawl.workspace / f"tests/test_other{number}.py").write_text(many)
+    said = do(pawl, APP + "\n\ndef before(number):\n    return number - 1\n", "--seconds", "110")
+    assert said.code == 0, said
+    assert f"2 of {OTHERS * 40 + 2:,} tests, all that import `app`; whole suite not run" in said.out
+
+
 def git(folder: Path, *words: str) -> None:
     subprocess.run(["git", "-C", str(folder), *words], check=True)
 
