@@ -65,7 +65,7 @@ ROOM_LINES = {
     "ui": 7350,
     "agent": 15070,
     "repair": 11100,
-    "checks": 10010,
+    "checks": 10020,
     "code": 6950,
     "models": 6700,
     "workspace": 7100,

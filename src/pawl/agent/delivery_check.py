@@ -98,7 +98,7 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
     record = bench.record
     data = record.data
     checks = ", ".join(f"{step} {standing}" for step, standing, _ in data.verdicts) or "none ran"
-    lines = [f"checks: {checks}", f"tests before: {data.before}, after: {data.after}", *data.notes]
+    lines = [f"checks: {checks}", f"tests before: {data.before}; after: {data.after}", *data.notes]
     if len(parts) > 1:
         lines += ["the parts; begin each thing that remains with the number of its part:"]
         lines += [f"{number}. {part}" for number, part in enumerate(parts, 1)]

@@ -252,6 +252,8 @@ def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
     else:
         verdict = Verdict.UNVERIFIED if unproved else Verdict.VERIFIED
     known = bool(checked.witnesses) or case.named_passes()
+    if verdict is Verdict.VERIFIED and wanted.fixes and not (known or checked.own or case.answered()):
+        case.notes.append(NO_WITNESS)
     return ChangeVerdict(
         verdict=verdict,
         refused=tuple(case.refused),
@@ -261,6 +263,9 @@ def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
         witnessed=known or bool(checked.own),
         own_only=bool(checked.own) and not known,
     )
+
+
+NO_WITNESS = "no test fails without the change: nothing got worse, and that is all that the tests say"
 
 
 @dataclass(slots=True)
@@ -335,7 +340,7 @@ class _Case:
         """Checks that should have run and did not, and runs that prove nothing."""
         checked = self.checked
         proved = [one for one in checked.suites if _proves(one)]
-        decided = [one for one in checked.verdicts if one.step in checked.asked and self._answers(one)]
+        decided = self.answered()
         for suite in checked.suites:
             if not _proves(suite) and suite not in decided and self._concerns(suite.step):
                 if suite.incomplete and suite.standing is Status.SKIPPED:
@@ -407,6 +412,10 @@ class _Case:
         passed = (one.id for suite in self.checked.measure for one in suite.ran if one.outcome is TestOutcome.PASSED)
         named = replace(self.wanted, named="")
         return any(test in known and _is_named(test, named) for test in passed)
+
+    def answered(self) -> list[CheckResult]:
+        """Commands of the user's own that say it by their exit code."""
+        return [one for one in self.checked.verdicts if one.step in self.checked.asked and self._answers(one)]
 
     def _answers(self, result: CheckResult) -> bool:
         """A command that the user named says by its exit code what it has to say, where it said otherwise before."""
@@ -552,7 +561,8 @@ def _fewer(measured: CheckResult, after: TestCounts | None) -> list[str]:
     # what certainly stood there. New errors are told as such.
     sure = before.total - before.errors
     if after.total < sure and after.errors <= before.errors:
-        found.append(f"{step}: {before.total} before, {after.total} now; {sure - after.total} are gone")
+        gone = sure - after.total
+        found.append(f"{step}: {before.total} before, {after.total} now; {gone} {'is' if gone == 1 else 'are'} gone")
     if after.skipped > before.skipped:
         found.append(f"{step}: {after.skipped} skipped, {before.skipped} before")
     return found

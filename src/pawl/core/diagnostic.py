@@ -107,6 +107,11 @@ class TestCounts:
     def total(self) -> int:
         return self.passed + self.failed + self.errors + self.skipped
 
+    def __str__(self) -> str:
+        errors = "error" if self.errors == 1 else "errors"
+        pairs = ((self.failed, "failed"), (self.errors, errors), (self.passed, "passed"), (self.skipped, "skipped"))
+        return ", ".join(f"{number} {word}" for number, word in pairs if number) or "no tests"
+
 
 class TestOutcome(StrEnum):
     __test__ = False

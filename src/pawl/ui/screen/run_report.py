@@ -212,12 +212,4 @@ def _verdict(verdict: tuple[str, str, str]) -> str:
 
 
 def counts_text(counts: TestCounts | None) -> str:
-    if counts is None:
-        return "no count"
-    pairs = (
-        (counts.failed, "failed"),
-        (counts.errors, "error" if counts.errors == 1 else "errors"),
-        (counts.passed, "passed"),
-        (counts.skipped, "skipped"),
-    )
-    return ", ".join(f"{number} {word}" for number, word in pairs if number) or "no tests"
+    return "no count" if counts is None else str(counts)
