@@ -11,7 +11,7 @@ from pawl.agent.briefing import shown_diff
 from pawl.agent.context import LoopEnd, TurnInput
 from pawl.agent.delivery import UNCHANGED
 from pawl.agent.demands import demanded, has_further_wish, speaks_of_tests, wishes
-from pawl.agent.intents import IntentGuess, is_question, listed_parts, own_words
+from pawl.agent.intents import LONG, IntentGuess, is_question, listed_parts, own_words
 from pawl.agent.nodes import PASSED_OVER, Workbench
 from pawl.agent.record import Fulfilment
 from pawl.agent.routes import NodeOutcome
@@ -75,7 +75,8 @@ def _parts(bench: Workbench) -> tuple[str, ...]:
     if len(plan) > 1:
         return tuple(task.what.partition("\n\n")[0] for task in plan)
     request = own_words(bench.record.order.text)
-    return listed_parts(request) or wishes(request)
+    # The sentences of a long text are no list, though there may be wishes among them.
+    return listed_parts(request) or (wishes(request) if len(request) <= LONG else ())
 
 
 def _is_unproved(bench: Workbench) -> bool:

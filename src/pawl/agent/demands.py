@@ -101,7 +101,8 @@ def wishes(request: str) -> tuple[str, ...]:
 def has_further_wish(request: str) -> bool:
     """Whether the words bring in a second wish, of which a test for the first says nothing."""
     words = own_words(request)
-    return _names()["further"].search(words) is not None or len(_unspaced_wish().findall(words)) > 1
+    unspaced = _unspaced_wish().findall(words)
+    return _names()["further"].search(words) is not None or len(unspaced) > 1 or len(wishes(words)) > 1
 
 
 def is_about_tests(request: str) -> bool:
