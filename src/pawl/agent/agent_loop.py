@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 
 from pawl.agent.compression import flattened
@@ -45,6 +45,7 @@ from pawl.core.errors import (
     SchemaUnmet,
 )
 from pawl.core.events import Corrected, ReasoningShown, RequestAnswered, RequestSent, Shortened, ToolEnded, ToolStarted
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted_answer, redacted_call
 from pawl.core.run import (
     Mode,

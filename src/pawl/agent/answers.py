@@ -10,11 +10,11 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from pawl.agent.own_extensions import own_form
 from pawl.agent.policy import prompt_folders
 from pawl.core.errors import PawlError, StoreError, TimedOut
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.memory import Dependency, KeptAnswer, RestKind
 from pawl.core.run import Citation, RunTerms
 from pawl.settings import files as bounded

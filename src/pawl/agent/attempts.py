@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from pawl.core.errors import (
     SchemaUnmet,
 )
 from pawl.core.events import ClimbEvent, EscalationWarned
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState, Iteration, TierMode
 from pawl.models.ledger import Ledger

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pawl.agent import workspace_memory
@@ -17,6 +16,7 @@ from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic
 from pawl.core.errors import PawlError
 from pawl.core.events import RunEvent, Warned
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.patch import unified
 from pawl.core.run import RunRequest
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState
@@ -94,7 +94,7 @@ def environment_line(shop: Project, test_command: str = "") -> str:
     parts = (
         f"Python is {python}" if python else "",
         f"the tests are run with `{tests}`" if tests else "",
-        "commands have no network, so that nothing can be installed or fetched",
+        "commands have no network: nothing can be installed or fetched",
     )
     return f"Environment: {'; '.join(filter(None, parts))}."
 

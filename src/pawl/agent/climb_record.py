@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import CheckResult, Status, Verdict
 from pawl.core.errors import NoTests, StoreError, UnknownEntry
 from pawl.core.events import EscalationWarned
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.patch import unified
 from pawl.core.tiers import (
     Attempt,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pawl.agent.attempts import LAST, ModelAttempts, SideBySide
@@ -24,6 +24,7 @@ from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.errors import CannotFix, NoTests, OutOfTime, UnknownModel, UsageError
 from pawl.core.events import AttemptEnded, ClimbBegun, ClimbEnded, EscalationWarned, IterationBegun, TierBegun, TierLeft
 from pawl.core.history import EntryKind
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.tiers import Attempt, AttemptEnd, Escalation, EscalationEnd, EscalationState, Iteration, TierMode
 from pawl.workspace.project import Project
 

@@ -10,11 +10,12 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import partial
 
 from pawl.agent.session_memory import AccessKind, Worksheet
 from pawl.core.dialogue import Message, Speaker, ToolAnswer, ToolCall, characters_of, dialogue_tokens, user
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import CHARACTERS_PER_TOKEN, one_line
 
 OPENING = "[Summary, made by Pawl, of the earlier part of this dialogue]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from pawl.agent.roles import Role
 from pawl.core.dialogue import Message, Request, Sampling, ToolOffer
 from pawl.core.errors import PawlError
 from pawl.core.events import RunEvent
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import (
     ApprovalRequest,
     Budget,

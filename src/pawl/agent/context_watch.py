@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -28,6 +28,7 @@ from pawl.agent.workspace_memory import ESTIMATES, SESSION, EstimateError, estim
 from pawl.core.dialogue import Message, Request, Speaker, Usage, dialogue_tokens
 from pawl.core.errors import PawlError, StoreError, UnregisteredAgent, UsageError
 from pawl.core.events import RequestAnswered, RunEvent, Shortened, ToolEnded
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted_request
 from pawl.core.run import RoleName, RunTerms
 from pawl.core.text import tokens_of

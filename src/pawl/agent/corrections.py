@@ -7,13 +7,14 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
 from pawl.agent.reasoning import ProblemSeverity, Reasoned, ReasoningProblem, decoded, json_object, parse, parse_bullets
 from pawl.core.dialogue import ModelResponse, StopReason
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import DeliveryState, PolicyDecision, ReasoningFormat, Stage
 from pawl.settings.allowances import ToolKind, allowances
 

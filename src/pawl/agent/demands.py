@@ -6,12 +6,12 @@ import functools
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
 from pawl.agent.intents import own_words, phrase_file, tests_may_change
 from pawl.checks.verdict import Requirements
+from pawl.core.lazy_dataclass import dataclass
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|[。！？；]|\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)]))")
 _CLAUSE = ",，、;："

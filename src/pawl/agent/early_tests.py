@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import PawlError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.project import Project
 

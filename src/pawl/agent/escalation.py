@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
@@ -11,6 +11,7 @@ from typing import TypeVar
 from pawl.agent.briefing import configured
 from pawl.agent.tier_file import ITERATIONS, MOST_ITERATIONS, MOST_PARALLEL, MOST_SAMPLES, KnownModel, read_tiers
 from pawl.core.errors import UnknownModel, UsageError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Mode, RunRequest, RunState
 from pawl.core.tiers import (
     Attempt,

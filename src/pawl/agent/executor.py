@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import inf
 from types import MappingProxyType
@@ -36,6 +36,7 @@ from pawl.core.errors import (
     StoreError,
 )
 from pawl.core.events import ApprovalAsked, NodeEntered, QueueChanged, RunBegun, RunEnded
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Report, RunCursor, RunRequest, RunState, trouble_of
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.permissions import Permit

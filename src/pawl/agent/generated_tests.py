@@ -20,7 +20,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import resources
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,7 @@ from pawl.core.errors import (
 from pawl.core.events import EscalationWarned
 from pawl.core.formats import Unreadable, read_json, read_python
 from pawl.core.history import EntryKind
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import AttemptEnd
 from pawl.workspace.bench_files import Files

@@ -13,7 +13,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import resources
 from typing import Any
 
@@ -21,6 +21,7 @@ from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.display import Flag, safe_text
 from pawl.core.errors import ConfigError, PawlError, UsageError
 from pawl.core.history import EntryKind
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.workspace.bench_files import Files

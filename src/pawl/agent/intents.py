@@ -6,12 +6,12 @@ import functools
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
 from pawl.core.errors import ConfigError
 from pawl.core.formats import Unreadable, read_toml
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Intent, Task
 
 FIELDS = ("task", "scope", "requirements", "constraints", "verification")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pawl.agent.context import LoopEnd, TurnInput, Unanswered
@@ -33,6 +33,7 @@ from pawl.core.errors import (
     SchemaUnmet,
     TaskValidationError,
 )
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import (
     Approval,
     ApprovalAnswer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, HookRefused, NoTests, SchemaUnmet, UsageError
 from pawl.core.events import CommandPrinted, Warned
 from pawl.core.guardrails import Decision
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import DeliveryState, Intent, Mode, RoleName, RunCursor, Stage
 
 if TYPE_CHECKING:

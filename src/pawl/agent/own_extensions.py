@@ -9,11 +9,11 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from pawl.agent.intents import Phrase, own_phrases
 from pawl.core.errors import ConfigError
 from pawl.core.formats import front_matter
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Report
 from pawl.settings import files as bounded
 from pawl.settings.config import Config

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pawl.agent.prompts import HEADINGS, PromptFault, PromptRepository, check_prompts
 from pawl.agent.roles import Role, load_roles
 from pawl.core.errors import PolicyViolation, UsageError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Mode, PolicyDecision, Reasoning, ReasoningFormat, RoleName, RunTerms, Stage
 from pawl.core.typed import near
 from pawl.models.configuration import ModelConfig

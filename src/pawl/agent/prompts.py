@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from types import MappingProxyType
 
 from pawl.core.errors import PromptError
 from pawl.core.formats import front_matter
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Mode, PolicyDecision
 from pawl.core.typed import near
 from pawl.settings.project_files import Folder, files_of

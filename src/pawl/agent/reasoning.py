@@ -6,10 +6,11 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import DeliveryState, ReasoningFormat, ReasoningOutcome
 
 OPEN = "<reasoning>"

@@ -7,7 +7,7 @@ A file of an earlier version is read by `migrated`, and written in the present f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, get_type_hints
@@ -20,6 +20,7 @@ from pawl.core.dialogue import Message, StopReason
 from pawl.core.errors import StoreCorrupt
 from pawl.core.guardrails import Decision
 from pawl.core.history import Entry
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import (
     ApprovalAnswer,
     ApprovalRequest,

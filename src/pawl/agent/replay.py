@@ -7,7 +7,7 @@ step is recorded before the next. Nothing that was recorded is asked or done aga
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Any
 
@@ -25,6 +25,7 @@ from pawl.core.dialogue import (
 )
 from pawl.core.events import Corrected, ReasoningShown, RequestAnswered, RequestSent, RunEvent, ToolEnded, ToolStarted
 from pawl.core.guardrails import Permission
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted, redacted_message
 from pawl.models import Model
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pawl.agent.intents import RequestForm, own_words, phrase_file, request_form, with_form
 from pawl.checks.change_scope import ChangeScope
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Task
 
 LONGEST = 20_000

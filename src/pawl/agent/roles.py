@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from importlib import resources
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 from pawl.core.errors import PawlError, PolicyViolation, PromptError
 from pawl.core.formats import read_toml
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName
 from pawl.core.typed import AtLeast, AtMost, Reader, near
 from pawl.settings.allowances import allowances

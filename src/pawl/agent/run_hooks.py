@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from pawl.agent.context import ToolReply
@@ -16,6 +16,7 @@ from pawl.core.dialogue import Message
 from pawl.core.display import MARK, Shown, head_and_tail, shown_text
 from pawl.core.errors import Cancelled, HookRefused
 from pawl.core.events import HookSaid
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted_body
 from pawl.core.run import Approval, ApprovalRequest, Mode, RunRequest
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped

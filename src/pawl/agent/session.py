@@ -7,7 +7,7 @@ any other while it works.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from pawl.agent.works import chosen_hunks
 from pawl.core.change import ChangeSet
 from pawl.core.dialogue import Conversation, TranscriptLine
 from pawl.core.errors import PawlError, UnknownEntry, UnknownModel, UsageError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.patch import Hunk, git_patch, hunks
 from pawl.core.run import (
     ApprovalAnswer,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import one_line
 
 MOST_EXCHANGES = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from pawl.core.dialogue import FellBack, Message, Sampling, TextDelta, assistant
 from pawl.core.errors import AnswerInterrupted, ModelError, PawlError, UnknownModel
 from pawl.core.events import CommandPrinted, ReasoningShown, RequestAnswered, RequestSent, RunEvent, Steered, Warned
 from pawl.core.guardrails import Decision, Permission
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted_message
 from pawl.core.run import (
     Approval,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pawl.core.errors import ConfigError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName
 from pawl.core.tiers import Escalation, Tier, TierMode
 from pawl.settings import files as bounded

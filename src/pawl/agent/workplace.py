@@ -12,7 +12,7 @@ import itertools
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ from pawl.core.diagnostic import CheckResult
 from pawl.core.errors import PawlError, SchemaUnmet
 from pawl.core.events import Warned
 from pawl.core.formats import Unreadable, read_python
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import EscalationState, TierMode
 from pawl.workspace.bench_files import Files

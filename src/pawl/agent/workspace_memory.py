@@ -14,7 +14,7 @@ import shlex
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import resources
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from pawl.core.dialogue import Conversation
 from pawl.core.errors import PawlError, StoreError, UnknownEntry
 from pawl.core.guardrails import Guardrails
 from pawl.core.history import EntryKind, EntryState
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.memory import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory
 from pawl.core.redact import MARK, redacted
 from pawl.core.run import DeliveryState

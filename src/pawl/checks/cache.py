@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from pawl.checks.command_step import EVERYTHING
@@ -21,6 +21,7 @@ from pawl.core.diagnostic import INCOMPLETE, CheckResult, Status
 from pawl.core.errors import PawlError
 from pawl.core.execution import Ending
 from pawl.core.formats import Unreadable, read_json
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.core.version import __version__
 from pawl.settings.files import workspace_key, write_private

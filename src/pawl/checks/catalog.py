@@ -8,7 +8,6 @@ import itertools
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from pawl.checks.task_files import leads_to
 from pawl.code.languages import language_of
 from pawl.core.errors import ConfigError
 from pawl.core.formats import read_toml
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 from pawl.settings import files as bounded
 from pawl.settings.config import framework_folders

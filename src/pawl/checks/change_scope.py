@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from pawl.code.languages import is_test
 from pawl.core.change import Change, ChangeSet, is_directory
+from pawl.core.lazy_dataclass import dataclass
 
 MOST_NAMED = 4
 

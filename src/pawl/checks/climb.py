@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from pawl.checks.project_facts import CheckKind
 from pawl.checks.steps import CheckStep, Subject, skipped
 from pawl.core.diagnostic import INCOMPLETE, NOT_SERVING, UNFINISHED, CheckResult, Diagnostic, Status
+from pawl.core.lazy_dataclass import dataclass
 
 HOLDING = (CheckKind.SYNTAX, CheckKind.BUILD, CheckKind.SERVER, CheckKind.TESTS)
 """Checks whose failure may hold back those after them; types and lint say nothing about whether tests can run."""

@@ -7,7 +7,7 @@ import functools
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 from typing import Any
 
@@ -29,6 +29,7 @@ from pawl.core.diagnostic import UNFINISHED, CheckResult, Diagnostic, Severity
 from pawl.core.errors import ConfigError
 from pawl.core.execution import Completed, Ending
 from pawl.core.formats import read_json
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 
 EVERYTHING = "*"

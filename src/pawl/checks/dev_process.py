@@ -13,12 +13,13 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 
 from pawl.checks.packages import SECONDS as INSTALL_SECONDS
 from pawl.core.errors import NotFound, ServerUnavailable
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.files import workspace_key, write_private
 from pawl.workspace.project import Project
 

@@ -9,7 +9,7 @@ import posixpath
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 from typing import Any
 
@@ -23,6 +23,7 @@ from pawl.core.diagnostic import NOT_SERVING, CheckResult, Diagnostic
 from pawl.core.errors import ConfigError, SandboxUnavailable
 from pawl.core.execution import Execution, Limits, Network
 from pawl.core.formats import Unreadable, read_json
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 
 COMMON_BUSY = (

@@ -7,7 +7,6 @@ import functools
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any
@@ -17,6 +16,7 @@ from pawl.checks.test_strength import changed_checks, changed_examples, is_made_
 from pawl.code.languages import is_test
 from pawl.core.change import BlobReader, Change, ChangeSet, Node, is_directory
 from pawl.core.formats import Unreadable, read_json, read_toml
+from pawl.core.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ import json
 import posixpath
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.core.typed import typed
 from pawl.settings.config import Config

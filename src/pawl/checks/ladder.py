@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import posixpath
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pawl.checks.catalog import detect, frameworks_of
 from pawl.checks.command_step import EVERYTHING, CommandCheck, CommandStep, built_in
@@ -15,6 +15,7 @@ from pawl.checks.steps import CheckStep, Subject, Tests, skipped
 from pawl.core.diagnostic import CheckResult, Diagnostic, Location, Status
 from pawl.core.errors import ConfigError
 from pawl.core.execution import Completed, Execution
+from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.git import CommandRunner
 
 

@@ -8,7 +8,6 @@ import posixpath
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
@@ -20,6 +19,7 @@ from pawl.core.diagnostic import CheckResult, Diagnostic, Severity
 from pawl.core.errors import PawlError, TooLarge
 from pawl.core.execution import Completed
 from pawl.core.formats import Unreadable, read_json, read_python, read_toml
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 
 ENDINGS = (".js", ".mjs", ".cjs")

@@ -6,12 +6,12 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from pawl.code.code_model import Suspicion
 from pawl.code.languages import is_test
 from pawl.core.diagnostic import Diagnostic, Location
 from pawl.core.execution import Completed
+from pawl.core.lazy_dataclass import dataclass
 
 CUT = "\x00"
 """A line that stands where the middle was left out; no output can hold it, because cleaning removes it."""

@@ -13,7 +13,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from pawl.checks.cache import contents_of, stamp, stamps
@@ -29,6 +29,7 @@ from pawl.checks.settings import verify_settings
 from pawl.checks.steps import stopped
 from pawl.core.errors import CommandNotFound, PawlError
 from pawl.core.execution import Execution, Network
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.workspace.bench import Bench
 from pawl.workspace.benches import open_bench

@@ -10,13 +10,13 @@ import posixpath
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
 from typing import Any, Protocol
 
 from pawl.core.errors import PawlError
 from pawl.core.formats import Unreadable, read_json, read_python, read_toml
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 
 _NAME = re.compile(r"^\s*['\"]?([A-Za-z0-9@][\w./@-]*)")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pawl.checks.catalog import detect
 from pawl.checks.project_facts import Folder, dependencies, installer_data, is_named, python_needs, table, toml
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 
 _Commands = tuple[tuple[str, ...], ...]

@@ -7,11 +7,12 @@ import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pawl.checks.output import ANYWHERE, CUT, Origin, cleaned, python_traces, shortened
 from pawl.checks.report import TestReport, failure, report, unindented
 from pawl.core.diagnostic import Diagnostic, Location, TestCounts, TestOutcome, TestRun
+from pawl.core.lazy_dataclass import dataclass
 
 _CHAINED = re.compile(
     r"^(?:The above exception was the direct cause of the following exception"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from pawl.core.diagnostic import Diagnostic, Location, TestCounts, TestOutcome, TestRun
+from pawl.core.lazy_dataclass import dataclass
 
 _LONGEST_MESSAGE = 4000
 UNLISTED = "passing tests are not listed"

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 from xml.etree import ElementTree
@@ -29,6 +29,7 @@ from pawl.checks.report import TestReport, failure, report
 from pawl.checks.text_reports import error_class, failures, read_text, script_failure, without_advice
 from pawl.code.code_model import Suspicion
 from pawl.core.diagnostic import Diagnostic, TestCounts, TestOutcome, TestRun
+from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.project import Project
 
 _RUBY_FRAME = re.compile(r"^(\S+?):(\d+)(?::in .+)?$")

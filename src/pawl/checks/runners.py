@@ -12,11 +12,11 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 
 from pawl.checks.project_facts import PROJECT_FILES, Folder, project_name, text, toml
 from pawl.core.change import Change, ChangeSet, NodeKind
+from pawl.core.lazy_dataclass import dataclass
 
 _RUNNERS = ("pytest", "unittest")
 _SOURCES = ("", "src", "lib")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pawl.core.diagnostic import CheckResult, Status, TestOutcome
+from pawl.core.lazy_dataclass import dataclass
 
 MOST = 20
 """Failures that are looked at again; more of them are no accident."""

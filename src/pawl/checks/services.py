@@ -6,11 +6,12 @@ import functools
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import resources
 from typing import Annotated
 
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestOutcome
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import Above, written
 
 NOT_SERVED = 97

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
 from pawl.checks.command_step import CommandCheck, load
@@ -14,6 +14,7 @@ from pawl.checks.ladder import CheckSettings
 from pawl.checks.lsp.servers import server
 from pawl.checks.services import TestService
 from pawl.core.errors import ConfigError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import near, written
 from pawl.settings.config import Config
 

@@ -12,7 +12,7 @@ import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from pawl.checks import catalog as commands
@@ -28,6 +28,7 @@ from pawl.checks.test_choice import TestChoice
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun
 from pawl.core.errors import CommandNotFound, PathRefused, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
+from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.environments import Environment
 from pawl.workspace.git import CommandRunner
 from pawl.workspace.paths import clean

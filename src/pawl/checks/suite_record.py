@@ -6,13 +6,14 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TypeVar
 
 from pawl.checks.cache import is_kept
 from pawl.checks.test_choice import file_of
 from pawl.core.diagnostic import CheckResult, Status, TestOutcome
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.core.typed import plain, typed
 from pawl.settings.config import Config

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,6 +24,7 @@ from pawl.checks.settings import verify_settings
 from pawl.checks.verifier import Verifier
 from pawl.core.errors import NotFound, PawlError
 from pawl.core.execution import Secrets, Stream
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.forwarder import Forwarder

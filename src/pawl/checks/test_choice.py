@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts, TestOutcome
+from pawl.core.lazy_dataclass import dataclass
 
 _MINUTE = 60.0
 

@@ -6,7 +6,6 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import inf
 
 from pawl.checks.settings import verify_settings
@@ -17,6 +16,7 @@ from pawl.code.librarian import everything, open_librarian, source_files
 from pawl.code.reach import SECONDS_PER_TEST, ChangedLines, Reach, ReachedTest, within
 from pawl.core.change import BlobReader, ChangeSet, Node, NodeKind
 from pawl.core.errors import PawlError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.project import Project
 
 FEW_FILES = 40

@@ -12,7 +12,7 @@ import posixpath
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 
 from pawl.checks.catalog import first_named
@@ -20,6 +20,7 @@ from pawl.checks.known_commands import TestCommand, known_commands
 from pawl.checks.project_facts import Folder, text
 from pawl.checks.task_files import just_recipes, leads_to, make_targets, tasks, words_of
 from pawl.core.errors import NotFound, PawlError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 from pawl.settings.tree import Tree
 from pawl.workspace.project import Project

@@ -8,12 +8,13 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 
 from pawl.checks.output import ANYWHERE, CUT, Origin, cleaned, node_frames, shortened
 from pawl.checks.report import TestReport, failure, report, unindented
 from pawl.core.diagnostic import Diagnostic, Location, TestCounts, TestOutcome, TestRun
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 
 _AMOUNT = re.compile(r"(\d+) (passed|failed|skipped|todo|pending)")

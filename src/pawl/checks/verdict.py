@@ -10,11 +10,12 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pawl.checks.report import UNLISTED
 from pawl.checks.second_look import PASSES_ALONE
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun, Verdict
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.version import __version__
 
 MOST_TOLD = 20

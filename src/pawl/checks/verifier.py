@@ -6,7 +6,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import partial
 
@@ -50,6 +50,7 @@ from pawl.code.reach import changed_in
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import GitFailed, NotFound, PathRefused, SandboxUnavailable
+from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.bench import Bench
 from pawl.workspace.benches import brought_along, open_bench
 from pawl.workspace.environments import found_environment

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pawl.code.code_model import (
     LEAST_BUDGET,
@@ -21,6 +21,7 @@ from pawl.code.code_model import (
     PackRequest,
 )
 from pawl.core.errors import UsageError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import MARK, redacted
 from pawl.core.text import CHARACTERS_PER_TOKEN, shortened
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import tokens_of
 from pawl.core.typed import AtLeast
 
@@ -17,7 +17,7 @@ class LineEdit:
     line: Annotated[int, AtLeast(1)]
     """From 1."""
     old: str
-    new: str | None
+    new: str | None = None
     """May hold several lines; None takes the line out."""
 
 

@@ -17,7 +17,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePosixPath
 from typing import assert_never
 
@@ -41,6 +41,7 @@ from pawl.core.errors import (
 )
 from pawl.core.formats import Unreadable, read_json, read_python, read_toml
 from pawl.core.guardrails import Guardrails
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import Text, changed_lines, plain
 
 PLACES = 3
@@ -246,7 +247,7 @@ def strict_patch(path: str, data: bytes, old: str, new: str, guardrails: Guardra
     text = decoded(path, data, guardrails)
     if plain(old) == plain(new):
         raise NothingToDo(f"the old and the new text for {path!r} are the same", advice="give the text it shall become")
-    start = find_once(path, text, old, advice="copy the old text from the lines shown, or use line_edit with a number")
+    start = find_once(path, text, old, advice="copy the old text from the lines shown, or edit the line by its number")
     outcome = checked(path, data, text.spliced(start, start + len(plain(old)), new), guardrails)
     if outcome.changed_lines > guardrails.patch_lines:
         raise TooManyLines(
@@ -269,7 +270,7 @@ def find_once(path: str, text: Text, wanted: str, *, advice: str) -> int:
         more = f" and {len(places) - NAMED_PLACES} more places" if len(places) > NAMED_PLACES else ""
         raise AmbiguousMatch(
             f"the text occurs {len(places)} times in {path!r}: at lines {', '.join(map(str, lines))}{more}",
-            advice="add the lines before and after it until it occurs once, or use line_edit with a number",
+            advice="add the lines before and after it until it occurs once, or edit the line by its number",
         )
     return places[0]
 

@@ -6,10 +6,10 @@ import ast
 import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from pawl.code.languages import language_of
 from pawl.core.formats import Unreadable, read_python
+from pawl.core.lazy_dataclass import dataclass
 
 _PYTHON = (".py", ".pyi", ".pyx")
 _SOURCE_FOLDERS = ("src", "lib", "python")

@@ -11,7 +11,6 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from pawl.code.parsers import Parsers
 from pawl.code.rows import IndexPage, Rows
 from pawl.code.tokens import Tokens
 from pawl.core.errors import PawlError, StoreBusy, StoreError, TimedOut
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import without_known
 from pawl.core.text import Text
 from pawl.workspace.bench_files import Stamp, WorkspaceFiles

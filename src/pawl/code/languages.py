@@ -6,11 +6,11 @@ import functools
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
 from typing import Any
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 
 _HEAD = 4096

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from pawl.code.bundle import DETAILS, one_line, outside_functions, within
@@ -15,6 +14,7 @@ from pawl.code.parsers import Parsers, SourceFile
 from pawl.code.syntax import Parsed
 from pawl.core.errors import NoMatches, NotAFile, NotFound, ParseFailed, PathRefused, PawlError, SecretRefused, TimedOut
 from pawl.core.guardrails import Guardrails
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.core.text import CHARACTERS_PER_TOKEN, Text
 from pawl.workspace.bench_files import Files

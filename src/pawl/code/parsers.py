@@ -12,7 +12,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from pawl.code.languages import Language
@@ -20,6 +19,7 @@ from pawl.code.rows import READY, IndexPage, Rows, rows
 from pawl.code.syntax import LARGEST, Parsed
 from pawl.code.tokens import Tokens
 from pawl.core.errors import ServerUnavailable
+from pawl.core.lazy_dataclass import dataclass
 
 _START = "import sys; sys.path[:] = {path!r}; from pawl.code.rows import main; main({seconds!r}, {memory_bytes!r})"
 _AHEAD = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 
 from pawl.code.editor import BenchEditor
@@ -12,6 +12,7 @@ from pawl.code.patch_reader import LINK_MODE, FileAction, FilePatch, PatchHunk, 
 from pawl.core.change import BlobStore, Change, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import Conflicted, ProtectedRefused, SecretRefused, TooLarge
 from pawl.core.guardrails import Touched
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.merge import difference
 from pawl.core.patch import content, git_object_name, summary
 from pawl.core.text import split_lines

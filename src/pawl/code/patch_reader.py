@@ -6,11 +6,11 @@ import base64
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from pawl.core.errors import BadPatch
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import split_lines
 
 _UNESCAPED = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
 
 from pawl.code.tokens import COMMON, STOP, WORD, parts, tokens
+from pawl.core.lazy_dataclass import dataclass
 
 _LONGEST_STATEMENT = 200
 _SOUGHT = {

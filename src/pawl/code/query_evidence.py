@@ -8,12 +8,13 @@ import math
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pawl.code.code_model import DefinitionKind
 from pawl.code.index_reader import IndexReader, Named, Scores
 from pawl.code.languages import FileKind
 from pawl.code.query import QueryTerms, StackFrame, Zone
+from pawl.core.lazy_dataclass import dataclass
 
 _ZONES = {Zone.TITLE: 2.0, Zone.PROSE: 1.0, Zone.CODE: 0.6, Zone.TRACE: 0.4}
 _MOST_TERMS = 50

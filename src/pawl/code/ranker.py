@@ -10,7 +10,7 @@ import posixpath
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 
 from pawl.code.code_model import Definition, DefinitionKind, Hit, Query, Suspicion
@@ -28,6 +28,7 @@ from pawl.code.query_evidence import (
     share,
     weights,
 )
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 
 _MOST_SEEDS = 20

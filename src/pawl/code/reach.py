@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 from itertools import islice
 
@@ -20,6 +20,7 @@ from pawl.code.index_reader import IndexReader, Scores
 from pawl.code.languages import FileKind, kind_by_name
 from pawl.code.ranker import folders
 from pawl.code.tokens import COMMON, WORD, tokens
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import edits, split_lines
 
 _SHORTEST = 4

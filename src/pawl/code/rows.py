@@ -9,7 +9,7 @@ import signal
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
@@ -17,6 +17,7 @@ from pawl.code.code_model import Definition, DefinitionKind
 from pawl.code.languages import FileKind, languages
 from pawl.code.syntax import FUNCTIONS, TYPES, Parsed, Use, parse
 from pawl.code.tokens import NUMBER, Tokens, words_of
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted_each
 
 _OPENS = (FUNCTIONS | TYPES | {DefinitionKind.MACRO}) - {DefinitionKind.TYPE}

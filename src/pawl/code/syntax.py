@@ -11,12 +11,12 @@ import importlib
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pawl.code.code_model import Definition, DefinitionKind
 from pawl.code.languages import Docs, Language, languages
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import shortened
 
 if TYPE_CHECKING:

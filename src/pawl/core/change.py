@@ -11,11 +11,11 @@ import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from pawl.core.errors import CannotCompose
+from pawl.core.lazy_dataclass import dataclass
 
 
 class BlobReader(Protocol):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import plain, typed
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Reasoning
 from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.typed import AtLeast, AtMost, plain, typed

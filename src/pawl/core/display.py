@@ -6,10 +6,11 @@ import codecs
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import groupby
+
+from pawl.core.lazy_dataclass import dataclass
 
 
 class Flag(StrEnum):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolAnswer, ToolCall, Usage
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import ApprovalRequest, Report, RoleName, RunCursor, RunRequest, Stage
 from pawl.core.tiers import Attempt, Escalation, EscalationEnd, Tier
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from pawl.core.change import ChangeSet
+from pawl.core.lazy_dataclass import dataclass
 
 
 class EntryKind(StrEnum):

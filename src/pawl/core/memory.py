@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from enum import StrEnum
+
+from pawl.core.lazy_dataclass import dataclass
 
 LONGEST_MEMORY = 400
 """Characters: a memory is a sentence or two."""

@@ -6,12 +6,13 @@ A merge of texts is clean only when it does not depend on how equal lines are ma
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TypeVar
 
 from pawl.core.change import BlobStore, Change, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import CannotCompose
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import LineChange, Matching, edits, is_binary, split_lines
 
 

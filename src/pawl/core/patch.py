@@ -6,12 +6,12 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from pawl.core.change import BlobReader, BlobStore, Change, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.display import safe_text
 from pawl.core.errors import UsageError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import LineChange, edits, grouped, is_binary, split_lines
 
 CONTEXT = 3

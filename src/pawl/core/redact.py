@@ -11,11 +11,12 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 from urllib.parse import quote, quote_plus
 
 from pawl.core.dialogue import Message, Request, Thought, ToolAnswer, ToolCall, ToolOffer
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.secret_names import (
     NEEDLES,
     PATTERN,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated
 
 from pawl.core.diagnostic import TestCounts, Verdict
 from pawl.core.errors import PawlError, UsageError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.tiers import EscalationState
 from pawl.core.typed import AtLeast
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
+
+from pawl.core.lazy_dataclass import dataclass
 
 SHORTEST = 4
 """A shorter value is no secret worth hiding, and too often a word of a program."""

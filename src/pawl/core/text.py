@@ -8,12 +8,13 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
 from pawl.core.errors import BadEncoding, BinaryFile
+from pawl.core.lazy_dataclass import dataclass
 
 STEPS = 1_000_000
 """The work one comparison may cost; what is left then counts as replaced."""

@@ -5,9 +5,11 @@ Every value is frozen. What is handed from one iteration to the next is a `Climb
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from enum import StrEnum
+
+from pawl.core.lazy_dataclass import dataclass
 
 
 class TierMode(StrEnum):

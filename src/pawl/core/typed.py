@@ -8,12 +8,12 @@ import math
 import re
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pawl.core.errors import ConfigError
+from pawl.core.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -6,9 +6,10 @@ import codecs
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pawl.core.dialogue import ModelResponse, Request, StopReason, TextDelta, Thought, ThoughtDelta, ToolCall, Usage
+from pawl.core.lazy_dataclass import dataclass
 from pawl.models.calls import CallBook, CallDraft, Scrubber, next_number, scrubbed
 from pawl.models.endpoint import Endpoint, SchemaCarrier, Wire
 from pawl.models.ledger import estimated_usage

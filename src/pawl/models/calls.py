@@ -9,9 +9,10 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pawl.core.dialogue import Message, ToolCall
+from pawl.core.lazy_dataclass import dataclass
 
 MOST_CALLS = 64
 _OWN_ID = re.compile(r"call_(\d{1,9})")

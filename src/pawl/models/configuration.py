@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pawl.core.dialogue import Sampling, Usage
 from pawl.core.errors import ConfigError, PawlError, UnknownModel
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import MODEL_SLOTS, Budget, RoleName
 from pawl.core.typed import AtLeast
 from pawl.models.endpoint import Endpoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from importlib import resources
 from typing import Annotated
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from pawl.core.dialogue import StopReason
 from pawl.core.errors import NotAuthorized
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import AtLeast, written
 from pawl.settings.tables import read_settings
 

@@ -13,13 +13,13 @@ import time
 import tomllib
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
 from pawl.core import errors
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import MARK, redacted
 from pawl.core.text import one_line
 from pawl.core.typed import written

@@ -13,7 +13,7 @@ import fnmatch
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from pawl.core.dialogue import (
     Usage,
 )
 from pawl.core.errors import AnswerInterrupted, AnswerUnusable, BudgetExceeded, PawlError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Budget, Reasoning, RequestRecord
 from pawl.models.providers import LOCAL, SCRIPTED, Provider
 from pawl.settings.tables import names_of, raise_mistakes, read_table

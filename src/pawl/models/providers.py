@@ -7,7 +7,7 @@ import functools
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from importlib import resources
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from pawl.core.errors import ConfigError, NotAuthorized, UnknownModel
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import AtLeast, nearest
 from pawl.models.endpoint import Endpoint, Wire, quirks_of
 from pawl.settings.tables import names_of, raise_mistakes, read_table

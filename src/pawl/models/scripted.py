@@ -21,7 +21,7 @@ import threading
 import tomllib
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
@@ -42,6 +42,7 @@ from pawl.core.dialogue import (
     ToolCall,
     Usage,
 )
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.core.typed import AtLeast, OneOf
 from pawl.models.calls import next_number, parsed_arguments

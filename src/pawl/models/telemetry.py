@@ -12,13 +12,14 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from pawl.core.dialogue import Message, ModelResponse, Request, StopReason
 from pawl.core.events import Metered, RequestAnswered
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted, redacted_message, register
 from pawl.core.run import RequestRecord
 from pawl.core.version import __version__

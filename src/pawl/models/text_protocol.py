@@ -9,7 +9,7 @@ import functools
 import json
 import re
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import resources
 
 from pawl.core.dialogue import (
@@ -27,6 +27,7 @@ from pawl.core.dialogue import (
     ToolCall,
     ToolOffer,
 )
+from pawl.core.lazy_dataclass import dataclass
 from pawl.models import Model
 from pawl.models.calls import MOST_CALLS, limited, next_number, objects, parsed
 from pawl.models.providers import CallStyle, Capabilities, EditBlock

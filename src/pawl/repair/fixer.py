@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pawl.checks.climb import StopPolicy
 from pawl.checks.packages import PackagePolicy, provide
@@ -16,6 +16,7 @@ from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused
 from pawl.core.history import EntryKind
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import plain
 from pawl.repair import reasons
 from pawl.repair.ground import PythonGround, failing_tests, is_uncollected, shown, start_script

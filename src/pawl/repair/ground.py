@@ -10,7 +10,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import resources
 from typing import Any
 
@@ -25,6 +25,7 @@ from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, Te
 from pawl.core.errors import CannotFix, NoTests, ParseFailed, PawlError, UsageError
 from pawl.core.execution import Completed, Ending, Execution, Limits, Stream
 from pawl.core.formats import read_json
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import typed
 from pawl.repair.model import (
     BaselineTaken,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import CheckResult, Diagnostic, TestCounts
 from pawl.core.errors import ParseFailed
+from pawl.core.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from pawl.checks.verdict import Evidence

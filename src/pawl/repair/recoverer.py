@@ -7,7 +7,7 @@ import dataclasses
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, TypeVar
 
 from pawl.checks.climb import separated
@@ -18,6 +18,7 @@ from pawl.checks.project_facts import CheckKind, dependencies
 from pawl.checks.steps import Subject
 from pawl.code.languages import is_test
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.core.lazy_dataclass import dataclass
 from pawl.repair.ground import HANGS, PythonGround, RepairGround, is_uncollected
 from pawl.repair.model import Mended, Repair, StageBegun
 from pawl.repair.recoveries.names import import_line, packages

@@ -8,10 +8,10 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from pawl.core.diagnostic import Diagnostic
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import OneOf, Reader
 from pawl.repair.recoveries import layout, names, scripts
 from pawl.repair.recoveries.source import RecoveryCandidate, RecoverySituation, Symbols, symbols_of, table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Generic, TypeVar
 
 from pawl.checks.steps import skipped
@@ -14,6 +14,7 @@ from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, Verdict
 from pawl.core.errors import UsageError
 from pawl.core.history import EntryKind
+from pawl.core.lazy_dataclass import dataclass
 from pawl.repair import reasons
 from pawl.repair.ground import RepairGround
 from pawl.repair.model import (

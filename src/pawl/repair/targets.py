@@ -6,7 +6,6 @@ import ast
 import difflib
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from pawl.code.import_map import Resolver, python_imports
@@ -14,6 +13,7 @@ from pawl.code.languages import is_test
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import UsageError
 from pawl.core.formats import Unreadable, read_python
+from pawl.core.lazy_dataclass import dataclass
 from pawl.repair.recoveries.source import module_of
 
 

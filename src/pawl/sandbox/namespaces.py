@@ -10,10 +10,10 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from pawl.core.errors import OverlayUnavailable, PawlError, SandboxUnavailable
 from pawl.core.execution import Confinement, CopyView, Execution, Network, OverlayView, View
+from pawl.core.lazy_dataclass import dataclass
 from pawl.sandbox import programs as remedies
 from pawl.sandbox.process import GatedSandbox, Launch, Launched, memory_file
 from pawl.sandbox.process_limits import children, filter_count

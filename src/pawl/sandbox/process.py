@@ -18,11 +18,12 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar, Self
 
 from pawl.core.errors import PawlError, SandboxUnavailable, UsageError
 from pawl.core.execution import Captured, Completed, Confinement, Ending, Execution, Limits, Stream, View
+from pawl.core.lazy_dataclass import dataclass
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.process_limits import (
     DiskWatch,

@@ -14,11 +14,11 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
 
 from pawl.core.execution import Limits
+from pawl.core.lazy_dataclass import dataclass
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PROPORTIONAL = re.compile(rb"^Pss:\s+(\d+) kB$", re.MULTILINE)

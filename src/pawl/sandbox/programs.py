@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+
+from pawl.core.lazy_dataclass import dataclass
 
 _TRUSTED = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/run/current-system/sw/bin"
 ENVIRONMENT = {"PATH": _TRUSTED, "LANG": "C.UTF-8"}

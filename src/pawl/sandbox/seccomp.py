@@ -6,12 +6,12 @@ import functools
 import struct
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 
 from pawl.core.errors import SandboxUnavailable
+from pawl.core.lazy_dataclass import dataclass
 
 
 class Sockets(Enum):

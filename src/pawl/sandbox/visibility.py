@@ -13,7 +13,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -27,6 +27,7 @@ from pawl.core.errors import (
     UsageError,
 )
 from pawl.core.execution import Execution, Network, OverlayView, View
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings import files as bounded
 
 SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")

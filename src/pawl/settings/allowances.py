@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
 from typing import Any
 
 from pawl.core.errors import ConfigError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Mode, ReasoningFormat, Stage
 
 ROLE_CONTRACT = "role"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pawl.core.errors import ConfigError
 from pawl.core.formats import Unreadable, read_toml
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import Above, AtLeast, Reader
 from pawl.settings import files as bounded
 from pawl.settings.guardrail_presets import presets

@@ -11,10 +11,11 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pawl.core.errors import ConfigError, PawlError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import Reader
 from pawl.settings.allowances import ToolKind, allowances
 from pawl.settings.config import Config

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pawl.core.errors import ConfigError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import Above, Reader, near
 from pawl.settings.permission_rules import PathBase, Rule, names_of, parse_rule
 from pawl.settings.permissions import applies

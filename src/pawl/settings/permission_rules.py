@@ -11,11 +11,12 @@ import itertools
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 
 from pawl.core.errors import ConfigError
 from pawl.core.guardrails import Decision, OtherNames, Permission, folded
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.allowances import ToolKind, allowances
 from pawl.settings.shell import Doubt, ShellCommand, Word, read_shell
 from pawl.settings.shell_programs import hazard, loss, programs, unwrapped

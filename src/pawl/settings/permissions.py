@@ -12,7 +12,7 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 
@@ -20,6 +20,7 @@ from pawl.core.change import Change, ChangeSet, NodeKind
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ConfigError, UsageError
 from pawl.core.guardrails import Decision, Guardrails, Judge, OtherNames, Permission, folded
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Mode
 from pawl.core.typed import Reader, written
 from pawl.settings import guardrail_presets

@@ -10,13 +10,14 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
 from pawl.core.change import NodeKind
 from pawl.core.errors import ConfigError, NotFound, PathRefused, PawlError, UsageError
 from pawl.core.formats import Unreadable, read_json, read_toml
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings import files as bounded
 from pawl.settings.tree import Tree
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from pawl.core.display import safe_text
+from pawl.core.lazy_dataclass import dataclass
 
 _GLOB = re.compile(r"[*?]|\[.*\]", re.DOTALL)
 _NEEDS_QUOTES = re.compile(r"[\s;&|<>()'\"\\`]")

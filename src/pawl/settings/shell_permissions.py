@@ -5,9 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pawl.core.guardrails import Decision, Permission, strictest
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import shortened
 from pawl.settings.permission_rules import COMMAND_TOOL, PathBase, Rule, command_text
 from pawl.settings.shell import Doubt, Redirection, Script, ShellCommand, Word, plain_words, read_shell

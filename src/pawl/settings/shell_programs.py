@@ -6,10 +6,10 @@ import functools
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib import resources
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 from pawl.settings.shell import Word
 

@@ -10,11 +10,11 @@ import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from pawl.core.change import BlobStore, Node, NodeKind, blob_digest
 from pawl.core.errors import Conflicted, NotAFile, NotFound, PathRefused, TooLarge
+from pawl.core.lazy_dataclass import dataclass
 
 LARGEST_BLOB = 256 << 20
 

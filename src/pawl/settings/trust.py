@@ -8,12 +8,13 @@ import secrets
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
 from pawl.core.errors import UsageError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import Reader
 from pawl.settings.config import Config
 from pawl.settings.files import writer_lock

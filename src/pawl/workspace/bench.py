@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from pawl.core.errors import (
 )
 from pawl.core.execution import Completed, Execution, OverlayView, Secrets, Stream, View
 from pawl.core.guardrails import Guardrails, Judge
+from pawl.core.lazy_dataclass import dataclass
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 from pawl.sandbox.choice import ChosenSandbox
 from pawl.sandbox.visibility import is_below

@@ -7,7 +7,6 @@ import posixpath
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,6 +21,7 @@ from pawl.core.errors import (
     TooLarge,
 )
 from pawl.core.guardrails import Decision, Guardrails
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.ignore import EXCLUDE_FILE, IGNORE_FILES, LARGEST_IGNORE_FILE, Ignore, Read
 from pawl.workspace.paths import clean

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.errors import ConfigError, Conflicted, NothingToDo, ProtectedRefused, StoreBusy, UsageError
 from pawl.core.execution import Completed, Confinement, Execution, Network, Protection, Secrets, Stream
 from pawl.core.history import Entry, EntryKind, EntryState, NewEntry, Retention
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.merge import difference
 from pawl.core.redact import redacted_command
 from pawl.sandbox.cancel import CancelToken

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from pawl.core.change import EMPTY, BlobStore, Change, ChangeSet, Node, NodeKind
 from pawl.core.errors import Conflicted, NotAFile, NotFound, PathRefused, TooLarge
 from pawl.core.guardrails import Decision, Guardrails, Judge, is_git
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.merge import Conflict, ConflictReason
 from pawl.settings.tree import LARGEST_BLOB, Seen
 from pawl.store.blobs import StagedBlobs

@@ -13,10 +13,10 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 
 from pawl.core.change import BlobReader, Change, ChangeSet, Node, NodeKind, is_directory
 from pawl.core.errors import GitFailed, NotFound, PawlError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.patch import git_mode
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.git import CommandRunner, Git, GitEntry

@@ -10,12 +10,12 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from pawl.core.change import NodeKind
 from pawl.core.errors import NotFound, PathRefused, PawlError, TooLarge
 from pawl.core.execution import CopyView
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.masks import Masks
 from pawl.workspace.paths import depth

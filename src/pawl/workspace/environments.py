@@ -16,9 +16,10 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 from pawl.sandbox.visibility import SYSTEM_FOLDERS, is_below
 from pawl.settings import files as bounded

@@ -13,12 +13,13 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 from typing import Protocol
 
 from pawl.core.errors import GitFailed, NotFound, OverlayUnavailable, PathRefused, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Execution, Limits, Secrets
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.tree import Tree
 from pawl.workspace.repository import OBJECT_NAME, Repository, opened
 

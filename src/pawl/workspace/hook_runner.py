@@ -20,13 +20,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from pawl.core.errors import ConfigError, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
 from pawl.core.guardrails import Decision, Permission
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import shortened
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.process_limits import tree_use

@@ -10,10 +10,10 @@ import os
 import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings import files as bounded
 from pawl.workspace.paths import parent
 

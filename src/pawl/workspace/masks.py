@@ -14,11 +14,12 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pawl.core.change import parents
 from pawl.core.errors import PawlError
 from pawl.core.guardrails import Guardrails
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import hidden
 from pawl.core.secret_names import is_mixed
 from pawl.sandbox.visibility import real_path

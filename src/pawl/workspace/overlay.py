@@ -10,12 +10,13 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from pawl.core.change import NodeKind
 from pawl.core.errors import NotFound, PathRefused
 from pawl.core.execution import OverlayView
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.masks import Masks
 from pawl.workspace.paths import depth, parent

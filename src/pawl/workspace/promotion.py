@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from pawl.core.errors import (
 )
 from pawl.core.guardrails import Judge
 from pawl.core.history import REVERSALS, Entry, EntryKind, EntryState, NewEntry
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.files import LOCK_SECONDS, writer_lock
 from pawl.settings.tree import Tree
 from pawl.store.blobs import StagedBlobs

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from pawl.core.change import BlobStore, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import Conflicted, NothingToDo, UnknownEntry
 from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry, RollbackPolicy
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.merge import Conflict, difference, merge3, rebase, with_markers
 from pawl.core.text import is_binary
 from pawl.settings.tree import Tree

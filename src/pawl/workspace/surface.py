@@ -9,12 +9,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from pawl.core.change import BlobReader, BlobStore, Change, ChangeSet, Node, NodeKind, is_directory
 from pawl.core.errors import AlreadyThere, Conflicted, NotAFile, NotFound, PathRefused
 from pawl.core.execution import View
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.tree import LARGEST_BLOB, Seen, Tree
 from pawl.workspace.gate import refuse_own_ground
 from pawl.workspace.masks import Masks

@@ -7,10 +7,11 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pawl.core.change import Node, NodeKind, parents
 from pawl.core.errors import DiskFull, NotAFile, NotFound, PathRefused, PermissionDenied
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.paths import depth
 

@@ -15,11 +15,12 @@ import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from pawl.core.change import BlobReader, Node, NodeKind, parents
 from pawl.core.errors import Conflicted, PathRefused
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.files import writer_lock
 from pawl.settings.tree import Seen, Tree
 from pawl.workspace.paths import depth, parent

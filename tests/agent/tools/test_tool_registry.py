@@ -166,17 +166,16 @@ def test_the_tools_are_these_and_each_has_a_page_and_a_schema_that_is_json(tools
     assert tuple(one.name for one in tools.tools) == NAMES
     for one in tools.tools:
         assert json.loads(json.dumps(one.input_schema)) == one.input_schema
-        assert 20 < len(one.page.text.split()) <= 120
-        assert "Fails with" in one.page.text and "{{" not in one.page.text
+        assert len(one.page.text.split()) <= 60 and "{{" not in one.page.text
         for field in one.input_schema["properties"]:
             assert f"`{field}`" in one.page.text, (one.name, field)
 
 
 def test_the_figures_on_a_page_are_those_that_hold(tools: ToolRegistry):
     pages = {one.name: one.page.text for one in tools.tools}
-    assert "At\nmost 50 lines" in pages["strict_patch"]
+    assert "at most 50 lines" in pages["strict_patch"]
     assert "at most 30" in pages["line_edit"]
-    assert "1,048,576 bytes" in pages["file_read"]
+    assert "at most 2,000" in pages["file_read"]
     assert "default 30, at most 120" in pages["run_command"]
 
 

@@ -49,7 +49,7 @@ def test_a_text_that_is_not_there_is_answered_with_the_closest_lines_and_their_n
     with pytest.raises(TextNotFound) as caught:
         patched(SOURCE, "def secnd(path):\n    return path.uper()", "", "module.py")
     assert "    8 | def second(path):\n    9 |     return path.upper()" in caught.value.message
-    assert "line_edit" in caught.value.advice
+    assert "by its number" in caught.value.advice
 
 
 def test_a_text_that_differs_in_tabs_is_said_to_differ_in_whitespace_only_and_is_not_applied():

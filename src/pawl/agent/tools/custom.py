@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 from pawl.agent.tools.tool_registry import Effect, Given, Ports, Tool, ToolPage
 from pawl.agent.tools.tool_schema import schema
 from pawl.core.errors import PermissionDenied, PolicyViolation, SecretRefused, ToolError
 from pawl.core.guardrails import Permission
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.extensions import NOT_A_TOOL, loaded, wrong_extension
 
 if TYPE_CHECKING:

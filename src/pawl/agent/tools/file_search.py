@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import IO, Annotated
 
 from pawl.agent.tools.tool_registry import Ports
 from pawl.core.errors import BadArguments, NoMatches, NotAFile, NotFound, PawlError, TimedOut, ToolError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import Text
 from pawl.core.typed import AtLeast
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated
 
 from pawl.agent.tools.tool_registry import Ports, ToolLimits
 from pawl.code.code_model import Definition, Edited, FileOutline, LineEdit, Modification, Outline
 from pawl.core.errors import BadArguments
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import AtLeast
 
 _NUMBER = 10

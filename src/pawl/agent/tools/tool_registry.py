@@ -6,7 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -28,6 +28,7 @@ from pawl.core.errors import (
 )
 from pawl.core.formats import front_matter
 from pawl.core.guardrails import Guardrails
+from pawl.core.lazy_dataclass import dataclass
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.bench_files import Files
 

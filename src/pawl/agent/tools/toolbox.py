@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,6 +31,7 @@ from pawl.code.code_model import Modification
 from pawl.code.import_map import ImportMap
 from pawl.core.dialogue import ToolOffer
 from pawl.core.errors import PawlError, PolicyViolation, SchemaUnmet, TimedOut
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.core.run import RoleName
 from pawl.workspace.bench_files import Files, GatedFiles
@@ -82,7 +82,6 @@ def toolbox(ports: Ports, own: Mapping[str, Build] | None = None) -> ToolRegistr
 def _variables(ports: Ports) -> dict[str, object]:
     guardrails, limits = ports.guardrails, ports.limits
     return {
-        "file_bytes": f"{guardrails.file_bytes:,}",
         "patch_lines": guardrails.patch_lines,
         "line_edits": guardrails.line_edits,
         "matches": limits.matches,

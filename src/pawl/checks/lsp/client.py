@@ -12,13 +12,13 @@ import signal
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pawl.checks.lsp.servers import LIMIT_SECONDS, LanguageServerStart
 from pawl.core.errors import ParseFailed, ServerUnavailable, TimedOut
 from pawl.core.formats import read_json
+from pawl.core.lazy_dataclass import dataclass
 
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 _WIDTHS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}

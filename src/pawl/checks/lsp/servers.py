@@ -6,12 +6,13 @@ import functools
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 from typing import Any
 
 from pawl.checks.project_facts import Folder, text
 from pawl.core.errors import ConfigError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 
 LIMIT_SECONDS = 10.0

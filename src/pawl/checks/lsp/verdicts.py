@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pawl.checks.ladder import Placed
@@ -14,6 +13,7 @@ from pawl.checks.project_facts import CheckKind, Folder
 from pawl.checks.steps import Subject, amount, failed, skipped, stopped
 from pawl.core.diagnostic import CheckResult, Diagnostic, Severity, Status
 from pawl.core.formats import read_json
+from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.benches import brought_along, own_python
 
 MOST_FILES = 50

@@ -13,7 +13,7 @@ import re
 import string
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import resources
 
 from pawl.core.dialogue import (
@@ -34,6 +34,7 @@ from pawl.core.dialogue import (
     user,
 )
 from pawl.core.errors import AnswerUnusable
+from pawl.core.lazy_dataclass import dataclass
 from pawl.models import Model
 from pawl.models.calls import Scrubber, next_number, parsed_arguments, scrubbed
 from pawl.models.wire.request_body import mended

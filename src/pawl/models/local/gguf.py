@@ -11,12 +11,13 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from pathlib import Path
 
 from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request, Retrying
 from pawl.core.errors import AnswerInterrupted, ContextTooLong, Overloaded, UnknownModel, Unreachable
+from pawl.core.lazy_dataclass import dataclass
 from pawl.models.configuration import LocalSettings
 from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Timeouts, Wire
 from pawl.models.exchange import Transport, WireModel

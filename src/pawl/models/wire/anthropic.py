@@ -34,7 +34,11 @@ def encode(request: Request, endpoint: Endpoint) -> request_body.Outgoing:
     thinks = _thinks(request, messages, endpoint)
     body: dict[str, object] = {"model": endpoint.name, "max_tokens": request.sampling.max_output}
     tools: list[dict[str, object]] = [
-        {"name": offer.name, "description": offer.description, "input_schema": offer.input_schema}
+        {
+            "name": offer.name,
+            "description": offer.description,
+            "input_schema": request_body.without_closing(offer.input_schema),
+        }
         for offer in request.tools
     ]
     if request.answer_schema is not None and endpoint.schema is SchemaCarrier.TOOL:

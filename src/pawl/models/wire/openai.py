@@ -76,8 +76,10 @@ def _own_thoughts(thoughts: tuple[Thought, ...]) -> str:
 
 
 def _tool(name: str, description: str, schema: Mapping[str, object], *, is_answer: bool) -> dict[str, object]:
-    function: dict[str, object] = {"name": name, "description": description, "parameters": schema}
-    if is_answer and request_body.is_strict(schema):
+    is_strict = is_answer and request_body.is_strict(schema)
+    parameters = schema if is_strict else request_body.without_closing(schema)
+    function: dict[str, object] = {"name": name, "description": description, "parameters": parameters}
+    if is_strict:
         function["strict"] = True
     return {"type": "function", "function": function}
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pawl.core.dialogue import Message, Request, Speaker, ToolAnswer, ToolCall, tool_answers, user
+from pawl.core.lazy_dataclass import dataclass
 from pawl.models.endpoint import Endpoint, SchemaCarrier
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
@@ -108,6 +109,15 @@ def is_strict(schema: object) -> bool:
         if set(required) != set(names):
             return False
     return all(is_strict(inner) for inner in schema.values())
+
+
+def without_closing(schema: Mapping[str, object]) -> dict[str, object]:
+    """The schema of a tool without the words that objects are closed: decoding a call refuses unknown names."""
+    return {
+        key: without_closing(inner) if isinstance(inner, Mapping) else inner
+        for key, inner in schema.items()
+        if key != "additionalProperties" or inner is not False
+    }
 
 
 def _plain(value: object) -> object:

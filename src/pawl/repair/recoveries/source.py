@@ -10,12 +10,12 @@ import re
 import tokenize
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib import resources
 from typing import Any, TypeVar
 
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.formats import Unreadable, read_python
+from pawl.core.lazy_dataclass import dataclass
 
 N = TypeVar("N", bound=ast.stmt)
 

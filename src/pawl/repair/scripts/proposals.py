@@ -9,9 +9,10 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.repair.scripts.script_nodes import (
     EXPRESSIONS,
     FUNCTIONS,

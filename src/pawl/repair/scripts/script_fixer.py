@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import resources
 
 from pawl.checks.climb import separated
@@ -15,6 +15,7 @@ from pawl.checks.steps import Subject, stopped
 from pawl.code.languages import is_test
 from pawl.core.diagnostic import CheckResult, Diagnostic
 from pawl.core.formats import read_json
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import typed
 from pawl.repair import reasons
 from pawl.repair.model import (

@@ -9,7 +9,7 @@ import re
 import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib import resources
 
 from pawl.checks import catalog as commands
@@ -21,6 +21,7 @@ from pawl.code.languages import is_test
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, NoTests, UsageError
 from pawl.core.execution import Execution
+from pawl.core.lazy_dataclass import dataclass
 from pawl.repair.ground import EventLines, RepairGround
 from pawl.repair.model import (
     Agreement,

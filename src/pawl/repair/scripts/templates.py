@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.repair.scripts.script_nodes import (
     EXPRESSIONS,
     FUNCTIONS,

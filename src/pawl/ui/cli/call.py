@@ -9,13 +9,14 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import PathRefused, UnknownEntry, UsageError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.settings import files as bounded
 from pawl.ui.cli.encoder import as_json
 from pawl.ui.screen.renderer import Meter

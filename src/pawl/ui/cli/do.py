@@ -9,7 +9,7 @@ import time
 from argparse import ArgumentParser, BooleanOptionalAction
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from pawl.agent.inbox import Event
@@ -27,6 +27,7 @@ from pawl.core.events import (
     ToolStarted,
 )
 from pawl.core.formats import read_json
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.core.run import Approval, ApprovalAnswer, ApprovalResponse, Mode, Report, RunRequest, RunState
 from pawl.settings import files as bounded

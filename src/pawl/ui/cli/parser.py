@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 from typing import NoReturn
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.ui.cli.overview import COMMANDS
 
 ALIASES = {"show": "diff"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 
 from pawl.agent.inbox import Event
@@ -33,6 +33,7 @@ from pawl.core.events import (
     ToolStarted,
     Warned,
 )
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import Attempt, AttemptEnd, TierMode
 from pawl.repair.model import BaselineTaken, ClockStarted, LinesSuspected, Mended, Progressed, StageBegun

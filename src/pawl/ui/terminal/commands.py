@@ -6,11 +6,11 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
 from pawl.core.errors import UsageError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 
 IDLE, MODEL = "idle", "model"

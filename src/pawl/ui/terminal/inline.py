@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TextIO, cast
 
 from prompt_toolkit.application import Application, get_app
@@ -32,6 +32,7 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.ui.cli.call import ENDING
 from pawl.ui.screen.approval import edited
 from pawl.ui.screen.diff import folded

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Mode, RunRequest
 from pawl.ui.screen.renderer import Meter
 from pawl.ui.screen.screen import cells, cut, money

@@ -9,11 +9,12 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pawl.core.errors import PawlError, StoreError, UsageError
+from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Mode, Report, RunState
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.main import run_words
