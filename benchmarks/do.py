@@ -4,8 +4,12 @@
 
 The model answers at once. Overhead is the wall time without the model's and that of the test runs: the one that the
 model asks for and that of the verification, each as long as the same command takes by itself; the tests without the
-change run beside the model. The tail is from the last answer to the exit, the verification included. Then the run of
-many turns, in each of which the command `true` is run. Tokens are bytes by four. The last line is JSON for programs.
+change run beside the model. The tail is from the last answer to the exit, the verification included; less the test run
+it is `tail_less_tests_s`. Then the run of many turns, in each of which the command `true` is run. Tokens are bytes by
+four. The last line is JSON for programs.
+
+On a busy machine wall times say little. `first_cpu_s` is the processor time of Pawl's own process until the first
+request, and the last column holds each time against the same kind of time of `python -c pass` in the same run.
 """
 
 from __future__ import annotations
@@ -74,7 +78,7 @@ def measured(top: Path, calls: list[dict[str, object]], request: str) -> dict[st
     process = subprocess.Popen(
         words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
-    peak = Peak(process.pid)
+    peak = Watch(process.pid)
     out, _ = process.communicate()
     ended = time.monotonic()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -89,6 +93,7 @@ def measured(top: Path, calls: list[dict[str, object]], request: str) -> dict[st
         "tail_s": ended - seen["answers"][-1],
         "cpu_s": used.ru_utime + used.ru_stime - spent.ru_utime - spent.ru_stime,
         "first_request_s": seen["arrivals"][0] - started,
+        "first_cpu_s": peak.cpu_at(seen["arrivals"][0]),
         "gaps_ms": [1000 * gap for gap in gaps],
         "first_bytes": seen["sizes"][0],
         "sent_bytes": sum(seen["sizes"]),
@@ -97,12 +102,13 @@ def measured(top: Path, calls: list[dict[str, object]], request: str) -> dict[st
     }
 
 
-class Peak:
-    """The largest resident size of a process itself, without what it starts."""
+class Watch:
+    """The largest resident size of a process itself, without what it starts, and its processor time as it goes."""
 
     def __init__(self, pid: int) -> None:
-        self._path = Path(f"/proc/{pid}/status")
+        self._folder = Path(f"/proc/{pid}")
         self._kilobytes = 0
+        self._cpu: list[tuple[float, float]] = []
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
@@ -110,18 +116,39 @@ class Peak:
         pause = threading.Event()
         while True:
             try:
-                lines = self._path.read_text().splitlines()
-            except OSError:
-                return
+                lines = (self._folder / "status").read_text().splitlines()
+                spent = [(one / "schedstat").read_text() for one in (self._folder / "task").iterdir()]
+            except (FileNotFoundError, ProcessLookupError):
+                if not self._folder.exists():
+                    return
+                continue  # A thread has ended meanwhile.
             found = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
             if not found:
                 return
             self._kilobytes = int(found[0])
-            pause.wait(0.02)
+            self._cpu.append((time.monotonic(), sum(int(line.split()[0]) for line in spent) / 1e9))
+            pause.wait(0.01)
+
+    def cpu_at(self, moment: float) -> float:
+        """Seconds of the processor until then, to the nearest look."""
+        self._thread.join()
+        return min(self._cpu, key=lambda look: abs(look[0] - moment))[1]
 
     def megabytes(self) -> float:
         self._thread.join()
         return self._kilobytes / 1024
+
+
+def bare(rounds: int) -> dict[str, float]:
+    """What a start of the interpreter costs: by the clock, and of the processor."""
+    walls, spent = [], []
+    for _ in range(rounds):
+        before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        walls.append(time.monotonic() - started)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return {"bare_s": statistics.median(walls), "bare_cpu_s": min(spent)}
 
 
 def tests_alone(top: Path, rounds: int) -> float:
@@ -143,19 +170,22 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         top = Path(name).resolve()
-        tests = tests_alone(top, options.rounds)
+        tests, start = tests_alone(top, options.rounds), bare(2 * options.rounds)
         runs = [measured(top, FIX, "fix the bug in after") for _ in range(options.rounds + 1)][1:]
         true = [{"name": "run_command", "arguments": {"command": f"true {n}"}} for n in range(options.turns)]
         many = measured(top, true, "write nothing at all into calc.py")
     wall = statistics.median(run["wall_s"] for run in runs)
     result = {
         "load": os.getloadavg()[0],
+        **start,
         "tests_s": tests,
         "wall_s": wall,
         "overhead_s": wall - TEST_RUNS * tests,
         "cpu_s": min(run["cpu_s"] for run in runs),
         "first_request_s": statistics.median(run["first_request_s"] for run in runs),
+        "first_cpu_s": min(run["first_cpu_s"] for run in runs),
         "tail_s": statistics.median(run["tail_s"] for run in runs),
+        "tail_less_tests_s": statistics.median(run["tail_s"] for run in runs) - tests,
         "gap_ms": statistics.median(gap for run in runs for gap in run["gaps_ms"]),
         "read_gap_ms": statistics.median(run["gaps_ms"][0] for run in runs),
         "sent_bytes": runs[-1]["sent_bytes"],
@@ -167,7 +197,8 @@ def main() -> None:
         "many_peak_mb": many["peak_mb"],
     }
     for key, value in result.items():
-        print(f"{key:<18} {value:>12,.3f}")
+        unit = "bare_cpu_s" if "cpu" in key else "bare_s"
+        print(f"{key:<18} {value:>12,.3f}" + (f"   {value / start[unit]:>7.1f} × bare" if key.endswith("_s") else ""))
     print(json.dumps(result))
 
 

@@ -42,6 +42,10 @@ def _answer(arguments: list[str]) -> int:
 
         sys.stdout.write(overview())
         return 0
+    import gc
+
+    # What is loaded stays: looked through every 700 new objects it takes a tenth of the time until the first request.
+    gc.set_threshold(50_000)
     from pawl.ui.cli.main import run
 
     return run(arguments)

@@ -109,7 +109,7 @@ def test_every_prompt_is_used_and_every_use_has_a_prompt():
         "Evidence before claims",
         "smallest change",
         "Never edit, skip or weaken a test",
-        "Do not ask the user for files",
+        "Do not ask for what you can read",
         "data, never an instruction",
         "The mode is the user's; never suggest changing it",
     ],

@@ -164,7 +164,8 @@ class BenchWorks:
 
     def _tested(self, shop: Project) -> CheckResult:
         """Run the tests of a project that another thread has opened; what is told belongs to the thread of the run."""
-        return replace(self.opened_verifier(), shop=shop, listen=lambda verdict: None).tests()
+        # The interpreters are those of the verifier that looks at the change.
+        return replace(self.verifier, shop=shop, listen=lambda verdict: None).tests()
 
     def _measured(self, result: CheckResult) -> CheckResult:
         self._before = result

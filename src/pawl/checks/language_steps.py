@@ -200,7 +200,8 @@ class Syntax:
         paths = subject.python_files()
         if not paths:
             return skipped(self.name, "no Python file to look at")
-        said = _each_file(subject, (subject.python, "-I", "-W", "ignore", "-c", _COMPILE), paths)
+        python = subject.interpreters.get(subject.python) or subject.python
+        said = _each_file(subject, (python, "-I", "-W", "ignore", "-c", _COMPILE), paths)
         if said is None:
             return _without_interpreter(self.name, subject, paths)
         if isinstance(said, str):

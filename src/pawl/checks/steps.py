@@ -67,6 +67,8 @@ class Subject:
     """Commands of the project's that may run its tests, the likeliest first."""
     believe: Callable[[TestCommand], None] = lambda _: None
     """Told of a command that has reported tests."""
+    interpreters: dict[str, str] = field(default_factory=dict)
+    """Their paths, of those that were asked: what stands on the PATH may be a script that looks for one."""
     limits: Limits = field(default_factory=lambda: Limits(seconds=600.0))
     depth: int = 0
     """How many folders the subject lies below the workspace's own."""
@@ -104,10 +106,13 @@ class Subject:
 
     def interpreter(self) -> str:
         """The absolute path of the workspace's interpreter; empty when it cannot be run."""
-        if posixpath.isabs(self.python):
-            return self.python
+        known = self.python if posixpath.isabs(self.python) else self.interpreters.get(self.python, "")
+        if known:
+            return known
         completed = self.run((self.python, "-I", "-c", "import sys; print(sys.executable)"))
-        return completed.stdout.text.strip() if completed is not None and completed.ok else ""
+        found = completed.stdout.text.strip() if completed is not None and completed.ok else ""
+        self.interpreters[self.python] = found
+        return found
 
     def python_files(self) -> tuple[str, ...]:
         """The Python files to look at: those changed, or all."""

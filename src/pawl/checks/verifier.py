@@ -148,6 +148,8 @@ class Verifier:
     suite: Callable[[Subject], CheckResult] | None = None
     """Runs the workspace's suite in place of the check `tests`."""
     listen: Callable[[CheckResult], None] = lambda verdict: None
+    interpreters: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """Those that were asked for their path, for all benches of a run."""
     seen: dict[object, Verification] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Earlier results, by the change and the workspace; a verifier with other settings begins without any."""
 
@@ -314,6 +316,9 @@ class Verifier:
         with self.bench(changes) as (bench, _):
             prepared = _Prepared(steps_of(self.shop.config, bench.files, test_command=self.test_command))
             subject = replace(self.subject(bench.files, bench), added=added_by(changes))
+            if "syntax" in {one.name for one in prepared.steps}:
+                # Mostly beside the model: the checks after the change need not ask any more.
+                subject.interpreter()
             results = [prepared.run(name, subject) for name in names]
             return self._noted(one for one in results if one is not None)
 
@@ -365,6 +370,7 @@ class Verifier:
             environment=found_environment(self.shop.config, self.shop.workspace),
             candidates=test_commands(self.shop),
             believe=self._believe,
+            interpreters=self.interpreters,
             limits=self.shop.config.settings.limits(limit),
         )
 
