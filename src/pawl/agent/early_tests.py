@@ -16,7 +16,7 @@ from pawl.workspace.project import Project
 if TYPE_CHECKING:
     from pawl.core.diagnostic import CheckResult
 
-HEAD_START = 0.1
+HEAD_START = 0.2
 """Seconds for the request to go out first: both would only slow each other down."""
 PATIENCE = 2.0
 """Seconds that the end of a run waits for the thread, whose command was ended."""
