@@ -6,9 +6,9 @@ import os
 import posixpath
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pawl.core.change import NodeKind, parents
 from pawl.core.errors import (
@@ -168,6 +168,19 @@ class BenchFiles:
                 f"{path!r} has {size:,} bytes; {self._guardrails.file_bytes:,} is the most",
                 advice="work on a smaller file, or run a command for it",
             )
+
+
+class UnopenedSurface:
+    """The workspace in the place of a bench that nobody has opened yet: what is read there stands here."""
+
+    def __init__(self, workspace: Tree) -> None:
+        self.workspace = workspace
+        self.look, self.read_with = workspace.look, workspace.read_with
+
+    def files(self, guardrails: Guardrails) -> BenchFiles:
+        """For `read` and `exists`."""
+        surface = cast("Surface", self)
+        return BenchFiles(lambda: nullcontext(surface), guardrails, lambda _: Ignore(lambda path: None))
 
 
 def _file(surface: Surface, path: str) -> Seen:

@@ -34,7 +34,7 @@ from pawl.core.errors import PawlError, PolicyViolation, SchemaUnmet, TimedOut
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.core.run import RoleName
-from pawl.workspace.bench_files import Files, GatedFiles
+from pawl.workspace.bench_files import Files, GatedFiles, UnopenedSurface
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
@@ -145,13 +145,15 @@ class TimedWorker:
 class TimedFiles:
     """Fits `Files`: those that are there when an operation begins, each operation with its own deadline."""
 
-    def __init__(self, files: Callable[[], Files], seconds: float) -> None:
+    def __init__(self, files: Callable[[], Files], seconds: float, read: Callable[[], Files] | None = None) -> None:
+        """`read` are those that a look at one file needs."""
         self._files = files
+        self._read = read or files
         self._seconds = seconds
         self._worker = TimedWorker()
 
     def read(self, path: str) -> bytes:
-        return self._worker.run(lambda: self._files().read(path), self._seconds, f"reading {path!r}")
+        return self._worker.run(lambda: self._read().read(path), self._seconds, f"reading {path!r}")
 
     def write(self, path: str, data: bytes) -> None:
         self._worker.run(lambda: self._files().write(path, data), self._seconds, f"writing {path!r}")
@@ -160,7 +162,7 @@ class TimedFiles:
         self._worker.run(lambda: self._files().delete(path), self._seconds, f"deleting {path!r}")
 
     def exists(self, path: str) -> bool:
-        return self._worker.run(lambda: self._files().exists(path), self._seconds, f"looking for {path!r}")
+        return self._worker.run(lambda: self._read().exists(path), self._seconds, f"looking for {path!r}")
 
     def walk(self, under: str = "") -> Iterable[str]:
         """The deadline is that of each part, so that a large folder is no fault; whoever reads it may stop."""
@@ -196,6 +198,13 @@ class LateBench:
 
             self._bench = (self._opened or open_bench)(self._shop)
         return self._bench
+
+    @property
+    def read_files(self) -> Files:
+        """To look at a file there need not be a bench, which takes a third of the time until the first request."""
+        if self._bench is None:
+            return UnopenedSurface(self._shop.tree).files(self._shop.guardrails)
+        return self._bench.files
 
     def close(self) -> None:
         if self._bench is not None:
@@ -262,7 +271,7 @@ class ToolSession:
         """`checker` makes what checks the work on the bench; without it there is no such tool."""
         settings = shop.config.settings
         self.bench = bench or LateBench(shop)
-        whole = TimedFiles(lambda: self.bench.bench.files, settings.file_seconds)
+        whole = TimedFiles(lambda: self.bench.bench.files, settings.file_seconds, lambda: self.bench.read_files)
         gate = shop.read_gate()
         self.gated = GatedFiles(whole, gate)
         self.files = WatchedFiles(self.gated)
