@@ -45,7 +45,7 @@ def _answer(arguments: list[str]) -> int:
     import gc
 
     # What is loaded stays: looked through every 700 new objects it takes a tenth of the time until the first request.
-    gc.set_threshold(50_000)
+    gc.set_threshold(150_000)
     from pawl.ui.cli.main import run
 
     return run(arguments)
