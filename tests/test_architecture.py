@@ -63,16 +63,16 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 
 ROOM_LINES = {
     "ui": 7350,
-    "agent": 15070,
+    "agent": 15110,
     "repair": 11100,
     "checks": 10020,
     "code": 6950,
     "models": 6700,
-    "workspace": 7100,
+    "workspace": 7120,
     "sandbox": 2700,
     "store": 1920,
     "settings": 3600,
-    "core": 5600,
+    "core": 5690,
 }
 """At most; no room grows in silence. They are to shrink: the house is to have 63,000 lines."""
 MODULE_LINES = 600

@@ -25,7 +25,7 @@ LEAST_PRIVILEGE = {
     "worker": (READS | WRITES, set()),
     "fixer": (READS | WRITES | {"check", "lsp_diagnostics"}, set()),
     "librarian": (READS, set()),
-    "artisan": (READS | WRITES | {"check", "run_command"}, set()),
+    "artisan": (READS | WRITES - {"line_edit", "modify"} | {"check", "run_command"}, set()),
     "critic": (READS, set()),
     "chaos": (READS, set()),
     "reviewer": (READS, set()),
