@@ -63,7 +63,7 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 
 ROOM_LINES = {
     "ui": 7350,
-    "agent": 15110,
+    "agent": 15120,
     "repair": 11100,
     "checks": 10060,
     "code": 6950,
