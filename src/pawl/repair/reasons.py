@@ -140,7 +140,12 @@ def too_slow(ground: PythonGround, first: CheckResult) -> tuple[str, str]:
 def more_time(ground: PythonGround, first: CheckResult) -> str:
     """Room for several runs of the suite, and more than was given."""
     seconds = math.ceil(max(first.seconds * _ROOM, ground.request.seconds * 2) / 10) * 10
-    return f"give it more time, such as --seconds {seconds}, or run a part of the tests with --test 'CMD'"
+    # unittest names modules instead of files.
+    files = sorted(
+        {one.test.partition("::")[0] for one in first.findings if "::" in one.test and ground.aim.wants(one)}
+    )
+    part = f"pytest {' '.join(files[:3])}" if files else "CMD"
+    return f"give it more time, such as --seconds {seconds}, or run a part of the tests with --test '{part}'"
 
 
 def unsteady(found: Mapping[str, str]) -> str:

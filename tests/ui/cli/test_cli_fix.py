@@ -201,13 +201,17 @@ def test_an_import_that_hangs_is_named_with_its_place(project: Project, searches
 
 
 @pytest.mark.whole
-def test_a_suite_that_is_too_slow_for_the_budget_says_what_it_would_take(project: Project, searches: Searches):
+@pytest.mark.parametrize(("tests", "part"), [(PYTEST, "pytest test_app.py"), (UNITTEST, "CMD")])
+def test_a_suite_that_is_too_slow_for_the_budget_says_what_it_would_take(
+    project: Project, searches: Searches, tests: str, part: str
+):
     searches(1)
     source = f"import threading\n\nthreading.Event().wait(1.2)\n\n\n{WRONG}"
-    said = untouched(project({"app.py": source, "test_app.py": UNITTEST}))
+    said = untouched(project({"app.py": source, "test_app.py": tests}))
     assert said.code == 1
     assert re.search(r"the suite takes \d+ s, more than the 1 s of the search; nothing was changed$", said.lines[-2])
     assert re.match(r"give it more time, such as --seconds \d+0, or run a part of the tests", said.lines[-1])
+    assert said.lines[-1].endswith(f"--test '{part}'")
 
 
 @pytest.mark.whole
