@@ -65,7 +65,7 @@ ROOM_LINES = {
     "ui": 7350,
     "agent": 15120,
     "repair": 11100,
-    "checks": 10060,
+    "checks": 10090,
     "code": 6950,
     "models": 6700,
     "workspace": 7120,

@@ -225,6 +225,7 @@ class RunExecutor:
 
     def _verifier(self) -> Verifier:
         # The checks take longer to load than all the rest of a question.
+        from pawl.agent.demands import demanded
         from pawl.agent.request_scope import scope_of
         from pawl.checks.packages import PackagePolicy
         from pawl.checks.verifier import Verifier
@@ -234,6 +235,7 @@ class RunExecutor:
             shop=self.shop,
             test_command=self.record.order.test_command,
             words=text,
+            mends=demanded(text).fixes,
             commands=verification_of(text),
             scope=scope_of(text, self.shop.workspace, partial(is_there, self.shop)),
             packages=PackagePolicy(install=self.record.order.install),

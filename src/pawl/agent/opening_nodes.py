@@ -239,8 +239,8 @@ def _ran(bench: Workbench, command: str) -> Action:
 
 
 def _checked(bench: Workbench, check: Check | None) -> tuple[CheckResult, ...]:
+    from pawl.checks.bench_checker import CHECKS
     from pawl.checks.project_facts import CheckKind
-    from pawl.checks.verifier import CHECKS
 
     return bench.works.verifier.check((CheckKind.TESTS,) if check is None else CHECKS[check])
 

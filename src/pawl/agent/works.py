@@ -27,8 +27,9 @@ from pawl.workspace.paths import clean
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
+    from pawl.checks.bench_checker import BenchChecker
     from pawl.checks.verdict import Verification
-    from pawl.checks.verifier import BenchChecker, Verifier
+    from pawl.checks.verifier import Verifier
     from pawl.workspace.bench import Bench
     from pawl.workspace.capture import HeldBack
     from pawl.workspace.git import CommandRunner
@@ -361,7 +362,7 @@ class BenchWorks:
         return ChangeSet.of(changes.values()), tuple(held)
 
     def _checker(self, files: Files, runner: CommandRunner) -> BenchChecker:
-        from pawl.checks.verifier import BenchChecker
+        from pawl.checks.bench_checker import BenchChecker
 
         return BenchChecker(self.verifier, files, runner, self._changed)
 

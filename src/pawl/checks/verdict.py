@@ -58,6 +58,8 @@ class Verification:
     """The tests as they stood before the run, with the rest of the change; None where it changes no tests."""
     alone: tuple[CheckResult, ...] | None = None
     """The tests of the run without the rest of the change; None where they need not prove anything."""
+    mended: tuple[str, ...] = ()
+    """Checks beside the tests that fail without the change and pass with it; only looked for where there is a fix."""
 
     @property
     def suites(self) -> tuple[CheckResult, ...]:
@@ -158,6 +160,7 @@ class Evidence:
                 command = f" [{shlex.join(one.command)}]" if one.command else ""
                 yield f"{name:<12} {one.step}: {one.standing}, {one.reason or 'no word'} ({one.seconds:.2f} s){command}"
         yield from (f"witness      {test}: failed before, passes as it was" for test in checked.witnesses)
+        yield from (f"witness      {check}: failed before, passes" for check in checked.mended)
         yield from (f"own          {test}: written in the run, fails without the change" for test in checked.own)
         for suite in checked.suites:
             for test in suite.ran:
@@ -253,8 +256,6 @@ def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
     else:
         verdict = Verdict.UNVERIFIED if unproved else Verdict.VERIFIED
     known = bool(checked.witnesses) or case.named_passes()
-    if verdict is Verdict.VERIFIED and wanted.fixes and not (known or checked.own or case.answered()):
-        case.notes.append(NO_WITNESS)
     return ChangeVerdict(
         verdict=verdict,
         refused=tuple(case.refused),
@@ -352,8 +353,8 @@ class _Case:
             reasons = dict.fromkeys(one.reason for one in checked.suites if one.reason)
             self.unproved.append(f"no test was run: {'; '.join(reasons) or 'there is none'}")
         failed = [finding for one in (checked.before, *checked.others) for finding in one.findings]
-        if self.wanted.fixes and failing(failed) and not (checked.witnesses or checked.own):
-            self.unproved.append("no test was seen failing before and passing now")
+        if self.wanted.fixes and not self._has_witness() and not checked.inert:
+            self.unproved.append("no test was seen failing before and passing now" if failing(failed) else NO_WITNESS)
         if not (checked.witnesses or checked.own):
             self.notes += [f"{name}, which the request names, did not run" for name in self._missing()]
         if checked.inert and (self.wanted.fixes or checked.witnesses):
@@ -368,6 +369,14 @@ class _Case:
         self.unproved += [
             f"{test} passes and executes none of its own checks" for test in checked.witnesses if test in idle
         ]
+
+    def _has_witness(self) -> bool:
+        """Whether something that failed without the change passes with it, or the user's own command says so."""
+        checked = self.checked
+        if checked.witnesses or checked.own:
+            return True
+        failed = [finding for one in (checked.before, *checked.others) for finding in one.findings]
+        return not failing(failed) and bool(checked.mended or self.named_passes() or self.answered())
 
     def reach(self) -> None:
         """How much of the suite ran, and whether that is enough."""

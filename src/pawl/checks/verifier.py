@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import field, replace
 from enum import StrEnum
@@ -30,10 +30,10 @@ from pawl.checks.evidence import (
 )
 from pawl.checks.known_commands import TestCommand, known_commands
 from pawl.checks.ladder import Absent, Placed, with_absent
-from pawl.checks.lsp.verdicts import diagnosed, host, readable, servers_for
+from pawl.checks.lsp.verdicts import readable
 from pawl.checks.output import printed
 from pawl.checks.packages import PackagePolicy, Provided, provide
-from pawl.checks.project_facts import CHEAP, ORDER, CheckKind, Folder, is_named
+from pawl.checks.project_facts import ORDER, CheckKind, Folder, is_named
 from pawl.checks.project_steps import steps_of
 from pawl.checks.runners import SHELL, shadowing
 from pawl.checks.second_look import RunTests, SecondLook
@@ -48,7 +48,7 @@ from pawl.code.languages import is_test
 from pawl.code.librarian import source_files
 from pawl.code.reach import changed_in
 from pawl.core.change import EMPTY, ChangeSet
-from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
+from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import GitFailed, NotFound, PathRefused, SandboxUnavailable
 from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.bench import Bench
@@ -59,13 +59,6 @@ from pawl.workspace.masks import hidden_note
 from pawl.workspace.project import Project
 from pawl.workspace.uncommitted import uncommitted
 
-CHECKS: Mapping[Check, tuple[CheckKind, ...]] = {
-    Check.BUILD: (CheckKind.SYNTAX, CheckKind.BUILD),
-    Check.LINT: (CheckKind.LINT,),
-    Check.TYPECHECK: (CheckKind.TYPES, CheckKind.DIAGNOSTICS),
-    Check.ALL: CHEAP,
-}
-"""The kinds of checks that a word stands for."""
 LAST_LINES = 40
 """Of the output of a command that the request names, when it fails."""
 _NEED_BUILD = (CheckKind.SERVER, CheckKind.TESTS)
@@ -134,6 +127,8 @@ class Verifier:
     """The tests to run; None for all."""
     full: bool = False
     """The whole suite is run, however long it takes."""
+    mends: bool = False
+    """Something is to be fixed: where no test shows it, another check may."""
     words: str = ""
     """Those of the request, which may name tests."""
     kinds: tuple[CheckKind, ...] = ORDER
@@ -239,6 +234,7 @@ class Verifier:
         scripts = [one.command[2].partition("; ")[2] for one in suites if one.command[:2] == SHELL]
         rest = changes.without(tests)
         mended = set(failing(before.findings)) - set(failing(one for suite in suites for one in suite.old))
+        fixed = self._mended(report.verdicts, changes) if self.mends and not failing(before.findings) else ()
         as_they_were = alone = None
         with _Before(self, ()) as without:
             measured = [without.baseline.measure(name) for name in names if self._is_other(name, before, changes)]
@@ -248,6 +244,7 @@ class Verifier:
             alone = self._alone(changes.only(tests), names, before)
         return Verification(
             digest=report.digest,
+            mended=fixed,
             before=before,
             others=tuple(one for one in measured if one is not None),
             verdicts=report.verdicts,
@@ -276,6 +273,13 @@ class Verifier:
         folder = name.partition(" in ")[2]
         concerned = not folder or any(path.startswith(f"{folder}/") for path in changes.paths)
         return name != before.step and concerned
+
+    def _mended(self, verdicts: Sequence[CheckResult], changes: ChangeSet) -> tuple[str, ...]:
+        """The checks beside the tests that pass with the change and fail without it."""
+        names = [one.step for one in verdicts if one.standing is Status.PASS and not runs_tests(one.step)]
+        with self.bench() as (bench, _), _Before(self, (), self._scope(bench.files, sorted(changes.paths))) as without:
+            found = [without.baseline.measure(name) for name in names]
+        return tuple(one.step for one in found if one is not None and one.standing is Status.FAIL)
 
     def _alone(self, tests: ChangeSet, names: tuple[str, ...], before: CheckResult) -> tuple[CheckResult, ...] | None:
         """The tests of a run without the rest of its change: whether they fail without it, as far as that is cheap."""
@@ -574,24 +578,6 @@ class _Before:
             self._ready = _Prepared(steps), replace(verifier.subject(bench.files, bench), changed=self._scope)
         prepared, subject = self._ready
         return prepared.run(name, subject)
-
-
-@dataclass(frozen=True, slots=True)
-class BenchChecker:
-    """The `check` tool, on the bench that a role works on."""
-
-    verifier: Verifier
-    files: Folder
-    runner: CommandRunner
-    changed: Callable[[], Iterable[str]]
-
-    def check(self, what: Check, *, seconds: float) -> Sequence[CheckResult]:
-        return self.verifier.check_bench(CHECKS[what], self.files, self.runner, self.changed(), seconds)
-
-    def diagnose(self, paths: Sequence[str], *, seconds: float) -> Sequence[CheckResult]:
-        subject = self.verifier.subject(self.files, self.runner, seconds)
-        asked = [one for one in servers_for(self.files) if any(one.language(path) for path in paths)]
-        return [diagnosed(subject, host(), one, paths, seconds) for one in asked]
 
 
 def added_by(changes: ChangeSet) -> frozenset[str]:

@@ -84,7 +84,7 @@ class RepairGround:
 
     @property
     def verifier(self) -> Verifier:
-        return Verifier(shop=self.shop, test_command=self.request.test_command)
+        return Verifier(shop=self.shop, test_command=self.request.test_command, mends=True)
 
     @property
     def subject(self) -> Subject:

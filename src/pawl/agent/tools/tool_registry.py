@@ -33,7 +33,7 @@ from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.bench_files import Files
 
 if TYPE_CHECKING:
-    from pawl.checks.verifier import BenchChecker
+    from pawl.checks.bench_checker import BenchChecker
     from pawl.code.editor import BenchEditor
     from pawl.code.import_map import ImportMap
     from pawl.code.outline import Outliner

@@ -38,7 +38,7 @@ from pawl.workspace.bench_files import Files, GatedFiles, UnopenedSurface
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
-    from pawl.checks.verifier import BenchChecker
+    from pawl.checks.bench_checker import BenchChecker
     from pawl.code.editor import BenchEditor
     from pawl.code.outline import SourceOutliner
     from pawl.core.execution import Completed, Execution
