@@ -324,8 +324,8 @@ def test_drafts_are_whole_functions_drawn_several_times_and_the_same_one_is_not_
 @pytest.mark.whole
 @pytest.mark.spec("E3")
 def test_a_request_whose_checks_keep_refusing_climbs_the_ladder_within_what_it_may_spend(story: Story):
-    # After the first refusal "Done." without a change is sent back twice before it is believed.
-    wrong = [patch("dates.py", OLD, WRONG), *[say("Done.")] * 10]
+    # After the first refusal "Done." without a change is sent back twice, and then the role is not asked again.
+    wrong = [patch("dates.py", OLD, WRONG), *[say("Done.")] * 4]
     right = attempt(RIGHT, user="Earlier work on this was refused")
     story.model_says(*wrong, librarian("dates.py"), *right, critic("approve"))
     report = story.do("make test_century in tests/test_dates.py pass", approve="never", budget={"money": "1"})

@@ -85,6 +85,7 @@ def requirements(request: str, words: str = "", *, mends: bool = False) -> Requi
         left_out=demand.left_out,
         named=demand.words,
         fixes=mends or demand.fixes,
+        witness=demand.fixes and not mends,
         tests_may_change=tests_may_change(request),
     )
 

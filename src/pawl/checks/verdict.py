@@ -212,12 +212,14 @@ class Requirements:
     """The words of the request: a failing test whose title they hold is to pass."""
     fixes: bool = False
     """Something is to be fixed: what tests expect is right, and is not to be changed."""
+    witness: bool = False
+    """The words ask for a fix: something has to fail without the change, also where all tests pass."""
     tests_may_change: bool = False
 
     @property
     def least(self) -> Requirements:
         """Nothing gets worse, and that is all."""
-        return replace(self, all_tests=False, tests=(), files=(), named="")
+        return replace(self, all_tests=False, tests=(), files=(), named="", witness=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,7 +355,8 @@ class _Case:
             reasons = dict.fromkeys(one.reason for one in checked.suites if one.reason)
             self.unproved.append(f"no test was run: {'; '.join(reasons) or 'there is none'}")
         failed = [finding for one in (checked.before, *checked.others) for finding in one.findings]
-        if self.wanted.fixes and not self._has_witness() and not checked.inert:
+        wants = self.wanted.witness or (self.wanted.fixes and failing(failed))
+        if wants and not self._has_witness() and not checked.inert:
             self.unproved.append("no test was seen failing before and passing now" if failing(failed) else NO_WITNESS)
         if not (checked.witnesses or checked.own):
             self.notes += [f"{name}, which the request names, did not run" for name in self._missing()]

@@ -102,7 +102,7 @@ def _landed(shop: Project, report: FixReport, changes: ChangeSet, request: FixRe
             raise ProtectedRefused(asked[0], advice="look at it first")
         if (rebased := shop.rebased(changes)).digest != changes.digest:
             # What the user changed meanwhile is merged, and the whole is verified anew.
-            verifier = Verifier(shop=shop, test_command=request.test_command, mends=True)
+            verifier = Verifier(shop=shop, test_command=request.test_command)
             checked, judgement = verifier.proved(rebased, Requirements(fixes=True))
             if not judgement.accepted:
                 why = "; ".join((*judgement.refused, *judgement.unproved))

@@ -84,7 +84,7 @@ class RepairGround:
 
     @property
     def verifier(self) -> Verifier:
-        return Verifier(shop=self.shop, test_command=self.request.test_command, mends=True)
+        return Verifier(shop=self.shop, test_command=self.request.test_command)
 
     @property
     def subject(self) -> Subject:

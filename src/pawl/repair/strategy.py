@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from typing import Generic, TypeVar
 
 from pawl.checks.steps import skipped
-from pawl.checks.verdict import TESTS, Evidence, Requirements, Verification, decide, runs_tests
+from pawl.checks.verdict import TESTS, Evidence, Requirements, Verification, decide
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, Verdict
 from pawl.core.errors import UsageError
@@ -218,7 +218,7 @@ class RepairStrategy(Generic[G]):
         return replace(report, outcome=FixOutcome.FIXED, reason=self.not_asked(after), advice="")
 
     def _evidence(self, verdicts: tuple[CheckResult, ...]) -> Evidence:
-        """The verdict. Where no test ran or failed, what a compiler found before and not now speaks for it."""
+        """The word on the patch. Where no test ran, what a compiler found before and does not now speaks for it."""
         tested = suite_of(verdicts).counts is not None
         passing = tuple(one.step for one in verdicts if one.standing is Status.PASS)
         checked = Verification(
@@ -227,7 +227,6 @@ class RepairStrategy(Generic[G]):
             verdicts=verdicts,
             paths=tuple(sorted(self.ground.edited)),
             asked=() if tested else passing,
-            mended=tuple(step for step in passing if not runs_tests(step)),
         )
         return Evidence.of(checked, decide(checked, Requirements(fixes=True)))
 
