@@ -203,5 +203,5 @@ DEFECTS: Mapping[str, Defect] = {
             "pawl.code.patch_change:in_repositories": _always(frozenset()),
         },
     ),
-    "any netlink": Defect(12, ("netlink",), {"pawl.sandbox.seccomp:_assemble": _any_netlink}),
+    "any netlink": Defect(12, ("netlink",), {"pawl.sandbox.namespaces:_assemble": _any_netlink}),
 }

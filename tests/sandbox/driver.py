@@ -12,7 +12,7 @@ from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.choice import ChosenSandbox
 from pawl.sandbox.landlock import LandlockSandbox
 from pawl.sandbox.namespaces import NamespaceSandbox
-from pawl.sandbox.programs import Programs
+from pawl.sandbox.process import Programs
 from pawl.sandbox.visibility import Surroundings
 
 

@@ -32,7 +32,7 @@ UNSHARE, CLONE, PRCTL = (272, 56, 157) if X86 else (97, 220, 167)
 NO_NAMESPACES = DENY + "deny((UNSHARE, 0x10000000, 1), (CLONE, 0x10000000, 1), (435, None, 38))\n"
 NO_LANDLOCK = "deny((444, None, 38))\n"
 FILTER_REFUSED = """\
-import pawl.sandbox.seccomp as seccomp
+import pawl.sandbox.namespaces as seccomp
 import pawl.sandbox.namespaces as namespaces
 import pawl.sandbox.landlock as landlock
 # Code 0xffff is no instruction: the kernel refuses to load this.

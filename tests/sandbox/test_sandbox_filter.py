@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.core.errors import SandboxUnavailable
-from pawl.sandbox.seccomp import _MACHINES, _REFUSED, Sockets, filter_program
+from pawl.sandbox.namespaces import _MACHINES, _REFUSED, Sockets, filter_program
 
 pytestmark = pytest.mark.spec("F4")
 

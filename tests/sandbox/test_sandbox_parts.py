@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pawl.core.errors import CommandNotFound
 from pawl.core.execution import Confinement, CopyView, Limits, Network, OverlayView
 from pawl.sandbox.choice import ChosenSandbox
-from pawl.sandbox.process import StreamCapture
+from pawl.sandbox.process import Programs, StreamCapture
 from pawl.sandbox.process_limits import (
     Group,
     Hierarchy,
@@ -25,7 +25,6 @@ from pawl.sandbox.process_limits import (
     stored_bytes,
     tree_use,
 )
-from pawl.sandbox.programs import Programs
 from pawl.sandbox.visibility import (
     Layers,
     Scenery,

@@ -9,7 +9,7 @@ import pytest
 
 from pawl.core.dialogue import user
 from pawl.core.history import EntryKind
-from pawl.store import schema
+from pawl.store import database as schema
 from pawl.store.database import Database
 from pawl.store.store import Store
 

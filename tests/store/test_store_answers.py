@@ -11,8 +11,8 @@ import pytest
 
 from pawl.core.history import Retention
 from pawl.core.memory import Dependency, KeptAnswer, RestKind
+from pawl.store import database as schema
 from pawl.store import memories as answers
-from pawl.store import schema
 from pawl.store.database import Database
 from pawl.store.store import Store
 

@@ -13,7 +13,7 @@ import pytest
 
 from pawl.core.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
 from pawl.core.history import EntryState
-from pawl.store import schema
+from pawl.store import database as schema
 from pawl.store.store import Store
 
 pytestmark = pytest.mark.spec("F2")
@@ -172,7 +172,7 @@ FINISHES_AND_DIES = """
 import os, sys
 from pathlib import Path
 from pawl.core.history import EntryState
-from pawl.store import Store, schema
+from pawl.store import Store, database as schema
 Store.open(Path(sys.argv[1])).journal.finish(1, EntryState.DONE)
 os._exit(0)
 """
@@ -258,7 +258,7 @@ FILLS_ITS_DISK = """
 import resource, sys
 from pathlib import Path
 from pawl.core.errors import StoreError
-from pawl.store import Store, schema
+from pawl.store import Store, database as schema
 store = Store.open(Path(sys.argv[1]))
 first = store.blobs.put(b"first")
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))

@@ -10,7 +10,7 @@ import pytest
 
 from pawl.core.change import Change, ChangeSet, Node, blob_digest
 from pawl.core.history import Checkpoint, EntryKind, EntryState, RollbackPolicy
-from pawl.store import schema
+from pawl.store import database as schema
 from pawl.store.database import Database
 from pawl.store.store import Store
 

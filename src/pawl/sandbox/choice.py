@@ -11,15 +11,22 @@ from collections.abc import Sequence
 
 from pawl.core.errors import OverlayUnavailable, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Confinement, CopyView, Execution, OverlayView, Probe, Protection, View
-from pawl.sandbox import programs as remedies
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.landlock import OLDEST_VERSION, LandlockSandbox, check_landlock
 from pawl.sandbox.launcher import landlock_version
-from pawl.sandbox.namespaces import NamespaceSandbox
-from pawl.sandbox.process import OnOutput
+from pawl.sandbox.namespaces import NamespaceSandbox, Sockets, filter_program
+from pawl.sandbox.process import (
+    ALLOW_FILTERS,
+    ALLOW_NAMESPACES,
+    ENVIRONMENT,
+    GROUPS,
+    INSTALL_BUBBLEWRAP,
+    MOVE_STATE,
+    NEWER_KERNEL,
+    OnOutput,
+    Programs,
+)
 from pawl.sandbox.process_limits import find_hierarchy
-from pawl.sandbox.programs import ENVIRONMENT, Programs
-from pawl.sandbox.seccomp import Sockets, filter_program
 from pawl.sandbox.visibility import Surroundings
 
 _OLDEST_BUBBLEWRAP = (0, 8)
@@ -66,24 +73,24 @@ def _overlay(sandbox: NamespaceSandbox) -> Probe:
         # The kernel leaves a folder there that nobody may enter.
         os.chmod(os.path.join(places["work"], "work"), 0o700)
     detail = "mounted and written through" if works else "a write did not reach the upper layer"
-    return _probe("overlay", detail, remedies.MOVE_STATE, works=works)
+    return _probe("overlay", detail, MOVE_STATE, works=works)
 
 
 def _bubblewrap(programs: Programs) -> Probe:
     if programs.bubblewrap is None:
-        return _probe("bubblewrap", "not installed", remedies.INSTALL_BUBBLEWRAP, works=False)
+        return _probe("bubblewrap", "not installed", INSTALL_BUBBLEWRAP, works=False)
     said = _output([programs.bubblewrap, "--version"])
     version = re.search(r"(\d+)\.(\d+)", said)
     works = version is not None and (int(version[1]), int(version[2])) >= _OLDEST_BUBBLEWRAP
     detail = f"{programs.bubblewrap}, {said or 'no answer'}"
-    return _probe("bubblewrap", detail, remedies.INSTALL_BUBBLEWRAP, works=works)
+    return _probe("bubblewrap", detail, INSTALL_BUBBLEWRAP, works=works)
 
 
 def _user_namespaces(programs: Programs) -> Probe:
     if programs.unshare is None:
         return _probe("user namespaces", "unshare is not installed", "install util-linux", works=False)
     said = _output([programs.unshare, "-Ur", "--", programs.shell, "-c", "echo allowed"])
-    return _probe("user namespaces", said, remedies.ALLOW_NAMESPACES, works=said == "allowed")
+    return _probe("user namespaces", said, ALLOW_NAMESPACES, works=said == "allowed")
 
 
 def _filter() -> Probe:
@@ -94,20 +101,20 @@ def _filter() -> Probe:
     with open("/proc/self/status") as file:
         works = "\nSeccomp:" in file.read()
     detail = f"{steps} steps for {platform.machine()}" if works else "the kernel has none"
-    return _probe("system call filter", detail, remedies.ALLOW_FILTERS, works=works)
+    return _probe("system call filter", detail, ALLOW_FILTERS, works=works)
 
 
 def _landlock() -> Probe:
     version = landlock_version()
     detail = f"version {version}" if version else "not offered by the kernel"
-    return _probe("Landlock", detail, remedies.NEWER_KERNEL, works=version >= OLDEST_VERSION)
+    return _probe("Landlock", detail, NEWER_KERNEL, works=version >= OLDEST_VERSION)
 
 
 def _groups() -> Probe:
     hierarchy = find_hierarchy()
     if hierarchy is None:
         detail = "none can be made here; memory and processes are watched instead"
-        return _probe("control groups", detail, remedies.GROUPS, works=False)
+        return _probe("control groups", detail, GROUPS, works=False)
     detail = f"version {hierarchy.version}: {', '.join(sorted(hierarchy.folders))}"
     return _probe("control groups", detail, works=True)
 

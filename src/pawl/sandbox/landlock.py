@@ -19,10 +19,17 @@ from pathlib import Path
 
 from pawl.core.errors import OverlayUnavailable, PawlError, SandboxUnavailable
 from pawl.core.execution import Confinement, CopyView, Execution, Network, OverlayView, View
-from pawl.sandbox import programs as remedies
 from pawl.sandbox.launcher import landlock_version
-from pawl.sandbox.process import GatedSandbox, Launch, memory_file
-from pawl.sandbox.seccomp import Sockets, filter_program
+from pawl.sandbox.namespaces import Sockets, filter_program
+from pawl.sandbox.process import (
+    ALLOW_FILTERS,
+    ALLOW_NAMESPACES,
+    INSTALL_BUBBLEWRAP,
+    NEWER_KERNEL,
+    GatedSandbox,
+    Launch,
+    memory_file,
+)
 from pawl.sandbox.visibility import (
     SYSTEM_FOLDERS,
     Layers,
@@ -68,7 +75,7 @@ class LandlockSandbox(GatedSandbox):
 
     def __init__(self, surroundings: Surroundings, *, reason: str = "") -> None:
         super().__init__(surroundings)
-        self._remedy = reason or remedies.INSTALL_BUBBLEWRAP
+        self._remedy = reason or INSTALL_BUBBLEWRAP
         self._notices = (NOTICE + self._remedy,)
 
     def _prepared(self, view: View, execution: Execution, stack: ExitStack) -> Launch:
@@ -76,7 +83,7 @@ class LandlockSandbox(GatedSandbox):
         if execution.files:
             raise SandboxUnavailable(NO_NETWORK, advice=self._remedy)
         if isinstance(view, OverlayView):
-            raise OverlayUnavailable("an overlay needs namespaces", advice=remedies.ALLOW_NAMESPACES)
+            raise OverlayUnavailable("an overlay needs namespaces", advice=ALLOW_NAMESPACES)
         private = stack.enter_context(tempfile.TemporaryDirectory(prefix="pawl-", ignore_cleanup_errors=True))
         file = memory_file("order", json.dumps(self._order(view, execution, private)).encode(), stack)
         limits = execution.limits
@@ -88,7 +95,7 @@ class LandlockSandbox(GatedSandbox):
 
     def _explained(self, code: int, complaint: str) -> PawlError:
         said = complaint or f"code {code}"
-        return SandboxUnavailable(f"the sandbox could not be set up: {said}", advice=remedies.ALLOW_FILTERS)
+        return SandboxUnavailable(f"the sandbox could not be set up: {said}", advice=ALLOW_FILTERS)
 
     def _order(self, view: CopyView, execution: Execution, private: str) -> dict[str, object]:
         """The order to the launcher; everything that can be refused early is refused here."""
@@ -132,7 +139,7 @@ def check_landlock() -> None:
     version = landlock_version()
     if version < OLDEST_VERSION:
         raise SandboxUnavailable(
-            f"Landlock version {version} is too old, {OLDEST_VERSION} is needed", advice=remedies.NEWER_KERNEL
+            f"Landlock version {version} is too old, {OLDEST_VERSION} is needed", advice=NEWER_KERNEL
         )
 
 

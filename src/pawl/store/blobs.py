@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from pawl.core.change import BlobStore, blob_digest
 from pawl.core.errors import MissingBlob, StoreCorrupt, StoreError
-from pawl.store.database import StorePart
-from pawl.store.schema import OWNERS
+from pawl.store.database import OWNERS, StorePart
 
 GRACE_SECONDS = 3600.0
 """How long a content that no row names is kept: a writer stores contents first and names them afterwards."""

@@ -1,4 +1,5 @@
-"""One SQLite connection for one thread: transactions that nest, and errors that say what to do next.
+"""One SQLite connection for one thread: transactions that nest, errors that say what to do next, and the migrations
+of the state file, which never change once they were released: old files must always load.
 
 Integrity errors come through as they are: whoever wrote the row knows what the constraint meant.
 """
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pawl.core.change import Change, ChangeSet, Node, NodeKind
-from pawl.core.errors import MissingBlob, PawlError, StoreBusy, StoreCorrupt, StoreError
+from pawl.core.errors import MissingBlob, PawlError, StoreBusy, StoreCorrupt, StoreError, StoreTooNew
 
 Row = tuple[Any, ...]
 Values = Sequence[object] | Mapping[str, object]
@@ -259,3 +260,73 @@ def _refused(database: Database, changes: Iterable[Change], error: sqlite3.Integ
                     advice="store a content before the change that names it",
                 )
     return StoreError(f"the changes cannot be stored: {error}")
+
+
+OWNERS = ("entry", "checkpoint", "work")
+"""Who has a table of changes."""
+
+
+def _migration(script: str, *owners: str) -> Callable[[Database], None]:
+    """Runs a script, then makes the tables of changes of these owners."""
+
+    def migrate(database: Database) -> None:
+        database.run_script(f"migrations/{script}")
+        for owner in owners:
+            database.run_script("migrations/changes", owner=owner)
+
+    return migrate
+
+
+MIGRATIONS = (
+    _migration("001_blobs_history_events", "entry", "checkpoint"),
+    _migration("002_entries_taken_back_together"),
+    _migration("003_requests_and_transcripts"),
+    _migration("004_memories_answers_snapshots"),
+    _migration("005_runs", "work"),
+    _migration("006_partly_and_unverified_runs"),
+    _migration("007_evidence_of_entries"),
+)
+NEWEST = len(MIGRATIONS)
+"""The `user_version` of a file says how many it has seen."""
+
+
+def check_schema(database: Database) -> int:
+    """Reads the schema and returns its version; refuses a file that a newer Pawl or another program wrote."""
+    version = database.version
+    tables = database.one("SELECT count(*) FROM sqlite_master")[0]
+    if version > NEWEST:
+        raise StoreTooNew(
+            f"the state file {str(database.path)!r} has schema version {version}; this Pawl knows up to {NEWEST}",
+            advice="upgrade Pawl, or choose another state directory",
+        )
+    if version == 0 and tables:
+        raise StoreError(
+            f"{str(database.path)!r} is a database of another program",
+            advice="choose another state directory",
+        )
+    _touch_every_table(database)
+    return version
+
+
+def is_newest(database: Database) -> bool:
+    """Whether the file has seen every migration."""
+    return check_schema(database) == NEWEST
+
+
+def _touch_every_table(database: Database) -> None:
+    """A first look into each table, which finds most damage at once instead of half-way through a command."""
+    for (name,) in database.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"):
+        database.first(f'SELECT 1 FROM "{name}" NOT INDEXED LIMIT 1')
+
+
+def migrate(database: Database) -> None:
+    """Runs the migrations that the file has not seen, each as its own transaction. The caller is alone."""
+    version = check_schema(database)
+    if version == 0:
+        # Can be chosen only while the file is empty.
+        database.run("PRAGMA auto_vacuum = INCREMENTAL")
+    database.write_ahead()
+    for number, migration in enumerate(MIGRATIONS[version:], start=version + 1):
+        with database.transaction():
+            migration(database)
+            database.run(f"PRAGMA user_version = {number}")

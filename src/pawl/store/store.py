@@ -12,13 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pawl.core.errors import StoreCorrupt, StoreError
-from pawl.store import schema
 from pawl.store.blobs import GRACE_SECONDS, Blobs
-from pawl.store.database import Clock, Database
+from pawl.store.database import Clock, Database, check_schema, is_newest, migrate
 from pawl.store.journal import Journal
-from pawl.store.logs import Events, Requests, Transcripts
 from pawl.store.memories import Answers, Memories
-from pawl.store.runs import Runs, Snapshots
+from pawl.store.runs import Events, Requests, Runs, Snapshots, Transcripts
 
 FILE_NAME = "pawl.db"
 _LOCK_NAME = "pawl.lock"
@@ -56,7 +54,7 @@ class _Opening:
         _make_private_directory(self._directory)
         try:
             database = self._connect()
-            if schema.check(database) == schema.NEWEST:
+            if is_newest(database):
                 database.write_ahead()
                 return self._use(database), None
         except StoreCorrupt:
@@ -68,11 +66,11 @@ class _Opening:
         aside = None
         try:
             database = self._connect()
-            schema.check(database)
+            check_schema(database)
         except StoreCorrupt:
             aside = _set_aside(self._path)
             database = self._connect()
-        schema.migrate(database)
+        migrate(database)
         return self._use(database), aside
 
     def _connect(self) -> Database:
