@@ -364,6 +364,43 @@ def test_processes_that_index_at_once_agree(shop: Shop):
         assert index.reading(lambda shelf: len(shelf.files)) == 63
 
 
+_AT_ONCE = """
+import sys, threading
+from pathlib import Path
+from pawl.code.index_writer import alone, connect, renewed
+sys.setswitchinterval(1e-5)
+failed = []
+for number in range(100):
+    path = Path(sys.argv[1]) / f"{number}.db"
+    barrier = threading.Barrier(3)
+
+    def work(renews):
+        barrier.wait()
+        try:
+            connect(path).close()
+            if renews:
+                with alone(path):
+                    renewed(path).close()
+            assert connect(path).execute("SELECT count(*) FROM file").fetchone() == (0,)
+        except BaseException as error:
+            failed.append(repr(error))
+
+    threads = [threading.Thread(target=work, args=(one == number % 5,)) for one in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+print(failed)
+"""
+
+
+def test_threads_may_make_the_first_index_at_once_while_one_replaces_it(tmp_path: Path):
+    # In a process of its own: an index that is pulled away from below a reader ends it with a bus error.
+    words = [sys.executable, "-c", _AT_ONCE, str(tmp_path)]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=100)
+    assert (ended.returncode, ended.stdout) == (0, "[]\n"), ended.stderr
+
+
 Refresh = Callable[[Index], object]
 
 

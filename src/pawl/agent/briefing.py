@@ -315,9 +315,10 @@ def _found(shop: Project, files: Files, subject: BundleSubject) -> tuple[str, ..
     if len(seen) < LEAST_FILES and NodeKind.DIRECTORY not in seen:
         # A handful of files and no folder: to load the librarian takes a tenth of the time until the request.
         return ()
+    from pawl.code.index_writer import generations
     from pawl.code.librarian import index_path, open_librarian, source_files
 
-    if not index_path(shop.config.state, shop.workspace).exists():
+    if not generations(index_path(shop.config.state, shop.workspace)):
         # Looked at before an index is made, which takes longer; one that is there is walked through once.
         count = len(source_files(shop).stamps())
         if count < LEAST_FILES or (count > MOST_NEW and not subject.patient):

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -304,14 +304,13 @@ def _decoded(data: bytes, path: str) -> str:
 _VERSION = 2
 """Goes up with every change of the tables or of what is put into them; an index of another version is made anew."""
 _MARK = 0x50574C49
-_SIDE_FILES = ("", "-wal", "-shm", "-journal")
 _LONGEST_LOG = 16 << 20
 _BUSY_SECONDS = 30.0
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT})
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """The open index. One that is damaged, or of another version, is thrown away and starts empty."""
+    """The open index. One that is damaged, or of another version, is replaced by an empty one."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -320,29 +319,59 @@ def connect(path: Path) -> sqlite3.Connection:
     if connection is not None:
         return connection
     with alone(path):
-        return _settled(path)
+        return _usable(path) or renewed(path)
 
 
-def _settled(path: Path) -> sqlite3.Connection:
-    """The same, while no other process does it."""
-    found = _usable(path)
-    if found is not None:
-        return found
-    discard(path)
-    connection = _opened(path)
-    connection.execute("BEGIN IMMEDIATE")
-    for statement in (resources.files("pawl.code") / "index.sql").read_text("utf-8").split(";\n"):
-        connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {_MARK}")
-    connection.execute(f"PRAGMA user_version = {_VERSION}")
-    connection.execute("COMMIT")
-    return connection
+def generations(path: Path) -> list[Path]:
+    """The files that hold the index or held it, newest first.
+
+    Each has a name of its own: SQLite finds the files beside a database by name, also those of one that was replaced
+    while somebody had it open.
+    """
+    numbered = {int(one.suffix[1:]): one for one in path.parent.glob(f"{path.name}.*") if one.suffix[1:].isdigit()}
+    return [numbered[number] for number in sorted(numbered, reverse=True)] + ([path] if path.exists() else [])
+
+
+def renewed(path: Path) -> sqlite3.Connection:
+    """A new, empty index in the place of what is there, while no other process does it.
+
+    Whoever has the old one open goes on with what they have.
+    """
+    old = generations(path)
+    number = 1 + (int(old[0].suffix[1:]) if old and old[0] != path else 0)
+    draft = Path(f"{path}.new")
+    try:
+        _remove(draft)
+        with closing(_opened(draft)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in (resources.files("pawl.code") / "index.sql").read_text("utf-8").split(";\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_MARK}")
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+            connection.execute("COMMIT")
+        # Whole before it has its name: others open it without a lock.
+        made = draft.rename(f"{path}.{number}" if old else path)
+        for one in old:
+            _remove(one)
+        return _opened(made)
+    except sqlite3.DatabaseError as error:
+        raise store_error(error, path) from error
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from error
+
+
+def _remove(index: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        Path(f"{index}{suffix}").unlink(missing_ok=True)
 
 
 def _usable(path: Path) -> sqlite3.Connection | None:
     """The index as it is; None when it has to be made anew."""
+    newest = next(iter(generations(path)), None)
+    if newest is None:
+        return None
     try:
-        connection = _opened(path)
+        connection = _opened(newest)
     except sqlite3.DatabaseError as error:
         if is_damage(error):
             return None
@@ -356,12 +385,6 @@ def _usable(path: Path) -> sqlite3.Connection | None:
             raise store_error(error, path) from error
     connection.close()
     return None
-
-
-def discard(path: Path) -> None:
-    """Throws the index away. Whoever has it open goes on with what they have."""
-    for suffix in _SIDE_FILES:
-        Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from pawl.code.bundle import redacted_lines
 from pawl.code.code_model import Definition, Hit, Outline, PackFile, Query
 from pawl.code.import_map import ImportMap
 from pawl.code.index_reader import IndexReader, IndexTables, state_of
-from pawl.code.index_writer import IndexWriter, Refreshed, alone, connect, discard, is_damage, store_error, take_in
+from pawl.code.index_writer import IndexWriter, Refreshed, alone, connect, is_damage, renewed, store_error, take_in
 from pawl.code.outline import Outliner, repository_outline
 from pawl.code.parsers import ParserLimits, Parsers
 from pawl.code.ranker import rank
@@ -117,8 +117,7 @@ class CodeLibrarian:
         """Throws everything away; the next refresh takes in every file."""
         with alone(self._path):
             self._connection.close()
-            discard(self._path)
-        self._connection = connect(self._path)
+            self._connection = renewed(self._path)
         self._tables = None
 
     def _refresh(self, paths: Sequence[str] | None, until: float) -> Refreshed:

@@ -10,6 +10,7 @@ import base64
 import json
 import re
 import shlex
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -336,9 +337,10 @@ _DEEPEST_VALUE = 64
 class Redactor:
     """Takes out the values that it was told, and whatever looks like a secret."""
 
-    __slots__ = ("_forms", "generation")
+    __slots__ = ("_forms", "_lock", "generation")
 
     def __init__(self, values: Iterable[str] = ()) -> None:
+        self._lock = threading.Lock()
         self._forms: tuple[str, ...] = ()
         self.generation = 0
         """Changes when a value is added, so that what was redacted before can be thrown away."""
@@ -346,14 +348,12 @@ class Redactor:
 
     def register(self, *values: str) -> None:
         """Adds values that are secret wherever they stand; too short ones and placeholders are left out."""
-        if not values:
-            return
-
-        forms = {form for value in values for form in forms_of(value)} - set(self._forms)
-        if forms:
-            # The longest first: one value may hold another.
-            self._forms = tuple(sorted({*self._forms, *forms}, key=lambda form: (-len(form), form)))
-            self.generation += 1
+        forms = {form for value in values for form in forms_of(value)}
+        with self._lock:
+            if not forms <= set(self._forms):
+                # The longest first: one value may hold another.
+                self._forms = tuple(sorted({*self._forms, *forms}, key=lambda form: (-len(form), form)))
+                self.generation += 1
 
     def knows(self, text: str) -> bool:
         """Whether a value that was registered stands in the text, in any form."""
