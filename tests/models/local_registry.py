@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from pawl.models.configuration import LocalSettings
 from pawl.models.local.form import ConstrainedTools
 from pawl.models.local.gguf import LocalModel
+from pawl.models.providers import LocalSettings
 
 
 class LocalModels(ExitStack):

@@ -12,7 +12,7 @@ from models.wire_scripts import ASK, SCRIPTS, Said, answer_of, asking, events_of
 from pawl.core import errors
 from pawl.core.dialogue import Sampling, StopReason, Usage
 from pawl.models.calls import MOST_CALLS, CallBook, parsed_arguments
-from pawl.models.endpoint import Wire
+from pawl.models.providers import Wire
 
 WITH_TEXT = (Wire.OPENAI, Wire.ANTHROPIC)
 """The formats that send arguments as text; Gemini sends them as JSON."""

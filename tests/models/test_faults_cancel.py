@@ -14,7 +14,7 @@ from models.wire_scripts import ASK, SCRIPTS, Said, answer_of, asking, events_of
 
 from pawl.core.dialogue import Answered, Retrying, TextDelta
 from pawl.core.errors import Cancelled
-from pawl.models.endpoint import Timeouts, Wire
+from pawl.models.providers import Timeouts, Wire
 from pawl.sandbox.cancel import CancelToken
 
 pytestmark = pytest.mark.fault("P33")

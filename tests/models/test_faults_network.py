@@ -11,8 +11,8 @@ from models.provider_socket import Connection, Ended, Step, hang_up, provider, s
 from models.wire_scripts import KEY, SCRIPTS, Said, Waits, answer_of, asking, failure_of, patient
 
 from pawl.core import errors
-from pawl.models.endpoint import Endpoint, Timeouts, Wire
 from pawl.models.failures import connect_fault
+from pawl.models.providers import Endpoint, Timeouts, Wire
 
 pytestmark = pytest.mark.fault("P27")
 

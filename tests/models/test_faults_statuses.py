@@ -12,8 +12,8 @@ from models.wire_scripts import ASK, KEY, SCRIPTS, Said, Waits, answer_of, askin
 
 from pawl.core import errors
 from pawl.core.dialogue import Message, Retrying, Speaker, Thought, user
-from pawl.models.endpoint import Endpoint, Wire
 from pawl.models.failures import Retries, asked_wait, refused
+from pawl.models.providers import Endpoint, Wire
 
 OK = streamed(*SCRIPTS[Wire.OPENAI](Said(text=("ok",))))
 SLOW_DOWN = {"error": {"message": "slow down", "type": "rate_limit_error"}}

@@ -43,7 +43,7 @@ from models.wire_scripts import (
 
 from pawl.core import errors
 from pawl.core.dialogue import Answered, Retrying, Sampling, StopReason, TextDelta, user
-from pawl.models.endpoint import Quirks, Timeouts, Wire
+from pawl.models.providers import Quirks, Timeouts, Wire
 
 HELLO = Said(text=("Hel", "lo"))
 CALLING = Said(text=("Hel", "lo"), calls=(("p1", "read", '{"path": "a"}'),), stop="calls")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pawl.models.configuration import model_config
 from pawl.models.providers import ModelName
-from pawl.models.router import Models
+from pawl.models.router import Models, model_config
 from pawl.settings.config import load
 
 

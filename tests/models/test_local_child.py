@@ -23,7 +23,7 @@ from models.local_registry import LocalModels
 
 from pawl.core.dialogue import Answered, ModelResponse, Request, Retrying, TextDelta, user
 from pawl.core.errors import Cancelled, ContextTooLong, ModelTimedOut, Overloaded, UnknownModel, Unreachable
-from pawl.models.configuration import LocalSettings
+from pawl.models.providers import LocalSettings
 from pawl.sandbox.cancel import CancelToken
 
 pytestmark = pytest.mark.spec("F10")

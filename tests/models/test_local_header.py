@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from models.local_files import SMALL, header_bytes, model_file
 
 from pawl.core.errors import ConfigError, Overloaded, UnknownModel
-from pawl.models.configuration import LocalSettings, local_settings
 from pawl.models.local.gguf import LocalModel, read_header, start_of
+from pawl.models.providers import LocalSettings, local_settings
 
 pytestmark = pytest.mark.spec("F10")
 

@@ -28,7 +28,7 @@ from pawl.core.dialogue import (
     user,
 )
 from pawl.core.errors import Cancelled, ContextTooLong, RequestRejected, UnknownModel
-from pawl.models.configuration import LocalSettings
+from pawl.models.providers import LocalSettings
 from pawl.sandbox.cancel import CancelToken
 
 # Read when the module is loaded: no test sees the developer's own variables.

@@ -7,8 +7,21 @@ import tomllib
 import pytest
 
 from pawl.core.errors import ConfigError, NotAuthorized, UnknownModel
-from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Wire
-from pawl.models.providers import CallStyle, Capabilities, EditBlock, ModelName, builtin, capabilities, merged, rules
+from pawl.models.providers import (
+    CallStyle,
+    Capabilities,
+    EditBlock,
+    Endpoint,
+    ModelName,
+    Quirks,
+    ReasoningSwitch,
+    SchemaCarrier,
+    Wire,
+    builtin,
+    capabilities,
+    merged,
+    rules,
+)
 from pawl.models.router import endpoint_for
 
 

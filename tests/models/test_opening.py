@@ -13,8 +13,7 @@ from models.provider_socket import head, hold, provider
 from pawl.core.dialogue import Request, Sampling, user
 from pawl.core.errors import BudgetExceeded, ModelTimedOut
 from pawl.core.run import Reasoning
-from pawl.models.configuration import ModelConfig, model_config
-from pawl.models.router import Models
+from pawl.models.router import ModelConfig, Models, model_config
 from pawl.settings.config import load
 
 TABLES = """

@@ -6,10 +6,10 @@ import pytest
 from models.provider_socket import drip, head, provider, whole
 from models.wire_scripts import KEY
 
-from pawl.models import configuration as probing
-from pawl.models.configuration import Reached, reach
-from pawl.models.endpoint import Endpoint, Wire
+from pawl.models import router as probing
 from pawl.models.exchange import Transport
+from pawl.models.providers import Endpoint, Wire
+from pawl.models.router import Reached, reach
 
 
 def reached(url: str, wire: Wire = Wire.OPENAI) -> Reached:

@@ -26,11 +26,9 @@ from pawl.core.errors import (
 )
 from pawl.core.run import Budget
 from pawl.models import Model
-from pawl.models.configuration import Routes, routes
-from pawl.models.endpoint import Timeouts
 from pawl.models.ledger import Charge, Ledger, Prices, likely_input, overrides
-from pawl.models.providers import ModelName, builtin
-from pawl.models.router import Router
+from pawl.models.providers import ModelName, Timeouts, builtin
+from pawl.models.router import Router, Routes, routes
 from pawl.models.scripted import ScriptedModel
 from pawl.sandbox.cancel import CancelToken
 

@@ -25,7 +25,7 @@ from pawl.core.dialogue import (
     tool_answers,
     user,
 )
-from pawl.models.endpoint import Quirks, SchemaCarrier, Wire
+from pawl.models.providers import Quirks, SchemaCarrier, Wire
 
 pytestmark = pytest.mark.spec("E9")
 

@@ -22,7 +22,7 @@ from pawl.core.dialogue import (
 )
 from pawl.core.errors import ConfigError, NotAuthorized
 from pawl.core.run import Reasoning
-from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Wire, quirks_of
+from pawl.models.providers import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Wire, quirks_of
 from pawl.models.wire import anthropic, gemini, openai
 
 ENCODE = {Wire.OPENAI: openai.encode, Wire.ANTHROPIC: anthropic.encode, Wire.GEMINI: gemini.encode}

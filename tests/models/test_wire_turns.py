@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from models.wire_scripts import ASK
 
 from pawl.core.dialogue import Message, Speaker, Thought, ToolAnswer, ToolCall, assistant, tool_answers, user
-from pawl.models.endpoint import Endpoint, Wire
-from pawl.models.wire import anthropic, gemini, openai
-from pawl.models.wire.request_body import CONTINUE, NOT_EXECUTED, mended, without_thoughts
+from pawl.models.providers import Endpoint, Wire
+from pawl.models.wire import CONTINUE, NOT_EXECUTED, anthropic, gemini, mended, openai, without_thoughts
 
 pytestmark = pytest.mark.fault("P21")
 

@@ -13,9 +13,9 @@ from models.provider_socket import ProviderSocket
 from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request, ToolOffer, user
 from pawl.core.errors import PawlError
 from pawl.core.run import Reasoning
-from pawl.models.endpoint import Endpoint, Quirks, Timeouts, Wire
 from pawl.models.exchange import Transport, WireModel
 from pawl.models.failures import Retries
+from pawl.models.providers import Endpoint, Quirks, Timeouts, Wire
 
 KEY = "sk-canary-0123456789abcdefghij"
 READ = ToolOffer(

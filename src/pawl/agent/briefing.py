@@ -20,7 +20,7 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.patch import unified
 from pawl.core.run import RunRequest
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState
-from pawl.models.configuration import ModelConfig, model_config
+from pawl.models.router import ModelConfig, model_config
 from pawl.settings.env_file import LARGEST_BYTES, environment_of
 from pawl.settings.project_files import read_text
 from pawl.settings.trust import is_trusted

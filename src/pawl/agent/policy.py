@@ -15,7 +15,7 @@ from pawl.core.errors import PolicyViolation, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Mode, PolicyDecision, Reasoning, ReasoningFormat, RoleName, RunTerms, Stage
 from pawl.core.typed import near
-from pawl.models.configuration import ModelConfig
+from pawl.models.router import ModelConfig
 from pawl.settings.allowances import ROLE_CONTRACT, STANDS_FOR, StageAllowance, ToolKind, allowances
 from pawl.settings.config import Config
 from pawl.settings.extensions import own_kinds

@@ -53,8 +53,7 @@ from pawl.core.run import (
     Stage,
 )
 from pawl.core.tiers import Tier
-from pawl.models.configuration import ModelConfig, budget
-from pawl.models.router import Models
+from pawl.models.router import ModelConfig, Models, budget
 from pawl.models.telemetry import RequestBook, Telemetry, metered
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.allowances import ToolKind, allowances

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pawl.code.code_model import Definition, DefinitionKind, FileOutline
 from pawl.code.index_writer import Past, past
 from pawl.code.languages import FileKind, is_test
-from pawl.code.rows import DefinitionRow
+from pawl.code.parsers import DefinitionRow
 from pawl.code.tokens import parts, stem, tokens
 
 _SAYING_NOTHING = frozenset({"test", "init", "src", "lib", "py"})

@@ -11,8 +11,8 @@ from dataclasses import field
 from pawl.core.dialogue import ModelResponse, Request, StopReason, TextDelta, Thought, ThoughtDelta, ToolCall, Usage
 from pawl.core.lazy_dataclass import dataclass
 from pawl.models.calls import CallBook, CallDraft, Scrubber, next_number, scrubbed
-from pawl.models.endpoint import Endpoint, SchemaCarrier, Wire
 from pawl.models.ledger import estimated_usage
+from pawl.models.providers import Endpoint, SchemaCarrier, Wire
 
 ANSWER_TOOL = "answer"
 """The tool that carries an answer by its schema where the format has no better way."""

@@ -19,7 +19,6 @@ from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request, Ret
 from pawl.core.errors import BrokenHistory, Cancelled, ModelError, ModelTimedOut, Unreachable
 from pawl.core.version import __version__
 from pawl.models.answer_stream import BodyReader, Corrupt, Draft, ErrorInside, NoAnswer, WireDecoder
-from pawl.models.endpoint import LOOPBACK, Endpoint, Timeouts, Wire
 from pawl.models.failures import (
     AttemptFault,
     Retries,
@@ -31,8 +30,8 @@ from pawl.models.failures import (
     transport_fault,
     unusable,
 )
-from pawl.models.wire import anthropic, gemini, openai
-from pawl.models.wire.request_body import Outgoing, without_thoughts
+from pawl.models.providers import LOOPBACK, Endpoint, Timeouts, Wire
+from pawl.models.wire import Outgoing, anthropic, gemini, openai, without_thoughts
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 
 _FORMATS: Mapping[Wire, tuple[Callable[[Request, Endpoint], Outgoing], type[WireDecoder]]] = {

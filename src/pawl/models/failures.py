@@ -24,7 +24,7 @@ from pawl.core.redact import MARK, redacted
 from pawl.core.text import one_line
 from pawl.core.typed import written
 from pawl.models.calls import scrubbed
-from pawl.models.endpoint import LOOPBACK, Endpoint
+from pawl.models.providers import LOOPBACK, Endpoint
 
 _LONGEST_QUOTE = 300
 _DELAY = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")

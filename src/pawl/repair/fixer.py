@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from pawl.checks.climb import StopPolicy
 from pawl.checks.packages import PackagePolicy, provide
+from pawl.checks.project_facts import dependencies
 from pawl.checks.steps import amount
 from pawl.checks.verdict import Evidence, Requirements
 from pawl.checks.verifier import Verifier
 from pawl.checks.whole_suite import begin_whole_suite
+from pawl.code.languages import is_test
 from pawl.core.change import ChangeSet
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.core.diagnostic import CheckResult, Diagnostic, Location, Status
 from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused
 from pawl.core.history import EntryKind
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import plain
-from pawl.repair import reasons
 from pawl.repair.ground import PythonGround, failing_tests, is_uncollected, shown, start_script
 from pawl.repair.model import (
     Agreement,
@@ -36,11 +38,12 @@ from pawl.repair.model import (
     SuspiciousLine,
 )
 from pawl.repair.recoverer import PythonRecoverer, UnseenRecoverer
-from pawl.repair.recoveries.source import symbols_of
-from pawl.repair.recovery_map import beyond
+from pawl.repair.recoveries.names import is_packages, meant_module, package_of, plugin_of
+from pawl.repair.recoveries.source import Symbols, symbols_of
+from pawl.repair.recovery_map import SAY, beyond
 from pawl.repair.scripts.script_fixer import ScriptFixer
 from pawl.repair.scripts.script_ground import ScriptGround, is_script_project
-from pawl.repair.strategy import RepairStrategy, Told, suite_of
+from pawl.repair.strategy import WHY_NOT, RepairStrategy, Told, suite_of, why_not
 from pawl.repair.targets import reaching, test_file
 from pawl.workspace.bench import Bench, sweep
 from pawl.workspace.benches import brought_along, open_bench, own_python
@@ -152,7 +155,7 @@ class _Fixer(RepairStrategy[PythonGround]):
     def mend(self) -> Told:
         if self.verdict.standing is Status.PASS:
             self.repairs += self.reading.repairs
-            return reasons.uncompiled(self.reading.unmended)
+            return uncompiled(self.reading.unmended)
         recovering = PythonRecoverer(self.ground)
         self.verdict = recovering.run(self.first)
         self.repairs += recovering.repairs
@@ -177,30 +180,30 @@ class _Fixer(RepairStrategy[PythonGround]):
         if self.verdict.standing is Status.PASS:
             return "", ""
         if self.mendable():
-            return reasons.too_slow(self.ground, self.first)
+            return too_slow(self.ground, self.first)
         unmended = [finding for finding in self.verdict.findings if self.asked_for(finding)]
-        reason, advice = reasons.needs(self.ground, unmended, symbols_of(self.ground.sources()))
-        return (reason, advice) if reason else reasons.uncollected(unmended)
+        reason, advice = needs(self.ground, unmended, symbols_of(self.ground.sources()))
+        return (reason, advice) if reason else uncollected(unmended)
 
     def _why(self, ended: RepairEnded | None) -> Told:
         """Why the search left something, and what to do about it."""
         if self.verdict.standing is Status.PASS:
             return "", ""
         left = [finding for finding in self.verdict.findings if self.asked_for(finding)]
-        missing, advice = reasons.needs(self.ground, left, symbols_of(self.ground.sources()))
+        missing, advice = needs(self.ground, left, symbols_of(self.ground.sources()))
         late = self.ground.left <= 1 or (ended is not None and ended.status is RepairStatus.OUT_OF_TIME)
         if late and not advice:
-            advice = reasons.more_time(self.ground, self.first)
+            advice = more_time(self.ground, self.first)
         odd = {finding.test: self.unsteady[finding.test] for finding in left if finding.test in self.unsteady}
         if ended is not None:
-            reason = reasons.why_not(ended)
+            reason = why_not(ended)
         elif late and self.mendable():
-            reason = reasons.WHY_NOT[RepairStatus.OUT_OF_TIME]
+            reason = WHY_NOT[RepairStatus.OUT_OF_TIME]
         else:
-            unloaded, mend = reasons.uncollected(left)
-            unreached = reasons.WHY_NOT[RepairStatus.NO_SOURCES] if self.ground.aim.sources else self.verdict.reason
+            unloaded, mend = uncollected(left)
+            unreached = WHY_NOT[RepairStatus.NO_SOURCES] if self.ground.aim.sources else self.verdict.reason
             reason, advice = missing or unloaded or unreached, advice or mend
-        return reason, "; ".join(filter(None, (reasons.unsteady(odd), advice)))
+        return reason, "; ".join(filter(None, (unsteady(odd), advice)))
 
     def mendable(self) -> list[Diagnostic]:
         wanted = (finding for finding in failing_tests(self.verdict) if self.asked_for(finding))
@@ -305,3 +308,122 @@ class _Fixer(RepairStrategy[PythonGround]):
     def not_asked(self, after: CheckResult) -> str:
         others = 0 if after.standing is Status.PASS and not after.old else len(shown(after))
         return f"{amount(others, 'other test')} {'fails' if others == 1 else 'fail'}, not asked for" if others else ""
+
+
+_LOCKED = {"uv.lock": "uv add", "poetry.lock": "poetry add", "pdm.lock": "pdm add", "Pipfile.lock": "pipenv install"}
+_SYNCED = {"uv.lock": "uv sync", "poetry.lock": "poetry install", "pdm.lock": "pdm sync", "Pipfile.lock": "pipenv sync"}
+_MOST_NAMED = 3
+_ROOM = 10
+"""A search should have so many times as long as the suite takes."""
+
+
+def uncompiled(findings: Iterable[Diagnostic]) -> tuple[str, str]:
+    """Which sources do not compile although the tests pass, and what to do; empty when all do."""
+    told = "; ".join(f"{one.path}:{one.line} does not compile: {_first(one)}" for one in findings)
+    return (told, "mend that line and run this again") if told else ("", "")
+
+
+def uncollected(findings: Iterable[Diagnostic]) -> tuple[str, str]:
+    """Which test files cannot be loaded, by which error and where, and what to do; empty when all can."""
+    told: dict[str, None] = {}
+    advice = "mend that line and run this again"
+    for finding in filter(is_uncollected, findings):
+        place = finding.frames[-1] if finding.frames else Location(path=finding.path, line=finding.line)
+        where = f" at {place.path}:{place.line}" if place.path else ""
+        told[f"{finding.test} cannot be loaded: {_first(finding)}{where}"] = None
+        if place.path and is_test(place.path):
+            advice = f"Pawl edits no tests: mend {place.path}:{place.line} and run this again"
+    if not told:
+        return "", ""
+    more = f", and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
+    return "; ".join(list(told)[:_MOST_NAMED]) + more, advice
+
+
+def needs(ground: PythonGround, findings: Iterable[Diagnostic], symbols: Symbols) -> tuple[str, str]:
+    """Needs of the tests that no patch can meet, and how to meet them; empty where it is the code."""
+    reasons: dict[str, None] = {}
+    advice: dict[str, None] = {}
+    for finding in findings:
+        found = beyond(finding, ground.recoveries)
+        if found is None:
+            continue
+        entry, groups = found
+        if "module" in groups and entry.recovery != SAY:
+            reason, what = _module(ground, groups, symbols)
+        elif plugin_of(groups.get("fixture", "")):
+            plugin = plugin_of(groups["fixture"])
+            reason = (
+                f"the tests need the package {plugin!r}, which is not installed (for the fixture {groups['fixture']!r})"
+            )
+            what = _installed_by(ground, plugin)
+        else:
+            told = entry.advice.format(**groups)
+            reason, what = f"what the tests need around the code is missing: {_first(finding)}", told
+        reasons[reason] = advice[what] = None
+    return "; ".join(reasons), "; ".join(advice)
+
+
+def _first(finding: Diagnostic) -> str:
+    return finding.message.strip().splitlines()[0]
+
+
+def _module(ground: PythonGround, groups: Mapping[str, str], symbols: Symbols) -> tuple[str, str]:
+    module = groups["module"]
+    root = module.partition(".")[0]
+    if root in symbols.modules:
+        return (
+            f"the module {module!r} of this project is not on the import path",
+            "install the project into its environment, or set `pythonpath` in [tool.pytest.ini_options]",
+        )
+    if not is_packages(module, dependencies(ground.bench.files)):
+        # A name that nothing confirms may be anybody's package.
+        advice = "correct the name, or add the package that has it to the project's dependencies"
+        return f"there is no module {module!r}, and no dependency of the project has it{meant_module(module)}", advice
+    package = package_of(module)
+    return f"the tests need the package {package!r}, which is not installed", _installed_by(ground, package)
+
+
+def _installed_by(ground: PythonGround, package: str) -> str:
+    files = ground.bench.files
+    python = ground.subject.python.removeprefix(f"{ground.shop.workspace}/")
+    locks = [name for name in _LOCKED if files.exists(name)]
+    declared = package.lower() in dependencies(files)
+    if locks:
+        how = _SYNCED[locks[0]] if declared else f"{_LOCKED[locks[0]]} {package}"
+    elif declared and files.exists("requirements.txt"):
+        how = f"{python} -m pip install -r requirements.txt"
+    else:
+        how = f"{python} -m pip install {package}"
+    return f"install it with: {how}"
+
+
+def too_slow(ground: PythonGround, first: CheckResult) -> tuple[str, str]:
+    """Whether the suite leaves no time for a search, and what would; empty when it does."""
+    if first.seconds < ground.request.seconds:
+        return "", ""
+    return (
+        f"the suite takes {first.seconds:.0f} s, more than the {ground.request.seconds:g} s of the search",
+        more_time(ground, first),
+    )
+
+
+def more_time(ground: PythonGround, first: CheckResult) -> str:
+    """Room for several runs of the suite, and more than was given."""
+    seconds = math.ceil(max(first.seconds * _ROOM, ground.request.seconds * 2) / 10) * 10
+    # unittest names modules instead of files.
+    files = sorted(
+        {one.test.partition("::")[0] for one in first.findings if "::" in one.test and ground.aim.wants(one)}
+    )
+    part = f"pytest {' '.join(files[:3])}" if files else "CMD"
+    return f"give it more time, such as --seconds {seconds}, or run a part of the tests with --test '{part}'"
+
+
+def unsteady(found: Mapping[str, str]) -> str:
+    """Advice about tests that do not always end the same way."""
+    words = set(found.values())
+    parts = []
+    if "flaky" in words:
+        parts.append("a test that fails only sometimes cannot judge a patch: take chance and time out of it")
+    if "order-dependent" in words:
+        parts.append("a test that fails only after others shares state with them: reset that state before each test")
+    return "; ".join(parts)

@@ -15,7 +15,6 @@ from pawl.core.diagnostic import CheckResult, Diagnostic, Status, Verdict
 from pawl.core.errors import UsageError
 from pawl.core.history import EntryKind
 from pawl.core.lazy_dataclass import dataclass
-from pawl.repair import reasons
 from pawl.repair.ground import RepairGround
 from pawl.repair.model import (
     Agreement,
@@ -26,10 +25,38 @@ from pawl.repair.model import (
     Mended,
     Repair,
     RepairEnded,
+    RepairStatus,
     SuspiciousLine,
 )
 from pawl.workspace.bench import Bench
 from pawl.workspace.project import Project
+
+WHY_NOT = {
+    RepairStatus.NO_PATCH: "no patch of the search space makes the tests pass",
+    RepairStatus.REPAIRED: "a patch was found for these tests alone, but with it the whole suite does not get better",
+    RepairStatus.OUT_OF_TIME: "the time was up before a patch was found",
+    RepairStatus.NO_SOURCES: "the failing tests reach no source that may be edited",
+    RepairStatus.NOTHING_TO_EDIT: "the failing tests reach no source that may be edited",
+    RepairStatus.SUITE_DIED: "the suite ended the interpreter it ran in",
+    RepairStatus.NOT_COLLECTED: "the tests could not be collected",
+    RepairStatus.NO_TESTS: "the framework found no tests",
+    RepairStatus.FLAKY_ONLY: "the failing tests fail only sometimes, so no patch could be judged",
+    RepairStatus.NOTHING_FAILS: "the failing tests pass when they are run again, so no patch could be judged",
+}
+
+
+def why_not(ended: RepairEnded) -> str:
+    return WHY_NOT.get(ended.status, f"the engine failed: {ended.error or ended.status}")
+
+
+def why_disputed(ended: RepairEnded) -> str:
+    patches = f"{len(ended.patches)} patches"
+    behaviours = len({patch.group for patch in ended.patches})
+    if ended.agreement is Agreement.DISPUTED and behaviours < 2:
+        return f"{patches} pass the tests; {ended.reason}"
+    if ended.agreement is Agreement.DISPUTED:
+        return f"{patches} pass the tests, with {behaviours} behaviours, and nothing decides between them"
+    return ended.doubt
 
 
 def suite_of(verdicts: Sequence[CheckResult]) -> CheckResult:
@@ -75,7 +102,7 @@ class RepairStrategy(Generic[G]):
             cpu_seconds=self.cpu_seconds,
         )
         if self.dispute is not None and self._is_open(self.dispute):
-            reason, rivals = reasons.why_disputed(self.dispute.ended), rivals_of(self.ground, self.dispute)
+            reason, rivals = why_disputed(self.dispute.ended), rivals_of(self.ground, self.dispute)
             report = replace(report, outcome=FixOutcome.DISPUTED, reason=reason, rivals=rivals)
         if not self.repairs:
             return replace(report, after=self.verdict.counts, failing_after=self.found())

@@ -12,8 +12,7 @@ from world import snapshot
 from pawl.repair.fixer import fix
 from pawl.repair.ground import PythonGround
 from pawl.repair.model import Agreement, FixOutcome, FixRequest, FoundPatch, RepairEnded, RepairStatus, TextEdit
-from pawl.repair.reasons import why_disputed
-from pawl.repair.strategy import Dispute, distinct, rivals_of
+from pawl.repair.strategy import Dispute, distinct, rivals_of, why_disputed
 from pawl.settings.config import load
 from pawl.workspace.benches import open_bench
 from pawl.workspace.project import Project

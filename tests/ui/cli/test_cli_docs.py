@@ -18,10 +18,9 @@ from pawl.agent.policy import as_markdown
 from pawl.core import errors
 from pawl.core.dialogue import Sampling
 from pawl.core.run import Budget, RequestRecord
-from pawl.models.configuration import LocalSettings, RetryLimits, Routes, local_settings, model_config
-from pawl.models.endpoint import Quirks
 from pawl.models.ledger import Rates
-from pawl.models.providers import Capabilities, Provider, builtin
+from pawl.models.providers import Capabilities, LocalSettings, Provider, Quirks, builtin, local_settings
+from pawl.models.router import RetryLimits, Routes, model_config
 from pawl.models.scripted import FAULTS
 from pawl.settings.config import Settings, SettingsTables, load
 from pawl.settings.extensions import ExtensionSettings

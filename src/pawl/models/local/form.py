@@ -37,7 +37,7 @@ from pawl.core.errors import AnswerUnusable
 from pawl.core.lazy_dataclass import dataclass
 from pawl.models import Model
 from pawl.models.calls import Scrubber, next_number, parsed_arguments, scrubbed
-from pawl.models.wire.request_body import mended
+from pawl.models.wire import mended
 from pawl.sandbox.cancel import CancelToken
 
 CALL, TOOL, ARGUMENTS = "call", "tool", "arguments"

@@ -18,11 +18,10 @@ from pathlib import Path
 from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request, Retrying
 from pawl.core.errors import AnswerInterrupted, ContextTooLong, Overloaded, UnknownModel, Unreachable
 from pawl.core.lazy_dataclass import dataclass
-from pawl.models.configuration import LocalSettings
-from pawl.models.endpoint import Endpoint, Quirks, ReasoningSwitch, SchemaCarrier, Timeouts, Wire
 from pawl.models.exchange import Transport, WireModel
 from pawl.models.failures import Retries
 from pawl.models.local.child import Life, ServerStart, free_memory, spare_threads
+from pawl.models.providers import Endpoint, LocalSettings, Quirks, ReasoningSwitch, SchemaCarrier, Timeouts, Wire
 from pawl.sandbox.cancel import CancelToken
 
 PROVIDER = "local"

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from pawl.core.dialogue import Message, Request, Speaker, Thought
 from pawl.core.run import Reasoning
+from pawl.models import wire
 from pawl.models.answer_stream import (
     ANSWER_TOOL,
     Corrupt,
@@ -20,8 +21,7 @@ from pawl.models.answer_stream import (
     total,
 )
 from pawl.models.calls import CallDraft
-from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier, Wire
-from pawl.models.wire import request_body
+from pawl.models.providers import Endpoint, ReasoningSwitch, SchemaCarrier, Wire
 
 _MARK = {"type": "ephemeral"}
 _MARKED_TURNS = 2
@@ -29,15 +29,15 @@ _REDACTED = "redacted:"
 _PROMPT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-def encode(request: Request, endpoint: Endpoint) -> request_body.Outgoing:
-    messages = request_body.mended(request.messages)
+def encode(request: Request, endpoint: Endpoint) -> wire.Outgoing:
+    messages = wire.mended(request.messages)
     thinks = _thinks(request, messages, endpoint)
     body: dict[str, object] = {"model": endpoint.name, "max_tokens": request.sampling.max_output}
     tools: list[dict[str, object]] = [
         {
             "name": offer.name,
             "description": offer.description,
-            "input_schema": request_body.without_closing(offer.input_schema),
+            "input_schema": wire.without_closing(offer.input_schema),
         }
         for offer in request.tools
     ]
@@ -46,9 +46,7 @@ def encode(request: Request, endpoint: Endpoint) -> request_body.Outgoing:
         # While it thinks, it may not be forced.
         forced = {"type": "any"} if request.tools else {"type": "tool", "name": ANSWER_TOOL}
         body["tool_choice"] = {"type": "auto"} if thinks else forced
-    system: list[dict[str, object]] = [
-        {"type": "text", "text": part} for part in request_body.system_parts(request, endpoint)
-    ]
+    system: list[dict[str, object]] = [{"type": "text", "text": part} for part in wire.system_parts(request, endpoint)]
     turns = _turns(messages, thinks=thinks)
     if endpoint.quirks.cache_marks:
         _mark(tools, system, turns)
@@ -60,7 +58,7 @@ def encode(request: Request, endpoint: Endpoint) -> request_body.Outgoing:
     body.update(_sampling(request, endpoint, thinks=thinks))
     if endpoint.quirks.stream:
         body["stream"] = True
-    return request_body.outgoing(endpoint, "messages", body)
+    return wire.outgoing(endpoint, "messages", body)
 
 
 def _thinks(request: Request, messages: Sequence[Message], endpoint: Endpoint) -> bool:
@@ -79,7 +77,7 @@ def _sampling(request: Request, endpoint: Endpoint, *, thinks: bool) -> dict[str
     budget = endpoint.quirks.reasoning_budget
     # It takes no seed and no blank stop sequence.
     sampling = replace(request.sampling, seed=None, stop=tuple(one for one in request.sampling.stop if one.strip()))
-    fields = request_body.sampling_fields(replace(request, sampling=sampling), endpoint, stop="stop_sequences")
+    fields = wire.sampling_fields(replace(request, sampling=sampling), endpoint, stop="stop_sequences")
     if thinks:
         # The budget comes on top, so that the answer keeps its own length; sampling cannot be set while it thinks.
         fields.pop("temperature", None)
@@ -115,12 +113,12 @@ def _blocks(message: Message, *, thinks: bool) -> list[dict[str, object]]:
             {
                 "type": "tool_use",
                 "id": call.id,
-                "name": request_body.safe_name(call.name),
-                "input": request_body.arguments_of(call.arguments),
+                "name": wire.safe_name(call.name),
+                "input": wire.arguments_of(call.arguments),
             }
         )
     for answer in message.answers:
-        result = {"type": "tool_result", "tool_use_id": answer.call, "content": answer.text or request_body.NO_OUTPUT}
+        result = {"type": "tool_result", "tool_use_id": answer.call, "content": answer.text or wire.NO_OUTPUT}
         blocks.append({**result, "is_error": True} if answer.failed else {**result})
     return blocks
 
@@ -201,7 +199,7 @@ class AnthropicDecoder(WireDecoder):
         elif kind == "tool_use":
             call = self.draft.calls.begin(index, string(block.get("name")), string(block.get("id")))
             if given := block.get("input"):
-                self._arguments(call, request_body.json_text(given))
+                self._arguments(call, wire.json_text(given))
             self.draft.call_piece(call, "")
 
     def _delta(self, index: object, delta: Mapping[str, object]) -> None:

@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from pawl.core.dialogue import Message, Request, Speaker, StopReason, ToolCall, ToolOffer
 from pawl.core.run import Reasoning
+from pawl.models import wire
 from pawl.models.answer_stream import WireDecoder, own_signature, signed, string, table, tables, total
-from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier, Wire
-from pawl.models.wire import request_body
+from pawl.models.providers import Endpoint, ReasoningSwitch, SchemaCarrier, Wire
 
 # The subset of OpenAPI that `responseSchema` and `parameters` take.
 _PLAIN_SCHEMA = frozenset(
@@ -22,18 +22,16 @@ _PLAIN_SCHEMA = frozenset(
 )
 
 
-def encode(request: Request, endpoint: Endpoint) -> request_body.Outgoing:
+def encode(request: Request, endpoint: Endpoint) -> wire.Outgoing:
     body: dict[str, object] = {}
-    if system := request_body.system_parts(request, endpoint):
+    if system := wire.system_parts(request, endpoint):
         body["systemInstruction"] = {"parts": [{"text": part} for part in system]}
     if request.tools:
         body["tools"] = [{"functionDeclarations": [_declaration(offer, endpoint) for offer in request.tools]}]
-    body["contents"] = _contents(request_body.mended(request.messages))
+    body["contents"] = _contents(wire.mended(request.messages))
     body["generationConfig"] = _generation(request, endpoint)
     method = "streamGenerateContent?alt=sse" if endpoint.quirks.stream else "generateContent"
-    return request_body.outgoing(
-        endpoint, f"models/{quote(endpoint.name.removeprefix('models/'), safe='')}:{method}", body
-    )
+    return wire.outgoing(endpoint, f"models/{quote(endpoint.name.removeprefix('models/'), safe='')}:{method}", body)
 
 
 def _declaration(offer: ToolOffer, endpoint: Endpoint) -> dict[str, object]:
@@ -61,7 +59,7 @@ def _plain_schema(schema: object) -> object:
 
 def _generation(request: Request, endpoint: Endpoint) -> dict[str, object]:
     config: dict[str, object] = {"maxOutputTokens": request.sampling.max_output}
-    config.update(request_body.sampling_fields(request, endpoint, top_p="topP", stop="stopSequences"))
+    config.update(wire.sampling_fields(request, endpoint, top_p="topP", stop="stopSequences"))
     if request.answer_schema is not None:
         if endpoint.schema in (SchemaCarrier.RESPONSE_SCHEMA, SchemaCarrier.RESPONSE_JSON_SCHEMA):
             config["responseMimeType"] = "application/json"
@@ -107,8 +105,8 @@ def _parts(message: Message, ids: Mapping[str, str]) -> list[dict[str, object]]:
         parts.append(part)
     parts.extend(_call_part(call) for call in message.calls)
     for answer in message.answers:
-        content = {"error": answer.text} if answer.failed else {"output": answer.text or request_body.NO_OUTPUT}
-        response: dict[str, object] = {"name": request_body.safe_name(answer.name), "response": content}
+        content = {"error": answer.text} if answer.failed else {"output": answer.text or wire.NO_OUTPUT}
+        response: dict[str, object] = {"name": wire.safe_name(answer.name), "response": content}
         if provider_id := ids.get(answer.call):
             response = {"id": provider_id, **response}
         parts.append({"functionResponse": response})
@@ -117,8 +115,8 @@ def _parts(message: Message, ids: Mapping[str, str]) -> list[dict[str, object]]:
 
 def _call_part(call: ToolCall) -> dict[str, object]:
     function: dict[str, object] = {
-        "name": request_body.safe_name(call.name),
-        "args": request_body.arguments_of(call.arguments),
+        "name": wire.safe_name(call.name),
+        "args": wire.arguments_of(call.arguments),
     }
     if call.provider_id:
         function = {"id": call.provider_id, **function}
@@ -167,7 +165,7 @@ class GeminiDecoder(WireDecoder):
         function = table(part.get("functionCall"))
         if function:
             arguments = function.get("args")
-            piece = request_body.json_text(arguments) if arguments is not None else ""
+            piece = wire.json_text(arguments) if arguments is not None else ""
             call = self.draft.calls.begin(object(), string(function.get("name")), string(function.get("id")))
             call.signature = signed(Wire.GEMINI, signature)
             call.pieces.append(piece)

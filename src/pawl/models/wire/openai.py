@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pawl.core.dialogue import Message, Request, Speaker, StopReason, Thought
 from pawl.core.run import Reasoning
+from pawl.models import wire
 from pawl.models.answer_stream import (
     ANSWER_TOOL,
     Corrupt,
@@ -17,15 +18,14 @@ from pawl.models.answer_stream import (
     table,
     tables,
 )
-from pawl.models.endpoint import Endpoint, ReasoningSwitch, SchemaCarrier
-from pawl.models.wire import request_body
+from pawl.models.providers import Endpoint, ReasoningSwitch, SchemaCarrier
 
 
-def encode(request: Request, endpoint: Endpoint) -> request_body.Outgoing:
+def encode(request: Request, endpoint: Endpoint) -> wire.Outgoing:
     messages: list[dict[str, object]] = []
-    if system := request_body.system_parts(request, endpoint):
+    if system := wire.system_parts(request, endpoint):
         messages.append({"role": "system", "content": "\n\n".join(system)})
-    for message in request_body.mended(request.messages):
+    for message in wire.mended(request.messages):
         messages.extend(_message(message, endpoint))
     body: dict[str, object] = {"model": endpoint.name, "messages": messages}
     if request.tools:
@@ -35,13 +35,13 @@ def encode(request: Request, endpoint: Endpoint) -> request_body.Outgoing:
     if request.answer_schema is not None:
         _add_schema(body, request.answer_schema, endpoint)
     body[endpoint.quirks.max_tokens_field] = request.sampling.max_output
-    body.update(request_body.sampling_fields(request, endpoint, seed=endpoint.quirks.seed_field))
+    body.update(wire.sampling_fields(request, endpoint, seed=endpoint.quirks.seed_field))
     body.update(_reasoning(request, endpoint))
     if endpoint.quirks.stream:
         body["stream"] = True
         if endpoint.quirks.stream_options:
             body["stream_options"] = {"include_usage": True}
-    return request_body.outgoing(endpoint, "chat/completions", body)
+    return wire.outgoing(endpoint, "chat/completions", body)
 
 
 def _message(message: Message, endpoint: Endpoint) -> list[dict[str, object]]:
@@ -49,7 +49,7 @@ def _message(message: Message, endpoint: Endpoint) -> list[dict[str, object]]:
         return [{"role": "user", "content": message.text}]
     if message.speaker is Speaker.TOOL:
         return [
-            {"role": "tool", "tool_call_id": answer.call, "content": answer.text or request_body.NO_OUTPUT}
+            {"role": "tool", "tool_call_id": answer.call, "content": answer.text or wire.NO_OUTPUT}
             for answer in message.answers
         ]
     turn: dict[str, object] = {"role": "assistant", "content": message.text or None}
@@ -61,8 +61,8 @@ def _message(message: Message, endpoint: Endpoint) -> list[dict[str, object]]:
                 "id": call.id,
                 "type": "function",
                 "function": {
-                    "name": request_body.safe_name(call.name),
-                    "arguments": request_body.json_text(request_body.arguments_of(call.arguments)),
+                    "name": wire.safe_name(call.name),
+                    "arguments": wire.json_text(wire.arguments_of(call.arguments)),
                 },
             }
             for call in message.calls
@@ -76,8 +76,8 @@ def _own_thoughts(thoughts: tuple[Thought, ...]) -> str:
 
 
 def _tool(name: str, description: str, schema: Mapping[str, object], *, is_answer: bool) -> dict[str, object]:
-    is_strict = is_answer and request_body.is_strict(schema)
-    parameters = schema if is_strict else request_body.without_closing(schema)
+    is_strict = is_answer and wire.is_strict(schema)
+    parameters = schema if is_strict else wire.without_closing(schema)
     function: dict[str, object] = {"name": name, "description": description, "parameters": parameters}
     if is_strict:
         function["strict"] = True
@@ -88,7 +88,7 @@ def _add_schema(body: dict[str, object], schema: Mapping[str, object], endpoint:
     if endpoint.schema is SchemaCarrier.JSON_SCHEMA:
         body["response_format"] = {
             "type": "json_schema",
-            "json_schema": {"name": ANSWER_TOOL, "schema": schema, "strict": request_body.is_strict(schema)},
+            "json_schema": {"name": ANSWER_TOOL, "schema": schema, "strict": wire.is_strict(schema)},
         }
     elif endpoint.schema is SchemaCarrier.JSON_OBJECT:
         body["response_format"] = {"type": "json_object"}
@@ -178,7 +178,7 @@ class OpenAIDecoder(WireDecoder):
     def _call(self, call: Mapping[str, object], index: object) -> None:
         function = table(call.get("function"))
         arguments = function.get("arguments")
-        piece = request_body.json_text(arguments) if isinstance(arguments, dict | list) else as_sent(arguments)
+        piece = wire.json_text(arguments) if isinstance(arguments, dict | list) else as_sent(arguments)
         owner = self.draft.calls.piece(
             index if isinstance(index, int) else None,
             provider_id=string(call.get("id")),

@@ -17,7 +17,6 @@ from pawl.core.diagnostic import CheckResult, Diagnostic
 from pawl.core.formats import read_json
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import typed
-from pawl.repair import reasons
 from pawl.repair.model import (
     Agreement,
     FixOutcome,
@@ -33,7 +32,7 @@ from pawl.repair.recoverer import MOST_CANDIDATES, Recoverer, as_long_as_better,
 from pawl.repair.recoveries.source import RecoveryCandidate, symbols_of
 from pawl.repair.recovery_map import RecoveryEntry, javascript_map, recover, with_users
 from pawl.repair.scripts.script_ground import ScriptGround, findings_of, search
-from pawl.repair.strategy import Dispute, RepairStrategy, Told, picked
+from pawl.repair.strategy import Dispute, RepairStrategy, Told, picked, why_not
 
 UNDECIDED = "they mean different things, and nothing tells which is meant"
 Said = tuple[tuple[CheckResult, ...], CheckResult]
@@ -235,7 +234,7 @@ class ScriptFixer(RepairStrategy[ScriptGround]):
         ended = self.searched() if self.dispute is None else None
         if not findings_of((*self.read, self.verdict)):
             return "", "; ".join(recovering.advice)
-        why = reasons.why_not(ended) if ended is not None else "no known recovery mends what is left"
+        why = why_not(ended) if ended is not None else "no known recovery mends what is left"
         return why, "; ".join(recovering.advice) or "a model can work on it: pawl do 'mend it'"
 
     def mendable(self) -> list[Diagnostic]:

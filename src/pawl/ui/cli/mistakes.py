@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from pawl.checks.settings import verify_settings
 from pawl.core.errors import ConfigError, PawlError
-from pawl.models.configuration import local_settings, model_config
+from pawl.models.providers import local_settings
+from pawl.models.router import model_config
 from pawl.settings.config import Config, partly_loaded
 from pawl.settings.hook_settings import hook_commands
 from pawl.settings.permissions import own_rules

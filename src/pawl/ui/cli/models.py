@@ -11,7 +11,7 @@ from pawl.ui.cli.encoder import Json, picked
 from pawl.ui.cli.parser import Command
 
 if TYPE_CHECKING:
-    from pawl.models.configuration import Listed
+    from pawl.models.router import Listed
     from pawl.workspace.project import Project
 
 
@@ -25,7 +25,7 @@ DECLARED = {"models": Command(words=words, example="pawl models --offline", read
 
 def models(shop: Project, call: Call) -> int:
     from pawl.agent.briefing import configured
-    from pawl.models.configuration import listed
+    from pawl.models.router import listed
 
     config = configured(shop, call.options.model or "")
     found = listed(config, look=not call.options.offline, only=call.options.model or "")

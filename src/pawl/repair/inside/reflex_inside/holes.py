@@ -21,8 +21,7 @@ from reflex_inside.garden import (
     sees_inner_names,
     with_hole,
 )
-from reflex_inside.generator import Generator, blocks_of, header_lines, own_expressions
-from reflex_inside.missing_statements import CONSTANTS, Spot, spots
+from reflex_inside.generator import CONSTANTS, Generator, Spot, blocks_of, header_lines, own_expressions, spots
 from reflex_inside.processes import Catch, Child, limit_memory, send, silence
 from reflex_inside.program import Candidate, Facts, Program, field_of, is_document, parent_of
 from reflex_inside.site import Proposal, Site
