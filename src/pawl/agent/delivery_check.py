@@ -49,6 +49,7 @@ def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> No
     talk = f"{place.task}.{place.attempt}"
     words = ["Of the request this remains:", *(f"- {one}" for one in found.remaining), "", "Do it, then end."]
     record.keep_talk(talk, replace(record.talk(talk), refused="\n".join(words)))
+    bench.listen(Warned(f"not all of the request is done, and the model goes on: {'; '.join(found.remaining)}"))
     return NodeOutcome.RETRY
 
 

@@ -33,6 +33,7 @@ from pawl.core.errors import (
     SchemaUnmet,
     TaskValidationError,
 )
+from pawl.core.events import Warned
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import (
     Approval,
@@ -171,6 +172,7 @@ def _asks_why(bench: Workbench, place: RunCursor, changes: ChangeSet) -> bool:
             "them and name it, or take it back if the request does not need it."
         )
         record.keep_talk(talk, replace(record.talk(talk), refused=text))
+        bench.listen(Warned(f"the model is asked why {', '.join(left)} must change too: no import links them"))
     return asks
 
 
@@ -211,6 +213,7 @@ def _again(bench: Workbench, place: RunCursor, judgement: ChangeVerdict, *, last
         return NodeOutcome.ESCALATE
     if last or out or not bench.talks.configured:
         return NodeOutcome.GIVE_UP
+    bench.listen(Warned(f"refused, and sent back to the model: {'; '.join(judgement.refused)}"))
     return NodeOutcome.RETRY
 
 

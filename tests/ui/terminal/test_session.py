@@ -222,3 +222,45 @@ def test_a_session_ended_from_outside_leaves_the_terminal_as_it_was_and_its_run_
         assert seen.finish() == 143
     assert "go on with: /resume r" in seen.text
     assert seen.raw.rfind(b"\x1b[?2004l") > seen.raw.rfind(b"\x1b[?2004h")
+
+
+FAILS = '''
+[[turn]]
+match = { user = "what fails", answered = [] }
+answer = { calls = [
+  { name = "run_command", arguments = { command = """
+for n in 1 2 3 4 5; do echo line $n; done; echo broken >&2
+: a command that is much longer than the window is wide; exit 3""" } },
+  { name = "file_read", arguments = { path = "missing.py" } },
+] }
+[[turn]]
+times = 0
+answer = "It is broken."
+'''
+
+
+@pytest.mark.parametrize("columns", [50, 80])
+def test_a_failed_command_is_seen_with_its_exit_code_and_last_lines_and_a_key_shows_all_of_it(
+    place: Place, columns: int
+):
+    with place.open("--model", place.model(FAILS), columns=columns) as seen:
+        seen.expect_status("agent")
+        seen.type("add a file, and see what fails\r")
+        seen.expect("It is broken.")
+        lines = seen.lines
+        failed = next(line for line in lines if line.startswith("✗ run_command for n in"))
+        assert "… → exit 3" in failed
+        at = lines.index(failed)
+        assert lines[at + 1 : at + 5] == ["  | … 3 more lines", "  | line 4", "  | line 5", "  | broken"]
+        assert any(line.startswith("✗ file_read missing.py") for line in lines)
+        assert "missing.py" in seen.text.partition("✗ file_read missing.py")[2].partition("It is broken")[0]
+        seen.expect("not done; nothing was changed")
+        seen.type("\x0f")
+        seen.expect("  path: missing.py")
+        assert "  | line 1\n" not in seen.text
+        seen.type("\x0f")
+        seen.expect("  | line 1\n")
+        seen.type("\x0f")
+        seen.expect("there is no earlier call")
+        seen.type("\x04")
+        assert seen.finish() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import field
 from decimal import Decimal
@@ -38,7 +39,7 @@ from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import Attempt, AttemptEnd, TierMode
 from pawl.repair.model import BaselineTaken, ClockStarted, LinesSuspected, Mended, Progressed, StageBegun
 from pawl.ui.screen.markdown import Blocks, drawn
-from pawl.ui.screen.screen import Face, brief, counted, cut, money, one_line
+from pawl.ui.screen.screen import Face, brief, cells, counted, cut, money, one_line
 
 _WHAT = ("path", "query", "command", "what")
 """Arguments that say best what a call is about."""
@@ -92,7 +93,14 @@ _SAID_BEFORE = "It said:\n"
 """The words before the failure of a call that is not carried out again."""
 _LONGEST = 110
 _MOST_PRINTED = 20
-"""Lines of a command's output that are shown while it runs."""
+"""Lines of a command's output that are shown while it runs, where nothing can be drawn in place."""
+_STREAMED, _TAIL = 4, 3
+"""Lines of its output: the latest, while it runs; the last, when it failed."""
+_EXIT = re.compile(r"\A\[(?:exit code (?P<code>\d+)|stopped: (?P<how>[^,]+)), [\d.]+ s\]\n?")
+"""How the answer of a command begins."""
+_FINDINGS = 3
+"""Findings of a failed check that are shown."""
+KEPT_CALLS = 20
 
 
 @dataclass(slots=True)
@@ -159,6 +167,10 @@ class EventRenderer:
         self._doing = ""
         self._printed: int | None = None
         """How many lines of the output of the call under way were shown; None where none is."""
+        self._stream: deque[str] = deque(maxlen=_STREAMED)
+        """The latest lines of that output."""
+        self.calls: deque[ToolEnded] = deque(maxlen=KEPT_CALLS)
+        """The latest calls, for a person who wants to see one whole."""
         self._unseen = False
         self._said = False
         """The last thing shown was a block of the answer."""
@@ -184,7 +196,7 @@ class EventRenderer:
         if (doing := self._activity(event)) not in (None, self._doing):
             self._doing = doing or ""
             self._face.activity(self._doing)
-        self._face.preview(self._blocks.rest)
+        self._face.preview(self._blocks.rest or "\n".join(self._stream))
 
     def finish(self) -> None:
         """Shows the rest of the answer and ends its last line."""
@@ -205,7 +217,10 @@ class EventRenderer:
             aside.say()
         self._said = False
         line = one_line(text)
-        aside.say(cut(line, aside.width - 1) if aside.is_terminal else line, _STYLES.get(text.lstrip()[:1], "dim"))
+        if text.startswith("!"):
+            aside.paragraph(line, "yellow")
+        else:
+            aside.say(cut(line, aside.width - 1) if aside.is_terminal else line, _STYLES.get(text.lstrip()[:1], "dim"))
 
     def _think(self, text: str) -> None:
         """Shows whole lines: reasoning comes in pieces of a word."""
@@ -246,8 +261,6 @@ class EventRenderer:
                 return f"waiting for an answer of {model.rpartition('/')[2]}"
             case ToolStarted(call=call):
                 return _called(call)
-            case CommandPrinted(line=line):
-                return brief(line, _LONGEST)
             case NodeEntered(place=place):
                 return _node(place.at, place.attempt)
             case RunEnded():
@@ -263,8 +276,8 @@ class EventRenderer:
                 return self._call(event)
             case NodeEntered(place=place) if place.at in _TOLD_NODES:
                 return (f"· {_node(place.at, place.attempt)}",)
-            case CheckResult(step=step, standing=standing, reason=reason):
-                return (f"  {MARKS[standing]} {step}: {brief(reason, 100) or standing}",)
+            case CheckResult():
+                return tuple(_check_lines(event))
             case Retrying(why=why, wait_seconds=seconds, begun=begun):
                 lost = "; the answer so far is discarded" if begun else ""
                 when = f"; trying again in {seconds:.1f} s{lost}"
@@ -307,20 +320,77 @@ class EventRenderer:
     def _call(self, event: ToolStarted | ToolEnded | CommandPrinted) -> tuple[str, ...]:
         """Told with its outcome where a live line shows the call; elsewhere when it starts, and again if it fails."""
         if isinstance(event, CommandPrinted):
+            self._stream.append(f"  {one_line(event.line)}")
             return self._printed_line(event.line)
+        self._stream.clear()
         self._printed = 0 if isinstance(event, ToolStarted) else None
         if isinstance(event, ToolStarted):
             return () if self._face.live else (f"· {_called(event.call)}",)
-        answer = event.answer
+        self.calls.append(event)
+        outcome, tail = _outcome(event)
         if not self._face.live:
-            return (f"  ✗ {brief(_reason(answer.text), 100)}",) if answer.failed else ()
-        call = _called(event.call)
-        if answer.failed:
-            return (brief(f"✗ {call}: {_reason(answer.text)}", _LONGEST),)
-        lines = answer.text.strip().split("\n")
-        came = f"{len(lines)} lines" if len(lines) > 1 else brief(lines[0], 40)
-        seconds = f", {event.seconds:.1f} s" if event.seconds >= 0.1 else ""
-        return (brief(f"· {call}{f' → {came}' if came else ''}{seconds}", _LONGEST),)
+            return (f"  ✗ {outcome}", *tail) if _failed(event) else ()
+        width = self._face.aside.width - 1 if self._face.aside.is_terminal else _LONGEST
+        return (*_fitted(event, outcome, width), *tail)
+
+
+def _failed(event: ToolEnded) -> bool:
+    """Whether the call failed, or the command that it ran."""
+    found = _EXIT.match(event.answer.text)
+    return event.answer.failed or (found is not None and found["code"] != "0")
+
+
+def _outcome(event: ToolEnded) -> tuple[str, list[str]]:
+    """What came of a call in a few words, and the last lines of a command that failed."""
+    text = event.answer.text.strip()
+    if event.answer.failed:
+        return brief(_reason(text), 200), []
+    found = _EXIT.match(text)
+    lines = [line for line in text[found.end() if found else 0 :].split("\n") if line.strip() and line != "[stderr]"]
+    if _failed(event) and found is not None:
+        left = len(lines) - _TAIL
+        more = [f"  | … {counted(left, 'more line')}"] if left > 0 else []
+        how = f"exit {found['code']}" if found["code"] else f"stopped: {found['how']}"
+        return f"{how}{_took(event)}", [*more, *(f"  | {line}" for line in lines[-_TAIL:])]
+    came = f"{len(lines)} lines" if len(lines) > 1 else brief("".join(lines), 40)
+    return f"{came or ('ok' if found else '')}{_took(event)}".removeprefix(", "), []
+
+
+def _took(event: ToolEnded) -> str:
+    return f", {event.seconds:.1f} s" if event.seconds >= 0.1 else ""
+
+
+def _fitted(event: ToolEnded, outcome: str, width: int) -> tuple[str, ...]:
+    """The call and its outcome in the width: the call is shortened, the outcome is not."""
+    mark, joint = ("✗", ": " if event.answer.failed else " → ") if _failed(event) else ("·", " → " if outcome else "")
+    call = f"{mark} {_called(event.call)}"
+    least = min(cells(call), len(event.call.name) + 14)
+    room = width - cells(joint) - cells(outcome)
+    if room >= least:
+        return (f"{cut(call, room)}{joint}{outcome}",)
+    import textwrap
+
+    return (cut(call, width), *(f"    {line}" for line in textwrap.wrap(one_line(outcome), max(10, width - 4))[:3]))
+
+
+def _check_lines(check: CheckResult) -> Iterator[str]:
+    """A check with its reason, and the first things that it found where it failed."""
+    yield f"  {MARKS[check.standing]} {check.step}: {brief(check.reason, 100) or check.standing}"
+    if check.standing is Status.FAIL:
+        for one in check.findings[:_FINDINGS]:
+            yield f"    {one.test or one.place or one.tool}: {brief(one.first_line, 100)}"
+        if len(check.findings) > _FINDINGS:
+            yield f"    … {len(check.findings) - _FINDINGS} more"
+
+
+def shown_call(event: ToolEnded) -> Iterator[str]:
+    """A call with all of its arguments and its answer, as lines."""
+    yield f"{'✗' if _failed(event) else '·'} {event.call.name}{_took(event)}"
+    for name, value in (event.call.arguments or {}).items():
+        first, *more = str(value).split("\n")
+        yield f"  {name}: {first}"
+        yield from (f"    {line}" for line in more)
+    yield from (f"  | {line}" for line in event.answer.text.rstrip("\n").split("\n"))
 
 
 def _step(event: Event) -> str | None:

@@ -12,7 +12,7 @@ from pawl.core.run import DeliveryState, Intent, Report, Review, RunState
 from pawl.core.tiers import AttemptEnd, EscalationState
 from pawl.ui.screen.diff import show_diff
 from pawl.ui.screen.renderer import MARKS
-from pawl.ui.screen.screen import Face, Screen, brief, counted, money
+from pawl.ui.screen.screen import Face, Screen, brief, counted, money, short_model
 
 if TYPE_CHECKING:
     from pawl.workspace.project import Project
@@ -180,7 +180,7 @@ def _tell_cost(report: Report, face: Face) -> None:
         face.aside.hint(f"no model was asked · {report.seconds:.1f} s · $0.00 · run {report.run}")
         return
     face.aside.hint(
-        f"{report.model} · {counted(report.requests, 'request')} · {report.input_tokens:,} tokens in, "
+        f"{short_model(report.model)} · {counted(report.requests, 'request')} · {report.input_tokens:,} tokens in, "
         f"{report.output_tokens:,} out · {money(report.cost)} · {report.seconds:.1f} s · run {report.run}"
     )
 

@@ -314,6 +314,13 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
+def short_model(model: str) -> str:
+    """A file by its name, and nothing longer than a name should be."""
+    kind, found, path = model.partition(":")
+    name = f"{kind}:{path.rpartition('/')[2]}" if found and "/" in path else model
+    return cut(name, 28)
+
+
 def money(cost: Decimal | None) -> str:
     if cost is None:
         return "price unknown"

@@ -12,6 +12,7 @@ from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import Approval, Mode, RunState
 from pawl.ui.screen.diff import show_diff
 from pawl.ui.screen.markdown import Blocks, drawn, inert
+from pawl.ui.screen.renderer import shown_call
 from pawl.ui.screen.screen import Screen, brief, money, one_line, when
 from pawl.ui.terminal.status import ASKS, KEYS
 from pawl.ui.terminal.terminal_session import TerminalSession, words_of
@@ -38,6 +39,8 @@ class Actions:
     def __init__(self, sitting: TerminalSession) -> None:
         self._sitting = sitting
         self._wishes = sitting.wishes
+        self._shown_call: tuple[object, int] = (None, 0)
+        """The newest call when one was shown whole last, and how far back that one was."""
 
     def carry_out(self, name: str, words: str) -> None:
         getattr(self, name)(words)
@@ -276,6 +279,22 @@ class Actions:
             self._out.hint(f"  run {sitting.shared.waits} waits for your answer: /approve")
             return
         sitting.run_line("diff", *words_of(words))
+
+    def output(self, words: str) -> None:
+        """A call of the latest ones, whole; asked again without a new call, the one before it."""
+        calls = list(self._sitting.renderer.calls)
+        if not calls:
+            self._say("no tool was called yet")
+            return
+        newest, back = self._shown_call
+        back = int(words) if words.isdigit() else back + 1 if newest is calls[-1] else 0
+        if back >= len(calls):
+            self._say(f"there is no earlier call; the latest {len(calls)} are kept")
+            back = -1
+        self._shown_call = (calls[-1], back)
+        if back >= 0:
+            for line in shown_call(calls[-1 - back]):
+                self._out.say(line)
 
     def review(self, words: str) -> None:
         from pawl.agent.edited_change import hidden_names, present_diff, review_request

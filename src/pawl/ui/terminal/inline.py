@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -335,7 +336,7 @@ class Inline:
     def _question_lines(self) -> StyleAndTextTuples:
         if self._question is None:
             return []
-        return [("bold", "\n".join(folded(self._question.text.rstrip(), _width())))]
+        return [("bold", "\n".join(textwrap.wrap(self._question.text.rstrip(), _width(), break_on_hyphens=False)))]
 
     def _status_line(self) -> StyleAndTextTuples:
         return [(_DIM, cut(one_line(self._sitting.status(_width(), asked=self.asks)), _width()))]
@@ -456,6 +457,9 @@ class Handlers:
     def clear(self, event: KeyPressEvent) -> None:
         self.input.clear()
 
+    def expand(self, event: KeyPressEvent) -> None:
+        self.sitting.act("output", "")
+
     def suspend(self, event: KeyPressEvent) -> None:
         event.app.suspend_to_background()
 
@@ -471,6 +475,7 @@ def bindings(handlers: Handlers) -> KeyBindings:
     made.add("c-c")(handlers.interrupt)
     made.add("c-d")(handlers.end)
     made.add("c-l")(handlers.clear)
+    made.add("c-o")(handlers.expand)
     made.add("c-z")(handlers.suspend)
     return made
 

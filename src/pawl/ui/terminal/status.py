@@ -7,7 +7,7 @@ import sys
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Mode, RunRequest
 from pawl.ui.screen.renderer import Meter
-from pawl.ui.screen.screen import cells, cut, money
+from pawl.ui.screen.screen import cells, cut, money, short_model
 
 PLAN = (
     "[Plan only; nothing can be changed now. Read what you need, then answer with a numbered plan: which files change"
@@ -49,6 +49,7 @@ KEYS = (
     ("Esc, Ctrl-C", "stop the present run; Ctrl-C twice leaves"),
     ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
     ("Up, Down", "earlier inputs of this workspace"),
+    ("Ctrl-O", "show the latest tool call with all of its output; again: the one before it"),
     ("Ctrl-L", "clear the screen"),
     ("Ctrl-Z", "suspend Pawl"),
     ("Ctrl-D", "leave"),
@@ -72,7 +73,7 @@ def status_line(wishes: SessionChoices, meter: Meter, *, model: str, doing: str,
     keys = {"working": KEYS_WORKING, "asked": KEYS_ASKED}.get(doing, KEYS_IDLE)
     spent = money(meter.cost) if meter.by_model else "$0.00"
     ranked = [
-        (6, _short(model) or "no model"),
+        (6, short_model(model) or "no model"),
         (5, wishes.mode_word),
         (2, ASKS[wishes.approval]),
         (4, spent),
@@ -83,10 +84,3 @@ def status_line(wishes: SessionChoices, meter: Meter, *, model: str, doing: str,
     while len(parts) > 1 and cells(SEPARATOR.join(text for _, text in parts)) > width:
         parts.remove(min(parts))
     return cut(SEPARATOR.join(text for _, text in parts), width)
-
-
-def _short(model: str) -> str:
-    """A file by its name, and nothing longer than a name should be."""
-    kind, found, path = model.partition(":")
-    name = f"{kind}:{path.rpartition('/')[2]}" if found and "/" in path else model
-    return cut(name, 28)
