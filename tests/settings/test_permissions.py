@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterable
 from dataclasses import replace
@@ -268,56 +267,14 @@ def test_a_denial_is_not_weaker_for_length():
         assert said(command, rules).ruling is DENY
 
 
-LOSSES = [
-    "git reset --hard",
-    "git reset --har HEAD~1",
-    "git checkout -- .",
-    "git checkout .",
-    "git checkout -f main",
-    "git checkout src/app.py",
-    "git clean -fdx",
-    "git restore .",
-    "git stash drop",
-    "git push --force",
-    "git push -f origin x",
-    "git push origin +main",
-    "git branch -D x",
-    "git rebase main",
-    "rm -rf build",
-    "rm -fr build",
-    "rm --recursive x",
-    "rm *",
-    "git -C x reset --hard",
-    "timeout 5 rm -r x",
-    "sudo rm -r x",
-    "sh -c 'rm -rf x'",
-    "dd if=a of=b",
-    "truncate -s 0 f",
-    "shred f",
-    "find . -delete",
-    "chmod -R 777 .",
-    "git rm -r x",
-    "xargs rm -rf",
-    "sudo mkfs.ext4 /dev/sda",
-]
-
-
-@pytest.mark.parametrize("command", LOSSES)
-def test_what_loses_work_is_asked_about_whatever_a_broad_rule_says(command: str):
-    for rules in (
-        permissions("caged"),
-        permissions("caged", allow=["Bash"]),
-        permissions(allow=["Bash(*)", "Bash(git *)", "Bash(rm *)"]),
-    ):
-        found = said(command, rules)
-        assert found.ruling is ASK and found.firm
-
-
-@pytest.mark.parametrize("command", [one for one in LOSSES if "*" not in one])
-def test_what_loses_work_passes_a_rule_that_names_it(command: str):
-    exact = json.dumps(command)[1:-1] if "'" not in command else command
-    assert said(command, permissions("caged", allow=[f"Bash({exact})"])).ruling is ALLOW
-    assert said(f"{command} && ls", permissions("caged", allow=[f"Bash({exact})"])).ruling is ALLOW
+@pytest.mark.parametrize(
+    "command",
+    ["git checkout src/app.py", "git stash", "git commit -am x", "git reset --hard", "rm -rf build", "find . -delete"],
+)
+def test_on_a_bench_nothing_is_the_users_to_be_lost(command: str):
+    assert said(command, permissions("caged")).ruling is ALLOW
+    assert said(command, permissions("caged", ask=[f"Bash({command.split()[0]} *)"])).ruling is ASK
+    assert said(command, permissions()).ruling is ASK
 
 
 def test_the_order_is_deny_ask_allow():
@@ -535,8 +492,8 @@ SUGGESTED = {
     "python -m pytest -q": ("Bash(python -m pytest *)",),
     "python -c 'print(1)'": ("Bash(python -c 'print(1)')",),
     "timeout 60 cargo test --all": ("Bash(cargo test *)",),
-    "rm -rf build": ("Bash(rm -rf build)",),
-    "git reset --hard": ("Bash(git reset --hard)",),
+    "rm -rf build": ("Bash(rm *)",),
+    "git reset --hard": ("Bash(git reset *)",),
     "X=1 make": ("Bash(X=1 make)",),
     "find . -exec wc {} +": ("Bash(find . -exec wc '{}' +)",),
     "make > /tmp/log": ("Bash(make *)", "Edit(//tmp/log)"),

@@ -74,7 +74,8 @@ def test_the_check_says_what_the_tools_are_told(shop, preset: str, trusted: bool
     ("tool", "arguments", "call", "ruling"),
     [
         ("run_command", {"command": "true"}, "Bash(true)", Decision.ALLOW),
-        ("run_command", {"command": "rm -rf x"}, "Bash(rm -rf x)", Decision.ASK),
+        ("run_command", {"command": "rm -rf x"}, "Bash(rm -rf x)", Decision.ALLOW),
+        ("run_command", {"command": "cat app.py"}, "Bash(cat app.py)", Decision.ASK),
         ("run_command", {"command": "make all"}, "Bash(make all)", Decision.DENY),
         ("run_command", {"command": "true; make all"}, "Bash(true; make all)", Decision.DENY),
         ("file_read", {"path": "app.py"}, "Read(app.py)", Decision.ALLOW),

@@ -297,6 +297,7 @@ def as_order(text: str, like: RunRequest) -> RunRequest:
         model=like.model,
         test_command=like.test_command,
         install=like.install,
+        attended=like.attended,
         reasoning=like.reasoning,
         budget=like.budget,
         loop=like.loop if "escalate" in like.loop else {},

@@ -486,8 +486,8 @@ class Talker:
         return f"refused_by_user: {reason}\nnext: do what the user wants instead, or end here", arguments
 
     def _permit(self, line: TurnInput) -> Permit:
-        if line.mode is not None:
-            return unasked(self.permit or rules_of(self.shop, line.mode))
+        if line.mode is not None or not self.record.order.attended:
+            return unasked(self.permit or rules_of(self.shop, line.mode or self.record.order.mode))
         if self.permit is None:
             self.permit = rules_of(self.shop, self.record.order.mode)
         return self.permit

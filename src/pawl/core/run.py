@@ -229,6 +229,8 @@ class RunRequest:
     """Short files that the text names are read before the model is asked."""
     accept_unverified: bool = False
     """Promote unproved work all the same."""
+    attended: bool = True
+    """Whether somebody can be asked about a call; otherwise it is refused, and the model is told why."""
     install: bool = False
     """Packages that the project lacks may be installed on its benches, with a network."""
     fresh: bool = False

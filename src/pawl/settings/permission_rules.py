@@ -19,7 +19,7 @@ from pawl.core.guardrails import Decision, OtherNames, Permission, folded
 from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.allowances import ToolKind, allowances
 from pawl.settings.shell import Doubt, ShellCommand, Word, read_shell
-from pawl.settings.shell_programs import hazard, loss, programs, unwrapped
+from pawl.settings.shell_programs import hazard, programs, unwrapped
 
 COMMAND_TOOL = "run_command"
 MCP = "mcp__"
@@ -383,7 +383,7 @@ def rule_for(tool: str, what: ShellCommand | str) -> str:
 def _command_rule(command: ShellCommand) -> str:
     inner = unwrapped(command.words)
     exact = _literal((*command.assignments, *command.words))
-    if command.assignments or not inner or hazard(inner) or loss(inner):
+    if command.assignments or not inner or hazard(inner):
         return exact
     program = inner[0].text
     texts = [word.text for word in inner]

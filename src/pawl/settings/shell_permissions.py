@@ -16,8 +16,6 @@ from pawl.settings.shell_programs import (
     base_name,
     git_words,
     hazard,
-    loss,
-    may_lose,
     programs,
     unwrapped,
     writes_what_it_names,
@@ -27,7 +25,6 @@ _MORE_THAN_A_WORD = re.compile(r"[\s;&|<>()$`]")
 _SEPARATORS = re.compile(r"[=:@,]")
 _MOST_PARTS = 8
 _MOST_DIRECTORIES = 16
-_MOST_STARTS = 64
 _LONGEST_SHOWN = 120
 _HARMLESS_TARGETS = re.compile(r"/dev/(?:null|stdout|stderr|tty|fd/\d+)")
 
@@ -121,9 +118,6 @@ class CommandJudge:
         exact = [rule for rule in rules if rule.command and rule.command.is_exact and rule.command.fits(whole)]
         if exact:
             return exact[0].permission(Decision.ALLOW)
-        lost = next((what for one in unfolded(Script((command,)))[0] if (what := _loss(one))), "")
-        if lost:
-            return Permission(ruling=Decision.ASK, reason=f"it {lost}", firm=True)
         general = [rule for rule in rules if rule.is_general]
         if general:
             return general[0].permission(Decision.ALLOW)
@@ -220,16 +214,6 @@ def _starts(words: Sequence[Word]) -> list[int]:
         starts.append(at)
         at += len(word.shown) + 1
     return starts
-
-
-def _loss(command: ShellCommand) -> str:
-    """The work that the command loses, itself or by what it runs."""
-    words = command.words
-    runs = bool(words) and base_name(words[0].text) in programs().running_others
-    if not runs:
-        return loss(words)
-    starts = [at for at, word in enumerate(words) if at == 0 or may_lose(word.text)]
-    return next((what for at in starts[:_MOST_STARTS] if (what := loss(words[at:]))), "")
 
 
 def _directories(script: Script, start: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Knowledge of programs: which run or write something else than they seem to, which lose work, which only wrap."""
+"""Knowledge of programs: which run or write something else than they seem to, and which only wrap."""
 
 from __future__ import annotations
 
@@ -45,17 +45,6 @@ class Hazards:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
-    """One way to lose work."""
-
-    what: str
-    program: str
-    first: tuple[str, ...] = ()
-    any: tuple[str, ...] = ()
-    patterns: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GitWords:
     harmless: frozenset[str]
     valued: frozenset[str]
@@ -74,7 +63,6 @@ class ShellPrograms:
     depths: Mapping[str, int]
     wrappers: Mapping[str, Wrapper]
     programs: Mapping[str, Hazards]
-    destructive: tuple[Loss, ...]
     git: GitWords
 
     @property
@@ -230,28 +218,3 @@ def writes_what_it_names(words: Sequence[Word]) -> bool:
     program = base_name(words[0].text) if words else ""
     option = programs().writing.get(program)
     return program in programs().writers or (option is not None and any(_is(word.text, option) for word in words))
-
-
-def may_lose(program: str) -> bool:
-    """Whether the program is one of those that lose work."""
-    return any(fnmatchcase(base_name(program), one.program) for one in programs().destructive)
-
-
-def loss(words: Sequence[Word]) -> str:
-    """The work that the command would lose; empty when none. A program is judged by its name, wherever it stands."""
-    if not words:
-        return ""
-    program = base_name(words[0].text)
-    plain = git_words(words) if program == "git" else tuple(words)
-    rest = plain[1:]
-    for one in programs().destructive:
-        if not fnmatchcase(program, one.program) or (one.first and not (rest and rest[0].text in one.first)):
-            continue
-        texts = [word.text for word in (rest[1:] if one.first else rest)]
-        if one.patterns:
-            lost = any(word.is_pattern for word in rest)
-        else:
-            lost = not one.any or any(_is(text, pattern) for text in texts for pattern in one.any)
-        if lost:
-            return one.what
-    return ""

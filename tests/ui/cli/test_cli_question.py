@@ -11,6 +11,7 @@ from ui.terminal.emulator import Emulator
 
 pytestmark = pytest.mark.attack("A44")
 
+ASKS = {".pawl/settings.toml": '[permissions]\nask = ["Bash(rm *)"]\n'}
 HIDING = {
     "newlines": ("echo hi" + "\n" * 400 + "rm -rf build", "… 399 empty lines …", "text after many empty lines"),
     "spaces": ("echo hi;" + " " * 6000 + "rm -rf build", "… 6,000 spaces …", "text after many blanks"),
@@ -41,11 +42,11 @@ def turns(*calls: dict[str, object]) -> str:
 @pytest.fixture
 def asked(project: Project, tmp_path: Path):
     """A project in which a model wants to call commands; how `pawl do` is told of it."""
-    pawl = project({**SETTINGS, "app.py": "x = 1\n", "build/kept.txt": "kept\n"})
+    pawl = project({**SETTINGS, **ASKS, "app.py": "x = 1\n", "build/kept.txt": "kept\n"})
 
     def words(*commands: str) -> tuple[str, ...]:
         (tmp_path / "model.jsonl").write_text(turns(*({"command": one} for one in commands)))
-        return ("do", "clean", "up", "app.py", "--model", f"scripted:{tmp_path / 'model.jsonl'}")
+        return ("do", "clean", "up", "app.py", "--approve", "each", "--model", f"scripted:{tmp_path / 'model.jsonl'}")
 
     return pawl, words
 
@@ -103,13 +104,13 @@ def test_the_middle_of_many_commands_is_counted_and_all_are_to_be_seen(asked):
 
 def test_in_a_terminal_a_yes_to_what_was_not_shown_is_asked_for_again(asked):
     pawl, words = asked
-    command = "\n".join([*(f": {number}" for number in range(100)), "rm -rf build", *map(str, range(100))])
+    command = "\n".join([*(f": {number}" for number in range(100)), "rm -rf build; echo gone", *map(str, range(100))])
     with pawl.terminal(*words(command)) as terminal:
         terminal.expect("carry it out?")
         terminal.type("y\n")
         terminal.expect("part of it was not shown")
         terminal.expect("carry it out?")
-        assert "rm -rf build" not in terminal.text
+        assert "echo gone" not in terminal.text
         terminal.type("d\n")
         terminal.expect("rm -rf build")
         terminal.expect("carry it out?")
@@ -185,7 +186,7 @@ def test_a_change_is_shown_with_long_lines_counted_and_line_ends_told(asked, tmp
 
 def test_thousands_of_paths_are_counted_beside_the_question(asked):
     pawl, words = asked
-    said = pawl(*words("mkdir many; cd many; for n in $(seq 2000); do echo $n > f$n; done; echo > 'a\nb'"))
+    said = pawl(*words("mkdir many; cd many; seq 2000 | xargs touch 'a\nb'"))
     assert said.code == 4, said
     assert "paths in all" in said.out and "not shown …" in said.out
     assert "many/a\\nb" in pawl("approve", "--full").out

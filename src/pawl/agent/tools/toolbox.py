@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -241,15 +242,27 @@ class OutputLines:
             self._tell(redacted(text)[:MOST_LINE])
 
 
+COMMITTER = {
+    f"GIT_{who}_{part}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for part, value in (("NAME", "bench"), ("EMAIL", "bench@localhost"))
+}
+"""Who commits on a bench, where the user's own configuration is not seen."""
+
+
 @dataclass(frozen=True, slots=True)
 class GatedRunner:
-    """Fits `CommandRunner`: commands that a model starts. What a rule keeps from it is shown empty, as secrets are."""
+    """Fits `CommandRunner`: commands that a model starts. What a rule keeps from it is shown empty, as secrets are.
+
+    Commits and stashes are written to the bench's own layer of `.git`, of which nothing is captured.
+    """
 
     bench: LateBench
     files: GatedFiles
 
     def run(self, execution: Execution) -> Completed:
         hides = self.files.hides
+        execution = replace(execution, writable_git=True, environment={**COMMITTER, **execution.environment})
         self.files.was_hidden |= hides is not None
         lines = OutputLines(self.bench.printed)
         try:

@@ -216,6 +216,7 @@ def _order(call: Call, conversation: str) -> RunRequest:
         model=options.model or "",
         test_command=call.test_command,
         accept_unverified=options.accept_unverified,
+        attended=call.can_ask or options.approve == Approval.EACH,
         install=options.install,
         reasoning=options.reasoning or "",
         budget=spending(call),
