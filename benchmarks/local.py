@@ -22,8 +22,8 @@ from pathlib import Path
 
 from pawl.core.dialogue import Answered, Message, ModelResponse, Request, Sampling, StopReason, user
 from pawl.models import Model
-from pawl.models.local.form import ConstrainedTools
-from pawl.models.local.gguf import LocalModel
+from pawl.models.local_form import ConstrainedTools
+from pawl.models.local_gguf import LocalModel
 from pawl.models.providers import LocalSettings
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"

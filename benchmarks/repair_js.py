@@ -19,8 +19,8 @@ from pathlib import Path
 
 from pawl.repair.ground import parse_event
 from pawl.repair.model import Agreement, RepairEnded, RepairStatus
-from pawl.repair.scripts.proposals import proposed
-from pawl.repair.scripts.script_ground import REQUEST_FILE, WarmRequest, warm_command
+from pawl.repair.script_ground import REQUEST_FILE, WarmRequest, warm_command
+from pawl.repair.script_proposals import proposed
 
 HEAD = (
     "const {name} = require('./solution.js');\nconst assert = require('node:assert');\nconsole.assert = assert.ok;\n\n"

@@ -15,8 +15,8 @@ from pawl.checks.lsp.verdicts import Host
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ParseFailed, ServerUnavailable, TimedOut
 from pawl.repair.recoverer import advised
-from pawl.repair.recoveries.source import RecoverySituation, symbols_of
 from pawl.repair.recovery_map import recover, undefined_name
+from pawl.repair.sources import RecoverySituation, symbols_of
 
 pytestmark = pytest.mark.spec("A12")
 BIN = Path(sys.executable).parent

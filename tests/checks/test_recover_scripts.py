@@ -4,8 +4,8 @@ import pytest
 
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ConfigError
-from pawl.repair.recoveries.source import symbols_of
 from pawl.repair.recovery_map import javascript_map, python_map, recover, with_users
+from pawl.repair.sources import symbols_of
 
 pytestmark = pytest.mark.spec("A12")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from pawl.models.local.form import ConstrainedTools
-from pawl.models.local.gguf import LocalModel
+from pawl.models.local_form import ConstrainedTools
+from pawl.models.local_gguf import LocalModel
 from pawl.models.providers import LocalSettings
 
 

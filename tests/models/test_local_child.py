@@ -32,7 +32,7 @@ STAND_IN = Path(__file__).with_name("local_stand_in.py")
 PARENT = """
 import sys
 from pawl.core.dialogue import Request, user
-from pawl.models.local.gguf import LocalModel
+from pawl.models.local_gguf import LocalModel
 
 model = LocalModel(sys.argv[1])
 for event in model.stream(Request(model="local", system=(), messages=(user("hello"),))):

@@ -28,7 +28,7 @@ from pawl.core.dialogue import (
     user,
 )
 from pawl.core.errors import AnswerUnusable
-from pawl.models.local.form import ConstrainedTools, Saying
+from pawl.models.local_form import ConstrainedTools, Saying
 from pawl.sandbox.cancel import CancelToken
 
 pytestmark = pytest.mark.spec("F10")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from models.local_files import SMALL, header_bytes, model_file
 
 from pawl.core.errors import ConfigError, Overloaded, UnknownModel
-from pawl.models.local.gguf import LocalModel, read_header, start_of
+from pawl.models.local_gguf import LocalModel, read_header, start_of
 from pawl.models.providers import LocalSettings, local_settings
 
 pytestmark = pytest.mark.spec("F10")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pawl.models.local.child import free_memory, spare_threads
+from pawl.models.local_child import free_memory, spare_threads
 
 pytestmark = pytest.mark.spec("F10")
 

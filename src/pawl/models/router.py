@@ -520,8 +520,8 @@ class Models:
         return fitted(WireModel(endpoint, transport, timeouts=timeouts, retries=retries), self.can(str(name)), edits)
 
     def _local(self, name: ModelName) -> Model:
-        from pawl.models.local.form import ConstrainedTools
-        from pawl.models.local.gguf import LocalModel
+        from pawl.models.local_form import ConstrainedTools
+        from pawl.models.local_gguf import LocalModel
         from pawl.models.providers import local_settings
 
         path = self._base / Path(name.name).expanduser()

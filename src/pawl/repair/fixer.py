@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
+from pawl.checks.catalog import detect
 from pawl.checks.climb import StopPolicy
 from pawl.checks.packages import PackagePolicy, provide
-from pawl.checks.project_facts import dependencies
+from pawl.checks.project_facts import Folder, dependencies
 from pawl.checks.steps import amount
 from pawl.checks.verdict import Evidence, Requirements
 from pawl.checks.verifier import Verifier
@@ -38,13 +40,12 @@ from pawl.repair.model import (
     SuspiciousLine,
 )
 from pawl.repair.recoverer import PythonRecoverer, UnseenRecoverer
-from pawl.repair.recoveries.names import is_packages, meant_module, package_of, plugin_of
-from pawl.repair.recoveries.source import Symbols, symbols_of
 from pawl.repair.recovery_map import SAY, beyond
-from pawl.repair.scripts.script_fixer import ScriptFixer
-from pawl.repair.scripts.script_ground import ScriptGround, is_script_project
+from pawl.repair.recovery_names import is_packages, meant_module, package_of, plugin_of
+from pawl.repair.script_fixer import ScriptFixer
+from pawl.repair.script_ground import ScriptGround
+from pawl.repair.sources import Symbols, reaching, symbols_of, test_file
 from pawl.repair.strategy import WHY_NOT, RepairStrategy, Told, suite_of, why_not
-from pawl.repair.targets import reaching, test_file
 from pawl.workspace.bench import Bench, sweep
 from pawl.workspace.benches import brought_along, open_bench, own_python
 from pawl.workspace.paths import bench_places
@@ -76,7 +77,7 @@ def fix(shop: Project, request: FixRequest, listen: Listener) -> FixReport:
 
     with bench() as first:
         fixer: _Fixer | ScriptFixer
-        if is_script_project(first.files, request.test_command):
+        if _is_script_project(first.files, request.test_command):
             fixer = ScriptFixer(ScriptGround(shop, first, request, listen, notes=list(notes)), bench)
         else:
             fixer = _Fixer(PythonGround(shop, first, request, listen), bench)
@@ -87,6 +88,15 @@ def fix(shop: Project, request: FixRequest, listen: Listener) -> FixReport:
         report = _landed(shop, report, changes, request)
     shop.note("fixed", {"outcome": report.outcome, "repairs": len(report.repairs), "seconds": round(report.seconds, 2)})
     return report
+
+
+def _is_script_project(files: Folder, test_command: Sequence[str]) -> bool:
+    """Whether the tests, or without any the sources, are TypeScript or JavaScript."""
+    command = shlex.join(test_command) if test_command else None
+    framework = detect(files, command).framework
+    if framework is not None:
+        return framework.language == "javascript"
+    return command is None and (files.exists("package.json") or files.exists("tsconfig.json"))
 
 
 def _landed(shop: Project, report: FixReport, changes: ChangeSet, request: FixRequest) -> FixReport:

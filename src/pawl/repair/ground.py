@@ -41,7 +41,7 @@ from pawl.repair.model import (
     StageBegun,
 )
 from pawl.repair.recovery_map import RecoveryEntry, python_map, with_users
-from pawl.repair.targets import FixTarget, aim_at
+from pawl.repair.sources import FixTarget, aim_at
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.bench import Bench
 from pawl.workspace.project import Project

@@ -21,9 +21,9 @@ from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.lazy_dataclass import dataclass
 from pawl.repair.ground import HANGS, PythonGround, RepairGround, is_uncollected
 from pawl.repair.model import Mended, Repair, StageBegun
-from pawl.repair.recoveries.names import import_line, packages
-from pawl.repair.recoveries.source import RecoveryCandidate, RecoverySituation, Symbols, symbols_of
 from pawl.repair.recovery_map import recover, undefined_name
+from pawl.repair.recovery_names import import_line, packages
+from pawl.repair.sources import RecoveryCandidate, RecoverySituation, Symbols, symbols_of
 from pawl.workspace.benches import own_python
 
 MOST_ROUNDS = 12

@@ -13,8 +13,9 @@ from typing import Annotated
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import OneOf, Reader
-from pawl.repair.recoveries import layout, names, scripts
-from pawl.repair.recoveries.source import RecoveryCandidate, RecoverySituation, Symbols, symbols_of, table
+from pawl.repair import recovery_names as names
+from pawl.repair import recovery_texts as texts
+from pawl.repair.sources import RecoveryCandidate, RecoverySituation, Symbols, symbols_of, table
 
 SAY = "say"
 """The recovery that has no edit to propose, only advice."""
@@ -33,23 +34,23 @@ RECOVERIES: Mapping[str, Recovery] = {
     "declare-outer": names.declare_outer,
     "add-await": names.add_await,
     "make-async": names.make_async,
-    "indent": layout.indent,
-    "expand-tabs": layout.expand_tabs,
-    "add-colon": layout.add_colon,
-    "balance-brackets": layout.balance_brackets,
-    "close-string": layout.close_string,
-    "compare": layout.compare,
-    "add-comma": layout.add_comma,
-    "call-with-parentheses": layout.call_with_parentheses,
-    "parenthesize-exceptions": layout.parenthesize_exceptions,
-    "plain-characters": layout.plain_characters,
-    "other-languages": layout.other_languages,
-    "rename-suggested": scripts.rename_suggested,
-    "import-from-project": scripts.import_from_project,
-    "relative-module": scripts.relative_module,
-    "type-arguments": scripts.type_arguments,
-    "insert-expected": scripts.insert_expected,
-    "make-function-async": scripts.make_async,
+    "indent": texts.indent,
+    "expand-tabs": texts.expand_tabs,
+    "add-colon": texts.add_colon,
+    "balance-brackets": texts.balance_brackets,
+    "close-string": texts.close_string,
+    "compare": texts.compare,
+    "add-comma": texts.add_comma,
+    "call-with-parentheses": texts.call_with_parentheses,
+    "parenthesize-exceptions": texts.parenthesize_exceptions,
+    "plain-characters": texts.plain_characters,
+    "other-languages": texts.other_languages,
+    "rename-suggested": texts.rename_suggested,
+    "import-from-project": texts.import_from_project,
+    "relative-module": texts.relative_module,
+    "type-arguments": texts.type_arguments,
+    "insert-expected": texts.insert_expected,
+    "make-function-async": texts.make_async,
     "code-fix": lambda situation: iter(()),
     SAY: lambda situation: iter((RecoveryCandidate(why=situation.advice),)),
 }

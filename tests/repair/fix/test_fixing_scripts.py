@@ -12,8 +12,8 @@ from repair.fix.projects import fixed, project
 from world import snapshot
 
 from pawl.repair.model import FixOutcome, FixRequest
-from pawl.repair.scripts.proposals import proposed
-from pawl.repair.scripts.script_ground import MOST_BYTES, WarmRequest
+from pawl.repair.script_ground import MOST_BYTES, WarmRequest
+from pawl.repair.script_proposals import proposed
 from pawl.settings.config import load
 from pawl.workspace.project import Project
 from pawl.workspace.reversal import Wish

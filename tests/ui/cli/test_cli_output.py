@@ -18,7 +18,7 @@ from pawl.ui.cli.overview import COMMANDS
 pytestmark = pytest.mark.attack("A44")
 
 SOURCE = Path(product.__file__).parent
-OWN_PROCESSES = ("repair/inside/", "agent/inside/", "repair/scripts/proposals.py", "agent/tools/matcher.py",
+OWN_PROCESSES = ("repair/inside/", "agent/inside/", "repair/script_proposals.py", "agent/tools/matcher.py",
     "checks/inside/launch.py", "checks/lsp/question.py", "checks/server_runner.py", "code/parsers.py",
     "sandbox/launcher.py")  # fmt: skip
 """What runs in processes of its own and answers Pawl in JSON or bytes, never a person."""

@@ -6,15 +6,14 @@ import gzip
 import json
 import os
 import re
-import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib import resources
 
 from pawl.checks import catalog as commands
-from pawl.checks.catalog import detect, named
-from pawl.checks.project_facts import CheckKind, Folder
+from pawl.checks.catalog import named
+from pawl.checks.project_facts import CheckKind
 from pawl.checks.steps import Tests
 from pawl.code.import_map import Resolver
 from pawl.code.languages import is_test
@@ -33,24 +32,15 @@ from pawl.repair.model import (
     StageBegun,
     TextEdit,
 )
-from pawl.repair.recoveries.scripts import ENDINGS
-from pawl.repair.scripts.proposals import Proposed, proposed
-from pawl.repair.scripts.script_nodes import ScriptProposal
-from pawl.repair.targets import files_of, reached
+from pawl.repair.recovery_texts import ENDINGS
+from pawl.repair.script_nodes import ScriptProposal
+from pawl.repair.script_proposals import Proposed, proposed
+from pawl.repair.sources import files_of, reached
 
 MOST_SOURCES = 3000
 _CONFIGURATION = ("vitest.", "jest.", "vite.config", "eslint.config")
 """Scripts that say how others are run and checked, never edited."""
 _READ = (CheckKind.SYNTAX, CheckKind.TYPES)
-
-
-def is_script_project(files: Folder, test_command: Sequence[str]) -> bool:
-    """Whether the tests, or without any the sources, are TypeScript or JavaScript."""
-    command = shlex.join(test_command) if test_command else None
-    framework = detect(files, command).framework
-    if framework is not None:
-        return framework.language == "javascript"
-    return command is None and (files.exists("package.json") or files.exists("tsconfig.json"))
 
 
 @dataclass(slots=True)

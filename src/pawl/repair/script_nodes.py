@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @functools.cache
 def tables() -> dict[str, dict[str, Any]]:
     """Tables of things that are easily exchanged, and the kinds of nodes."""
-    return tomllib.loads((resources.files("pawl.repair.scripts") / "swaps.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((resources.files("pawl.repair") / "recoveries" / "swaps.toml").read_text(encoding="utf-8"))
 
 
 def kinds(name: str) -> frozenset[str]:

@@ -13,7 +13,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from pawl.core.lazy_dataclass import dataclass
-from pawl.repair.scripts.script_nodes import (
+from pawl.repair.script_nodes import (
     EXPRESSIONS,
     FUNCTIONS,
     Marks,
@@ -25,7 +25,7 @@ from pawl.repair.scripts.script_nodes import (
     source,
     within,
 )
-from pawl.repair.scripts.templates import Scope, edits_of
+from pawl.repair.script_templates import Scope, edits_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Tree
@@ -114,7 +114,7 @@ def main(seconds: int, memory_bytes: int) -> None:
 
 SECONDS = 20
 MEMORY_BYTES = 2 << 30
-_START = "import sys; sys.path[:] = {path!r}; from pawl.repair.scripts.proposals import main; main({seconds}, {memory})"
+_START = "import sys; sys.path[:] = {path!r}; from pawl.repair.script_proposals import main; main({seconds}, {memory})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from pawl.core.errors import AnswerInterrupted, ContextTooLong, Overloaded, Unkn
 from pawl.core.lazy_dataclass import dataclass
 from pawl.models.exchange import Transport, WireModel
 from pawl.models.failures import Retries
-from pawl.models.local.child import Life, ServerStart, free_memory, spare_threads
+from pawl.models.local_child import Life, ServerStart, free_memory, spare_threads
 from pawl.models.providers import Endpoint, LocalSettings, Quirks, ReasoningSwitch, SchemaCarrier, Timeouts, Wire
 from pawl.sandbox.cancel import CancelToken
 
@@ -29,7 +29,7 @@ _ATTEMPTS = 2
 _QUIRKS = Quirks(reasoning=ReasoningSwitch.TEMPLATE, schema=SchemaCarrier.JSON_SCHEMA)
 
 
-_SERVER = (sys.executable, "-P", "-m", "pawl.models.local.child")
+_SERVER = (sys.executable, "-P", "-m", "pawl.models.local_child")
 """The folder that it runs in is not a place that modules are taken from."""
 
 

@@ -254,7 +254,7 @@ def _json(value: object) -> str:
 
 @functools.cache
 def _text() -> string.Template:
-    return string.Template((resources.files("pawl.models.local") / "tools.md").read_text("utf-8").strip())
+    return string.Template((resources.files("pawl.models") / "prompts" / "local_tools.md").read_text("utf-8").strip())
 
 
 _OPENING = re.compile(r'\s*\{\s*"say"\s*:\s*"')

@@ -29,9 +29,9 @@ from pawl.repair.model import (
     TextEdit,
 )
 from pawl.repair.recoverer import MOST_CANDIDATES, Recoverer, as_long_as_better, places_of, repair_by
-from pawl.repair.recoveries.source import RecoveryCandidate, symbols_of
 from pawl.repair.recovery_map import RecoveryEntry, javascript_map, recover, with_users
-from pawl.repair.scripts.script_ground import ScriptGround, findings_of, search
+from pawl.repair.script_ground import ScriptGround, findings_of, search
+from pawl.repair.sources import RecoveryCandidate, symbols_of
 from pawl.repair.strategy import Dispute, RepairStrategy, Told, picked, why_not
 
 UNDECIDED = "they mean different things, and nothing tells which is meant"

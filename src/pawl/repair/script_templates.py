@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pawl.core.lazy_dataclass import dataclass
-from pawl.repair.scripts.script_nodes import (
+from pawl.repair.script_nodes import (
     EXPRESSIONS,
     FUNCTIONS,
     ScriptProposal,

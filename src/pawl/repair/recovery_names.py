@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 
 from pawl.code.languages import is_test
-from pawl.repair.recoveries.source import (
+from pawl.repair.sources import (
     PythonSource,
     RecoveryCandidate,
     RecoveryEdit,

@@ -1,1 +1,0 @@
-"""Candidate edits for diagnostics: one module per family of recoveries, all pure."""
