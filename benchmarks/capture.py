@@ -19,7 +19,7 @@ from pathlib import Path
 from pawl.core.execution import Execution
 from pawl.sandbox.choice import ChosenSandbox
 from pawl.sandbox.visibility import Surroundings
-from pawl.settings.guardrail_presets import preset
+from pawl.settings.guardrails import preset
 from pawl.store import Store
 from pawl.workspace.bench import Bench
 

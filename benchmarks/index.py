@@ -22,8 +22,8 @@ from pathlib import Path
 from pawl.code.code_model import Query
 from pawl.code.languages import kind_by_name
 from pawl.code.librarian import CodeLibrarian
-from pawl.settings.guardrail_presets import preset
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
+from pawl.settings.guardrails import preset
 from pawl.workspace.bench_files import WorkspaceFiles
 
 TEXT = "TypeError: cannot serialize a nested class\nThe path of inner classes is wrong when they are written to a file."

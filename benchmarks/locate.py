@@ -40,8 +40,8 @@ from pathlib import Path
 from pawl.code.code_model import Query
 from pawl.code.languages import is_test
 from pawl.code.librarian import CodeLibrarian
-from pawl.settings.guardrail_presets import preset
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
+from pawl.settings.guardrails import preset
 from pawl.workspace.bench_files import WorkspaceFiles
 from pawl.workspace.git import Commit, commits_in, log_words
 

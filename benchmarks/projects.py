@@ -42,8 +42,8 @@ from locate import Log, Mirror, half_of
 from pawl.code.languages import is_test, language_of
 from pawl.code.librarian import CodeLibrarian
 from pawl.code.reach import SECONDS_PER_TEST, ChangedLines, within
-from pawl.settings.guardrail_presets import preset
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
+from pawl.settings.guardrails import preset
 from pawl.workspace.bench_files import WorkspaceFiles
 
 CUTS = (1, 5, 10, 20, 50)

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pawl.core.execution import Completed, CopyView, Execution, OverlayView, View
-from pawl.sandbox.landlock import LandlockSandbox
+from pawl.sandbox.choice import LandlockSandbox
 from pawl.sandbox.namespaces import NamespaceSandbox
 from pawl.sandbox.visibility import Surroundings
 

@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pawl.core.guardrails import Guardrails
-from pawl.settings.guardrail_presets import preset
+from pawl.settings.guardrails import Guardrails, preset
 
 GUARDRAILS: Guardrails = preset()
 

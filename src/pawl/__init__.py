@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pawl.core.version import __version__
+from pawl.core import __version__
 
 if TYPE_CHECKING:
     from pawl.agent.inbox import Event

@@ -33,7 +33,7 @@ def _flushed(code: int) -> int:
 
 def _answer(arguments: list[str]) -> int:
     if arguments in (["--version"], ["-V"]):
-        from pawl.core.version import __version__
+        from pawl.core import __version__
 
         sys.stdout.write(f"pawl {__version__}\n")
         return 0

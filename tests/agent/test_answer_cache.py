@@ -8,7 +8,7 @@ from shelf import Folder
 from pawl.agent import answers
 from pawl.agent.answers import WatchedFiles, are_similar, normalised, overlap, still_holds
 from pawl.core.errors import NotFound, TimedOut
-from pawl.core.memory import RestKind
+from pawl.store.memories import RestKind
 
 pytestmark = pytest.mark.spec("B4")
 

@@ -11,11 +11,11 @@ from pawl.agent import workspace_memory as remembering
 from pawl.agent.session import Session
 from pawl.agent.session_memory import SessionMemory
 from pawl.agent.workspace_memory import SESSION
-from pawl.core.history import EntryKind
-from pawl.core.memory import MemoryTier
+from pawl.core.change import EntryKind
 from pawl.core.run import Approval, ApprovalAnswer, ApprovalResponse, Report, RunRequest, RunState
 from pawl.core.typed import typed
 from pawl.settings.trust import trust
+from pawl.store.memories import MemoryTier
 from pawl.workspace.project import Project, new_run_id
 from pawl.workspace.reversal import Wish
 

@@ -21,10 +21,10 @@ from pawl.agent.workspace_memory import (
     updated,
     worth_keeping,
 )
-from pawl.core.memory import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory
 from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.typed import plain, typed
-from pawl.settings.guardrail_presets import preset
+from pawl.settings.guardrails import preset
+from pawl.store.memories import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory
 
 GUARDRAILS = preset("standard")
 CANARY = "Zq8vT3xLm2RpW9ydKc5B"

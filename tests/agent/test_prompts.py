@@ -21,7 +21,7 @@ from pawl.agent.tools.tool_registry import Ports, ToolLimits, ToolRegistry
 from pawl.agent.tools.toolbox import toolbox
 from pawl.core.errors import PromptError
 from pawl.core.run import Detail, Mode, Reasoning, RoleName, Stage
-from pawl.settings.guardrail_presets import preset
+from pawl.settings.guardrails import preset
 
 pytestmark = pytest.mark.spec("C10")
 

@@ -15,9 +15,9 @@ from pawl.agent.workspace_memory import ESTIMATES, SESSION
 from pawl.core.dialogue import Request, ToolAnswer, ToolCall, Usage, user
 from pawl.core.errors import UnknownEntry
 from pawl.core.events import RequestAnswered, Shortened, ToolEnded
-from pawl.core.memory import MemoryTier
 from pawl.core.run import Intent, Mode, Reasoning, Report, RunRequest, RunTerms
 from pawl.core.typed import typed
+from pawl.store.memories import MemoryTier
 from pawl.workspace.project import Project, new_run_id
 
 SCRIPT = """

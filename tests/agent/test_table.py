@@ -17,7 +17,8 @@ from pawl.agent.policy import Sent, as_markdown, check_request, may_call, standa
 from pawl.agent.prompts import PromptRepository
 from pawl.core.errors import ConfigError, PolicyViolation
 from pawl.core.run import Approval, Mode, PolicyDecision, Reasoning, ReasoningFormat, RoleName, RunTerms, Stage
-from pawl.settings.allowances import ToolKind, allowances, parse
+from pawl.settings.permission_rules import ToolKind, allowances
+from pawl.settings.permission_rules import parse_allowances as parse
 
 pytestmark = pytest.mark.spec("C3")
 

@@ -9,7 +9,7 @@ from ui.cli.console import Pawl
 from world import lay
 
 from pawl.checks.test_commands import TreeFolder, candidates
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
 
 TOX = "[tox]\nenv_list = py3\n\n[testenv]\ncommands = pytest -v --tb=short --basetemp={envtmpdir} {posargs:tests}\n"
 NOX = 'import nox\n\n\n@nox.session\ndef tests(session):\n    session.run("pytest", "-m", "not slow")\n'

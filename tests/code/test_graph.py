@@ -9,8 +9,8 @@ import pytest
 
 from pawl.code.import_map import ImportMap, Resolver
 from pawl.code.librarian import CodeLibrarian as Index
-from pawl.settings.guardrail_presets import preset
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
+from pawl.settings.guardrails import preset
 from pawl.workspace.bench_files import WorkspaceFiles
 
 pytestmark = pytest.mark.spec("A2", "E2")

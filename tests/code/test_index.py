@@ -17,8 +17,8 @@ from pawl.code import index_writer as indexing
 from pawl.code.index_reader import IndexTables
 from pawl.code.librarian import CodeLibrarian as Index
 from pawl.core.errors import StoreBusy, StoreError
-from pawl.settings.guardrail_presets import preset
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
+from pawl.settings.guardrails import preset
 from pawl.workspace.bench_files import WorkspaceFiles
 
 pytestmark = pytest.mark.spec("A9", "E2")
@@ -231,8 +231,8 @@ import os, signal, sys
 from pathlib import Path
 from pawl.code import index_writer as indexing
 from pawl.code.librarian import CodeLibrarian as Index
-from pawl.settings.guardrail_presets import preset
-from pawl.settings.tree import Tree
+from pawl.settings.guardrails import preset
+from pawl.settings.files import Tree
 from pawl.workspace.bench_files import WorkspaceFiles
 
 indexing.Resolver = lambda paths: os.kill(os.getpid(), signal.SIGKILL)
@@ -338,8 +338,8 @@ sys.path.insert(0, sys.argv[3])
 from pawl.code import index_writer as indexing
 from pawl.code.librarian import CodeLibrarian as Index
 from pawl.core.errors import StoreBusy
-from pawl.settings.guardrail_presets import preset
-from pawl.settings.tree import Tree
+from pawl.settings.guardrails import preset
+from pawl.settings.files import Tree
 from pawl.workspace.bench_files import WorkspaceFiles
 with Index(Path(sys.argv[2]), WorkspaceFiles(Tree(sys.argv[1]), preset("standard"))) as index:
     index.refresh()

@@ -17,8 +17,8 @@ from pawl.code.parsers import IndexPage, ParserLimits, Parsers, Rows, read
 from pawl.code.tokens import WORD, Tokens, tokens
 from pawl.core import redact
 from pawl.core.redact import Redactor
-from pawl.settings.guardrail_presets import preset
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
+from pawl.settings.guardrails import preset
 from pawl.workspace.bench_files import WorkspaceFiles
 
 pytestmark = pytest.mark.spec("A9", "E2")

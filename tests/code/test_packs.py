@@ -15,7 +15,7 @@ from pawl.code.librarian import gathered
 from pawl.code.outline import SourceOutliner, repository_outline
 from pawl.core.errors import UsageError
 from pawl.core.text import CHARACTERS_PER_TOKEN
-from pawl.settings.guardrail_presets import preset
+from pawl.settings.guardrails import preset
 
 pytestmark = pytest.mark.spec("A9")
 

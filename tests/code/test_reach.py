@@ -9,8 +9,8 @@ import pytest
 
 from pawl.code.librarian import CodeLibrarian
 from pawl.code.reach import ChangedLines, Reach
-from pawl.settings.guardrail_presets import preset
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
+from pawl.settings.guardrails import preset
 from pawl.workspace.bench_files import WorkspaceFiles
 from pawl.workspace.git import Commit
 

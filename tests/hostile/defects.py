@@ -147,8 +147,8 @@ DEFECTS: Mapping[str, Defect] = {
         2,
         ("linked settings",),
         {
-            "pawl.settings.project_files:_Reading._one": _followed,
-            "pawl.settings.project_files:ProjectFiles.digests": lambda old: property(
+            "pawl.settings.trust:_Reading._one": _followed,
+            "pawl.settings.trust:ProjectFiles.digests": lambda old: property(
                 lambda self: dict.fromkeys(self.contents, "link")
             ),
         },
@@ -188,7 +188,7 @@ DEFECTS: Mapping[str, Defect] = {
     ),
     "values of tokens": Defect(12, ("value of a token",), {"pawl.workspace.project:register_secrets": _always(None)}),
     "names that were not protected": Defect(
-        12, ("automation poisoning: newer names",), {"pawl.settings.guardrail_presets:parse": _fewer_names}
+        12, ("automation poisoning: newer names",), {"pawl.settings.guardrails:parse": _fewer_names}
     ),
     "special bits": Defect(
         12,

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from pawl.core import redact
-from pawl.core.change import EMPTY
+from pawl.core.change import EMPTY, EntryKind
 from pawl.core.dialogue import (
     Message,
     ModelResponse,
@@ -32,7 +32,6 @@ from pawl.core.dialogue import (
     user,
 )
 from pawl.core.errors import PawlError
-from pawl.core.history import EntryKind
 from pawl.core.redact import Redactor, redacted, redacted_body, redacted_request, register
 from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
 from pawl.models.telemetry import Telemetry, _headers

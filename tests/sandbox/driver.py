@@ -9,8 +9,7 @@ import threading
 from pawl.core.errors import PawlError
 from pawl.core.execution import Confinement, CopyView, Execution, Limits, Network, OverlayView
 from pawl.sandbox.cancel import CancelToken
-from pawl.sandbox.choice import ChosenSandbox
-from pawl.sandbox.landlock import LandlockSandbox
+from pawl.sandbox.choice import ChosenSandbox, LandlockSandbox
 from pawl.sandbox.namespaces import NamespaceSandbox
 from pawl.sandbox.process import Programs
 from pawl.sandbox.visibility import Surroundings

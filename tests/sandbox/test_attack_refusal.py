@@ -34,7 +34,7 @@ NO_LANDLOCK = "deny((444, None, 38))\n"
 FILTER_REFUSED = """\
 import pawl.sandbox.namespaces as seccomp
 import pawl.sandbox.namespaces as namespaces
-import pawl.sandbox.landlock as landlock
+import pawl.sandbox.choice as landlock
 # Code 0xffff is no instruction: the kernel refuses to load this.
 broken = lambda machine, sockets: bytes([255] * 8)
 namespaces.filter_program = landlock.filter_program = broken

@@ -12,10 +12,9 @@ from scenarios.story import Story, patch, say
 from pawl.core.errors import GitFailed
 from pawl.core.execution import Captured, Completed, Ending, Execution
 from pawl.core.run import DeliveryState
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
 from pawl.workspace import git as confined
-from pawl.workspace.git import Git
-from pawl.workspace.repository import DEEPEST, opened, user_values, values
+from pawl.workspace.git import DEEPEST, Git, opened, user_values, values
 
 pytestmark = pytest.mark.spec("E13")
 

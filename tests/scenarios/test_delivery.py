@@ -8,8 +8,8 @@ import pytest
 from scenarios.story import Story, call, patch, say
 
 from pawl.core.events import Corrected
-from pawl.core.memory import MemoryTier
 from pawl.core.run import DeliveryState, RunState
+from pawl.store.memories import MemoryTier
 
 LEAP = "return year % 4 == 0"
 WRONG = "return year % 4 == 0 and year % 100 != 0"

@@ -13,7 +13,7 @@ import pytest
 from scenarios import killed
 from scenarios.story import Story, call, patch, say
 
-from pawl.core.history import EntryState
+from pawl.core.change import EntryState
 from pawl.core.run import DeliveryState, RunState
 
 pytestmark = pytest.mark.hostile

@@ -15,7 +15,7 @@ from scenarios.conftest import PROJECT
 from scenarios.story import Story, say
 from scenarios.test_loops import FULL, RIGHT, WRONG, attempt, critic, librarian
 
-from pawl.core.history import EntryState
+from pawl.core.change import EntryState
 from pawl.core.run import Report, RunState
 from pawl.core.tiers import AttemptEnd
 

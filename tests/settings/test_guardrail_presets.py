@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.core.errors import ConfigError
-from pawl.core.guardrails import Breach, Guardrails, Limit, Touched
-from pawl.settings.guardrail_presets import parse, preset, presets
+from pawl.settings.guardrails import Breach, Guardrails, Limit, Touched, parse, preset, presets
 
 pytestmark = pytest.mark.spec("A15")
 

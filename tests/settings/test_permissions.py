@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.core.errors import ConfigError
-from pawl.core.guardrails import Decision, Permission
 from pawl.core.run import Mode
-from pawl.settings.guardrail_presets import preset as preset_of
+from pawl.settings.guardrails import Decision, Permission
+from pawl.settings.guardrails import preset as preset_of
 from pawl.settings.permission_rules import PathBase, parse_rule
 from pawl.settings.permissions import Permissions, ReadGate, SandboxMode, preset, presets
 

@@ -10,9 +10,9 @@ import pytest
 
 from pawl.agent.session import Session
 from pawl.agent.talker import rules_of
-from pawl.core.guardrails import Decision
 from pawl.core.run import Approval, Mode, RunRequest, RunState
 from pawl.settings.config import load
+from pawl.settings.guardrails import Decision
 from pawl.settings.permissions import SandboxMode, asked, permissions_of, permit_of
 from pawl.settings.trust import trust
 from pawl.workspace.project import Project

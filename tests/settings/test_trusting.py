@@ -15,17 +15,19 @@ from world import lay
 from pawl.agent.own_extensions import own_commands
 from pawl.agent.policy import prompts
 from pawl.core.errors import ConfigError, UsageError
-from pawl.core.guardrails import Decision
 from pawl.core.run import Mode
 from pawl.settings.config import Config, load
+from pawl.settings.guardrails import Decision
 from pawl.settings.permissions import SandboxMode, permission_settings, permissions_of
-from pawl.settings.project_files import project_files, project_settings, read_text
 from pawl.settings.trust import (
     FILE,
     FolderTrust,
     TrustStatus,
     folder_trust,
     is_trusted,
+    project_files,
+    project_settings,
+    read_text,
     revoke,
     trust,
     trusted_files,

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pawl.core.change import Change, ChangeSet, Node
-from pawl.core.history import Entry, EntryKind, EntryState, NewEntry
+from pawl.core.change import Change, ChangeSet, Entry, EntryKind, EntryState, NewEntry, Node
 from pawl.store.store import Store
 
 DAY = 86_400

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pawl.core.change import EntryKind
 from pawl.core.dialogue import user
-from pawl.core.history import EntryKind
 from pawl.store import database as schema
 from pawl.store.database import Database
 from pawl.store.store import Store

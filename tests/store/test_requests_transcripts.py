@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from pawl.core.change import Retention
 from pawl.core.dialogue import (
     Conversation,
     Message,
@@ -20,7 +21,6 @@ from pawl.core.dialogue import (
     user,
 )
 from pawl.core.errors import StoreCorrupt
-from pawl.core.history import Retention
 from pawl.core.redact import MARK
 
 CANARY = "Zq8vT3xLm2RpW9ydKc5B"

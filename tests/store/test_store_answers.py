@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pawl.core.history import Retention
-from pawl.core.memory import Dependency, KeptAnswer, RestKind
+from pawl.core.change import Retention
 from pawl.store import database as schema
 from pawl.store import memories as answers
 from pawl.store.database import Database
+from pawl.store.memories import Dependency, KeptAnswer, RestKind
 from pawl.store.store import Store
 
 WORKSPACE = "/home/user/project"

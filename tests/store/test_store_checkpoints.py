@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.core.change import Change, ChangeSet, Node, blob_digest
+from pawl.core.change import Change, ChangeSet, Checkpoint, Node, Retention, RollbackPolicy, blob_digest
 from pawl.core.errors import MissingBlob, StoreError
-from pawl.core.history import Checkpoint, Retention, RollbackPolicy
 
 pytestmark = pytest.mark.spec("A3")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pawl.core.history import EntryState
+from pawl.core.change import EntryState
 from pawl.store.store import Store
 
 pytestmark = [pytest.mark.hostile, pytest.mark.spec("F2")]
@@ -19,7 +19,7 @@ BEGINS = """
 import os, sys
 from pathlib import Path
 from pawl.core.change import Change, ChangeSet, Node
-from pawl.core.history import EntryKind, EntryState, NewEntry
+from pawl.core.change import EntryKind, EntryState, NewEntry
 from pawl.store import Store
 
 class Modes(dict):

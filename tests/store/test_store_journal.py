@@ -9,9 +9,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pawl.core.change import EMPTY, Change, ChangeSet, Node, blob_digest
+from pawl.core.change import (
+    EMPTY,
+    Change,
+    ChangeSet,
+    Entry,
+    EntryKind,
+    EntryState,
+    NewEntry,
+    Node,
+    Retention,
+    blob_digest,
+)
 from pawl.core.errors import Conflicted, MissingBlob, StoreBusy, StoreError, UnknownEntry
-from pawl.core.history import Entry, EntryKind, EntryState, NewEntry, Retention
 from pawl.store import journal
 from pawl.store.store import Store
 

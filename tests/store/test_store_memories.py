@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pawl.core.change import Retention
 from pawl.core.errors import UnknownEntry, UsageError
-from pawl.core.history import Retention
-from pawl.core.memory import MemorySource, MemoryTier, NewMemory
 from pawl.store import memories
+from pawl.store.memories import MemorySource, MemoryTier, NewMemory
 from pawl.store.store import Store
 
 WORKSPACE = "/home/user/project"

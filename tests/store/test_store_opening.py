@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pawl.core.change import EntryState
 from pawl.core.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
-from pawl.core.history import EntryState
 from pawl.store import database as schema
 from pawl.store.store import Store
 
@@ -171,7 +171,7 @@ def test_a_damaged_file_is_set_aside_with_its_log_and_a_new_one_is_opened(state_
 FINISHES_AND_DIES = """
 import os, sys
 from pathlib import Path
-from pawl.core.history import EntryState
+from pawl.core.change import EntryState
 from pawl.store import Store, database as schema
 Store.open(Path(sys.argv[1])).journal.finish(1, EntryState.DONE)
 os._exit(0)

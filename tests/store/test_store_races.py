@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from pawl.core.change import EMPTY
-from pawl.core.history import EntryState
+from pawl.core.change import EMPTY, EntryState
 from pawl.store.store import Store
 
 pytestmark = pytest.mark.spec("F2")
@@ -21,7 +20,7 @@ import sys
 from pathlib import Path
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import StoreError
-from pawl.core.history import Checkpoint, EntryKind, EntryState, NewEntry
+from pawl.core.change import Checkpoint, EntryKind, EntryState, NewEntry
 from pawl.store import Store
 
 def wait_for_the_signal():

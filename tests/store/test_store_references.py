@@ -11,9 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pawl.core.change import Change, ChangeSet, Node, NodeKind
+from pawl.core.change import Change, ChangeSet, Checkpoint, EntryKind, EntryState, NewEntry, Node, NodeKind, Retention
 from pawl.core.errors import MissingBlob
-from pawl.core.history import Checkpoint, EntryKind, EntryState, NewEntry, Retention
 from pawl.store.store import Store
 
 WORKSPACES = ("/one", "/two")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pawl.core.change import Checkpoint, EntryState, Retention
 from pawl.core.errors import MissingBlob, StoreError
-from pawl.core.history import Checkpoint, EntryState, Retention
 
 pytestmark = pytest.mark.spec("A16")
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pawl.core.change import Change, ChangeSet, Node, blob_digest
-from pawl.core.history import Checkpoint, EntryKind, EntryState, RollbackPolicy
+from pawl.core.change import Change, ChangeSet, Checkpoint, EntryKind, EntryState, Node, RollbackPolicy, blob_digest
 from pawl.store import database as schema
 from pawl.store.database import Database
 from pawl.store.store import Store

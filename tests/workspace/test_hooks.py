@@ -17,9 +17,9 @@ from sandbox.site import processes_with
 from world import lay
 
 from pawl.core.errors import ConfigError
-from pawl.core.guardrails import Decision, Permission
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config, load
+from pawl.settings.guardrails import Decision, Permission
 from pawl.settings.hook_settings import HookEvent, hook_commands
 from pawl.settings.trust import trust
 from pawl.workspace.bench import Bench

@@ -12,6 +12,7 @@ from pawl.code.code_model import EditType, FileOperation, Modification
 from pawl.code.editor import BenchEditor
 from pawl.code.import_map import ImportMap
 from pawl.code.patch_change import propose_patch, propose_text
+from pawl.core.change import EntryKind
 from pawl.core.errors import (
     BadPatch,
     Conflicted,
@@ -22,7 +23,6 @@ from pawl.core.errors import (
     TextNotFound,
     TooLarge,
 )
-from pawl.core.history import EntryKind
 from pawl.workspace.benches import open_bench
 from pawl.workspace.project import Project
 from pawl.workspace.reversal import Wish

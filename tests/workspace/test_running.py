@@ -10,13 +10,11 @@ import pytest
 from opened import Run, Site
 from world import snapshot
 
-from pawl.core.change import Node
+from pawl.core.change import EntryKind, EntryState, Node
 from pawl.core.errors import StoreBusy
 from pawl.core.execution import Secrets
-from pawl.core.history import EntryKind, EntryState
-from pawl.settings.files import writer_lock
-from pawl.settings.guardrail_presets import preset
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree, writer_lock
+from pawl.settings.guardrails import preset
 from pawl.workspace.benches import CommandRequest, keep, land, run_on_bench
 from pawl.workspace.capture import CaptureRules, HeldReason, capture
 from pawl.workspace.ignore import Ignore

@@ -9,9 +9,8 @@ import pytest
 from opened import Site
 from world import lay, snapshot
 
-from pawl.core.change import Change, ChangeSet, Node
+from pawl.core.change import Change, ChangeSet, EntryKind, EntryState, Node, RollbackPolicy
 from pawl.core.errors import ConfigError, Conflicted, StoreError, UnknownEntry, UsageError
-from pawl.core.history import EntryKind, EntryState, RollbackPolicy
 from pawl.store.store import Store
 from pawl.workspace.benches import collect, examine
 from pawl.workspace.project import Project

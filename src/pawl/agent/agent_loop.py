@@ -58,7 +58,7 @@ from pawl.core.run import (
     Stage,
 )
 from pawl.sandbox.cancel import raise_if_stopped
-from pawl.settings.allowances import ToolKind, allowances
+from pawl.settings.permission_rules import ToolKind, allowances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

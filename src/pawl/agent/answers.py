@@ -15,10 +15,10 @@ from pawl.agent.own_extensions import own_form
 from pawl.agent.policy import prompt_folders
 from pawl.core.errors import PawlError, StoreError, TimedOut
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.memory import Dependency, KeptAnswer, RestKind
 from pawl.core.run import Citation, RunTerms
 from pawl.settings import files as bounded
-from pawl.settings.project_files import files_of
+from pawl.settings.trust import files_of
+from pawl.store.memories import Dependency, KeptAnswer, RestKind
 from pawl.workspace.bench_files import Files
 from pawl.workspace.project import Project
 

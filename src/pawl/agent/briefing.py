@@ -22,8 +22,7 @@ from pawl.core.run import RunRequest
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState
 from pawl.models.router import ModelConfig, model_config
 from pawl.settings.env_file import LARGEST_BYTES, environment_of
-from pawl.settings.project_files import read_text
-from pawl.settings.trust import is_trusted
+from pawl.settings.trust import is_trusted, read_text
 from pawl.workspace.bench_files import Files
 from pawl.workspace.environments import found_environment
 from pawl.workspace.project import Project

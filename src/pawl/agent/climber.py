@@ -19,11 +19,10 @@ from pawl.agent.talker import Talker
 from pawl.agent.workplace import Assignment
 from pawl.checks.verdict import Requirements, Verification
 from pawl.checks.verifier import Verifier
-from pawl.core.change import EMPTY, ChangeSet
+from pawl.core.change import EMPTY, ChangeSet, EntryKind
 from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.errors import CannotFix, NoTests, OutOfTime, UnknownModel, UsageError
 from pawl.core.events import AttemptEnded, ClimbBegun, ClimbEnded, EscalationWarned, IterationBegun, TierBegun, TierLeft
-from pawl.core.history import EntryKind
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.tiers import Attempt, AttemptEnd, Escalation, EscalationEnd, EscalationState, Iteration, TierMode
 from pawl.workspace.project import Project

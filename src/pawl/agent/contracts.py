@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pawl.agent.corrections import FIELD
 from pawl.agent.reasoning import json_object
 from pawl.core.errors import SchemaUnmet, UsageError
-from pawl.core.formats import Unreadable, read_json
-from pawl.core.typed import shown
+from pawl.core.typed import Unreadable, read_json, shown
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

@@ -16,7 +16,7 @@ from pawl.agent.reasoning import ProblemSeverity, Reasoned, ReasoningProblem, de
 from pawl.core.dialogue import ModelResponse, StopReason
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import DeliveryState, PolicyDecision, ReasoningFormat, Stage
-from pawl.settings.allowances import ToolKind, allowances
+from pawl.settings.permission_rules import ToolKind, allowances
 
 TAIL_SENTENCES = 2
 """A promise counts when it is the last thing said."""

@@ -11,10 +11,9 @@ from pawl.agent.record import RunData, RunRecord
 from pawl.agent.routes import NodeOutcome
 from pawl.agent.works import BenchWorks
 from pawl.checks.verdict import ChangeVerdict, Evidence, Requirements, decide
-from pawl.core.change import ChangeSet
+from pawl.core.change import ChangeSet, Checkpoint, Entry
 from pawl.core.diagnostic import TestCounts, Verdict
 from pawl.core.errors import Conflicted, Refused
-from pawl.core.history import Checkpoint, Entry
 from pawl.core.run import DeliveryState, Intent, RunCursor, TaskOutcome, TaskState
 from pawl.core.typed import typed
 from pawl.workspace.project import Project

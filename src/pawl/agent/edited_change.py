@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pawl.code.patch_change import propose_patch
 from pawl.core.change import ChangeSet
 from pawl.core.errors import GitFailed, NotFound, PathRefused, PawlError, UsageError
+from pawl.workspace.benches import uncommitted
 from pawl.workspace.project import Project
-from pawl.workspace.uncommitted import uncommitted
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$", re.DOTALL)
 _FILE = "diff --git "

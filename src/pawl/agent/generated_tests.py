@@ -35,7 +35,7 @@ from pawl.checks.lsp.verdicts import readable
 from pawl.checks.runners import launched
 from pawl.checks.verifier import Verifier, added_by
 from pawl.code.languages import is_test, language_of
-from pawl.core.change import EMPTY, Change, ChangeSet, Node
+from pawl.core.change import EMPTY, Change, ChangeSet, EntryKind, Node
 from pawl.core.diagnostic import Status
 from pawl.core.errors import (
     AnswerUnusable,
@@ -48,11 +48,10 @@ from pawl.core.errors import (
     StoreError,
 )
 from pawl.core.events import EscalationWarned
-from pawl.core.formats import Unreadable, read_json, read_python
-from pawl.core.history import EntryKind
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import AttemptEnd
+from pawl.core.typed import Unreadable, read_json, read_python
 from pawl.workspace.bench_files import Files
 from pawl.workspace.benches import open_bench
 from pawl.workspace.project import Project

@@ -17,10 +17,9 @@ from dataclasses import field, replace
 from importlib import resources
 from typing import Any
 
-from pawl.core.change import Change, ChangeSet, Node
+from pawl.core.change import Change, ChangeSet, EntryKind, Node
 from pawl.core.display import Flag, safe_text
 from pawl.core.errors import ConfigError, PawlError, UsageError
-from pawl.core.history import EntryKind
 from pawl.core.lazy_dataclass import dataclass
 from pawl.settings import files as bounded
 from pawl.settings.config import Config

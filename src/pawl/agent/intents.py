@@ -10,9 +10,9 @@ from importlib import resources
 from typing import Any
 
 from pawl.core.errors import ConfigError
-from pawl.core.formats import Unreadable, read_toml
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Intent, Task
+from pawl.core.typed import Unreadable, read_toml
 
 FIELDS = ("task", "scope", "requirements", "constraints", "verification")
 

@@ -22,9 +22,9 @@ from pawl.agent.works import is_there
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, HookRefused, NoTests, SchemaUnmet, UsageError
 from pawl.core.events import CommandPrinted, Warned
-from pawl.core.guardrails import Decision
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import DeliveryState, Intent, Mode, RoleName, RunCursor, Stage
+from pawl.settings.guardrails import Decision
 
 if TYPE_CHECKING:
     from pawl.agent import contract_models

@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator
 
 from pawl.agent.intents import Phrase, own_phrases
 from pawl.core.errors import ConfigError
-from pawl.core.formats import front_matter
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Report
+from pawl.core.typed import front_matter
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.settings.extensions import extension_settings, loaded, wrong_extension
-from pawl.settings.project_files import FOLDER, Folder, files_of
-from pawl.settings.trust import trusted_files
+from pawl.settings.trust import FOLDER, Folder, files_of, trusted_files
 
 INTENTS = "intents.toml"
 

@@ -16,11 +16,10 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Mode, PolicyDecision, Reasoning, ReasoningFormat, RoleName, RunTerms, Stage
 from pawl.core.typed import near
 from pawl.models.router import ModelConfig
-from pawl.settings.allowances import ROLE_CONTRACT, STANDS_FOR, StageAllowance, ToolKind, allowances
 from pawl.settings.config import Config
 from pawl.settings.extensions import own_kinds
-from pawl.settings.project_files import Folder
-from pawl.settings.trust import trusted_files
+from pawl.settings.permission_rules import ROLE_CONTRACT, STANDS_FOR, StageAllowance, ToolKind, allowances
+from pawl.settings.trust import Folder, trusted_files
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,10 @@ from importlib import resources
 from types import MappingProxyType
 
 from pawl.core.errors import PromptError
-from pawl.core.formats import front_matter
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Mode, PolicyDecision
-from pawl.core.typed import near
-from pawl.settings.project_files import Folder, files_of
+from pawl.core.typed import front_matter, near
+from pawl.settings.trust import Folder, files_of
 
 VARIABLES = ("project_root", "user_input", "tool_summary", "last_step_outcome")
 STABLE = ("base", "project_root", "modes/", "roles/", "detail/", "reasoning/")

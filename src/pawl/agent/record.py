@@ -14,12 +14,10 @@ from typing import Any, get_type_hints
 
 from pawl.agent.intents import IntentGuess
 from pawl.checks.verdict import Evidence
-from pawl.core.change import ChangeSet
+from pawl.core.change import ChangeSet, Entry
 from pawl.core.diagnostic import CheckResult, TestCounts, Verdict
 from pawl.core.dialogue import Message, StopReason
 from pawl.core.errors import StoreCorrupt
-from pawl.core.guardrails import Decision
-from pawl.core.history import Entry
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import (
     ApprovalAnswer,
@@ -37,6 +35,7 @@ from pawl.core.run import (
 )
 from pawl.core.tiers import EscalationState, Iteration
 from pawl.core.typed import plain, typed
+from pawl.settings.guardrails import Decision
 from pawl.workspace.project import Project
 
 VERSION = 2

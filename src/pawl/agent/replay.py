@@ -24,11 +24,11 @@ from pawl.core.dialogue import (
     to_json,
 )
 from pawl.core.events import Corrected, ReasoningShown, RequestAnswered, RequestSent, RunEvent, ToolEnded, ToolStarted
-from pawl.core.guardrails import Permission
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted, redacted_message
 from pawl.models import Model
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
+from pawl.settings.guardrails import Permission
 
 ANSWER, CALL, WORDS = "answer", "call", "words"
 Permit = Callable[[int, str, Mapping[str, object]], tuple[str, Mapping[str, object]]]

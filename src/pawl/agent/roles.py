@@ -11,12 +11,11 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 from pawl.core.errors import PawlError, PolicyViolation, PromptError
-from pawl.core.formats import read_toml
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName
-from pawl.core.typed import AtLeast, AtMost, Reader, near
-from pawl.settings.allowances import allowances
-from pawl.settings.project_files import Folder, files_of
+from pawl.core.typed import AtLeast, AtMost, Reader, near, read_toml
+from pawl.settings.permission_rules import allowances
+from pawl.settings.trust import Folder, files_of
 
 Validator = Callable[[str, str], object]
 """From the name of a contract and an answer to its value; a `PawlError` when the answer does not fit."""

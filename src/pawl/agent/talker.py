@@ -35,7 +35,6 @@ from pawl.core.diagnostic import Status
 from pawl.core.dialogue import FellBack, Message, Sampling, TextDelta, assistant, user
 from pawl.core.errors import AnswerInterrupted, ModelError, PawlError, UnknownModel
 from pawl.core.events import CommandPrinted, ReasoningShown, RequestAnswered, RequestSent, RunEvent, Steered, Warned
-from pawl.core.guardrails import Decision, Permission
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted_message
 from pawl.core.run import (
@@ -56,7 +55,8 @@ from pawl.core.tiers import Tier
 from pawl.models.router import ModelConfig, Models, budget
 from pawl.models.telemetry import RequestBook, Telemetry, metered
 from pawl.sandbox.cancel import CancelToken
-from pawl.settings.allowances import ToolKind, allowances
+from pawl.settings.guardrails import Decision, Permission
+from pawl.settings.permission_rules import ToolKind, allowances
 from pawl.settings.permissions import Permit, paths_in, permissions_of, permit_of, unasked
 from pawl.workspace.project import Project
 

@@ -32,10 +32,10 @@ from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import CheckResult
 from pawl.core.errors import PawlError, SchemaUnmet
 from pawl.core.events import Warned
-from pawl.core.formats import Unreadable, read_python
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import EscalationState, TierMode
+from pawl.core.typed import Unreadable, read_python
 from pawl.workspace.bench_files import Files
 from pawl.workspace.project import Project
 

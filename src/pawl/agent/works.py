@@ -12,16 +12,15 @@ from pawl.agent.early_tests import EarlyTests
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.request_scope import programs_of
 from pawl.agent.tools.toolbox import LateBench, ToolSession
-from pawl.core.change import EMPTY, Change, ChangeSet, Node
+from pawl.core.change import EMPTY, Change, ChangeSet, Checkpoint, EntryKind, EntryState, NewEntry, Node
 from pawl.core.diagnostic import CheckResult, Verdict, counts_json
 from pawl.core.errors import Conflicted, PawlError, UsageError
-from pawl.core.guardrails import Touched
-from pawl.core.history import Checkpoint, EntryKind, EntryState, NewEntry
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.patch import content, hunks, select, summary
 from pawl.core.redact import redacted, without_known
 from pawl.core.run import Mode, Task
 from pawl.core.text import one_line
+from pawl.settings.guardrails import Touched
 from pawl.workspace.bench_files import Files
 from pawl.workspace.paths import clean
 from pawl.workspace.project import Project

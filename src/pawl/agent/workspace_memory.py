@@ -21,19 +21,18 @@ from pathlib import Path
 from pawl.agent.answers import are_similar
 from pawl.agent.record import RunData, RunRecord, WorkName
 from pawl.agent.session_memory import SessionMemory
-from pawl.core.change import Change, ChangeSet, Node
+from pawl.core.change import Change, ChangeSet, EntryKind, EntryState, Node
 from pawl.core.diagnostic import Status, Verdict
 from pawl.core.dialogue import Conversation
 from pawl.core.errors import PawlError, StoreError, UnknownEntry
-from pawl.core.guardrails import Guardrails
-from pawl.core.history import EntryKind, EntryState
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.memory import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory
 from pawl.core.redact import MARK, redacted
 from pawl.core.run import DeliveryState
 from pawl.core.text import CHARACTERS_PER_TOKEN, Text, one_line
 from pawl.core.typed import plain, typed
+from pawl.settings.guardrails import Guardrails
 from pawl.settings.trust import is_trusted
+from pawl.store.memories import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory
 from pawl.workspace.bench_files import Files
 from pawl.workspace.project import Project
 

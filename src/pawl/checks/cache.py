@@ -17,13 +17,13 @@ from pawl.checks.command_step import EVERYTHING
 from pawl.checks.ladder import Placed
 from pawl.checks.project_facts import CheckKind, Folder, is_named
 from pawl.checks.steps import Subject
+from pawl.core import __version__
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Status
 from pawl.core.errors import PawlError
 from pawl.core.execution import Ending
-from pawl.core.formats import Unreadable, read_json
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
-from pawl.core.version import __version__
+from pawl.core.typed import Unreadable, read_json
 from pawl.settings.files import workspace_key, write_private
 
 MOST = 1000

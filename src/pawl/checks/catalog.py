@@ -19,9 +19,8 @@ from pawl.checks.report_readers import PARSERS
 from pawl.checks.task_files import leads_to
 from pawl.code.languages import language_of
 from pawl.core.errors import ConfigError
-from pawl.core.formats import read_toml
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import written
+from pawl.core.typed import read_toml, written
 from pawl.settings import files as bounded
 from pawl.settings.config import framework_folders
 

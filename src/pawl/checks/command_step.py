@@ -28,9 +28,8 @@ from pawl.checks.task_files import make_targets
 from pawl.core.diagnostic import UNFINISHED, CheckResult, Diagnostic, Severity
 from pawl.core.errors import ConfigError
 from pawl.core.execution import Completed, Ending
-from pawl.core.formats import read_json
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import written
+from pawl.core.typed import read_json, written
 
 EVERYTHING = "*"
 _GROUPS = frozenset({"path", "line", "column", "severity", "code", "message"})

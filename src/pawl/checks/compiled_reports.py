@@ -12,8 +12,8 @@ from dataclasses import field
 from pawl.checks.output import ANYWHERE, CUT, Origin, cleaned, shortened
 from pawl.checks.report import UNLISTED, TestReport, failure, report, unindented
 from pawl.core.diagnostic import Diagnostic, Location, TestCounts, TestOutcome, TestRun
-from pawl.core.formats import read_json
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.typed import read_json
 
 _PACKAGE = re.compile(r"^(ok  |FAIL|\?   )\t(\S+)(?:\t|\s|$)(.*)$")
 _STARTED = re.compile(r"^=== (RUN|CONT|NAME|PAUSE)\s+(\S+)$")

@@ -22,9 +22,8 @@ from pawl.checks.steps import Subject, failed, passed, skipped, stopped
 from pawl.core.diagnostic import NOT_SERVING, CheckResult, Diagnostic
 from pawl.core.errors import ConfigError, SandboxUnavailable
 from pawl.core.execution import Execution, Limits, Network
-from pawl.core.formats import Unreadable, read_json
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import written
+from pawl.core.typed import Unreadable, read_json, written
 
 COMMON_BUSY = (
     "EADDRINUSE",

@@ -15,8 +15,8 @@ from pawl.checks.project_facts import Folder, is_named, text
 from pawl.checks.test_strength import changed_checks, changed_examples, is_made_of_tests, is_same_code, weakened
 from pawl.code.languages import is_test
 from pawl.core.change import BlobReader, Change, ChangeSet, Node, is_directory
-from pawl.core.formats import Unreadable, read_json, read_toml
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.typed import Unreadable, read_json, read_toml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

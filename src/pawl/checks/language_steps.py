@@ -18,9 +18,8 @@ from pawl.checks.steps import Subject, amount, failed, passed, skipped, stopped
 from pawl.core.diagnostic import CheckResult, Diagnostic, Severity
 from pawl.core.errors import PawlError, TooLarge
 from pawl.core.execution import Completed
-from pawl.core.formats import Unreadable, read_json, read_python, read_toml
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import written
+from pawl.core.typed import Unreadable, read_json, read_python, read_toml, written
 
 ENDINGS = (".js", ".mjs", ".cjs")
 _NOT_OURS = frozenset({"node_modules", "dist", "build", "vendor", ".next", "coverage"})

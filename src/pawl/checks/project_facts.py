@@ -15,9 +15,8 @@ from importlib import resources
 from typing import Any, Protocol
 
 from pawl.core.errors import PawlError
-from pawl.core.formats import Unreadable, read_json, read_python, read_toml
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import written
+from pawl.core.typed import Unreadable, read_json, read_python, read_toml, written
 
 _NAME = re.compile(r"^\s*['\"]?([A-Za-z0-9@][\w./@-]*)")
 _GEM = re.compile(r"^\s*gem\s+['\"]([\w-]+)['\"]", re.MULTILINE)

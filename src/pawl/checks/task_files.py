@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pawl.checks.project_facts import Folder, package_json, table, text, toml
-from pawl.core.formats import Unreadable, read_python
+from pawl.core.typed import Unreadable, read_python
 
 _TARGET = re.compile(r"^([\w./ -]+?)\s*:(?!=)\s*([^#\n]*)")
 _RECIPE = re.compile(r"^@?([\w-]+)(?:[^:\n]*[^:\n=])?:(?!=)")

@@ -22,7 +22,7 @@ from pawl.checks.task_files import just_recipes, leads_to, make_targets, tasks, 
 from pawl.core.errors import NotFound, PawlError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
 from pawl.workspace.project import Project
 
 _DEEPEST = 3

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from pawl.code.languages import is_test
-from pawl.core.formats import Unreadable, read_python
+from pawl.core.typed import Unreadable, read_python
 
 _SKIPS = frozenset({"skip", "skipif", "skipunless", "xfail", "expectedfailure", "skiptest", "importorskip"})
 _DECIDING = re.compile(

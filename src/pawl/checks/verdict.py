@@ -14,9 +14,9 @@ from dataclasses import field, replace
 
 from pawl.checks.report import UNLISTED
 from pawl.checks.second_look import PASSES_ALONE
+from pawl.core import __version__
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun, Verdict
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.version import __version__
 
 MOST_TOLD = 20
 MOST_CHARACTERS = 6_000

@@ -52,12 +52,11 @@ from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import GitFailed, NotFound, PathRefused, SandboxUnavailable
 from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.bench import Bench
-from pawl.workspace.benches import brought_along, open_bench
+from pawl.workspace.benches import brought_along, open_bench, uncommitted
 from pawl.workspace.environments import found_environment
 from pawl.workspace.git import CommandRunner
 from pawl.workspace.masks import hidden_note
 from pawl.workspace.project import Project
-from pawl.workspace.uncommitted import uncommitted
 
 LAST_LINES = 40
 """Of the output of a command that the request names, when it fails."""

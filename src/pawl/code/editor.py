@@ -27,8 +27,8 @@ from pawl.core.errors import (
     StaleRead,
     WriteFailed,
 )
-from pawl.core.guardrails import Guardrails
 from pawl.core.text import Text
+from pawl.settings.guardrails import Guardrails
 from pawl.workspace.bench_files import Files
 from pawl.workspace.paths import clean
 

@@ -39,10 +39,10 @@ from pawl.core.errors import (
     TooManyEdits,
     TooManyLines,
 )
-from pawl.core.formats import Unreadable, read_json, read_python, read_toml
-from pawl.core.guardrails import Guardrails
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import Text, changed_lines, plain
+from pawl.core.typed import Unreadable, read_json, read_python, read_toml
+from pawl.settings.guardrails import Guardrails
 
 PLACES = 3
 SHOWN_LINES = 6

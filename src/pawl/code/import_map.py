@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from pawl.code.languages import language_of
-from pawl.core.formats import Unreadable, read_python
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.typed import Unreadable, read_python
 
 _PYTHON = (".py", ".pyi", ".pyx")
 _SOURCE_FOLDERS = ("src", "lib", "python")

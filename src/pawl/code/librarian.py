@@ -23,10 +23,10 @@ from pawl.code.parsers import ParserLimits, Parsers
 from pawl.code.ranker import rank
 from pawl.code.reach import ChangedLines, Reach, reached
 from pawl.core.errors import PawlError, UsageError
-from pawl.core.guardrails import Guardrails
 from pawl.core.text import Text
 from pawl.settings.config import Config
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
+from pawl.settings.guardrails import Guardrails
 from pawl.workspace.bench_files import Files, WorkspaceFiles
 from pawl.workspace.git import GitLog
 from pawl.workspace.project import Project

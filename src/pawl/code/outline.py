@@ -13,10 +13,10 @@ from pawl.code.languages import language_of, languages, may_be_source
 from pawl.code.parsers import Parsers, SourceFile
 from pawl.code.syntax import Parsed
 from pawl.core.errors import NoMatches, NotAFile, NotFound, ParseFailed, PathRefused, PawlError, SecretRefused, TimedOut
-from pawl.core.guardrails import Guardrails
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.core.text import CHARACTERS_PER_TOKEN, Text
+from pawl.settings.guardrails import Guardrails
 from pawl.workspace.bench_files import Files
 
 

@@ -11,11 +11,11 @@ from pawl.code.editor import BenchEditor
 from pawl.code.patch_reader import LINK_MODE, FileAction, FilePatch, PatchHunk, bad, check_room, read_patch
 from pawl.core.change import BlobStore, Change, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import Conflicted, ProtectedRefused, SecretRefused, TooLarge
-from pawl.core.guardrails import Touched
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.merge import difference
 from pawl.core.patch import content, git_object_name, summary
 from pawl.core.text import split_lines
+from pawl.settings.guardrails import Touched
 from pawl.workspace.benches import open_bench
 from pawl.workspace.gate import LinkJudge, in_repositories, refuse_denied, refuse_links
 from pawl.workspace.paths import clean

@@ -1,19 +1,90 @@
-"""Dataclasses as JSON and back, by the types of their fields. Whatever does not fit is named with its place."""
+"""Reading what somebody else wrote: JSON, TOML, Python and front matter as they are, and dataclasses by the types
+of their fields. Text that cannot be read is `Unreadable`; whatever does not fit a field is named with its place."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import functools
+import json
 import math
 import re
+import tomllib
 import types
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pawl.core.errors import ConfigError
 from pawl.core.lazy_dataclass import dataclass
+
+LARGEST = 16 << 20
+"""Characters or bytes of one text."""
+
+
+class Unreadable(ValueError):
+    """The text is not what it should be."""
+
+    def __init__(self, message: str, line: int = 0, column: int = 0) -> None:
+        super().__init__(message)
+        self.line, self.column = line, column
+
+
+def read_json(text: str | bytes) -> Any:
+    _check(text)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Unreadable(error.msg, error.lineno, error.colno) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise Unreadable(_why(error)) from error
+
+
+def read_toml(text: str) -> dict[str, Any]:
+    _check(text)
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise Unreadable(_why(error)) from error
+
+
+def read_python(source: str | bytes, *, mode: str = "exec", version: tuple[int, int] | None = None) -> Any:
+    """The syntax tree: a module, or an expression in the mode "eval"."""
+    _check(source)
+    with warnings.catch_warnings():
+        # A doubtful escape sequence is a warning of that file, not of Pawl.
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(source, mode=mode, feature_version=version)
+        except SyntaxError as error:
+            raise Unreadable(f"{type(error).__name__}: {error.msg}", error.lineno or 0, error.offset or 0) from error
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise Unreadable(_why(error)) from error
+
+
+_FRONT = re.compile(r"\A---\r?\n(?P<head>.*?)^---[ \t]*\r?\n", re.DOTALL | re.MULTILINE)
+
+
+def front_matter(text: str) -> tuple[dict[str, str], str]:
+    """The fields between two rows of dashes that a text begins with, one to a line, and the rest of the text."""
+    front = _FRONT.match(text)
+    if front is None:
+        return {}, text
+    lines = (line.partition(":") for line in front["head"].splitlines())
+    return {name.strip(): value.strip() for name, _, value in lines}, text[front.end() :]
+
+
+def _check(text: str | bytes) -> None:
+    if len(text) > LARGEST:
+        raise Unreadable(f"it is larger than {LARGEST:,} bytes")
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, ValueError) else "it is nested too deeply"
+
 
 T = TypeVar("T")
 
@@ -303,3 +374,68 @@ def _can_be_left_out(field: dataclasses.Field[Any], value: object) -> bool:
         return _is_required(field) or field.default == ""
     default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
     return not value and type(value) is not int and bool(value == default)
+
+
+class TableReader(Reader):
+    """For tables in which None counts as left out, no number is below 0, and a text stands for a list of one, or for a
+    table of its first field."""
+
+    words: ClassVar[Mapping[object, str]] = {**Reader.words, str: "a text"}
+
+    def table(self, kind: type[T], given: object, where: str, base: T | None = None) -> T | None:
+        if isinstance(given, Mapping):
+            given = {name: value for name, value in given.items() if value is not None}
+        return super().table(kind, given, where, base)
+
+    def _plain(self, hint: Any, given: object, where: str) -> Any:
+        if isinstance(given, str) and is_dataclass(hint):
+            given = {fields(hint)[0].name: given}
+        return super()._plain(hint, given, where)
+
+    def _scalar(self, hint: type, given: object, where: str) -> object:
+        if hint is float and isinstance(given, Decimal):
+            given = float(given)
+        before, value = len(self.mistakes), super()._scalar(hint, given, where)
+        if isinstance(value, int | float) and len(self.mistakes) == before and not 0 <= value < math.inf:
+            least = "at least 0" if hint is int else "a number from 0 on"
+            self.wrong(where, f"must be {least}, not {shown(given)}")
+            return None
+        return value
+
+    def _listed(self, origin: Any, inner: tuple[Any, ...], given: object, where: str) -> Any:
+        given = [given] if isinstance(given, str) else given
+        if inner[0] is not str:
+            return super()._listed(origin, inner, given, where)
+        if isinstance(given, list | tuple) and all(isinstance(one, str) and one for one in given):
+            return origin(given)
+        self.wrong(where, f"must be a list of texts, not {shown(given)}")
+        return None
+
+
+def read_settings(base: T, name: str, table: Mapping[str, object]) -> T:
+    """The table of that name over `base`; one error names every mistake."""
+    mistakes: list[str] = []
+    read = read_table(type(base), table, where=name, mistakes=mistakes, base=base)
+    raise_mistakes(f"the table [{name}] is wrong", mistakes, advice=f"[{name}] takes {names_of(type(base))}")
+    return read or base
+
+
+def read_table(kind: type[T], given: object, *, where: str, mistakes: list[str], base: T | None = None) -> T | None:
+    """The table as a `kind`, over `base` where there is one; None when a required field has no value."""
+    return TableReader(mistakes).table(kind, given, where, base)
+
+
+def read_value(hint: Any, value: object, *, where: str, mistakes: list[str]) -> Any:
+    """One value by its type; None when it does not fit."""
+    return TableReader(mistakes).value(hint, value, where)
+
+
+def raise_mistakes(what: str, mistakes: Sequence[str], *, advice: str) -> None:
+    """One error that names them all, if there are any."""
+    if mistakes:
+        raise ConfigError(f"{what}: " + "; ".join(mistakes), advice=advice)
+
+
+def names_of(kind: type) -> str:
+    """The fields that a table of this kind takes, for advice."""
+    return ", ".join(one.name for one in fields(kind) if not one.metadata.get("own"))

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from pawl.core import __version__
 from pawl.core.dialogue import Answered, ModelEvent, ModelResponse, Request, Retrying, TextDelta, ThoughtDelta
 from pawl.core.errors import BrokenHistory, Cancelled, ModelError, ModelTimedOut, Unreachable
-from pawl.core.version import __version__
 from pawl.models.answer_stream import BodyReader, Corrupt, Draft, ErrorInside, NoAnswer, WireDecoder
 from pawl.models.failures import (
     AttemptFault,

@@ -33,8 +33,8 @@ from pawl.core.dialogue import (
 from pawl.core.errors import AnswerInterrupted, AnswerUnusable, BudgetExceeded, PawlError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Budget, Reasoning, RequestRecord
+from pawl.core.typed import names_of, raise_mistakes, read_table
 from pawl.models.providers import LOCAL, SCRIPTED, Provider
-from pawl.settings.tables import names_of, raise_mistakes, read_table
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice

@@ -20,8 +20,7 @@ from urllib.parse import urlsplit
 from pawl.core.dialogue import StopReason
 from pawl.core.errors import ConfigError, NotAuthorized, UnknownModel
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import AtLeast, nearest, written
-from pawl.settings.tables import names_of, raise_mistakes, read_settings, read_table
+from pawl.core.typed import AtLeast, names_of, nearest, raise_mistakes, read_settings, read_table, written
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 

@@ -18,6 +18,7 @@ from pawl.core.dialogue import Answered, FellBack, ModelEvent, ModelResponse, Re
 from pawl.core.errors import ConfigError, PawlError, UnknownModel
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import MODEL_SLOTS, Budget, RoleName
+from pawl.core.typed import raise_mistakes, read_settings, read_table
 from pawl.models import Model
 from pawl.models.ledger import Charge, Ledger, Prices, Rates, overrides
 from pawl.models.providers import (
@@ -38,7 +39,6 @@ from pawl.models.wire import address, own_headers
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config
 from pawl.settings.extensions import extension_settings, loaded, wrong_extension
-from pawl.settings.tables import raise_mistakes, read_settings, read_table
 
 if TYPE_CHECKING:
     import httpx2

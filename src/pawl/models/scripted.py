@@ -44,12 +44,11 @@ from pawl.core.dialogue import (
 )
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
-from pawl.core.typed import AtLeast, OneOf
+from pawl.core.typed import AtLeast, OneOf, raise_mistakes, read_table, read_value
 from pawl.models.calls import next_number, parsed_arguments
 from pawl.models.ledger import estimated_usage
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 from pawl.settings import files as bounded
-from pawl.settings.tables import raise_mistakes, read_table, read_value
 
 VERSION = 1
 ENDINGS: Mapping[str, StopReason] = {"length": StopReason.LENGTH, "refused": StopReason.REFUSED}

@@ -17,12 +17,12 @@ from decimal import Decimal
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from pawl.core import __version__
 from pawl.core.dialogue import Message, ModelResponse, Request, StopReason
 from pawl.core.events import Metered, RequestAnswered
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted, redacted_message, register
 from pawl.core.run import RequestRecord
-from pawl.core.version import __version__
 from pawl.models.ledger import Charge
 from pawl.models.router import Models, RoutedModel
 from pawl.workspace.project import Project

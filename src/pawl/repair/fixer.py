@@ -17,10 +17,9 @@ from pawl.checks.verdict import Evidence, Requirements
 from pawl.checks.verifier import Verifier
 from pawl.checks.whole_suite import begin_whole_suite
 from pawl.code.languages import is_test
-from pawl.core.change import ChangeSet
+from pawl.core.change import ChangeSet, EntryKind
 from pawl.core.diagnostic import CheckResult, Diagnostic, Location, Status
 from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused
-from pawl.core.history import EntryKind
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import plain
 from pawl.repair.ground import PythonGround, failing_tests, is_uncollected, shown, start_script

@@ -24,9 +24,8 @@ from pawl.checks.verifier import Verifier
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts
 from pawl.core.errors import CannotFix, NoTests, ParseFailed, PawlError, UsageError
 from pawl.core.execution import Completed, Ending, Execution, Limits, Stream
-from pawl.core.formats import read_json
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import typed
+from pawl.core.typed import read_json, typed
 from pawl.repair.model import (
     BaselineTaken,
     ClockStarted,

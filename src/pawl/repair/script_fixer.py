@@ -14,9 +14,8 @@ from pawl.checks.settings import verify_settings
 from pawl.checks.steps import Subject, stopped
 from pawl.code.languages import is_test
 from pawl.core.diagnostic import CheckResult, Diagnostic
-from pawl.core.formats import read_json
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import typed
+from pawl.core.typed import read_json, typed
 from pawl.repair.model import (
     Agreement,
     FixOutcome,

@@ -20,8 +20,8 @@ from pawl.code.import_map import Resolver, python_imports
 from pawl.code.languages import is_test
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import UsageError
-from pawl.core.formats import Unreadable, read_python
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.typed import Unreadable, read_python
 
 N = TypeVar("N", bound=ast.stmt)
 

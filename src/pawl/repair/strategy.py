@@ -10,10 +10,9 @@ from typing import Generic, TypeVar
 
 from pawl.checks.steps import skipped
 from pawl.checks.verdict import TESTS, Evidence, Requirements, Verification, decide
-from pawl.core.change import Change, ChangeSet, Node
+from pawl.core.change import Change, ChangeSet, EntryKind, Node
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, Verdict
 from pawl.core.errors import UsageError
-from pawl.core.history import EntryKind
 from pawl.core.lazy_dataclass import dataclass
 from pawl.repair.ground import RepairGround
 from pawl.repair.model import (

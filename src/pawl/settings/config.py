@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pawl.core.errors import ConfigError
-from pawl.core.formats import Unreadable, read_toml
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import Above, AtLeast, Reader
+from pawl.core.typed import Above, AtLeast, Reader, Unreadable, read_toml
 from pawl.settings import files as bounded
-from pawl.settings.guardrail_presets import presets
+from pawl.settings.guardrails import presets
 
 if TYPE_CHECKING:
     from pawl.core.execution import Limits

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from pawl.core.errors import ConfigError, PawlError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import Reader
-from pawl.settings.allowances import ToolKind, allowances
 from pawl.settings.config import Config
+from pawl.settings.permission_rules import ToolKind, allowances
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -1,4 +1,5 @@
-"""Permission rules, read from text such as `Bash(git diff *)`, `Read(./.env)`, `Edit(src/**)` or `mcp__docs__*`.
+"""The kinds of tools that each stage and mode allows, as a table, and permission rules, read from text such as
+`Bash(git diff *)`, `Read(./.env)`, `Edit(src/**)` or `mcp__docs__*`.
 
 A rule that cannot mean what it says is refused, because a misspelt prohibition would forbid nothing.
 """
@@ -10,16 +11,99 @@ import functools
 import itertools
 import posixpath
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from enum import StrEnum
 from fnmatch import fnmatchcase
+from importlib import resources
+from typing import Any
 
 from pawl.core.errors import ConfigError
-from pawl.core.guardrails import Decision, OtherNames, Permission, folded
 from pawl.core.lazy_dataclass import dataclass
-from pawl.settings.allowances import ToolKind, allowances
-from pawl.settings.shell import Doubt, ShellCommand, Word, read_shell
-from pawl.settings.shell_programs import hazard, programs, unwrapped
+from pawl.core.run import Mode, ReasoningFormat, Stage
+from pawl.settings.guardrails import Decision, OtherNames, Permission, folded
+from pawl.settings.shell import Doubt, Word, read_shell
+
+ROLE_CONTRACT = "role"
+"""In the table: the answer fits the contract of the role."""
+
+
+class ToolKind(StrEnum):
+    """The effect of a tool, by which stages allow it."""
+
+    READS = "reads"
+    WRITES = "writes"
+    RUNS = "runs"
+    DELEGATES = "delegates"
+
+
+CHANGES = frozenset({ToolKind.WRITES, ToolKind.RUNS})
+STANDS_FOR = {ToolKind.READS: "file_read", ToolKind.WRITES: "file_write", ToolKind.RUNS: "run_command"}
+"""The tool of Pawl's own that decides who has one of the user's own of that kind, and what rules forbid it."""
+NEVER: Mapping[tuple[Stage, Mode], frozenset[ToolKind]] = {
+    **{(stage, Mode.CHAT): CHANGES | {ToolKind.DELEGATES} for stage in Stage},
+    **{(stage, mode): frozenset(ToolKind) for stage in (Stage.DELIVERY, Stage.FINAL) for mode in Mode},
+    **{(stage, mode): frozenset(ToolKind) for stage in (Stage.INTENT, Stage.EVALUATE) for mode in Mode},
+    (Stage.QA, Mode.AGENT): CHANGES | {ToolKind.DELEGATES},
+}
+"""Kinds that no table may allow, whatever its file says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageAllowance:
+    """One stage in one mode."""
+
+    kinds: frozenset[ToolKind]
+    prompt: str
+    reasoning: ReasoningFormat
+    """Where the user has reasoning on."""
+    contract: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allowances:
+    """The whole table; it has a row for every stage and mode."""
+
+    tools: Mapping[str, ToolKind]
+    rows: Mapping[tuple[Stage, Mode], StageAllowance]
+
+
+@functools.cache
+def allowances() -> Allowances:
+    """The table that comes with Pawl."""
+    return parse_allowances((resources.files("pawl.settings") / "table.toml").read_text("utf-8"))
+
+
+def parse_allowances(text: str) -> Allowances:
+    """A table from its TOML. One that has a gap, or that allows what no table may, is not loaded."""
+    try:
+        file = tomllib.loads(text)
+        tools = {tool: ToolKind(kind) for kind, names in file["kinds"].items() for tool in names}
+        rows = {(stage, mode): _allowance(file["stages"][stage], mode) for stage in Stage for mode in Mode}
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"the policy table cannot be read: {type(error).__name__}: {error}",
+            advice="every stage needs prompt, chat, agent, reasoning and contract",
+        ) from error
+    for (stage, mode), row in rows.items():
+        forbidden = row.kinds & NEVER.get((stage, mode), frozenset())
+        if forbidden:
+            raise ConfigError(
+                f"the policy table allows what {mode} mode never has at {stage}: {', '.join(sorted(forbidden))}",
+                advice="take it out",
+            )
+    return Allowances(tools, rows)
+
+
+def _allowance(row: Mapping[str, Any], mode: Mode) -> StageAllowance:
+    return StageAllowance(
+        kinds=frozenset(ToolKind(kind) for kind in row[mode]),
+        prompt=row["prompt"][mode],
+        reasoning=ReasoningFormat(row["reasoning"]),
+        contract=row["contract"],
+    )
+
 
 COMMAND_TOOL = "run_command"
 MCP = "mcp__"
@@ -363,50 +447,3 @@ def _fits(pattern: Sequence[str], names: Sequence[str], same: Callable[[str, str
 def _wrong(text: str, source: str, why: str, advice: str) -> ConfigError:
     where = f"{source}: " if source else ""
     return ConfigError(f"{where}the permission rule {text[:200]!r} cannot be used: {why}", advice=advice)
-
-
-_OPTION_OR_PATH = re.compile(r"-|.*[/.=]")
-_ONE_MORE = frozenset({"run", "exec", "run-script", "x", "compose", "-m"})
-
-
-def rule_for(tool: str, what: ShellCommand | str) -> str:
-    """The rule for a command, for a tool that names a path, or for the tool as a whole."""
-    if isinstance(what, ShellCommand):
-        return f"Bash({_command_rule(what)})"
-    name = next((alias for alias in ("Read", "Edit") if tool in aliases()[alias]), tool)
-    if tool.startswith(MCP) or not what or name == tool:
-        return name
-    root = "" if what.startswith("~") else "/" if what.startswith("/") else "./"
-    return f"{name}({root}{what.removeprefix('./')})"
-
-
-def _command_rule(command: ShellCommand) -> str:
-    inner = unwrapped(command.words)
-    exact = _literal((*command.assignments, *command.words))
-    if command.assignments or not inner or hazard(inner):
-        return exact
-    program = inner[0].text
-    texts = [word.text for word in inner]
-    if program in programs().interpreters:
-        # `python -m pytest` names what is run as well as `git diff` does.
-        return f"{_literal(inner[:3])} *" if texts[1:2] == ["-m"] and len(texts) > 2 else exact
-    depth = programs().depths.get(program, 1)
-    if depth > 1 and len(texts) > 1 and texts[1] in _ONE_MORE:
-        depth += 1
-    kept = inner[:1]
-    for word in inner[1:depth]:
-        if _OPTION_OR_PATH.match(word.text) or word.is_pattern:
-            break
-        kept = (*kept, word)
-    return f"{_literal(kept)} *"
-
-
-def _literal(words: tuple[Word, ...]) -> str:
-    """The words as a rule has to write them, with stars that mean themselves."""
-    return " ".join(_star_quoted(word) for word in words)
-
-
-def _star_quoted(word: Word) -> str:
-    shown = command_text((word,)).strip() if word.text.strip() else word.shown
-    plain = not shown.startswith("'") and re.search(r"[*$~#{}!]", word.text)
-    return f"'{word.text}'" if plain else shown

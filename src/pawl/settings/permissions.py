@@ -19,20 +19,37 @@ from pathlib import PurePosixPath
 from pawl.core.change import Change, ChangeSet, NodeKind
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ConfigError, UsageError
-from pawl.core.guardrails import Decision, Guardrails, Judge, OtherNames, Permission, folded
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Mode
 from pawl.core.typed import Reader, written
-from pawl.settings import guardrail_presets
-from pawl.settings.allowances import CHANGES, STANDS_FOR, ToolKind, allowances
 from pawl.settings.config import Config
 from pawl.settings.extensions import extension_settings, own_kinds
-from pawl.settings.guardrail_presets import preset_tables, preset_text
-from pawl.settings.permission_rules import COMMAND_TOOL, PathBase, Rule, aliases, has_wildcards, parse_rule, rule_for
-from pawl.settings.project_files import SETTINGS, ProjectFiles, project_settings
+from pawl.settings.guardrails import (
+    Decision,
+    Guardrails,
+    Judge,
+    OtherNames,
+    Permission,
+    folded,
+    preset_tables,
+    preset_text,
+)
+from pawl.settings.guardrails import presets as preset_names
+from pawl.settings.permission_rules import (
+    CHANGES,
+    COMMAND_TOOL,
+    STANDS_FOR,
+    PathBase,
+    Rule,
+    ToolKind,
+    aliases,
+    allowances,
+    has_wildcards,
+    parse_rule,
+)
 from pawl.settings.shell import Script, ShellCommand
-from pawl.settings.shell_permissions import TIGHTENING, CommandJudge, script_of
-from pawl.settings.trust import trusted_files
+from pawl.settings.shell_permissions import TIGHTENING, CommandJudge, rule_for, script_of
+from pawl.settings.trust import SETTINGS, ProjectFiles, project_settings, trusted_files
 
 DEFAULT = "caged"
 """Whoever works on a confined bench need not be asked at each step: nothing there is the user's yet."""
@@ -67,7 +84,7 @@ class Preset:
 
 def presets() -> tuple[str, ...]:
     """The names of the presets that come with Pawl."""
-    return guardrail_presets.presets("permissions")
+    return preset_names("permissions")
 
 
 @functools.cache

@@ -11,9 +11,8 @@ from dataclasses import asdict, replace
 from itertools import count
 from typing import Any
 
-from pawl.core.change import ChangeSet
+from pawl.core.change import ChangeSet, Checkpoint, Entry, EntryKind, EntryState, NewEntry, Retention, RollbackPolicy
 from pawl.core.errors import Conflicted, StoreError, UnknownEntry
-from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry, Retention, RollbackPolicy
 from pawl.core.redact import redacted_value
 from pawl.store.blobs import Blobs
 from pawl.store.database import CHANGE_COLUMNS, StorePart, change_set, insert_changes, iso, readable

@@ -28,22 +28,20 @@ from pawl.core.errors import (
     UsageError,
 )
 from pawl.core.execution import Completed, Execution, OverlayView, Secrets, Stream, View
-from pawl.core.guardrails import Guardrails, Judge
 from pawl.core.lazy_dataclass import dataclass
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 from pawl.sandbox.choice import ChosenSandbox
 from pawl.sandbox.visibility import is_below
-from pawl.settings.tree import LARGEST_BLOB, Tree
+from pawl.settings.files import LARGEST_BLOB, Tree
+from pawl.settings.guardrails import Guardrails, Judge
 from pawl.workspace.bench_files import BenchFiles
 from pawl.workspace.capture import Capture, CaptureRules, capture
-from pawl.workspace.copied import LARGEST_COPY, CopiedSurface
-from pawl.workspace.git import Git
+from pawl.workspace.git import Git, opened
 from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore
 from pawl.workspace.masks import HiddenSearch, Listings, Names, harmless
 from pawl.workspace.overlay import LayeredSurface
-from pawl.workspace.repository import opened
-from pawl.workspace.surface import Surface, apply
-from pawl.workspace.trees import FOLDER, empty, held
+from pawl.workspace.paths import FOLDER, empty, held
+from pawl.workspace.surface import LARGEST_COPY, CopiedSurface, Surface, apply
 
 _LOCK = "lock"
 _UNLOCKED_SECONDS = 3600

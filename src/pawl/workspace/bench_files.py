@@ -20,13 +20,12 @@ from pawl.core.errors import (
     SecretRefused,
     TooLarge,
 )
-from pawl.core.guardrails import Decision, Guardrails
 from pawl.core.lazy_dataclass import dataclass
-from pawl.settings.tree import Seen, Tree
+from pawl.settings.files import Seen, Tree
+from pawl.settings.guardrails import Decision, Guardrails
 from pawl.workspace.ignore import EXCLUDE_FILE, IGNORE_FILES, LARGEST_IGNORE_FILE, Ignore, Read
-from pawl.workspace.paths import clean
+from pawl.workspace.paths import clean, held, told
 from pawl.workspace.surface import Surface
-from pawl.workspace.trees import held, told
 
 if TYPE_CHECKING:
     from pawl.settings.permissions import ReadGate

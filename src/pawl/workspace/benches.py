@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from pawl.core.change import EMPTY, ChangeSet
+from pawl.core.change import EMPTY, ChangeSet, Entry, EntryKind, EntryState, NewEntry, Retention
 from pawl.core.errors import ConfigError, Conflicted, NothingToDo, ProtectedRefused, StoreBusy, UsageError
 from pawl.core.execution import Completed, Confinement, Execution, Network, Protection, Secrets, Stream
-from pawl.core.history import Entry, EntryKind, EntryState, NewEntry, Retention
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.merge import difference
 from pawl.core.redact import redacted_command
@@ -19,6 +19,8 @@ from pawl.sandbox.visibility import Surroundings
 from pawl.workspace.bench import Bench, BenchSettings, benches, sweep
 from pawl.workspace.capture import Capture, HeldBack
 from pawl.workspace.environments import found_environment
+from pawl.workspace.git import Git, opened, user_values
+from pawl.workspace.masks import HiddenSearch
 from pawl.workspace.paths import bench_places
 from pawl.workspace.project import Project
 from pawl.workspace.promotion import Promotion
@@ -323,3 +325,15 @@ def own_python() -> tuple[str, tuple[str, ...]]:
     """
     package = str(Path(__file__).parents[1])
     return getattr(sys, "_base_executable", sys.executable), (sys.base_prefix, package)
+
+
+def uncommitted(shop: Project, hides: Callable[[str], bool] = lambda path: False) -> tuple[str, tuple[str, ...]]:
+    """The change since the last commit, with files that are new; and the hidden files that are left out of it.
+
+    `NotFound`, `PathRefused` where there is no repository, `GitFailed` where git does not answer.
+    """
+    with opened(shop.tree) as repository, open_bench(shop) as bench:
+        settings = {**user_values(shop.config.environment, shop.tree, repository), **repository.config}
+        masked = HiddenSearch(shop.tree, replace(shop.guardrails, others=None), shop.listings).hides()
+        git = Git(run=bench.run, repository=repository, head=repository.head().commit, settings=settings)
+        return git.diff(lambda path: masked(path) or hides(path))

@@ -8,10 +8,10 @@ from enum import StrEnum
 
 from pawl.core.change import EMPTY, BlobStore, Change, ChangeSet, Node, NodeKind
 from pawl.core.errors import Conflicted, NotAFile, NotFound, PathRefused, TooLarge
-from pawl.core.guardrails import Decision, Guardrails, Judge, is_git
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.merge import Conflict, ConflictReason
-from pawl.settings.tree import LARGEST_BLOB, Seen
+from pawl.settings.files import LARGEST_BLOB, Seen
+from pawl.settings.guardrails import Decision, Guardrails, Judge, is_git
 from pawl.store.blobs import StagedBlobs
 from pawl.workspace.gate import LinkJudge, adds_bits, in_repositories, turns_link
 from pawl.workspace.ignore import Ignore

@@ -18,11 +18,19 @@ from pawl.core.change import BlobReader, Change, ChangeSet, Node, NodeKind, is_d
 from pawl.core.errors import GitFailed, NotFound, PawlError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.patch import git_mode
-from pawl.settings.tree import Seen, Tree
-from pawl.workspace.git import CommandRunner, Git, GitEntry
-from pawl.workspace.paths import folders_of
-from pawl.workspace.repository import Head, Repository, is_true, opened, user_attributes, user_values
-from pawl.workspace.trees import NEW_FILE, held
+from pawl.settings.files import Seen, Tree
+from pawl.workspace.git import (
+    CommandRunner,
+    Git,
+    GitEntry,
+    Head,
+    Repository,
+    is_true,
+    opened,
+    user_attributes,
+    user_values,
+)
+from pawl.workspace.paths import NEW_FILE, folders_of, held
 
 _LOG = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 

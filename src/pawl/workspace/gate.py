@@ -9,14 +9,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field
 
-from pawl.core.change import BlobReader, Change, ChangeSet, NodeKind, parents
+from pawl.core.change import REVERSALS, BlobReader, Change, ChangeSet, NewEntry, NodeKind, parents
 from pawl.core.errors import PathRefused, ProtectedRefused
-from pawl.core.guardrails import Decision, Guardrails, Judge, folded, is_git
-from pawl.core.history import REVERSALS, NewEntry
 from pawl.core.lazy_dataclass import dataclass
-from pawl.settings.tree import Tree
-from pawl.workspace.paths import parent
-from pawl.workspace.trees import is_closed, nearest_folder
+from pawl.settings.files import Tree
+from pawl.settings.guardrails import Decision, Guardrails, Judge, folded, is_git
+from pawl.workspace.paths import is_closed, nearest_folder, parent
 from pawl.workspace.writer import STAGING_PREFIX
 
 _MOST_LINKS = 40

@@ -4,24 +4,341 @@ The private folder holds a HEAD and a configuration of ours. Of the repository i
 folders that hold them, and copies of plain data: the index, the shallow boundary, attributes, patterns to ignore. The
 repository's own configuration, hooks, alternates, grafts, replacements and remotes are not there for git to read, nor
 is the user's configuration, so nothing that they name can be run, fetched or written, not even inside the sandbox.
+
+The repository itself is found and read without git: bounded, and through no link, FIFO or device. It is `.git` in the
+workspace: a folder, or the file of a linked worktree whose repository knows it. What merely looks like a repository
+(`HEAD`, `objects`, `refs` lying in a folder) never is one.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import field
+from functools import cached_property
 from importlib import resources
 from typing import Protocol
 
+from pawl.core.change import NodeKind
 from pawl.core.errors import GitFailed, NotFound, OverlayUnavailable, PathRefused, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Execution, Limits, Secrets
 from pawl.core.lazy_dataclass import dataclass
-from pawl.settings.tree import Tree
-from pawl.workspace.repository import OBJECT_NAME, Repository, opened
+from pawl.sandbox.visibility import is_below, linked_worktree
+from pawl.settings import files as bounded
+from pawl.settings.files import Tree
+from pawl.workspace.ignore import path_expression
+from pawl.workspace.paths import held, way_of
+
+LARGEST = 1 << 20
+_SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
+_KEY = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)")
+_ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
+
+Values = Mapping[str, str]
+"""By `section.key` or `section.subsection.key`; the last one wins, as for git."""
+
+
+def values(text: str) -> dict[str, str]:
+    """The values of a configuration file; a line that cannot be read sets nothing."""
+    return dict(pairs(text))
+
+
+def pairs(text: str) -> Iterator[tuple[str, str]]:
+    """The same, in the order of the lines."""
+    section = ""
+    for line in _lines(text):
+        rest = line.lstrip()
+        if head := _SECTION.match(rest):
+            name = head[1].lower()
+            section = name if head[2] is None else name + "." + re.sub(r"\\(.)", r"\1", head[2])
+            rest = rest[head.end() :]
+        if section and (key := _KEY.match(rest)):
+            yield f"{section}.{key[1].lower()}", _value(rest[key.end() :]) if key[2] else "true"
+
+
+def is_true(value: str) -> bool:
+    return value.lower() in ("true", "yes", "on") or (value.isdigit() and int(value) != 0)
+
+
+def user_attributes(environment: Mapping[str, str], configured: Values) -> str:
+    """The text of the user's own attributes file."""
+    named = configured.get("core.attributesfile") or f"{settings_home(environment)}/git/attributes"
+    return read_plain(re.sub(r"^~(?=/)", lambda _: environment.get("HOME", ""), named))
+
+
+def settings_home(environment: Mapping[str, str]) -> str:
+    return environment.get("XDG_CONFIG_HOME") or f"{environment.get('HOME', '')}/.config"
+
+
+def read_plain(path: str) -> str:
+    """A regular file of the user's, or nothing."""
+    try:
+        with bounded.opened(path) as file:
+            return file.read(LARGEST).decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    except (OSError, ValueError):
+        return ""
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines, with those that a backslash continues joined."""
+    joined: list[str] = []
+    comment: bool | None = None
+    for line in text.replace("\r\n", "\n").split("\n"):
+        if comment is None and (start := line.lstrip()[:1]):
+            comment = start in "#;"
+        if (len(line) - len(line.rstrip("\\"))) % 2 and not comment:
+            joined.append(line[:-1])
+            continue
+        yield "".join((*joined, line))
+        joined, comment = [], None
+    yield "".join(joined)
+
+
+def _value(text: str) -> str:
+    """Without quotes, escapes and a comment at its end."""
+    kept: list[str] = []
+    quoted, settled, at = False, 0, 0
+    while at < len(text):
+        character = text[at]
+        at += 1
+        if character == '"':
+            quoted = not quoted
+        elif character in "#;" and not quoted:
+            break
+        elif character == "\\" and at < len(text):
+            kept.append(_ESCAPES.get(text[at], text[at]))
+            at += 1
+        else:
+            blank = not quoted and character in " \t"
+            if kept or not blank:
+                kept.append(character)
+            if blank:
+                continue
+        settled = len(kept)
+    return "".join(kept[:settled])
+
+
+OBJECT_NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_BRANCH = re.compile(
+    r"refs/heads/(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|/\.|\.(?:/|$)|/$))[^\x00-\x20\x7f~^:?*\[\\./][^\x00-\x20\x7f~^:?*\[\\]*"
+)
+_LARGEST_REFS = 64 << 20
+_KNOWN = frozenset(
+    {"noop", "noop-v1", "objectformat", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where HEAD stands."""
+
+    branch: str
+    """Empty where HEAD is detached."""
+    commit: str
+    """Empty where the branch has no commit yet."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Repository:
+    """Its folders, held open."""
+
+    own: Tree
+    """Of this worktree: HEAD and the index."""
+    common: Tree
+    """Of all worktrees: objects, branches and configuration."""
+
+    linked: tuple[str, str] | None = None
+    """Where both lie, for a worktree whose repository is elsewhere."""
+
+    @cached_property
+    def config(self) -> Values:
+        return values(self._text(self.common, "config", LARGEST))
+
+    @property
+    def algorithm(self) -> str:
+        return "sha256" if self.config.get("extensions.objectformat", "").lower() == "sha256" else "sha1"
+
+    def head(self) -> Head:
+        """`PathRefused` where it cannot be told."""
+        self.refuse_unknown()
+        text = self._text(self.own, "HEAD").strip()
+        if OBJECT_NAME.fullmatch(text):
+            return Head("", text)
+        branch = text.removeprefix("ref:").strip()
+        if not text.startswith("ref:") or not _BRANCH.fullmatch(branch):
+            raise PathRefused(f"HEAD is no branch and no commit: {text[:80]!r}", advice="see 'git status'")
+        loose = self._text(self.common, branch).strip()
+        if not loose:
+            packed = self._text(self.common, "packed-refs", _LARGEST_REFS)
+            line = re.search(rf"^([0-9a-f]+) {re.escape(branch)}$", packed, re.MULTILINE)
+            loose = line[1] if line else ""
+        if loose and not OBJECT_NAME.fullmatch(loose):
+            raise PathRefused(f"{branch!r} names no commit: {loose[:80]!r}", advice="see 'git status'")
+        return Head(branch, loose)
+
+    def refuse_unknown(self) -> None:
+        """A format that is not known here is not guessed at."""
+        extensions = {key.partition(".")[2] for key in self.config if key.startswith("extensions.")}
+        table = "reftable" in (self.config.get("extensions.refstorage"), *self.common.kinds())
+        odd = sorted(extensions - _KNOWN - {"refstorage"})
+        if table or odd:
+            kind = "keeps its branches in a reftable" if table else f"has the extension {odd[0]!r}"
+            raise PathRefused(f"the repository {kind}, which Pawl does not read", advice="commit it by hand")
+
+    @staticmethod
+    def _text(tree: Tree, path: str, limit: int = 4096) -> str:
+        """Nothing where there is no such file; `PathRefused` where it is no plain one."""
+        try:
+            return tree.read(path, limit).decode("utf-8", "surrogateescape")
+        except NotFound:
+            return ""
+        except (PawlError, OSError) as error:
+            raise PathRefused(f"'.git/{path}' cannot be read: {error}", advice="see 'git fsck'") from error
+
+
+@contextmanager
+def opened(workspace: Tree) -> Iterator[Repository]:
+    """`NotFound` where the workspace is no repository, `PathRefused` where its `.git` is not taken for one."""
+    seen = workspace.look(".git")
+    if seen is None:
+        raise NotFound("the workspace is not a git repository", advice="git init, or leave out --commit")
+    if seen.kind is NodeKind.DIRECTORY:
+        try:
+            fd = workspace.open_folder(".git")
+        except OSError as error:
+            raise PathRefused(f"'.git' cannot be read: {error.strerror}", advice="mend its permissions") from error
+        with held(fd):
+            own = common = Tree(f"/proc/self/fd/{fd}")
+        linked = None
+    else:
+        own, common = _linked(workspace)
+        linked = (own.root, common.root)
+    try:
+        yield Repository(own, common, linked)
+    finally:
+        own.close()
+        common.close()
+
+
+def _linked(workspace: Tree) -> tuple[Tree, Tree]:
+    """The folder of a linked worktree and its repository, where they know each other."""
+    found = None
+    with suppress(PawlError, OSError, ValueError):
+        found = linked_worktree(workspace.root, _line(workspace, ".git"))
+    if found is None:
+        raise PathRefused(
+            "'.git' is neither a folder nor the file of a linked worktree that its repository knows",
+            advice="use git by hand for submodules and folders kept apart",
+        )
+    return Tree(found[0]), Tree(found[1])
+
+
+def _line(tree: Tree, path: str) -> str:
+    return os.fsdecode(tree.read(path, 8192)).partition("\n")[0].rstrip("\r")
+
+
+DEEPEST = 10
+"""How many files may include one another, as for git."""
+MOST_FILES = 100
+MOST_CHARACTERS = 4 << 20
+_HAS_URL = "hasconfig:remote.*.url:"
+
+
+def user_values(environment: Mapping[str, str], workspace: Tree, repository: Repository) -> dict[str, str]:
+    """The user's and the machine's configuration of git, by key; the last one wins.
+
+    The repository's folder, branch and remotes choose what is included. No file of the workspace is read, nor one
+    that is reached through it: an agent may have written it.
+    """
+    files = [environment.get("GIT_CONFIG_SYSTEM") or "/etc/gitconfig"]
+    if is_true(environment.get("GIT_CONFIG_NOSYSTEM", "")):
+        files = []
+    if "GIT_CONFIG_GLOBAL" in environment:
+        files.append(environment["GIT_CONFIG_GLOBAL"])
+    else:
+        files += [f"{settings_home(environment)}/git/config", f"{environment.get('HOME', '')}/.gitconfig"]
+    reading = _Reading(environment.get("HOME", ""), workspace.root, repository)
+    for file in files:
+        reading.read(file)
+    return reading.found
+
+
+@dataclass(slots=True)
+class _Reading:
+    home: str
+    workspace: str
+    repository: Repository
+    found: dict[str, str] = field(default_factory=dict)
+    files: int = 0
+    characters: int = 0
+
+    def read(self, file: str, depth: int = 0) -> None:
+        text = read_plain(file)
+        self.files += 1
+        self.characters += len(text)
+        if self.files > MOST_FILES or self.characters > MOST_CHARACTERS:
+            return
+        for key, value in pairs(text):
+            self.found[key] = value
+            section, _, name = key.partition(".")
+            if name == "path" and section == "include":
+                holds = True
+            else:
+                holds = section == "includeif" and name.endswith(".path") and self._holds(name[: -len(".path")], file)
+            if holds and depth < DEEPEST:
+                self._include(value, file, depth)
+
+    def _include(self, value: str, file: str, depth: int) -> None:
+        path = os.path.join(os.path.dirname(os.path.abspath(file)), self._expanded(value))
+        if value and "\0" not in path and not any(is_below(one, self.workspace) for one in way_of(path)):
+            self.read(path, depth + 1)
+
+    def _expanded(self, path: str) -> str:
+        return f"{self.home}{path[1:]}" if path.startswith("~/") else path
+
+    def _holds(self, condition: str, file: str) -> bool:
+        kind, _, pattern = condition.partition(":")
+        if kind in ("gitdir", "gitdir/i"):
+            return self._is_folder(pattern, file, re.IGNORECASE if kind == "gitdir/i" else 0)
+        if kind == "onbranch":
+            return _fits(pattern, self._branch())
+        if condition.startswith(_HAS_URL):
+            every = {**self.found, **self.repository.config}
+            urls = [one for key, one in every.items() if key.startswith("remote.") and key.endswith(".url")]
+            return any(_fits(condition[len(_HAS_URL) :], url) for url in urls)
+        return False
+
+    def _is_folder(self, pattern: str, file: str, flags: int) -> bool:
+        linked = self.repository.linked
+        folder = f"{self.workspace}/.git" if linked is None else linked[0]
+        if pattern.startswith("./"):
+            pattern = os.path.dirname(os.path.realpath(file)) + pattern[1:]
+        elif not pattern.startswith(("/", "~/")):
+            pattern = f"/**/{pattern}"
+        homes = (self.home, os.path.realpath(self.home)) if pattern.startswith("~/") else ("",)
+        patterns = [f"{home}{pattern[1:]}" if home else pattern for home in homes]
+        return any(_fits(one, at, flags) for one in patterns for at in (folder, os.path.realpath(folder)))
+
+    def _branch(self) -> str:
+        try:
+            return self.repository.head().branch.removeprefix("refs/heads/")
+        except PawlError:
+            return ""
+
+
+def _fits(pattern: str, text: str, flags: int = 0) -> bool:
+    """As git's patterns for paths do: a slash at the end means all below."""
+    pattern += "**" if pattern.endswith("/") else ""
+    try:
+        expression = re.compile(path_expression(os.fsencode(pattern)), re.DOTALL | flags)
+    except (ValueError, re.error):
+        return False
+    return expression.fullmatch(os.fsencode(text)) is not None
 
 
 class CommandRunner(Protocol):

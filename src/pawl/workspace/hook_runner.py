@@ -26,7 +26,6 @@ from typing import Any
 
 from pawl.core.errors import ConfigError, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
-from pawl.core.guardrails import Decision, Permission
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import shortened
 from pawl.sandbox.cancel import CancelToken
@@ -34,13 +33,12 @@ from pawl.sandbox.process_limits import tree_use
 from pawl.sandbox.visibility import is_below
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
+from pawl.settings.guardrails import Decision, Permission
 from pawl.settings.hook_settings import HookCommand, HookEvent, hook_commands
 from pawl.settings.permission_rules import PathBase, names_of
-from pawl.settings.project_files import FOLDER, hooks_of, joined_hooks, project_settings
-from pawl.settings.trust import trusted_files
+from pawl.settings.trust import FOLDER, hooks_of, joined_hooks, project_settings, trusted_files
 from pawl.workspace.bench import Bench
-from pawl.workspace.paths import way_of
-from pawl.workspace.trees import held
+from pawl.workspace.paths import held, way_of
 
 MOST_BYTES = 1 << 20
 """Kept of each stream."""

@@ -18,13 +18,13 @@ from dataclasses import field, replace
 
 from pawl.core.change import parents
 from pawl.core.errors import PawlError
-from pawl.core.guardrails import Guardrails
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import hidden
 from pawl.core.secret_names import is_mixed
 from pawl.sandbox.visibility import real_path
-from pawl.settings.tree import Seen, Tree
-from pawl.workspace.trees import held
+from pawl.settings.files import Seen, Tree
+from pawl.settings.guardrails import Guardrails
+from pawl.workspace.paths import held
 
 DEEPEST = 500
 """A folder with more folders above it than this is hidden: nothing but a fault or an attack makes one."""

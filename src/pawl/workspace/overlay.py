@@ -17,11 +17,10 @@ from pawl.core.change import NodeKind
 from pawl.core.errors import NotFound, PathRefused
 from pawl.core.execution import OverlayView
 from pawl.core.lazy_dataclass import dataclass
-from pawl.settings.tree import Seen, Tree
+from pawl.settings.files import Seen, Tree
 from pawl.workspace.masks import Masks
-from pawl.workspace.paths import depth, parent
+from pawl.workspace.paths import OwnTree, change_mode, depth, empty, held, make_empty, parent
 from pawl.workspace.surface import Difference, Surface, tick
-from pawl.workspace.trees import OwnTree, change_mode, empty, held, make_empty
 
 OPAQUE = "user.overlay.opaque"
 _SPACES = ("user.overlay.", "trusted.overlay.")

@@ -10,17 +10,15 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pawl.core.change import ChangeSet
+from pawl.core.change import ChangeSet, Checkpoint, Entry, EntryKind, EntryState, NewEntry, RollbackPolicy
 from pawl.core.errors import Conflicted, PromotionFailed, StoreError, UnknownEntry, UsageError
-from pawl.core.guardrails import Decision, Guardrails, Judge
-from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry, RollbackPolicy
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted, redacted_body
 from pawl.core.typed import plain
 from pawl.settings.config import Config, framework_folders
 from pawl.settings.env_file import register_secrets
-from pawl.settings.guardrail_presets import preset
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
+from pawl.settings.guardrails import Decision, Guardrails, Judge, preset
 from pawl.store.store import Store
 from pawl.workspace.masks import Listings, Names
 

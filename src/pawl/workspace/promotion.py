@@ -9,7 +9,21 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from pawl.core.change import EMPTY, BlobStore, Change, ChangeSet, Node, NodeKind, is_directory, parents
+from pawl.core.change import (
+    EMPTY,
+    REVERSALS,
+    BlobStore,
+    Change,
+    ChangeSet,
+    Entry,
+    EntryKind,
+    EntryState,
+    NewEntry,
+    Node,
+    NodeKind,
+    is_directory,
+    parents,
+)
 from pawl.core.errors import (
     Conflicted,
     MissingBlob,
@@ -20,16 +34,13 @@ from pawl.core.errors import (
     StoreCorrupt,
     StoreError,
 )
-from pawl.core.guardrails import Judge
-from pawl.core.history import REVERSALS, Entry, EntryKind, EntryState, NewEntry
 from pawl.core.lazy_dataclass import dataclass
-from pawl.settings.files import LOCK_SECONDS, writer_lock
-from pawl.settings.tree import Tree
+from pawl.settings.files import LOCK_SECONDS, Tree, writer_lock
+from pawl.settings.guardrails import Judge
 from pawl.store.blobs import StagedBlobs
 from pawl.store.journal import Journal
 from pawl.workspace.gate import refuse_changes, refuse_own_ground
-from pawl.workspace.paths import depth
-from pawl.workspace.trees import SPECIAL, TreeStatus, is_closed, open_closed
+from pawl.workspace.paths import SPECIAL, TreeStatus, depth, is_closed, open_closed
 from pawl.workspace.writer import SYNC_EACH, Writer, WriteStep, former_name, staging_names
 
 _NEW_FOLDER = Node.directory(0o755)

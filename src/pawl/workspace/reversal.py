@@ -7,16 +7,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 
-from pawl.core.change import BlobStore, ChangeSet, Node, NodeKind, is_directory, parents
+from pawl.core.change import (
+    BlobStore,
+    ChangeSet,
+    Checkpoint,
+    Entry,
+    EntryKind,
+    EntryState,
+    NewEntry,
+    Node,
+    NodeKind,
+    RollbackPolicy,
+    is_directory,
+    parents,
+)
 from pawl.core.errors import Conflicted, NothingToDo, UnknownEntry
-from pawl.core.history import Checkpoint, Entry, EntryKind, EntryState, NewEntry, RollbackPolicy
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.merge import Conflict, difference, merge3, rebase, with_markers
 from pawl.core.text import is_binary
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
 from pawl.store.journal import Journal
+from pawl.workspace.paths import SPECIAL
 from pawl.workspace.promotion import Promoter, Promotion
-from pawl.workspace.trees import SPECIAL
 
 Nodes = dict[str, Node | None]
 

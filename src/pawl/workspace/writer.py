@@ -21,10 +21,8 @@ from pathlib import Path
 from pawl.core.change import BlobReader, Node, NodeKind, parents
 from pawl.core.errors import Conflicted, PathRefused
 from pawl.core.lazy_dataclass import dataclass
-from pawl.settings.files import writer_lock
-from pawl.settings.tree import Seen, Tree
-from pawl.workspace.paths import depth, parent
-from pawl.workspace.trees import NEW_FILE, change_mode, held, is_closed, nearest_folder, write_all
+from pawl.settings.files import Seen, Tree, writer_lock
+from pawl.workspace.paths import NEW_FILE, change_mode, depth, held, is_closed, nearest_folder, parent, write_all
 
 STAGING_PREFIX = ".pawl-tmp-"
 _KEY = "staging-key"

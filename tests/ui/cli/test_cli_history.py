@@ -10,8 +10,7 @@ import pytest
 from ui.cli.console import Pawl
 from world import snapshot
 
-from pawl.core.change import Change, ChangeSet, Node
-from pawl.core.history import EntryKind, NewEntry
+from pawl.core.change import Change, ChangeSet, EntryKind, NewEntry, Node
 from pawl.store.store import Store
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from ui.cli.console import PATIENCE, PAWL, Pawl
 
-from pawl.core.version import __version__
+from pawl.core import __version__
 from pawl.ui.cli.overview import COMMANDS, overview
 from pawl.ui.cli.parser import declared, parser_for
 

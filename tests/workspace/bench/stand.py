@@ -13,10 +13,9 @@ from world import Snapshot, snapshot
 
 from pawl.core.change import ChangeSet, Node, NodeKind, blob_digest
 from pawl.core.execution import Completed, Execution
-from pawl.core.guardrails import Guardrails
 from pawl.core.merge import difference
 from pawl.sandbox.choice import ChosenSandbox
-from pawl.settings.guardrail_presets import preset
+from pawl.settings.guardrails import Guardrails, preset
 from pawl.workspace.bench import Bench, BenchKind, BenchSettings
 
 GUARDRAILS = preset("standard")

@@ -28,7 +28,7 @@ import json, os, sys
 from pathlib import Path
 from pawl.core.errors import PawlError
 from pawl.core.execution import Execution, Secrets
-from pawl.settings.guardrail_presets import preset
+from pawl.settings.guardrails import preset
 from pawl.sandbox.visibility import Surroundings
 from pawl.sandbox.choice import ChosenSandbox
 from pawl.store import Store

@@ -15,9 +15,8 @@ from workspace.bench.unshared import UnsharedSandbox
 from pawl.core.errors import SandboxUnavailable
 from pawl.sandbox.choice import ChosenSandbox
 from pawl.sandbox.visibility import Surroundings
-from pawl.settings.tree import Tree
-from pawl.workspace.git import Git
-from pawl.workspace.repository import opened
+from pawl.settings.files import Tree
+from pawl.workspace.git import Git, opened
 
 Trap = Callable[[Path, Path], None]
 

@@ -21,13 +21,13 @@ from pawl.core.errors import ConfigError, OverlayUnavailable, SandboxUnavailable
 from pawl.core.execution import Execution, Secrets
 from pawl.workspace.bench import Bench, BenchKind, BenchSettings, sweep
 from pawl.workspace.capture import DEEPEST, Capture, HeldBack, HeldReason
+from pawl.workspace.paths import empty
 from pawl.workspace.surface import tick
-from pawl.workspace.trees import empty
 
 MAKE = """
 import sys
 from pathlib import Path
-from pawl.settings.guardrail_presets import preset
+from pawl.settings.guardrails import preset
 from pawl.workspace.bench import Bench
 bench = Bench.create(Path(sys.argv[1]), Path(sys.argv[2]), None, None, preset("standard"))
 bench.files.write("x", b"x")
@@ -171,7 +171,7 @@ def test_a_place_that_cannot_hold_a_layer_is_passed_over(workspace: Path, tmp_pa
     code = (
         "import sys, tempfile\n"
         "from pathlib import Path\n"
-        "from pawl.settings.guardrail_presets import preset\n"
+        "from pawl.settings.guardrails import preset\n"
         "from pawl.store import Store\n"
         "from pawl.workspace.bench import Bench, BenchSettings\n"
         "blobs = Store.open(Path(tempfile.mkdtemp())).blobs\n"

@@ -11,8 +11,8 @@ from world import lay
 
 from pawl.core.change import NodeKind
 from pawl.core.errors import NotAFile, NotFound, PathRefused, TooLarge
-from pawl.settings import tree as module
-from pawl.settings.tree import Tree
+from pawl.settings import files as module
+from pawl.settings.files import Tree
 
 NO_SUCH_CALL = 9999
 

@@ -15,7 +15,7 @@ from workspace.bench.unshared import UnsharedSandbox
 
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import GitFailed, SandboxUnavailable
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
 from pawl.workspace import commits as commits_module
 from pawl.workspace.commits import NOT_SIGNED, Committer
 from pawl.workspace.git import GitLog

@@ -17,7 +17,7 @@ DRIVER = """
 import json, os, sys
 from pathlib import Path
 from pawl.core.errors import PawlError
-from pawl.settings.guardrail_presets import preset
+from pawl.settings.guardrails import preset
 from pawl.sandbox.visibility import Surroundings
 from pawl.sandbox.choice import ChosenSandbox
 from pawl.store import Store

@@ -9,7 +9,7 @@ from workspace.bench.stand import Stand, shell
 from world import lay
 
 from pawl.core.execution import Secrets
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
 from pawl.workspace.capture import Capture, HeldBack, HeldReason
 from pawl.workspace.masks import HiddenSearch
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from world import lay
 
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
 from pawl.workspace.overlay import differences
-from pawl.workspace.trees import OwnTree
+from pawl.workspace.paths import OwnTree
 
 
 def changed(folder: Path) -> dict[str, str]:

@@ -9,9 +9,8 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, sys.argv[1])
 
-from pawl.core.change import Change, ChangeSet, Node
-from pawl.core.history import EntryKind, NewEntry
-from pawl.settings.tree import Tree
+from pawl.core.change import Change, ChangeSet, EntryKind, NewEntry, Node
+from pawl.settings.files import Tree
 from pawl.store.store import Store
 from pawl.workspace.promotion import Promoter
 from pawl.workspace.reversal import History, Wish

@@ -13,7 +13,7 @@ import pytest
 from workspace.promotion.crash_driver import OLD
 from world import Snapshot, snapshot
 
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
 from pawl.store.store import Store
 from pawl.workspace.promotion import Promoter
 from pawl.workspace.reversal import History, Wish

@@ -12,8 +12,8 @@ import pytest
 from workspace.promotion.yard import File, Folder, Goal, Link, Yard
 from world import lay
 
+from pawl.core.change import EntryKind, EntryState, Retention, RollbackPolicy
 from pawl.core.errors import Conflicted, NothingToDo, StoreError, UnknownEntry
-from pawl.core.history import EntryKind, EntryState, Retention, RollbackPolicy
 from pawl.core.merge import ConflictReason
 from pawl.workspace.reversal import Wish
 

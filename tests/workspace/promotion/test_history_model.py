@@ -19,8 +19,8 @@ from hypothesis.stateful import (
 from workspace.promotion.yard import File, Folder, Goal, Link, Yard, in_memory
 from world import Snapshot
 
+from pawl.core.change import Entry, EntryKind
 from pawl.core.errors import Conflicted, NothingToDo
-from pawl.core.history import Entry, EntryKind
 
 SHARED = ("shared/one", "shared/two", "three")
 OURS = ("made/x", "made/deep/y", "z")

@@ -20,7 +20,7 @@ from workspace.promotion.crash_driver import OLD
 from workspace.promotion.test_crash import CALLS, DRIVER, SOURCE
 from world import snapshot
 
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
 from pawl.store.store import Store
 from pawl.workspace.promotion import Promoter
 

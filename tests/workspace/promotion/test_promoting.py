@@ -16,7 +16,7 @@ from users import become
 from workspace.promotion.yard import File, Folder, Goal, Link, MeddlingBlobs, MeddlingJournal, Yard, small_disk
 from world import lay, snapshot
 
-from pawl.core.change import Change, ChangeSet, Node
+from pawl.core.change import Change, ChangeSet, EntryState, Node
 from pawl.core.errors import (
     Conflicted,
     MissingBlob,
@@ -27,7 +27,6 @@ from pawl.core.errors import (
     StoreBusy,
     StoreError,
 )
-from pawl.core.history import EntryState
 from pawl.settings.files import writer_lock
 from pawl.workspace.promotion import Promoter
 
@@ -278,12 +277,12 @@ AS_OWNER = """
 import sys
 from pathlib import Path
 from pawl.core.change import *
-from pawl.core.history import *
-from pawl.core.history import EntryState
+from pawl.core.change import *
+from pawl.core.change import EntryState
 from pawl.store import Store
 from pawl.workspace.reversal import History, Wish
 from pawl.workspace.promotion import Promoter
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
 
 root = Path(sys.argv[1])
 with Store.open(root / "s") as store, Tree(root / "w") as tree:
@@ -578,10 +577,10 @@ import sys
 from pathlib import Path
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import Conflicted
-from pawl.core.history import EntryKind, NewEntry
+from pawl.core.change import EntryKind, NewEntry
 from pawl.store import Store
 from pawl.workspace.promotion import Promoter
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
 root, name = Path(sys.argv[1]), sys.argv[2]
 with Store.open(root / "s", busy_seconds=60) as store, Tree(root / "w") as tree:
     promoter = Promoter(tree, store.journal, store.blobs, root / "s" / "locks", lock_seconds=60)

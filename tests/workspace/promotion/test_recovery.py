@@ -15,8 +15,8 @@ from workspace.promotion.test_promoting import as_ordinary_user
 from workspace.promotion.yard import File, Folder, Goal, Link, MeddlingBlobs, Yard, small_disk
 from world import lay
 
+from pawl.core.change import EntryState
 from pawl.core.errors import PromotionFailed
-from pawl.core.history import EntryState
 from pawl.workspace.writer import former_name, staging_names
 
 pytestmark = pytest.mark.spec("F2")
@@ -291,11 +291,11 @@ VICTIM = """
 import os, sys
 from pathlib import Path
 from pawl.core.change import Change, ChangeSet, Node
-from pawl.core.history import EntryKind, NewEntry
+from pawl.core.change import EntryKind, NewEntry
 from pawl.store import Store
 from pawl.workspace.writer import staging_names
 from pawl.workspace.promotion import Promoter
-from pawl.settings.tree import Tree
+from pawl.settings.files import Tree
 
 class Slow:
     def __init__(self, blobs): self.blobs = blobs

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from world import Snapshot, clear, snapshot
 
-from pawl.core.change import Change, ChangeSet, Node
-from pawl.core.history import Entry, EntryKind, EntryState, NewEntry
-from pawl.settings.tree import Tree
+from pawl.core.change import Change, ChangeSet, Entry, EntryKind, EntryState, NewEntry, Node
+from pawl.settings.files import Tree
 from pawl.store.journal import Journal
 from pawl.store.store import Store
 from pawl.workspace.promotion import Promoter, Promotion

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Generic
 from pawl.agent.tools.tool_registry import Effect, Given, Ports, Tool, ToolPage
 from pawl.agent.tools.tool_schema import schema
 from pawl.core.errors import PermissionDenied, PolicyViolation, SecretRefused, ToolError
-from pawl.core.guardrails import Permission
 from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.extensions import NOT_A_TOOL, loaded, wrong_extension
+from pawl.settings.guardrails import Permission
 
 if TYPE_CHECKING:
     from pawl.code.code_model import Edited, LineEdit, Modification

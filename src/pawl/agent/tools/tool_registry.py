@@ -26,10 +26,10 @@ from pawl.core.errors import (
     ToolError,
     UnknownTool,
 )
-from pawl.core.formats import front_matter
-from pawl.core.guardrails import Guardrails
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.typed import front_matter
 from pawl.sandbox.cancel import CancelToken
+from pawl.settings.guardrails import Guardrails
 from pawl.workspace.bench_files import Files
 
 if TYPE_CHECKING:

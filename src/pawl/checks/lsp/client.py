@@ -17,8 +17,8 @@ from typing import Any
 
 from pawl.checks.lsp.servers import LIMIT_SECONDS, LanguageServerStart
 from pawl.core.errors import ParseFailed, ServerUnavailable, TimedOut
-from pawl.core.formats import read_json
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.typed import read_json
 
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 _WIDTHS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}

@@ -12,8 +12,8 @@ from pawl.checks.lsp.servers import LIMIT_SECONDS, Server, server, used_by
 from pawl.checks.project_facts import CheckKind, Folder
 from pawl.checks.steps import Subject, amount, failed, skipped, stopped
 from pawl.core.diagnostic import CheckResult, Diagnostic, Severity, Status
-from pawl.core.formats import read_json
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.typed import read_json
 from pawl.workspace.benches import brought_along, own_python
 
 MOST_FILES = 50

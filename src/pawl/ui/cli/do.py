@@ -26,10 +26,10 @@ from pawl.core.events import (
     ToolEnded,
     ToolStarted,
 )
-from pawl.core.formats import read_json
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.core.run import Approval, ApprovalAnswer, ApprovalResponse, Mode, Report, RunRequest, RunState
+from pawl.core.typed import read_json
 from pawl.settings import files as bounded
 from pawl.ui.cli.call import Call, Interrupted, amount_of, check_range, given_bytes
 from pawl.ui.cli.encoder import Json, as_json, exit_code, picked, report_json

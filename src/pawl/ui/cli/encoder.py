@@ -11,8 +11,7 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from pawl.core.change import BlobReader, ChangeSet, Node
-from pawl.core.history import Checkpoint, Entry
+from pawl.core.change import BlobReader, ChangeSet, Checkpoint, Entry, Node
 from pawl.core.patch import summary
 from pawl.core.run import DeliveryState, Report, RunState
 from pawl.core.tiers import Attempt, EscalationState

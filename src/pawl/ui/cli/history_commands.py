@@ -6,9 +6,8 @@ import re
 from argparse import ArgumentParser
 from typing import TYPE_CHECKING
 
-from pawl.core.change import ChangeSet
+from pawl.core.change import ChangeSet, Checkpoint, Entry, EntryState
 from pawl.core.errors import UnknownEntry, UsageError
-from pawl.core.history import Checkpoint, Entry, EntryState
 from pawl.core.run import RunRow, RunState
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import changes_json, checkpoint_json, entry_json, picked

@@ -31,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit:  # The help of a command.
         return 0
     if options.command in ("help", "version"):
-        from pawl.core.version import __version__
+        from pawl.core import __version__
 
         _tell(sys.stdout, overview().removesuffix("\n") if options.command == "help" else f"pawl {__version__}")
         return 0

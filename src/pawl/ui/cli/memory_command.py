@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import UsageError
-from pawl.core.memory import Memory, MemoryTier
+from pawl.store.memories import Memory, MemoryTier
 from pawl.ui.cli.call import Call, number_of
 from pawl.ui.cli.encoder import Json, picked
 from pawl.ui.cli.parser import Command, mixed

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pawl.core.change import EntryKind
 from pawl.core.errors import Refused, UsageError
-from pawl.core.history import EntryKind
 from pawl.core.typed import plain
 from pawl.settings import files as bounded
 from pawl.ui.cli.call import Call, given_bytes

@@ -10,8 +10,17 @@ from pawl.core.run import Mode
 from pawl.settings import permissions as permitting
 from pawl.settings.extensions import own_kinds
 from pawl.settings.hook_settings import hook_commands
-from pawl.settings.project_files import FOLDER, ProjectFiles, project_settings
-from pawl.settings.trust import FolderTrust, TrustStatus, folder_trust, is_listed, revoke, trusted_folders
+from pawl.settings.trust import (
+    FOLDER,
+    FolderTrust,
+    ProjectFiles,
+    TrustStatus,
+    folder_trust,
+    is_listed,
+    project_settings,
+    revoke,
+    trusted_folders,
+)
 from pawl.settings.trust import trust as trust_folder
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import picked

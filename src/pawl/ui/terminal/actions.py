@@ -73,7 +73,7 @@ class Actions:
         _rows(out, list(KEYS))
 
     def status(self, words: str) -> None:
-        from pawl.core.version import __version__
+        from pawl.core import __version__
 
         sitting, wishes = self._sitting, self._wishes
         rows = [

@@ -15,8 +15,8 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 
-from pawl.core.formats import read_json
 from pawl.core.redact import redacted
+from pawl.core.typed import read_json
 from pawl.ui.screen.screen import one_line
 from pawl.ui.terminal.commands import SessionCommand
 

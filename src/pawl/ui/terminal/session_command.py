@@ -68,7 +68,7 @@ def session(config: Config, workspace: Path, call: Call) -> int:
 
 def greeting(sitting: TerminalSession) -> str:
     """The first line: a terminal that is empty to its top would otherwise lose lines of what is drawn there."""
-    from pawl.core.version import __version__
+    from pawl.core import __version__
 
     home, place = str(sitting.config.home), str(sitting.workspace)
     short = f"~{place.removeprefix(home)}" if place == home or place.startswith(f"{home}/") else place

@@ -1,20 +1,24 @@
 """Guardrails: files that may be changed without asking, only with the user's own yes, or never.
 
 Patterns are matched name by name and at any depth, in the spelling that a file system which ignores case would see:
-`.GIT/hooks` and `.Env` are caught like `.git/hooks` and `.env`.
+`.GIT/hooks` and `.Env` are caught like `.git/hooks` and `.env`. Presets are named TOML files that may extend one
+another; guardrails are checked against the examples that they carry.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+import tomllib
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
-from typing import Protocol
+from importlib import resources
+from typing import Any, Protocol
 
 from pawl.core.change import Change, NodeKind
+from pawl.core.errors import ConfigError
 from pawl.core.lazy_dataclass import dataclass
 
 
@@ -263,3 +267,64 @@ Judge = Callable[[Change], Permission | None]
 def strictest(permissions: tuple[Permission, ...]) -> Permission:
     """The one that stands in the way most; the first of several."""
     return max(permissions, key=lambda one: _WEAKEST_FIRST.index(one.ruling))
+
+
+DEFAULT = "standard"
+GUARDRAILS = "guardrails"
+
+
+def presets(kind: str = GUARDRAILS) -> tuple[str, ...]:
+    """The names of the presets that come with Pawl; a kind is a folder."""
+    folder = resources.files("pawl.settings") / kind
+    return tuple(sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")))
+
+
+def preset_text(name: str, kind: str = GUARDRAILS) -> str:
+    if name not in presets(kind):
+        raise ConfigError(
+            f"no {kind.removesuffix('s')} preset {name!r}", advice=f"use one of {', '.join(presets(kind))}"
+        )
+    return (resources.files("pawl.settings") / kind / f"{name}.toml").read_text("utf-8")
+
+
+def preset_tables(text: str, kind: str = GUARDRAILS) -> dict[str, dict[str, Any]]:
+    """The tables of a preset, laid over those it extends."""
+    own = tomllib.loads(text)
+    extended = own.pop("extends", None)
+    below = preset_tables(preset_text(extended, kind), kind) if extended else {}
+    return {name: {**below.get(name, {}), **own.get(name, {})} for name in {**below, **own}}
+
+
+def preset(name: str = DEFAULT) -> Guardrails:
+    """The guardrails of that name."""
+    return parse(name, preset_text(name))
+
+
+def parse(name: str, text: str) -> Guardrails:
+    """Guardrails from their TOML; `extends` names a preset whose values stand where this has none."""
+    sections = preset_tables(text)
+    paths: dict[str, Any] = {key: tuple(patterns) for key, patterns in sections["paths"].items()}
+    guardrails = Guardrails(name=name, **sections["limits"], **paths)
+    _check_examples(guardrails, sections["examples"])
+    return guardrails
+
+
+def _check_examples(guardrails: Guardrails, examples: Mapping[str, list[str]]) -> None:
+    questions: Mapping[str, Callable[[str], bool]] = {
+        "secret": guardrails.is_secret,
+        "protected": guardrails.is_protected,
+        "forbidden": guardrails.never,
+        "own": guardrails.is_own,
+    }
+    wrong = []
+    for key, paths in examples.items():
+        word = key.removeprefix("not_")
+        is_one = word == key
+        wrong += [
+            f"{path!r} should{'' if is_one else ' not'} be {word}" for path in paths if questions[word](path) != is_one
+        ]
+    if wrong:
+        raise ConfigError(
+            f"the guardrail preset {guardrails.name!r} disagrees with its examples: " + "; ".join(wrong),
+            advice="mend the patterns in [paths] or the examples",
+        )

@@ -1,3 +1,0 @@
-"""The version of Pawl, where every room can see it."""
-
-__version__ = "0.1.0"
